@@ -38,7 +38,7 @@ from corpid.stores.sql.deployment import SqlOrderlyStops
 from corpid.stores.sql.migration import SchemaError
 from corpid.stores.sql.open import open_postgresql, open_sqlite
 from corpid.stores.sql.registry import Registry
-from corpid.stores.sql.sqlite import SqliteDatabase, in_use
+from corpid.stores.sql.sqlite import SqliteDatabase, hold_in_use
 from corpid.stores.sql.transient import SqlTransientEngine
 from corpid.stores.transient import OrderlyStops, TransientEngine, TransientStore
 from corpid.stores.wrapped_store import JoinedBatches
@@ -168,7 +168,7 @@ async def unconfirmed_restore(settings: Settings) -> str:
     Empty if they do. Raises StartError. docs/decisions/0028
     """
     try:
-        return await asyncio.to_thread(database_identity.unconfirmed_reason, schema.find_target(settings.database_url))
+        return await asyncio.to_thread(database_identity.explain_unconfirmed, schema.find_target(settings.database_url))
     except SchemaError as error:
         raise StartError(str(error)) from error
 
@@ -294,7 +294,7 @@ async def _opened_database(
 ) -> SqlStores:
     settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     if settings.sqlite_path is not None:
-        stack.enter_context(in_use(settings.sqlite_path))
+        stack.enter_context(hold_in_use(settings.sqlite_path))
     stores = await _database(settings, clock, accept_other=accept_other)
     stack.push_async_callback(stores.close)
     return stores

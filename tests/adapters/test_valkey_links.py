@@ -18,7 +18,7 @@ import uvloop
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from corpid.rules.failures import StoreUnavailable
-from corpid.stores.valkey.link import addresses, connect
+from corpid.stores.valkey.link import connect, parse_addresses
 from corpid.stores.valkey.nodes import EngineNode
 from tests.adapters.on_redis import PATIENCE_SECONDS, recovered
 from tests.adapters.test_valkey_addresses import certify
@@ -124,7 +124,7 @@ class Wire:
     @asynccontextmanager
     async def link(self, engine: ScriptedEngine) -> AsyncIterator[EngineLink]:
         async with self.url(engine) as url:
-            [address] = addresses(url)
+            [address] = parse_addresses(url)
             link = await connect(address)
             try:
                 yield link
@@ -334,7 +334,7 @@ async def an_answer_too_many_to_the_greeting_is_given_to_nobody(unasked: bytes, 
     engine = ScriptedEngine(greeting=unasked)
     async with wire.url(engine) as url:
         with pytest.raises(StoreUnavailable, match="answered more than it was asked"):
-            await connect(*addresses(url))
+            await connect(*parse_addresses(url))
         await engine.lost.wait()
 
 
@@ -353,7 +353,7 @@ async def an_engine_that_leaves_after_greeting_is_found_to_have_left(wire: Wire,
 
 
 async def asked_late(url: str) -> None:
-    link = await connect(*addresses(url))
+    link = await connect(*parse_addresses(url))
     await link.ended
     await link.close()
     await link.ask(("GET", "a"))
@@ -499,7 +499,7 @@ async def a_node_that_answers_in_another_form_is_unreachable_until_it_does_not(t
     engine, clock = ScriptedEngine(), Clock()
     async with tcp.url(engine) as url:
         with capture_logs() as logged:
-            node = EngineNode(addresses(url)[0], clock)
+            node = EngineNode(parse_addresses(url)[0], clock)
             for _ in range(3):
                 assert await engine.asked.get() == [b"TIME"]
                 engine.say(answer)

@@ -484,7 +484,7 @@ async def test_no_version_takes_a_closing_marker_for_an_incarnation(deployment: 
         await fill(store)
         await deployment.close()
         async with orderly_stops._alone(deployment.url) as link:
-            [mark] = await link.ask(("GET", incarnations.marker(orderly_stops.PART)))
+            [mark] = await link.ask(("GET", incarnations.name_marker(orderly_stops.PART)))
             assert incarnations.read(link, mark) == incarnations.NONE
             marker = orderly_stops.read(mark)
             assert marker is not None

@@ -18,11 +18,11 @@ from corpid.stores.sql.migration import (
     MigrationStopped,
     SchemaNewer,
     SchemaOlder,
-    outstanding,
-    serves_since,
-    steps,
+    choose_outstanding,
+    find_serves_since,
+    read_steps,
 )
-from corpid.stores.sql.sqlite import in_use
+from corpid.stores.sql.sqlite import hold_in_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,12 +73,12 @@ FILLED = "SELECT count(*) FROM users WHERE sort_name = 'name'"
 
 
 def test_every_migration_has_a_place_of_its_own_in_their_order() -> None:
-    numbers = [int(each.revision) for each in steps()]
+    numbers = [int(each.revision) for each in read_steps()]
     assert numbers == list(range(1, len(numbers) + 1))
 
 
 def test_every_migration_says_its_phase_and_what_it_locks() -> None:
-    for each in steps():
+    for each in read_steps():
         assert each.phase in PHASES, each.revision
         assert each.locks, each.revision
         assert each.title, each.revision
@@ -126,7 +126,7 @@ def test_a_plan_says_what_is_to_come_and_changes_nothing(place: Place, later: Wi
     assert [(step.revision, step.phase) for step in plan.later] == [("9004", "contract")]
     assert (plan.now[2].rows, plan.now[2].seconds) == (PEOPLE, 1)
     assert plan.now[0].locks == "the table users, for a moment"
-    assert revision(place) == schema.head()
+    assert revision(place) == schema.find_head()
 
 
 def test_a_fill_that_was_stopped_goes_on_where_it_was(place: Place, later: Within) -> None:
@@ -166,7 +166,7 @@ async def test_nothing_is_taken_away_while_a_server_of_the_version_before_runs(p
         async with place.opened() as _:
             await refused(_)
     else:
-        with in_use(place.address):
+        with hold_in_use(place.address):
             async with place.opened() as _:
                 await refused(_)
     assert revision(place) == "9003"
@@ -180,17 +180,17 @@ def test_an_update_that_passes_over_a_version_says_to_stop_every_server() -> Non
 
     every = [step("1", "expand"), step("2", "expand"), step("3", "contract"), step("4", "expand"), step("5", "fill")]
     with pytest.raises(ContractFirst, match=r"the migration 3 comes first.*Stop every server"):
-        outstanding(every, "2", through=migration.FILL)
-    assert [each.revision for each in outstanding(every, "2", through=migration.CONTRACT)] == ["3", "4", "5"]
-    assert [each.revision for each in outstanding(every, "3", through=migration.EXPAND)] == ["4"]
-    assert [each.revision for each in outstanding(every, None, through=migration.EXPAND)] == [
+        choose_outstanding(every, "2", through=migration.FILL)
+    assert [each.revision for each in choose_outstanding(every, "2", through=migration.CONTRACT)] == ["3", "4", "5"]
+    assert [each.revision for each in choose_outstanding(every, "3", through=migration.EXPAND)] == ["4"]
+    assert [each.revision for each in choose_outstanding(every, None, through=migration.EXPAND)] == [
         "1",
         "2",
         "3",
         "4",
         "5",
     ]
-    assert [serves_since(every, each.revision) for each in every] == ["1", "1", "3", "3", "3"]
+    assert [find_serves_since(every, each.revision) for each in every] == ["1", "1", "3", "3", "3"]
 
 
 def test_a_statement_gives_way_to_those_who_use_a_table_and_says_so_in_the_end(

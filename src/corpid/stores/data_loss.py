@@ -401,10 +401,10 @@ class Takeovers:
     def _refuse(self, timeline: str | None, identity: str, noted: str | None) -> None:
         if timeline is None:
             raise StoreUnavailable("the database's server is a standby, which nobody can write to")
-        reason = "" if noted is None else database_identity.refusal(self._place, noted, identity)
+        reason = "" if noted is None else database_identity.explain_refusal(self._place, noted, identity)
         if reason and not self._accept_other:
             raise RestoreUnconfirmed(reason)
-        if database_identity.differences(self._identity, identity):
+        if database_identity.describe_differences(self._identity, identity):
             raise RestoreUnconfirmed(
                 f"the address of the database {self._place} leads to another database than when this process started: "
                 "restart it"

@@ -101,10 +101,10 @@ class LmdbEngine(TransientEngine):
     @property
     def store_identity(self) -> str:
         """The name of the file's data."""
-        return self._opened.file.store_identity
+        return self._get_store.file.store_identity
 
     def reject_before(self, moment: float, *, store_identity: str) -> None:  # noqa: ARG002 - it stays the same while the file is open
-        self._opened.reject_before(moment)
+        self._get_store.reject_before(moment)
 
     async def describe(self) -> list[EngineCondition]:
         """The file's size, and the room to grow."""
@@ -116,7 +116,7 @@ class LmdbEngine(TransientEngine):
             self._store = None
 
     @property
-    def _opened(self) -> LmdbTransientStore:
+    def _get_store(self) -> LmdbTransientStore:
         if self._store is None:
             raise RuntimeError("LmdbEngine.open comes first")
         return self._store
@@ -379,13 +379,13 @@ class DataFile:
         """the size must not change while a thread of this process has a transaction open"""
         self._looked_at = time.monotonic()
         self._failed_at = -_FAILURE_SECONDS
-        with _unavailable(self.path):
+        with _refuse_unavailable(self.path):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             _chown_to_service(directory, os.open(directory, os.O_DIRECTORY | os.O_NOFOLLOW), close=True)
-            self._size_lock: Final = _opened_file(directory / _SIZE_LOCK)
-            with _locked(self._size_lock):
+            self._size_lock: Final = _open_file(directory / _SIZE_LOCK)
+            with _hold_lock(self._size_lock):
                 _remove_others(directory, boot)
-                self._file: Final = _opened_file(self.path)
+                self._file: Final = _open_file(self.path)
                 self._environment: Final = self._open()
                 self._allocate()
             found = os.fstat(self._file)
@@ -396,7 +396,7 @@ class DataFile:
             self.release_readers()
 
     def _open(self) -> lmdb.Environment:
-        lock_table = _opened_file(self.path.with_name(f"{self.path.name}-lock"))
+        lock_table = _open_file(self.path.with_name(f"{self.path.name}-lock"))
         try:
             os.posix_fallocate(lock_table, 0, _LOCK_TABLE_BYTES)
         finally:
@@ -445,7 +445,7 @@ class DataFile:
     def _grow(self) -> None:
         """Map what another process has added, or add to the file."""
         self._failed_at = time.monotonic()
-        with _unavailable(self.path), _locked(self._size_lock):
+        with _refuse_unavailable(self.path), _hold_lock(self._size_lock):
             mapped, size = self._environment.info()["map_size"], self._bytes
             if size <= mapped:
                 more = min(size, _MOST_BYTES_AT_ONCE)
@@ -480,7 +480,7 @@ class DataFile:
 
     def release_readers(self) -> None:
         """Free what killed processes were reading."""
-        with self._mutex, _unavailable(self.path):
+        with self._mutex, _refuse_unavailable(self.path):
             self._environment.reader_check()
 
     def close(self) -> None:
@@ -515,7 +515,7 @@ def _remove_others(directory: Path, boot: str) -> None:
             each.unlink(missing_ok=True)
 
 
-def _opened_file(path: Path) -> int:
+def _open_file(path: Path) -> int:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     _chown_to_service(path, descriptor)
     return descriptor
@@ -538,7 +538,7 @@ def _chown_to_service(path: Path, descriptor: int, *, close: bool = False) -> No
 
 
 @contextmanager
-def _locked(descriptor: int) -> Iterator[None]:
+def _hold_lock(descriptor: int) -> Iterator[None]:
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     try:
         yield
@@ -547,7 +547,7 @@ def _locked(descriptor: int) -> Iterator[None]:
 
 
 @contextmanager
-def _unavailable(path: Path) -> Iterator[None]:
+def _refuse_unavailable(path: Path) -> Iterator[None]:
     """Turn the system's and LMDB's errors into StoreUnavailable."""
     try:
         yield

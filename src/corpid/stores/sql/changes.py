@@ -59,7 +59,7 @@ from corpid.rules.directory.sources import ABSENT, UNKNOWN, sources_after
 from corpid.rules.directory.third_parties import without_grant
 from corpid.stores.sql.columns import columns
 from corpid.stores.sql.directory_tables import administrators, memberships, operators, users
-from corpid.stores.sql.mappers import MEMBERSHIPS, select_columns, user_name_key
+from corpid.stores.sql.mappers import MEMBERSHIPS, fold_user_name, select_columns
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
@@ -231,7 +231,7 @@ class PreconditionGuard(Guard[Precondition]):
     """
 
     def choose_transactions(self, change: Precondition, schedule: Schedule) -> Iterable[int]:
-        return (schedule.find_first(_person, change.key[0]) if change.kind in _OF_PERSON else 0,)
+        return (schedule.find_first(_get_person, change.key[0]) if change.kind in _OF_PERSON else 0,)
 
     def lock_order(self, change: Precondition) -> tuple[Any, ...]:
         return self._kinds[change.kind].rank, change.key
@@ -239,7 +239,7 @@ class PreconditionGuard(Guard[Precondition]):
     async def check(self, change: Precondition, transaction: PlannedTransaction) -> None:
         kind = self._kinds[change.kind]
         row = await self._database.row(kind.locked, dict(zip(kind.keys, change.key, strict=True)))
-        if (None if row is None else kind.decoded(row)) != change.record:
+        if (None if row is None else kind.decode(row)) != change.record:
             raise ChangedMeanwhile(_MEANWHILE)
         if change.record is None:
             transaction.absent.add((change.kind, change.key))
@@ -254,10 +254,10 @@ class LastOwnerGuard(Guard[LastOwnerInvariant]):
     def __init__(self, records: RecordWriter) -> None:
         super().__init__(records)
         prepare = self._database.prepare
-        self._locked_operators: Final = prepare(_locked_operators)
-        self._able_operator: Final = prepare(_able_operator)
-        self._locked_owners: Final = prepare(_locked_owners)
-        self._able_owner: Final = prepare(_able_owner)
+        self._locked_operators: Final = prepare(_lock_operators)
+        self._able_operator: Final = prepare(_select_able_operator)
+        self._locked_owners: Final = prepare(_lock_owners)
+        self._able_owner: Final = prepare(_select_able_owner)
 
     def choose_transactions(self, change: LastOwnerInvariant, schedule: Schedule) -> Iterable[int]:  # noqa: ARG002
         return range(schedule.count)
@@ -285,7 +285,7 @@ class SignOutGuard(Guard[SignOut]):
     """Sessions, links and waiting e-mail changes, ended with their person's last change."""
 
     def choose_transactions(self, change: SignOut, schedule: Schedule) -> Iterable[int]:
-        return (schedule.find_last(_account_holder, change.user_id),)
+        return (schedule.find_last(_get_account_holder, change.user_id),)
 
     async def write(self, change: SignOut) -> None:
         sign_outs = self._records.sign_outs
@@ -303,11 +303,11 @@ class RolesUnderGuard(Guard[RolesUnder]):
 
     def __init__(self, records: RecordWriter) -> None:
         super().__init__(records)
-        self._grants: Final = self._kinds[ThirdPartyGrant].prepare(_with_same, _PARTIES)
-        self._roles: Final = self._kinds[ThirdPartyAssignment].prepare(_with_same, _PARTIES)
+        self._grants: Final = self._kinds[ThirdPartyGrant].prepare(_select_same, _PARTIES)
+        self._roles: Final = self._kinds[ThirdPartyAssignment].prepare(_select_same, _PARTIES)
 
     def choose_transactions(self, change: RolesUnder, schedule: Schedule) -> Iterable[int]:
-        return (schedule.find_last(_parties, change.grant.key[:3]),)
+        return (schedule.find_last(_get_parties, change.grant.key[:3]),)
 
     async def write(self, change: RolesUnder) -> None:
         parties = dict(zip(_PARTIES, change.grant.key[:3], strict=True))
@@ -339,10 +339,10 @@ class AccessUnderGuard(Guard[AccessUnder]):
 
     def __init__(self, records: RecordWriter) -> None:
         super().__init__(records)
-        self._carried: Final = [(kind, self._kinds[kind].prepare(_with_same, _MEMBER)) for kind in CARRIED]
+        self._carried: Final = [(kind, self._kinds[kind].prepare(_select_same, _MEMBER)) for kind in CARRIED]
 
     def choose_transactions(self, change: AccessUnder, schedule: Schedule) -> Iterable[int]:
-        return (schedule.find_first(_person, change.invited.user_id),)
+        return (schedule.find_first(_get_person, change.invited.user_id),)
 
     async def write(self, change: AccessUnder) -> None:
         member = {"user_id": change.invited.user_id, "entity_id": change.invited.entity_id}
@@ -362,18 +362,18 @@ class AcceptGuard(Guard[Accept]):
 
     def __init__(self, records: RecordWriter) -> None:
         super().__init__(records)
-        self._vacate: Final = self._database.prepare(_vacated)
-        self._move: Final = [self._database.prepare(partial(_moved, self._kinds[kind].table)) for kind in CARRIED]
+        self._vacate: Final = self._database.prepare(_vacate_membership)
+        self._move: Final = [self._database.prepare(partial(_move_rows, self._kinds[kind].table)) for kind in CARRIED]
 
     async def write(self, change: Accept) -> None:
         known, person = self._kinds[Membership], self._kinds[User]
         invited, becomes = change.invited, change.becomes
         row = await self._database.row(known.locked_alone, known.key(invited))
-        if row is None or known.decoded(row) != invited:
+        if row is None or known.decode(row) != invited:
             raise ChangedMeanwhile(_MEANWHILE)
         values = {"waiting": invited.user_id, "entity": invited.entity_id, "person": becomes.user_id}
         await self._database.run(self._vacate, values)
-        moved = known.codec.encode(becomes) | known.encoded_sources(known.sources_of(row))
+        moved = known.codec.encode(becomes) | known.encode_sources(known.decode_sources(row))
         if await self._database.run(known.insert, moved) == 0:
             raise ChangedMeanwhile(_MEANWHILE)
         for move in self._move:
@@ -402,8 +402,8 @@ class RecordWriter:
         self.audit: Final = audit
         self.kinds: Final = kinds
         self.sign_outs: Final = sign_outs
-        self._namesakes: Final = database.prepare(_namesakes)
-        self._account_named: Final = database.prepare(_account_named)
+        self._namesakes: Final = database.prepare(_select_namesakes)
+        self._account_named: Final = database.prepare(_select_account_named)
         self._consequences: Final[Mapping[type, Callable[[Any, Any, AuditEvent | None], Awaitable[None]]]] = {
             Membership: self._follow_membership,
             User: self._follow_user,
@@ -452,7 +452,7 @@ class RecordWriter:
         if event is not None:
             sources = sources_after(event.actor, was, record, sources, change.taken)
         if is_new or event is not None:
-            row |= kind.encoded_sources(sources)
+            row |= kind.encode_sources(sources)
         if is_new and isinstance(record, Membership) and record.invited:
             await self._add_placeholder(record)
         found = await self.database.run(kind.statement(is_new=is_new, sourced=event is not None), row)
@@ -472,12 +472,12 @@ class RecordWriter:
             return None, UNKNOWN
         kind = self.kinds[type(change.record)]
         row = await self.database.row(locked, kind.key(change.record))
-        return (None, ABSENT) if row is None else (kind.decoded(row), kind.sources_of(row))
+        return (None, ABSENT) if row is None else (kind.decode(row), kind.decode_sources(row))
 
     async def _add_placeholder(self, invited: Membership) -> None:
         """Add the placeholder of an invitation."""
         person = self.kinds[User]
-        row = person.codec.encode(placeholder(invited)) | person.encoded_sources(UNKNOWN)
+        row = person.codec.encode(placeholder(invited)) | person.encode_sources(UNKNOWN)
         if await self.database.run(person.insert, row) == 0:
             raise ChangedMeanwhile(_MEANWHILE)
 
@@ -502,7 +502,7 @@ class RecordWriter:
     async def _refuse_account_name(self, becomes: Membership) -> None:
         """Refuse a user name that is the account's of another member."""
         try:
-            name = user_name_key(becomes.user_name)
+            name = fold_user_name(becomes.user_name)
         except NameRefused:
             return  # no account has it
         other = {"user_id": becomes.user_id, "entity_id": becomes.entity_id, "name": name}
@@ -540,20 +540,20 @@ def _is_compared(change: Upsert | Delete) -> bool:
 def _is_account_name(written: str, user_name: str) -> bool:
     """Return whether a written user name means the account of another."""
     try:
-        return user_name_key(written) == user_name_key(user_name)
+        return fold_user_name(written) == fold_user_name(user_name)
     except NameRefused:
         return False
 
 
-def _person(record: Written) -> str:
+def _get_person(record: Written) -> str:
     return getattr(record, "user_id", "")
 
 
-def _account_holder(record: Written) -> str | None:
+def _get_account_holder(record: Written) -> str | None:
     return record.user_id if isinstance(record, User | Credentials) else None
 
 
-def _parties(record: Written) -> tuple[str, ...] | None:
+def _get_parties(record: Written) -> tuple[str, ...] | None:
     return record.key[:3] if isinstance(record, ThirdPartyGrant) else None
 
 
@@ -563,45 +563,45 @@ _OWNERS: Final = sa.and_(
 )
 
 
-def _locked_operators() -> sa.Select[Any]:
+def _lock_operators() -> sa.Select[Any]:
     found = sa.select(operators.c.user_id).where(_FULL_OPERATORS)
     return found.order_by(operators.c.user_id).with_for_update()
 
 
-def _able_operator() -> sa.Select[Any]:
+def _select_able_operator() -> sa.Select[Any]:
     return sa.select(operators.c.user_id).join(users).where(_FULL_OPERATORS, users.c.enabled).limit(1)
 
 
-def _locked_owners() -> sa.Select[Any]:
+def _lock_owners() -> sa.Select[Any]:
     found = sa.select(administrators.c.user_id).where(_OWNERS)
     return found.order_by(administrators.c.user_id).with_for_update()
 
 
-def _able_owner() -> sa.Select[Any]:
+def _select_able_owner() -> sa.Select[Any]:
     chain = administrators.join(memberships).join(users, users.c.user_id == administrators.c.user_id)
     able = sa.and_(memberships.c.enabled, users.c.enabled)
     return sa.select(administrators.c.user_id).select_from(chain).where(_OWNERS, able).limit(1)
 
 
-def _with_same(table: sa.Table, names: tuple[str, ...], compared: tuple[str, ...]) -> sa.Select[Any]:
+def _select_same(table: sa.Table, names: tuple[str, ...], compared: tuple[str, ...]) -> sa.Select[Any]:
     """Values of the compared columns → records that have them."""
     same = (table.c[name] == sa.bindparam(name, type_=sa.Text) for name in compared)
     return select_columns(table, names).where(*same)
 
 
-def _moved(table: sa.Table) -> sa.Update:
+def _move_rows(table: sa.Table) -> sa.Update:
     """`waiting`, `entity`, `person` → the rows of a membership, of another person."""
     rows = table.c.user_id == sa.bindparam("waiting"), table.c.entity_id == sa.bindparam("entity")
     return sa.update(table).where(*rows).values(user_id=sa.bindparam("person"))
 
 
-def _vacated() -> sa.Update:
+def _vacate_membership() -> sa.Update:
     """`waiting`, `entity` → a membership without what is unique."""
     this = memberships.c.user_id == sa.bindparam("waiting"), memberships.c.entity_id == sa.bindparam("entity")
     return sa.update(memberships).where(*this).values(membership_id="", user_name_key="", external_id="")
 
 
-def _namesakes() -> sa.Select[Any]:
+def _select_namesakes() -> sa.Select[Any]:
     """`user_id`, `name` → members of the same entities with this written name."""
     own, other = memberships.alias("own"), memberships.alias("other")
     same = other.c.entity_id == own.c.entity_id, other.c.user_id != own.c.user_id
@@ -617,7 +617,7 @@ def _namesakes() -> sa.Select[Any]:
     )
 
 
-def _account_named() -> sa.Select[Any]:
+def _select_account_named() -> sa.Select[Any]:
     """`user_id`, `entity_id`, `name` → another member whose account has this name."""
     same = memberships.c.entity_id == sa.bindparam("entity_id", type_=sa.Text)
     named = memberships.c.person_name_key == sa.bindparam("name", type_=sa.Text)

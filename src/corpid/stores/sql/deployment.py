@@ -141,10 +141,10 @@ class SqlOrderlyStops:
 
     async def begin(self, name: str, *, store_identity: str) -> None:
         async with self._database.transaction():
-            await self._values.put(_STOP, _encoded(_BEGUN, name, store_identity))
+            await self._values.put(_STOP, _encode_stop(_BEGUN, name, store_identity))
 
     async def confirm(self, name: str, *, store_identity: str) -> bool:
-        before, confirmed = _encoded(_BEGUN, name, store_identity), _encoded(_CONFIRMED, name, store_identity)
+        before, confirmed = _encode_stop(_BEGUN, name, store_identity), _encode_stop(_CONFIRMED, name, store_identity)
         async with self._database.transaction():
             return await self._values.change(_STOP, before, confirmed)
 
@@ -153,7 +153,7 @@ class SqlOrderlyStops:
         async with self._database.transaction():
             used, _, _ = (await self._values.get(STORE_IN_USE) or "").partition(" ")
             return used == store_identity and await self._values.change(
-                _STOP, _encoded(_CONFIRMED, name, store_identity), _OVER
+                _STOP, _encode_stop(_CONFIRMED, name, store_identity), _OVER
             )
 
     async def void(self) -> None:
@@ -163,5 +163,5 @@ class SqlOrderlyStops:
                 await self._values.change(_STOP, str(stop), _OVER)
 
 
-def _encoded(state: str, name: str, store_identity: str) -> str:
+def _encode_stop(state: str, name: str, store_identity: str) -> str:
     return f"{state} {name} {store_identity}"

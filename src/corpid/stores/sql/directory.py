@@ -53,7 +53,7 @@ from corpid.stores.sql.directory_tables import (
     third_party_grants,
     users,
 )
-from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, PAGE, USERS, select_columns, user_name_key
+from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, PAGE, USERS, fold_user_name, select_columns
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -218,7 +218,7 @@ class Directory:
         """The records with these keys, and where they come from (D65)."""
         known = self._kinds[kind]
         return {
-            key: SourcedRecord(record=known.decoded(row), sources=known.sources_of(row))
+            key: SourcedRecord(record=known.decode(row), sources=known.decode_sources(row))
             async for key, row in self._find_rows(known, known.sourced, keys)
         }
 
@@ -246,7 +246,7 @@ class Directory:
         rows = await self._database.rows(known.first_page, {"limit": PAGE})
         while rows:
             for row in rows:
-                yield SourcedRecord(record=known.decoded(row), sources=known.sources_of(row))
+                yield SourcedRecord(record=known.decode(row), sources=known.decode_sources(row))
             after = dict(zip(known.keys, rows[-1][-len(known.keys) :], strict=True))
             rows = await self._database.rows(known.next_page, after | {"limit": PAGE}) if len(rows) == PAGE else []
 
@@ -264,7 +264,7 @@ class Directory:
         None for a text that cannot be a user name.
         """
         try:
-            name = user_name_key(user_name)
+            name = fold_user_name(user_name)
         except NameRefused:
             return None
         row = await self._database.row(self._user_by_name, {"name": name})
@@ -280,9 +280,9 @@ class Directory:
             row = await self._database.row(known.locked, {"user_id": user_id})
             if row is None:
                 return
-            was: User = known.decoded(row)
+            was: User = known.decode(row)
             becomes = msgspec.structs.replace(was, language=language)
-            sources = known.encoded_sources(sources_after(event.actor, was, becomes, known.sources_of(row)))
+            sources = known.encode_sources(sources_after(event.actor, was, becomes, known.decode_sources(row)))
             values = {"user": user_id, "new": language, "by": sources["source"], "since": sources["member_sources"]}
             await self._database.run(self._set_language, values)
             await self._audit.record_change(event, was, becomes)
@@ -304,7 +304,7 @@ class Directory:
         before the others, then by name; capital and small letters sort alike. A list that is cut is counted by a second
         look.
         """
-        patterns = [containing(word) for word in sorted(set(words))]
+        patterns = [make_pattern(word) for word in sorted(set(words))]
         values = {"user_id": user_id, **bind_values(patterns)}
         page = {**values, **bind_forms(accepted), "first": first, "limit": limit}
         rows = await self._database.rows(self._choices(len(patterns)), page)
@@ -530,7 +530,7 @@ def _match_words(words: Parameters) -> list[sa.ColumnElement[bool]]:
     return [entities.c.search_text.like(word, escape=_ESCAPE) for word in words]
 
 
-def containing(word: str) -> str:
+def make_pattern(word: str) -> str:
     """The pattern of texts that contain a word, for `select_choices`."""
     for special in (_ESCAPE, "%", "_"):
         word = word.replace(special, _ESCAPE + special)

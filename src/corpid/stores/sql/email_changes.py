@@ -106,7 +106,7 @@ class EmailChanges:
             if session_id not in locked.sessions or not await self._store(change):
                 return False
             await self._sign_outs.end_sessions(change.user_id, but_session=session_id)
-            was: User = self._users.decoded(row)
+            was: User = self._users.decode(row)
             await self._audit.record_change(event, was, msgspec.structs.replace(was, email=change.new_email))
         return True
 
@@ -130,7 +130,7 @@ class EmailChanges:
                 return False
             await self._sign_outs.end_sessions(change.user_id, but_session=but_session)
             await self._sign_outs.end_links(change.user_id)
-            was: User = self._users.decoded(row)
+            was: User = self._users.decode(row)
             await self._audit.record_change(event, msgspec.structs.replace(was, email=change.new_email), was)
         return True
 
@@ -151,9 +151,11 @@ class EmailChanges:
             if not self._stands(change, row):
                 await self._audit.write(msgspec.structs.replace(event, outcome="refused"))
                 return "dropped"
-            was: User = self._users.decoded(row)
+            was: User = self._users.decode(row)
             becomes = msgspec.structs.replace(was, email=change.new_email)
-            sources = self._users.encoded_sources(sources_after(event.actor, was, becomes, self._users.sources_of(row)))
+            sources = self._users.encode_sources(
+                sources_after(event.actor, was, becomes, self._users.decode_sources(row))
+            )
             values = {
                 "user": change.user_id, "new": change.new_email,
                 "by": sources["source"], "since": sources["member_sources"],
@@ -166,7 +168,7 @@ class EmailChanges:
         return await self._database.row(self._users.locked, {"user_id": change.user_id})
 
     def _stands(self, change: EmailChange, row: Row) -> bool:
-        user: User = self._users.decoded(row)
+        user: User = self._users.decode(row)
         return change.stands(enabled=user.enabled, email=user.email)
 
     async def _taken(self, change: EmailChange) -> bool:

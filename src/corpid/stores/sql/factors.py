@@ -14,7 +14,7 @@ from corpid.rules.directory.members import Members, compare_members, merge_membe
 from corpid.rules.directory.records import Account
 from corpid.stores.sql.columns import columns, record_codec
 from corpid.stores.sql.directory_tables import users
-from corpid.stores.sql.mappers import USERS, user_name_key
+from corpid.stores.sql.mappers import USERS, fold_user_name
 from corpid.stores.sql.sessions import unless_there
 from corpid.stores.sql.statements import insert, parameters, upsert
 from corpid.stores.sql.tables import audit, code_guesses, credentials, links, passkey_offers, passkeys, recovery_codes
@@ -183,7 +183,7 @@ class Factors:
         is made all the same. Source: D51
         """
         try:
-            name = user_name_key(user_name)
+            name = fold_user_name(user_name)
         except NameRefused:
             name = ""
         rows = await self._database.rows(self._account_by_name, {"name": name, "browser": ""})

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from corpid.stores.sql.statements import CompiledStatement, Database
 
 
-def user_name_key(name: str) -> str:
+def fold_user_name(name: str) -> str:
     """The look-up key of a user name.
 
     Raises NameRefused with the reason in words (D51).
@@ -58,7 +58,7 @@ def _users() -> Codec[User]:
     return replace(
         codec,
         written=(*codec.written, "user_name_key"),
-        encode=lambda user: codec.encode(user) | {"user_name_key": user_name_key(user.user_name)},
+        encode=lambda user: codec.encode(user) | {"user_name_key": fold_user_name(user.user_name)},
     )
 
 
@@ -208,11 +208,11 @@ class RecordType:
         """A statement on the table and the columns of these records."""
         return self._database.prepare(partial(build, self.table, self.codec.columns, *arguments))
 
-    def decoded(self, row: Sequence[Any]) -> Any:  # noqa: ANN401 - a record of this type
+    def decode(self, row: Sequence[Any]) -> Any:  # noqa: ANN401 - a record of this type
         """The record of a row that may have more columns behind it."""
         return self.codec.decode(row[: len(self.codec.columns)])
 
-    def sources_of(self, row: Sequence[Any]) -> Sources:
+    def decode_sources(self, row: Sequence[Any]) -> Sources:
         """The sources of a row; unknown for a type that has none."""
         width = len(self.codec.columns)
         found: dict[str, Any] = dict(zip(self._sources, row[width : width + len(self._sources)], strict=True))
@@ -221,7 +221,7 @@ class RecordType:
             return UNKNOWN
         return Sources(record=found["source"], members={} if members == _NOBODY else _MEMBERS.decode(members))
 
-    def encoded_sources(self, sources: Sources) -> dict[str, str]:
+    def encode_sources(self, sources: Sources) -> dict[str, str]:
         """Sources as columns of this table."""
         every = {"source": sources.record, "member_sources": msgspec.json.encode(sources.members).decode()}
         return {name: every[name] for name in self._sources}
@@ -234,7 +234,7 @@ class RecordType:
 Kinds: TypeAlias = dict[type, RecordType]
 
 
-def record_types(database: Database, cipher: SecretCipher) -> Kinds:
+def prepare_record_types(database: Database, cipher: SecretCipher) -> Kinds:
     """Every kind, prepared for a database. Raises nothing; their codecs raise EncryptionError."""
     secret = encrypted_codec(record_codec(Credentials), cipher, "credentials", "user_id", "totp_secret")
     codecs: dict[type[Any], Codec[Any]] = {**_CODECS, Credentials: secret}

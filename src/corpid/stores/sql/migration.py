@@ -150,9 +150,9 @@ class PoolerRefused(SchemaError):
     """A pooler answers, and a session of the database is needed."""
 
 
-def steps() -> tuple[Migration, ...]:
+def read_steps() -> tuple[Migration, ...]:
     """Every migration of this version, in order. docs/decisions/0009"""
-    return _steps(tuple(LOCATIONS))
+    return _read_steps(tuple(LOCATIONS))
 
 
 def is_last(revision: str | None) -> bool:
@@ -160,10 +160,10 @@ def is_last(revision: str | None) -> bool:
 
     They are numbered from 0001 without gaps, so counting the files is enough, and takes a tenth of reading them.
     """
-    return revision == f"{len(_files(tuple(LOCATIONS))):04}"
+    return revision == f"{len(_list_files(tuple(LOCATIONS))):04}"
 
 
-def pending(every: Sequence[Migration], revision: str | None) -> tuple[Migration, ...]:
+def find_pending(every: Sequence[Migration], revision: str | None) -> tuple[Migration, ...]:
     """The migrations that a schema lacks, in order.
 
     Raises LookupError for a schema that this version does not know.
@@ -184,23 +184,23 @@ def is_enough(lacking: Sequence[Migration]) -> bool:
     return all(step.phase != EXPAND for step in lacking)
 
 
-def serves_since(every: Sequence[Migration], revision: str) -> str:
+def find_serves_since(every: Sequence[Migration], revision: str) -> str:
     """The oldest version that may run on a schema.
 
     Named by its last migration. docs/decisions/0009
     """
-    done = every[: len(every) - len(pending(every, revision))]
+    done = every[: len(every) - len(find_pending(every, revision))]
     contracted = [step.revision for step in done if step.phase == CONTRACT]
     return contracted[-1] if contracted else every[0].revision
 
 
-def outstanding(every: Sequence[Migration], revision: str | None, *, through: str) -> tuple[Migration, ...]:
+def choose_outstanding(every: Sequence[Migration], revision: str | None, *, through: str) -> tuple[Migration, ...]:
     """The steps of a command that may go `through` a phase.
 
     Up to there, and whatever this version cannot run without. An empty database gets everything. Raises ContractFirst
     and LookupError. docs/decisions/0009.
     """
-    lacking = pending(every, revision)
+    lacking = find_pending(every, revision)
     if revision is None or through == CONTRACT:
         return lacking
     allowed = PHASES[: PHASES.index(through) + 1]
@@ -215,7 +215,7 @@ def outstanding(every: Sequence[Migration], revision: str | None, *, through: st
     return chosen
 
 
-def fills_before(every: Sequence[Migration], contract: Migration) -> tuple[Migration, ...]:
+def find_fills_before(every: Sequence[Migration], contract: Migration) -> tuple[Migration, ...]:
     """The backfills that a contraction relies on.
 
     Servers of the previous version may have left rows for them.
@@ -226,18 +226,18 @@ def fills_before(every: Sequence[Migration], contract: Migration) -> tuple[Migra
 
 
 @cache
-def _steps(locations: tuple[str, ...]) -> tuple[Migration, ...]:
+def _read_steps(locations: tuple[str, ...]) -> tuple[Migration, ...]:
     """Read once a process: a server asks several times while it starts."""
-    return tuple(sorted(map(_step, _files(locations)), key=attrgetter("revision")))
+    return tuple(sorted(map(_read_step, _list_files(locations)), key=attrgetter("revision")))
 
 
 @cache
-def _files(locations: tuple[str, ...]) -> list[Path]:
+def _list_files(locations: tuple[str, ...]) -> list[Path]:
     """Listed once a process, as they are read once."""
     return [file for folder in locations for file in Path(folder).glob("[!_]*.py")]
 
 
-def _step(file: Path) -> Migration:
+def _read_step(file: Path) -> Migration:
     """The migration of a file.
 
     Read without Alembic, which takes longer to load than a server takes to look whether anything is to be done.

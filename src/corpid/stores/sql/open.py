@@ -126,13 +126,13 @@ async def open_postgresql(
     each with a sentence for the operator. D43, D49, docs/reliability.md.
     """
     # The driver is loaded by those who use it.
-    from corpid.stores.sql.postgresql import application_name, open_database  # noqa: PLC0415
+    from corpid.stores.sql.postgresql import name_application, open_database  # noqa: PLC0415
 
     await asyncio.to_thread(_made_usable if migrate else schema.check, url)
     takeovers = Takeovers(url, clock, accept_other=accept_other)
     await takeovers.settle()
     database = await open_database(
-        url, name=application_name(schema.head()), pool_size=pool_size, admit=takeovers.admit
+        url, name=name_application(schema.find_head()), pool_size=pool_size, admit=takeovers.admit
     )
     try:
         await check_cipher(database, cipher)

@@ -102,7 +102,7 @@ class DatabaseAddress(NamedTuple):
     """None if the address does not say"""
 
 
-def address(url: str) -> DatabaseAddress:
+def parse_address(url: str) -> DatabaseAddress:
     """A parsed `postgresql://…` address.
 
     `statement_cache_size` is ours: how many statements a connection prepares, behind a pooler none unless it is given
@@ -120,7 +120,7 @@ def address(url: str) -> DatabaseAddress:
     )
 
 
-def application_name(version: str) -> str:
+def name_application(version: str) -> str:
     """The application_name of a version, named by its last migration.
 
     "" before 0003.
@@ -136,7 +136,7 @@ async def open_database(
     At most `pool_size` connections, which the server knows by `name` and which `admit` checks before they are used. A
     statement may take `seconds`. Raises StoreUnavailable.
     """
-    place = address(url)
+    place = parse_address(url)
     connector = Connector(seconds=seconds, cached_statements=place.cached_statements)
     try:
         pool = await asyncpg.create_pool(
@@ -195,21 +195,21 @@ class PostgresDatabase:
 
     async def row(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> Row | None:
         bound = prepared.bind(values)
-        if _unspeakable(bound):
+        if _has_nul(bound):
             return None
         row: Row | None = await self._ask(_fetch_row, prepared.text, bound)
         return row
 
     async def rows(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> list[Row]:
         bound = prepared.bind(values)
-        if _unspeakable(bound):
+        if _has_nul(bound):
             return []
         rows: list[Row] = await self._ask(_fetch, prepared.text, bound)
         return rows
 
     async def run(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> int:
         bound = prepared.bind(values)
-        if _unspeakable(bound):
+        if _has_nul(bound):
             raise Conflict("it contains U+0000, which PostgreSQL does not keep")
         tag: str = await self._ask(_execute, prepared.text, bound)
         return int(tag.rpartition(" ")[2])
@@ -263,11 +263,11 @@ class PostgresDatabase:
 
     async def writers(self, lock: int) -> frozenset[str]:
         if lock not in self._holders:
-            self._holders[lock] = self.prepare(holders(lock))
+            self._holders[lock] = self.prepare(select_holders(lock))
         return frozenset(name for (name,) in await self.rows(self._holders[lock], {}))
 
     async def outlive_writers(self, lock: int) -> None:
-        await outlive(self, lock)
+        await outlive_writers(self, lock)
 
     async def close(self) -> None:
         """Let go of every connection."""
@@ -483,7 +483,7 @@ async def is_pooled(connection: asyncpg.Connection) -> bool:
     return answer == "SELECT 0"
 
 
-def holders(lock: int) -> sa.Select[tuple[str]]:
+def select_holders(lock: int) -> sa.Select[tuple[str]]:
     """The transactions of others that have an advisory lock.
 
     PostgreSQL shows its number in two halves.
@@ -501,7 +501,7 @@ def holders(lock: int) -> sa.Select[tuple[str]]:
     )
 
 
-async def outlive(database: Database, lock: int) -> None:
+async def outlive_writers(database: Database, lock: int) -> None:
     """Return when every transaction that has a lock now has ended.
 
     Later ones do not count.
@@ -536,15 +536,15 @@ def translate_error(error: Exception, database: str) -> Exception:
     mistake in our own statements stays as it is.
     """
     if isinstance(error, OSError):
-        return StoreUnavailable(f"{database}: {_reason_of(error)}")
+        return StoreUnavailable(f"{database}: {_describe(error)}")
     if isinstance(error, asyncpg.PostgresError):
-        return _refusal(error, database)
+        return _translate_postgres_error(error, database)
     if isinstance(error, asyncpg.InternalClientError) or any(text in str(error) for text in _CLOSED):
         return StoreUnavailable(f"{database}: {error}")
     return error
 
 
-def _refusal(error: asyncpg.PostgresError, database: str) -> Exception:
+def _translate_postgres_error(error: asyncpg.PostgresError, database: str) -> Exception:
     code = error.sqlstate or ""
     if code.startswith(_CONSTRAINT_CLASS):
         return _conflict(error)
@@ -558,7 +558,7 @@ def _refusal(error: asyncpg.PostgresError, database: str) -> Exception:
     return cast("Exception", error)
 
 
-def _reason_of(error: OSError) -> str:
+def _describe(error: OSError) -> str:
     if isinstance(error, TimeoutError):
         return "it does not answer in time"
     return error.strerror or str(error)
@@ -577,7 +577,7 @@ def _conflict(error: asyncpg.PostgresError) -> Conflict:
     return Conflict(str(error))
 
 
-def _unspeakable(bound: Row) -> bool:
+def _has_nul(bound: Row) -> bool:
     """Return whether a value holds U+0000, which PostgreSQL cannot store.
 
     A query for such a text finds nothing.

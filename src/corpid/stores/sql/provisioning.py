@@ -13,7 +13,7 @@ from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 from corpid.rules.directory.queries import SEARCH_WORDS, StoredMember
 from corpid.stores.sql.columns import columns, record_codec
-from corpid.stores.sql.directory import bind_values, containing
+from corpid.stores.sql.directory import bind_values, make_pattern
 from corpid.stores.sql.directory_tables import (
     SHOWN_EMAIL,
     SHOWN_USER_NAME,
@@ -238,7 +238,7 @@ def _bound(number: int, condition: MemberCondition) -> dict[str, object]:
         return {f"value_{number}": value, f"name_{number}": _user_name(text)}
     if operator == "sw":
         return {f"value_{number}": value, f"until_{number}": value + _LAST}
-    return {f"value_{number}": containing(value)}
+    return {f"value_{number}": make_pattern(value)}
 
 
 def _ascii_lower(text: str) -> str:
@@ -366,7 +366,7 @@ class Provisioning:
         start = {"entity_id": wanted.entity_id, "first": after[0], "after": after[1]}
         row = await self._database.row(self._end_of_part, {**start, "offset": examined - 1})
         end = None if row is None else (str(row[0]), str(row[1]))
-        patterns = [containing(_ascii_lower(word)) for word in wanted.words]
+        patterns = [make_pattern(_ascii_lower(word)) for word in wanted.words]
         patterns += ["%"] * (SEARCH_WORDS - len(patterns))
         shape = bool(wanted.words), wanted.state, bool(wanted.service_id)
         values = {**start, "until": end[0] if end else _LAST, "until_last": end[1] if end else _LAST, "limit": limit}

@@ -82,9 +82,9 @@ class Registry:
 
     @cached_property
     def _records(self) -> Kinds:
-        from corpid.stores.sql.mappers import record_types
+        from corpid.stores.sql.mappers import prepare_record_types
 
-        return record_types(self._database, self._cipher)
+        return prepare_record_types(self._database, self._cipher)
 
     @cached_property
     def _sign_outs(self) -> SignOuts:

@@ -385,11 +385,11 @@ class SqliteTarget:
     def read(self, work: Callable[[sa.Connection], T]) -> T:
         if not self._create and not self._path.exists():
             raise DatabaseUnreachable(f"the database {self._path} does not exist: run `corpid migrate` to make it")
-        return self._inside(work, "DEFERRED")
+        return self._run_inside(work, "DEFERRED")
 
     def transact(self, work: Callable[[sa.Connection], T]) -> T:
         """Takes the write lock at once."""
-        return self._inside(work, "IMMEDIATE")
+        return self._run_inside(work, "IMMEDIATE")
 
     run_outside_transaction = transact
 
@@ -400,7 +400,7 @@ class SqliteTarget:
         The lock ends with its process. A connection stays open meanwhile: whenever the last one closes, SQLite copies
         its log into the file and waits for the disk, which takes longer than most steps.
         """
-        with _locked(self._path.with_name(LOCK_NAME), fcntl.LOCK_EX), self._prepared():
+        with _lock_file(self._path.with_name(LOCK_NAME), fcntl.LOCK_EX), self._prepare_file():
             yield
 
     def refuse_pooler(self) -> None:
@@ -412,7 +412,7 @@ class SqliteTarget:
         Each holds a lock file, which names no version.
         """
         try:
-            with _locked(self._path.with_name(f"{self._path.name}.lock"), fcntl.LOCK_EX | fcntl.LOCK_NB):
+            with _lock_file(self._path.with_name(f"{self._path.name}.lock"), fcntl.LOCK_EX | fcntl.LOCK_NB):
                 return
         except BlockingIOError:
             raise DatabaseBusy(
@@ -420,7 +420,7 @@ class SqliteTarget:
                 "`corpid migrate --contract` again"
             ) from None
 
-    def _inside(self, work: Callable[[sa.Connection], T], begin: str) -> T:
+    def _run_inside(self, work: Callable[[sa.Connection], T], begin: str) -> T:
         try:
             with _engine(self._path, f"BEGIN {begin}").begin() as connection:
                 return work(connection)
@@ -428,7 +428,7 @@ class SqliteTarget:
             raise self._unreachable(error) from error
 
     @contextmanager
-    def _prepared(self) -> Iterator[None]:
+    def _prepare_file(self) -> Iterator[None]:
         """The file in WAL mode, which is impossible inside a transaction."""
         try:
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
@@ -450,19 +450,19 @@ class SqliteTarget:
 
 
 @contextmanager
-def in_use(path: Path) -> Iterator[None]:
+def hold_in_use(path: Path) -> Iterator[None]:
     """Hold off restores of an open database.
 
     Raises DatabaseBusy during one, and OSError.
     """
-    with locked_for_use(
+    with lock_for_use(
         path, fcntl.LOCK_SH, f"the database {path} is being restored: try again when `corpid restore` is done"
     ):
         yield
 
 
 @contextmanager
-def locked_for_use(path: Path, kind: int, busy: str) -> Iterator[None]:
+def lock_for_use(path: Path, kind: int, busy: str) -> Iterator[None]:
     """Hold the lock of processes that use a database, or replace it.
 
     It ends with its process, and its file stays. Raises DatabaseBusy with this text, and OSError.
@@ -545,7 +545,7 @@ def _engine(path: Path, begin: str) -> sa.Engine:
 
 
 @contextmanager
-def _locked(file: Path, kind: int) -> Iterator[None]:
+def _lock_file(file: Path, kind: int) -> Iterator[None]:
     """A file lock that ends with its process.
 
     Raises BlockingIOError if `kind` is not to wait.

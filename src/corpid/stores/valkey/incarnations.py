@@ -38,7 +38,7 @@ class StoreIncarnation:
     def __init__(self, name: bytes, serving: Sequence[EngineLink | StoreUnavailable]) -> None:
         self.name: Final = name
         self.serving: Final = tuple(serving)
-        self._markers: Final = [marker(part) for part in range(len(serving))]
+        self._markers: Final = [name_marker(part) for part in range(len(serving))]
         self._prefixes: Final = [b"%b:%b:" % (marker, name) for marker in self._markers]
         self._marker_gets: Final = [packed(("GET", marker)) for marker in self._markers]
         self._expected: Final = [
@@ -90,7 +90,7 @@ class StoreIncarnation:
         return link
 
 
-def marker(part: int) -> bytes:
+def name_marker(part: int) -> bytes:
     """The engine's key of a part's marker.
 
     The braces keep all keys of a part in one slot.
@@ -98,9 +98,9 @@ def marker(part: int) -> bytes:
     return b"corpid:{p%d}" % part
 
 
-def claim(part: int) -> bytes:
+def name_claim(part: int) -> bytes:
     """The engine's key of the right to begin a new incarnation."""
-    return b"%b:claim" % marker(part)
+    return b"%b:claim" % name_marker(part)
 
 
 def encode_marker(link: EngineLink, name: bytes) -> bytes:
@@ -117,7 +117,7 @@ def read(link: EngineLink, mark: bytes | None) -> bytes:
     return name if run == link.engine.run_id.encode() else NONE
 
 
-def next_name(since: float, *, after: bytes, set_back: bool = False) -> bytes:
+def make_next_name(since: float, *, after: bytes, set_back: bool = False) -> bytes:
     """The name of a new incarnation after another, in its store identity.
 
     `since`: from when on it remembers everything, epoch seconds. After NONE it has a store identity of its own.

@@ -68,7 +68,7 @@ class EngineAddress:
         return EngineAddress(self._kind, {**self._options, "host": host, "port": port}, engine=self._engine)
 
 
-def addresses(url: str) -> list[EngineAddress]:
+def parse_addresses(url: str) -> list[EngineAddress]:
     """Each HOST:PORT of a `transient_url`, separated by commas.
 
     Raises StoreUnavailable.
@@ -76,10 +76,10 @@ def addresses(url: str) -> list[EngineAddress]:
     scheme, mark, rest = url.partition("://")
     authority, slash, path = rest.partition("/")
     login, at, hosts = authority.rpartition("@")
-    return [_address(f"{scheme}{mark}{login}{at}{host}{slash}{path}") for host in hosts.split(",")]
+    return [_parse_address(f"{scheme}{mark}{login}{at}{host}{slash}{path}") for host in hosts.split(",")]
 
 
-def _address(url: str) -> EngineAddress:
+def _parse_address(url: str) -> EngineAddress:
     scheme, mark, rest = url.partition("://")
     try:
         options: dict[str, Any] = {**parse_url(f"{_SAME_AS.get(scheme, scheme)}{mark}{rest}")}
@@ -112,7 +112,7 @@ class Engine:
     """everything in its answer to INFO"""
 
 
-def usable(answer: bytes) -> Engine:
+def check_engine(answer: bytes) -> Engine:
     """The engine of an answer to INFO.
 
     Raises StoreUnavailable with what to change, LookupError and ValueError.
@@ -237,7 +237,9 @@ class EngineLink:
 
         For what the engine refuses there is the error in the place of its answer.
         """
-        return [_content(answer) for answer in await asyncio.gather(*map(self.ask, commands), return_exceptions=True)]
+        return [
+            _get_content(answer) for answer in await asyncio.gather(*map(self.ask, commands), return_exceptions=True)
+        ]
 
     async def time(self) -> float:
         """Epoch seconds by the engine's clock (D49). Raises StoreUnavailable."""
@@ -318,7 +320,7 @@ class EngineLink:
             asked.outcome.exception()  # the caller may give up before it looks
 
 
-def _content(answers: list[Answer] | BaseException) -> Answer | StoreUnavailable:
+def _get_content(answers: list[Answer] | BaseException) -> Answer | StoreUnavailable:
     if isinstance(answers, StoreUnavailable):
         return answers
     if isinstance(answers, BaseException):
@@ -345,7 +347,7 @@ async def _greet(connection: AbstractConnection) -> Engine:
     try:
         await connection.connect()  # type: ignore[no-untyped-call]
         await connection.send_command("INFO", check_health=False)
-        engine = usable(await connection.read_response())
+        engine = check_engine(await connection.read_response())
         if await connection.can_read():
             raise StoreUnavailable("has closed the connection, or answered more than it was asked")
     except BaseException:

@@ -22,7 +22,7 @@ _OF_ANOTHER_FORM: Final = (TypeError, ValueError, LookupError, AttributeError)
 """what reading an answer raises that has not the form it has in Redis and Valkey"""
 
 
-async def owners(link: EngineLink, keys: Iterable[bytes]) -> list[EngineAddress | None]:
+async def find_owners(link: EngineLink, keys: Iterable[bytes]) -> list[EngineAddress | None]:
     """The node that serves each key, None for an unassigned slot.
 
     Raises StoreUnavailable.
@@ -85,7 +85,7 @@ class EngineNode:
     def __init__(self, address: EngineAddress, watcher: Watcher) -> None:
         self.address: Final = address
         self._watcher: Final = watcher
-        self._outcome: asyncio.Future[None] = _future()
+        self._outcome: asyncio.Future[None] = _create_future()
         self._wanted = True
         self._is_odd = False
         self.keeper: Final = asyncio.create_task(self._keep())
@@ -96,7 +96,7 @@ class EngineNode:
             async with asyncio.timeout(ANSWER_SECONDS):
                 await asyncio.shield(self._outcome)
         except TimeoutError:
-            raise _silent(self.address) from None
+            raise _make_timeout(self.address) from None
         except StoreUnavailable as error:
             raise StoreUnavailable(str(error)) from None
 
@@ -108,7 +108,7 @@ class EngineNode:
         """Let go of the node now."""
         self.keeper.cancel()
         await asyncio.gather(self.keeper, return_exceptions=True)
-        self._outcome = _failed(StoreUnavailable(f"{self.address.name}: closed"))
+        self._outcome = _create_failed(StoreUnavailable(f"{self.address.name}: closed"))
 
     async def _keep(self) -> None:
         while self._wanted:
@@ -122,7 +122,7 @@ class EngineNode:
                 self._settle(None)
                 await self._watch(link)
             finally:
-                self._outcome = _future()
+                self._outcome = _create_future()
                 self._watcher.lost(self.address, StoreUnavailable(f"{self.address.name}: the connection ended"))
                 await link.close()
 
@@ -132,7 +132,7 @@ class EngineNode:
             await self._examine(link)
         except TimeoutError:
             await link.close()
-            raise _silent(self.address) from None
+            raise _make_timeout(self.address) from None
         except BaseException:
             await link.close()
             raise
@@ -165,7 +165,7 @@ class EngineNode:
 
     def _settle(self, error: StoreUnavailable | None) -> None:
         if self._outcome.done():
-            self._outcome = _future()
+            self._outcome = _create_future()
         if error is None:
             self._outcome.set_result(None)
             return
@@ -173,16 +173,16 @@ class EngineNode:
         _fail(self._outcome, error)
 
 
-def _silent(address: EngineAddress) -> StoreUnavailable:
+def _make_timeout(address: EngineAddress) -> StoreUnavailable:
     return StoreUnavailable(f"{address.name} did not answer within {ANSWER_SECONDS:g} seconds")
 
 
-def _future() -> asyncio.Future[None]:
+def _create_future() -> asyncio.Future[None]:
     return asyncio.get_running_loop().create_future()
 
 
-def _failed(error: StoreUnavailable) -> asyncio.Future[None]:
-    failed = _future()
+def _create_failed(error: StoreUnavailable) -> asyncio.Future[None]:
+    failed = _create_future()
     _fail(failed, error)
     return failed
 
@@ -262,7 +262,7 @@ class Topology:
     async def _view(self, link: EngineLink) -> list[EngineAddress | None]:
         if not self.clustered:
             return [link.address]
-        return await owners(link, [incarnations.marker(part) for part in range(_PARTS)])
+        return await find_owners(link, [incarnations.name_marker(part) for part in range(_PARTS)])
 
     def _assign(self) -> dict[int, str | None]:
         """Assign each part to the node named by most nodes.

@@ -33,7 +33,7 @@ from corpid.event_log import log
 from corpid.rules.failures import OrderlyStopRefused, StoreUnavailable
 from corpid.stores import milliseconds
 from corpid.stores.valkey import incarnations
-from corpid.stores.valkey.link import ANSWER_SECONDS, addresses, connect
+from corpid.stores.valkey.link import ANSWER_SECONDS, connect, parse_addresses
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -174,17 +174,17 @@ async def _marked_again(link: EngineLink, marker: ClosingMarker) -> bool:
     Returns False, with no marker left, if it is not as it was closed.
     """
     again = incarnations.encode_marker(link, marker.incarnation)
-    [before] = await link.ask(("SET", incarnations.marker(PART), again, "XX", "GET"))
+    [before] = await link.ask(("SET", incarnations.name_marker(PART), again, "XX", "GET"))
     if before == marker.mark:
         return True
-    await link.ask(("DEL", incarnations.marker(PART)))
+    await link.ask(("DEL", incarnations.name_marker(PART)))
     return False
 
 
 async def close(url: str, stops: OrderlyStops, *, name: str, seconds: int) -> None:
     """Close the engine of this URL, as TransientEngine says."""
     async with _alone(url) as link:
-        [mark] = await link.ask(("GET", incarnations.marker(PART)))
+        [mark] = await link.ask(("GET", incarnations.name_marker(PART)))
         if read(mark) is not None:
             raise OrderlyStopRefused(f"{link.address.name}: {_CLOSED_SENTENCE}")
         incarnation = incarnations.read(link, mark)
@@ -197,7 +197,7 @@ async def close(url: str, stops: OrderlyStops, *, name: str, seconds: int) -> No
             run=link.engine.run_id.encode(), name=name.encode(), until=until, incarnation=incarnation
         )
         await stops.begin(name, store_identity=marker.store_identity)
-        [before] = await link.ask(("SET", incarnations.marker(PART), marker.mark, "XX", "GET"))
+        [before] = await link.ask(("SET", incarnations.name_marker(PART), marker.mark, "XX", "GET"))
         if before != mark:
             await _give_up(link, stops)
         if before != mark or not await stops.confirm(name, store_identity=marker.store_identity):
@@ -209,7 +209,7 @@ async def close(url: str, stops: OrderlyStops, *, name: str, seconds: int) -> No
 async def open_again(url: str, stops: OrderlyStops) -> bool:
     """Open the engine of this URL, as TransientEngine says."""
     async with _alone(url) as link:
-        [mark] = await link.ask(("GET", incarnations.marker(PART)))
+        [mark] = await link.ask(("GET", incarnations.name_marker(PART)))
         marker = read(mark)
         if marker is None:
             raise OrderlyStopRefused(f"{link.address.name} is not closed")
@@ -226,13 +226,13 @@ async def open_again(url: str, stops: OrderlyStops) -> bool:
 async def _give_up(link: EngineLink, stops: OrderlyStops) -> None:
     """Let a process that serves begin another incarnation."""
     await stops.void()
-    await link.ask(("DEL", incarnations.marker(PART)))
+    await link.ask(("DEL", incarnations.name_marker(PART)))
 
 
 @asynccontextmanager
 async def _alone(url: str) -> AsyncIterator[EngineLink]:
     """A link to a node that is no part of a cluster."""
-    link = await connect(addresses(url)[0])
+    link = await connect(parse_addresses(url)[0])
     try:
         if link.engine.clustered:
             raise OrderlyStopRefused(

@@ -39,7 +39,7 @@ from corpid.stores import READINESS, READINESS_SECONDS, milliseconds
 from corpid.stores.transient import TransientEngine
 from corpid.stores.valkey import incarnations, orderly_stops
 from corpid.stores.valkey.incarnations import StoreIncarnation
-from corpid.stores.valkey.link import ANSWER_SECONDS, addresses, connect, packed
+from corpid.stores.valkey.link import ANSWER_SECONDS, connect, packed, parse_addresses
 from corpid.stores.valkey.nodes import PAUSE_SECONDS, Topology, primaries
 from corpid.stores.valkey.orderly_stops import Closing, NoOrderlyStops
 
@@ -92,10 +92,10 @@ class ValkeyEngine(TransientEngine):
     @property
     def store_identity(self) -> str:
         """The store identity of the store's incarnation."""
-        return self._opened.store_identity
+        return self._get_store.store_identity
 
     def reject_before(self, moment: float, *, store_identity: str) -> None:
-        self._opened.reject_before(moment, store_identity=store_identity)
+        self._get_store.reject_before(moment, store_identity=store_identity)
 
     async def describe(self) -> list[EngineCondition]:
         """One condition for each primary."""
@@ -109,7 +109,7 @@ class ValkeyEngine(TransientEngine):
             await self._store.close()
 
     @property
-    def _opened(self) -> ValkeyTransientStore:
+    def _get_store(self) -> ValkeyTransientStore:
         if self._store is None:
             raise RuntimeError("ValkeyEngine.open comes first")
         return self._store
@@ -127,7 +127,7 @@ async def open_valkey(url: str, *, clock: Clock, stops: OrderlyStops | None = No
     Raises StoreUnavailable with a sentence for the operator, without the password. docs/reliability.md,
     D49.
     """
-    keyspace = Keyspace(addresses(url), clock, stops or NoOrderlyStops())
+    keyspace = Keyspace(parse_addresses(url), clock, stops or NoOrderlyStops())
     try:
         await keyspace.start()
     except BaseException:
@@ -405,7 +405,8 @@ class Keyspace:
         parts = {link: part for part, link in enumerate(incarnation.serving)}
         writes = (
             incarnation.ask(
-                part, [packed(("SET", b"%b:%b" % (incarnations.marker(part), name), b"", "PX", milliseconds(seconds)))]
+                part,
+                [packed(("SET", b"%b:%b" % (incarnations.name_marker(part), name), b"", "PX", milliseconds(seconds)))],
             )
             for part in parts.values()
         )
@@ -482,7 +483,7 @@ class Keyspace:
         return settled is not None
 
     async def _marks(self, link: EngineLink, parts: Sequence[int]) -> dict[int, bytes | None]:
-        found = await link.ask_each(("GET", incarnations.marker(part)) for part in parts)
+        found = await link.ask_each(("GET", incarnations.name_marker(part)) for part in parts)
         marks: dict[int, bytes | None] = {}
         for part, mark in zip(parts, found, strict=True):
             if isinstance(mark, StoreUnavailable):
@@ -504,7 +505,7 @@ class Keyspace:
         before = self._incarnation.name
         if not before and _FIRST not in parts:
             return False
-        claim = ("SET", incarnations.claim(parts[0]), b"", "NX", "PX", milliseconds(_NEW_SECONDS))
+        claim = ("SET", incarnations.name_claim(parts[0]), b"", "NX", "PX", milliseconds(_NEW_SECONDS))
         [won] = await link.ask_each([claim])
         if won != b"OK":
             return False
@@ -515,7 +516,9 @@ class Keyspace:
         most = now + 2 * CLOCKS_APART_SECONDS
         latest = max(now, min(self._reached, most))
         set_back = bool(before) and self._reached > most
-        self._enter(incarnations.next_name(latest + _EVERYWHERE_SECONDS, after=before, set_back=set_back), began=True)
+        self._enter(
+            incarnations.make_next_name(latest + _EVERYWHERE_SECONDS, after=before, set_back=set_back), began=True
+        )
         return True
 
     async def _mark(self, link: EngineLink, parts: Sequence[int]) -> None:
@@ -525,7 +528,7 @@ class Keyspace:
         fresh = [part for part in parts if part not in marked]
         marked.update(fresh)
         mark = incarnations.encode_marker(link, name)
-        answers = await link.ask_each(("SET", incarnations.marker(part), mark) for part in fresh)
+        answers = await link.ask_each(("SET", incarnations.name_marker(part), mark) for part in fresh)
         for part, answer in zip(fresh, answers, strict=True):
             if self._incarnation.name == name:
                 self._serving[part] = answer if isinstance(answer, StoreUnavailable) else link
@@ -623,10 +626,10 @@ async def _examine(url: str) -> list[_ExaminedPrimary | StoreUnavailable]:
     `transient_url` answers.
     """
     refusals = []
-    for address in addresses(url):
+    for address in parse_addresses(url):
         nodes = await _within(address, _nodes(address))
         if not isinstance(nodes, StoreUnavailable):
-            return await asyncio.gather(*(_within(node, _examined(node)) for node in nodes))
+            return await asyncio.gather(*(_within(node, _examine_address(node)) for node in nodes))
         refusals.append(str(nodes))
     raise StoreUnavailable("; ".join(refusals))
 
@@ -653,11 +656,13 @@ async def _nodes(address: EngineAddress) -> list[EngineAddress]:
         await link.close()
 
 
-async def _examined(address: EngineAddress) -> _ExaminedPrimary:
+async def _examine_address(address: EngineAddress) -> _ExaminedPrimary:
     link = await connect(address)
     try:
         saves = await _saves(link)
-        [mark] = [None] if link.engine.clustered else await link.ask(("GET", incarnations.marker(orderly_stops.PART)))
+        [mark] = (
+            [None] if link.engine.clustered else await link.ask(("GET", incarnations.name_marker(orderly_stops.PART)))
+        )
     finally:
         await link.close()
     info = link.engine.info
