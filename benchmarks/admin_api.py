@@ -12,9 +12,9 @@ from benchmarks.directory_lists import BY, CROWD_ID
 from benchmarks.in_turn import compared
 from benchmarks.relying_party import FORM_HEADER, authentication, bound, generate_key, open_key, proof, public_jwk
 from benchmarks.steps import require
-from corpid.flows.directory.api_clients import add_api_client
+from corpid.flows.directory.clients import add_api_client
+from corpid.rules.oauth.api_client import API_SCOPES
 from corpid.rules.oauth.client_registration import PLAIN_RULES
-from corpid.rules.oauth.scopes import API_SCOPES
 from corpid.stores.sql.open import open_postgresql
 from corpid.web.api.calls import cursor
 

@@ -11,11 +11,12 @@ import asyncpg
 from benchmarks import fill, people
 from benchmarks.in_turn import Clock, compared
 from corpid.engines import new_user_id
-from corpid.flows.directory import appointments, lists
+from corpid.flows.directory import lists
 from corpid.flows.directory.finding import LAST
 from corpid.flows.directory.import_people import import_people
 from corpid.flows.directory.lists import ListFilter
-from corpid.flows.directory.person import person
+from corpid.flows.directory.person_records import load_person
+from corpid.flows.directory.role_assignment import RoleFilter, add_role, remove_role
 from corpid.outbound.passwords import Argon2Passwords
 from corpid.rules.directory.actors import CommandLine
 from corpid.rules.directory.changes import Upsert
@@ -143,13 +144,13 @@ def _calls(registry: Registry, passwords: Argon2Passwords, places: Places) -> di
     async def changed(number: int) -> int:
         given = user(number), fill.own_entities(places.person(number), size)[0], people.SERVICE
         members = {"role": "Maker", "ref": "benchmark"}
-        await appointments.add_role(registry, passwords, *given, members, actor=BY)
-        wanted = appointments.RoleFilter(user=given[0], entity=given[1], service=given[2], ref="benchmark")
-        await appointments.remove_role(registry, wanted, actor=BY)
+        await add_role(registry, passwords, *given, members, actor=BY)
+        wanted = RoleFilter(user=given[0], entity=given[1], service=given[2], ref="benchmark")
+        await remove_role(registry, wanted, actor=BY)
         return 1
 
     async def shown(number: int) -> int:
-        found = await person(registry, BY, user(number), limit=PAGE, now=time.time())
+        found = await load_person(registry, BY, user(number), limit=PAGE, now=time.time())
         return len(found.memberships.found) + len(found.roles.found)
 
     def listed(look: Callable[[int], Awaitable[lists.ListPage[Any]]]) -> Call:

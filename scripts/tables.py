@@ -6,25 +6,34 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from corpid.cli import doctor
-from corpid.cli.doctor import probe_checks, proxy_configuration
+from corpid.cli.doctor import probe_checks, proxy_configuration, request_checks
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import ACTIONS, CONDITIONS, OBJECT_KINDS, ROLES, RULES
-from corpid.rules.oauth import generation_differences
+from corpid.rules.oauth.api_client import API_SCOPE_MEANINGS
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
-from corpid.rules.oauth.scopes import API_SCOPE_MEANINGS
 from corpid.settings import documentation
 from corpid.web.api.application import document
 from corpid_dev.readiness.cases import CASES
-from scripts.reference import answers, bruno, claims, context_types, errors, libraries, openapi, pages, sandbox
+from scripts.reference import (
+    answers,
+    bruno,
+    claims,
+    context_types,
+    errors,
+    generations,
+    libraries,
+    openapi,
+    pages,
+    sandbox,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from corpid.rules.directory.access import Action, ObjectKind
     from corpid.rules.directory.actors import Role
-    from corpid.rules.oauth.client_members import ClientMember
+    from corpid.rules.oauth.records import ClientMember
     from corpid_dev.readiness.sources import Source
 
 _DOCS: Final = Path(__file__).parents[1] / "docs"
@@ -84,7 +93,7 @@ def readiness_cases() -> str:
 def doctor_checks() -> str:
     """The table of what `corpid doctor` looks at through the proxy."""
     kinds = {
-        "requests": doctor.CHECKS,
+        "requests": request_checks.CHECKS,
         "probes": (*probe_checks.CHECKS, probe_checks.SLOW),
         "`--proxy`": proxy_configuration.CHECKS,
     }
@@ -115,7 +124,7 @@ def _allowed(role: Role, action: Action, kind: ObjectKind) -> str:
 
 WHOLE: Final[Mapping[Path, Callable[[], str]]] = {
     _DOCS / "settings.md": documentation,
-    _DOCS / "generations.md": generation_differences.documentation,
+    _DOCS / "generations.md": generations.page,
     _DOCS / "libraries.md": libraries.page,
     _REFERENCE / "claims.md": claims.claims,
     _REFERENCE / "endpoints.md": pages.page,

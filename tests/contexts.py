@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from corpid.flows.request_context import RequestContext
 
 if TYPE_CHECKING:
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import Provider
 
 
 async def context(provider: Provider, *, now: float | None = None, address: str = "127.0.0.1") -> RequestContext:

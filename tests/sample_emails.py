@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from corpid.flows import notifications
 from corpid.flows.account import links
-from corpid.flows.authentication import code_guesses
+from corpid.flows.authentication import throttle
 from corpid.flows.directory import notice_texts
 from corpid.flows.directory.notice_texts import AccessChange, EndingRole, Reader, RequestDecision, RoleNames
 from corpid.flows.notifications import Notice
@@ -34,7 +34,7 @@ ADDRESS: Final = "wei.ling@harbour.example"
 def notices(entity: Entity, device: str) -> dict[str, Notice]:
     """Every notice, also those of no names."""
     fixed = {name.lower(): each for name, each in vars(notifications).items() if isinstance(each, Notice)}
-    pause = code_guesses.duration(900)
+    pause = throttle.pause_duration(900)
     return fixed | {
         "joined": notifications.notify_joined(entity),
         "second_factor_changed": notifications.second_factor_changed(
@@ -143,17 +143,19 @@ def _administration(user: User, firm: Entity, now: int) -> dict[str, Email]:
     many = [RequestDecision(state=each, reason="Seen", at=now) for each in ("approved", "declined", "expired")]
     due = date(2027, 1, 15)
     return {
-        "access_changed": notice_texts.access(reader, changes, at=now),
-        "access_ends": notice_texts.access_ends(reader, [role, for_client]),
-        "access_of_others_ends": notice_texts.access_of_others_ends(
+        "access_changed": notice_texts.build_access_email(reader, changes, at=now),
+        "access_ends": notice_texts.build_ending_email(reader, [role, for_client]),
+        "access_of_others_ends": notice_texts.build_others_ending_email(
             reader, [EndingRole(person="Marcus Lee", role=role)] * 12, 40
         ),
-        "owners_changed": notice_texts.owner(reader, [("appointed", "Marcus Lee"), ("ended", "Siti Aminah")], at=now),
-        "token_ends": notice_texts.token(reader, [("Personnel system", now)]),
-        "request_waits": notice_texts.notify_waiting(reader, [asked], ends_after=86400),
-        "requests_wait": notice_texts.notify_waiting(reader, [asked, asked], ends_after=86400),
-        "request_decided": notice_texts.notify_decided(reader, many[:1]),
-        "requests_decided": notice_texts.notify_decided(reader, many),
-        "review_due": notice_texts.review(reader, due=due, again=False),
-        "review_overdue": notice_texts.review(reader, due=due, again=True),
+        "owners_changed": notice_texts.build_owner_email(
+            reader, [("appointed", "Marcus Lee"), ("ended", "Siti Aminah")], at=now
+        ),
+        "token_ends": notice_texts.build_token_email(reader, [("Personnel system", now)]),
+        "request_waits": notice_texts.build_waiting_email(reader, [asked], ends_after=86400),
+        "requests_wait": notice_texts.build_waiting_email(reader, [asked, asked], ends_after=86400),
+        "request_decided": notice_texts.build_decided_email(reader, many[:1]),
+        "requests_decided": notice_texts.build_decided_email(reader, many),
+        "review_due": notice_texts.build_review_email(reader, due=due, again=False),
+        "review_overdue": notice_texts.build_review_email(reader, due=due, again=True),
     }

@@ -19,26 +19,23 @@ import msgspec
 
 from corpid import __version__, engines, periodic_tasks
 from corpid.engines import StartError, new_id, new_user_id
+from corpid.flows import rate_limits
 from corpid.flows.background_tasks import BackgroundTasks
-from corpid.flows.oauth import rate_limits
 from corpid.flows.oauth.client_clocks import ClientClocks
-from corpid.flows.oauth.deprecated_usage import DeprecatedUsage
-from corpid.flows.oauth.rate_limits import RateLimit, RateLimits
-from corpid.flows.oauth.recent_refusals import RecentRefusals
 from corpid.flows.oauth.recently_issued import RecentlyIssued
 from corpid.flows.operations.audit_stream import AuditStream
-from corpid.flows.operations.hourly_counters import HourlyCounters
+from corpid.flows.operations.buffers import DeprecatedUsage, HourlyCounters, RecentRefusals
 from corpid.flows.operations.readiness import Readiness, recovering_until
-from corpid.flows.provider import Node, Policy, Provider
+from corpid.flows.rate_limits import RateLimit, RateLimits
+from corpid.flows.request_context import Node, Policy, Provider
 from corpid.jose import algorithms
 from corpid.outbound.audit_targets import UnusableAuthorities, audit_target
-from corpid.outbound.client_keys import FetchedClientKeys
+from corpid.outbound.client_keys import Egress, FetchedClientKeys
 from corpid.outbound.destinations import DEVELOPER, INTERNET
-from corpid.outbound.egress import Egress
 from corpid.outbound.network_names import FileOfNetworks, NetworksUnreadable, NoNetworks
 from corpid.outbound.passwords import Argon2Passwords, parameters
 from corpid.rules import audit_stream
-from corpid.rules.authentication.rp_id import works_at
+from corpid.rules.authentication.passkeys import passkeys_work_at
 from corpid.rules.directory.names import user_name_profile
 from corpid.rules.oauth import api_server
 from corpid.rules.oauth.generations import GENERATIONS, AuthenticationRules
@@ -133,7 +130,7 @@ def _policy(issuer_id: str, settings: Settings, deployment: Settings, extension:
         base_url=settings.base_url,
         deployment_url=deployment.base_url,
         passkey_rp_id=rp_id,
-        takes_passkeys=works_at(settings.base_url, rp_id),
+        takes_passkeys=passkeys_work_at(settings.base_url, rp_id),
         name=settings.name,
         pushed=pushed,
         query=query,

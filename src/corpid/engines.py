@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from corpid.outbound.mail import Mail
     from corpid.outbound.passwords import Passwords
-    from corpid.rules.authentication.password_hash import HashCost
+    from corpid.rules.authentication.passwords import HashCost
     from corpid.settings import Settings
     from corpid.stores import Clock
     from corpid.stores.sql.audit_retention import PruneResult  # noqa: TC004 - one command needs it

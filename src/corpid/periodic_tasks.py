@@ -9,19 +9,18 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows.account import own_email
 from corpid.flows.directory.access_review import ReviewDates
 from corpid.flows.directory.approvals import expire
-from corpid.flows.directory.invitation_emails import InvitationEmails
-from corpid.flows.directory.notice_emails import NoticeEmails
 from corpid.flows.directory.notices import Notices
+from corpid.flows.directory.queued_emails import InvitationEmails, NoticeEmails
 from corpid.flows.operations.audit_seals import Sealer
-from corpid.flows.operations.change_reporters import (
+from corpid.flows.operations.buffers import remove_old
+from corpid.flows.operations.process_reports import (
     KeyReporter,
     MaintenanceReporter,
     RecoveryReporter,
+    Registration,
     SettingsReporter,
 )
-from corpid.flows.operations.hourly_counters import remove_old
 from corpid.flows.operations.readiness import DATABASE
-from corpid.flows.operations.server_processes import Registration
 from corpid.flows.operations.signing_keys import ensure_standby_key
 from corpid.rules.failures import StoreUnavailable
 from corpid.web.telemetry import access_log
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from corpid.flows.operations.audit_stream import AuditStream
     from corpid.flows.operations.readiness import Readiness
     from corpid.flows.operations.signing_keys import SigningKeys
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import Provider
     from corpid.web.telemetry.metrics import Metrics
 
 _SWEEP_SECONDS: Final = 1.0

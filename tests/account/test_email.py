@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.account import own_email
-from corpid.flows.directory.person import person
+from corpid.flows.directory.person_records import load_person
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import Credentials, EmailChange
@@ -387,7 +387,9 @@ async def test_an_operator_sees_what_waits() -> None:
     """`corpid user show`, D61."""
     async with mailed_world() as (made, postbox):
         await proven(made, postbox)
-        found = await person(made.provider.registry, CommandLine(by="lee@node1"), "alice", limit=5, now=made.clock())
+        found = await load_person(
+            made.provider.registry, CommandLine(by="lee@node1"), "alice", limit=5, now=made.clock()
+        )
         assert found.email_change is not None
         assert (found.user.email, found.email_change.new_email) == (OLD, NEW)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.flows.directory import people
-from corpid.rules.authentication.password_hash import COMMAND_LINE
+from corpid.rules.authentication.passwords import COMMAND_LINE
 from corpid.rules.directory.actors import CommandLine
 from tests.account.scene import at_account, go, hidden, send
 from tests.sign_in.factors import ALICE

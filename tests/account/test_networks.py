@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid import settings
-from corpid.cli.doctor.local_checks import look
+from corpid.cli.doctor.local_checks import check_node
 from corpid.engines import StartError
 from corpid.outbound.network_names import FileOfNetworks, NetworksUnreadable
 from tests.account.scene import at_account, go
@@ -65,7 +65,7 @@ async def test_a_file_that_cannot_be_read_is_named_at_start_and_by_the_doctor(
         async with new_world(network_database=path) as _:
             """It does not come so far."""
     chosen = settings.load(developer_mode=True, data_dir=tmp_path, network_database=path)
-    assert any("network_database" in str(found) for found in look(chosen))
+    assert any("network_database" in str(found) for found in check_node(chosen))
 
 
 def test_a_damaged_file_is_refused_or_names_nothing(tmp_path: Path) -> None:

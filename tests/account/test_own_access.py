@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.directory import approvals
-from corpid.flows.directory.administrators import acting_administrator
+from corpid.flows.directory.actors import load_administrator
 from corpid.flows.directory.write import Refused
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditEvent
@@ -38,7 +38,7 @@ async def managed(made: World) -> None:
 
 async def nadia(made: World) -> EntityAdministrator:
     registry, now = made.provider.registry, made.clock()
-    return await acting_administrator(registry, "id-nadia", ACME, auth_time=now, now=now)
+    return await load_administrator(registry, "id-nadia", ACME, auth_time=now, now=now)
 
 
 async def asked(made: World) -> Browser:
@@ -138,7 +138,7 @@ async def test_nobody_approves_what_they_asked_for_themselves(made: World) -> No
     await asked(made)
     [request] = await requests(made)
     registry, now = made.provider.registry, made.clock()
-    alice = await acting_administrator(registry, "id-alice", ACME, auth_time=now, now=now)
+    alice = await load_administrator(registry, "id-alice", ACME, auth_time=now, now=now)
     with pytest.raises(Forbidden, match="nobody can decide on their own request"):
         await approvals.approve(registry, request.request_id, actor=alice, reason="Mine", now=now)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows.account import own_consents
+from corpid.flows.authentication import consents
 from corpid.rules.directory.records import Membership
 from corpid.rules.limits import ACCESS_TOKEN_SECONDS
 from corpid.rules.oauth.consent import Consent
@@ -199,7 +199,7 @@ async def test_other_addresses_are_not_found(page: str) -> None:
 
 async def test_a_long_list_is_shown_in_parts_the_latest_first() -> None:
     """docs/costs.md: a page costs the same for any number of entities."""
-    number = own_consents.SHOWN + 1
+    number = consents.SHARES_SHOWN + 1
 
     async with new_world(entities=1) as made:
         for each in range(number):
@@ -207,7 +207,7 @@ async def test_a_long_list_is_shown_in_parts_the_latest_first() -> None:
             await made.write(one, Membership(user_id=ALICE, entity_id=one.entity_id))
             await give(made, entity_id=one.entity_id, given_at=int(made.clock()) + each)
         browser = await at_account(made, "sharing")
-        assert len(links(browser, "/account/stop-sharing/")) == own_consents.SHOWN
+        assert len(links(browser, "/account/stop-sharing/")) == consents.SHARES_SHOWN
         assert f"Entity {number - 1:03}" in browser.page.text
         assert "Entity 000" not in browser.page.text
         assert links(browser, "/account/sharing") == ["/account/sharing/2"]

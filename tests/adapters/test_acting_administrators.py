@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows.directory.administrators import acting_administrator, acting_operator, add_facts
-from corpid.flows.directory.write import authorise_changes, record_changes
-from corpid.flows.directory.write import write as write_as
+from corpid.flows.directory.actors import load_administrator, load_operator
+from corpid.flows.directory.write import add_facts, authorise_changes, record_changes
+from corpid.flows.directory.write import write_changes as write_as
 from corpid.rules.directory.access import Forbidden, Object
 from corpid.rules.directory.actors import ApiClient, CommandLine, ProvisioningToken
 from corpid.rules.directory.changes import ChangedMeanwhile, Delete, LastOwnerRemoved, Upsert
@@ -57,7 +57,7 @@ def role(user_id: str, service_id: str = "plain", entity_id: str = "E1") -> Chan
 
 
 async def acting(stores: SqlStores, user_id: str, entity_id: str = "E1", *, since: float = 60) -> EntityAdministrator:
-    return await acting_administrator(stores.registry, user_id, entity_id, auth_time=NOW - since, now=NOW)
+    return await load_administrator(stores.registry, user_id, entity_id, auth_time=NOW - since, now=NOW)
 
 
 async def roles(stores: SqlStores, user_id: str, entity_id: str = "E1") -> int:
@@ -206,7 +206,7 @@ async def test_the_last_owner_goes_by_an_operator_only(place: Place) -> None:
             await write_as(stores.registry, token, [taken(Membership(user_id="u2", entity_id="E1"))])
         assert refused.value.reason == "the last owner must stay: appoint another owner first"
         await write(stores, Operator(user_id="u3", level="operator"))
-        operator = await acting_operator(stores.registry, "u3", auth_time=NOW, now=NOW)
+        operator = await load_operator(stores.registry, "u3", auth_time=NOW, now=NOW)
         await write_as(stores.registry, operator, [taken(LIM_OWNS)])
         await write(stores, LIM_OWNS)
         await write_as(stores.registry, CommandLine(by="lee@node1"), [taken(LIM_OWNS)])
@@ -221,7 +221,7 @@ async def test_an_operator_whose_right_ends_meanwhile_changes_nothing(place: Pla
     async with place.opened() as stores:
         await write(stores, *EVERYBODY, LIM_OWNS, RINA_OWNS, appointed)
         registry = stores.registry
-        operator = await acting_operator(registry, "u3", auth_time=NOW, now=NOW)
+        operator = await load_operator(registry, "u3", auth_time=NOW, now=NOW)
         decided = await authorise_changes(registry, operator, [taken(LIM_OWNS)])
         if ends == "removed":
             await remove(stores, appointed)
@@ -236,7 +236,7 @@ async def test_an_operator_whose_right_ends_meanwhile_changes_nothing(place: Pla
         assert refused.value.reason == "you no longer operate this deployment"
         if ends != "level":
             with pytest.raises(Forbidden):
-                await acting_operator(registry, "u3", auth_time=NOW, now=NOW)
+                await load_operator(registry, "u3", auth_time=NOW, now=NOW)
         assert len(await registry.directory.administrators("E1")) == 2
 
 

@@ -9,9 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.directory import approvals
-from corpid.flows.directory.administrators import acting_administrator
-from corpid.flows.directory.write import Refused
-from corpid.flows.directory.write import write as write_as
+from corpid.flows.directory.actors import load_administrator
+from corpid.flows.directory.write import Refused, write_or_request
+from corpid.flows.directory.write import write_changes as write_as
 from corpid.rules.audit_records import AuditEvent, AuditQuery
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import ApiClient, CommandLine, DeploymentOperator, ProvisioningToken
@@ -49,7 +49,7 @@ REGISTERED = RegisteredApiClient(
 
 
 async def acting(stores: SqlStores, user_id: str, entity_id: str = "E1") -> EntityAdministrator:
-    return await acting_administrator(stores.registry, user_id, entity_id, auth_time=NOW, now=NOW)
+    return await load_administrator(stores.registry, user_id, entity_id, auth_time=NOW, now=NOW)
 
 
 async def asked(
@@ -57,7 +57,7 @@ async def asked(
 ) -> ChangeRequest | None:
     """The request that Lim makes, or another one."""
     requester = actor or await acting(stores, "u2")
-    return await approvals.submit(
+    return await write_or_request(
         stores.registry, requester, [change], reason="A new colleague", now=NOW, unique=f"r{number}"
     )
 
@@ -159,7 +159,7 @@ async def test_what_is_not_approved_changes_nothing(place: Place, how: str) -> N
             with pytest.raises(Refused, match="older than 14 days"):
                 await approved(stores, made, replace(rina, now=now, auth_time=now), now=now)
             assert await approvals.expire(registry, now=now) == 1
-        shown = await approvals.request(registry, rina, made, now=now)
+        shown = await approvals.read_request(registry, rina, made, now=now)
         assert shown.state == how
         with pytest.raises(Refused):
             await approved(stores, made, rina)
@@ -187,7 +187,7 @@ async def test_of_two_decisions_at_once_one_is_made(place: Place, other: str) ->
         assert await roles(stores) == (1 if done else 0)
         decisions = [action for _, action in await history(stores) if action.startswith("approval.")]
         assert decisions == ["approval.request", "approval.approve" if done else f"approval.{other}"]
-        shown = await approvals.request(stores.registry, rina, made, now=NOW)
+        shown = await approvals.read_request(stores.registry, rina, made, now=NOW)
         assert (shown.state == "approved") is done
 
 
@@ -390,7 +390,7 @@ async def test_provisioning_requests_nothing_and_a_reason_is_needed(place: Place
         assert refused.value.reason == "this is read-only here: it needs approval"
         for reason in ("", " ", "two\nlines", "x" * 501):
             with pytest.raises(Refused, match="reason: "):
-                await approvals.submit(stores.registry, CLIENT, [GIVEN], reason=reason, now=NOW, unique="r")
+                await write_or_request(stores.registry, CLIENT, [GIVEN], reason=reason, now=NOW, unique="r")
         assert await approvals.expire(stores.registry, now=NOW + 15 * DAY) == 0
 
 
@@ -403,7 +403,7 @@ async def test_requests_are_listed_by_entity_and_state_and_none_of_another_entit
         await approvals.decline(stores.registry, ids[1], actor=rina, reason="No", now=NOW)
 
         async def listed(actor: Actor, entity_id: str, state: str, after: str = "", limit: int = 9) -> list[str]:
-            page = await approvals.requests(
+            page = await approvals.list_requests(
                 stores.registry, actor, entity_id=entity_id, state=state, now=NOW, after=after, limit=limit
             )
             return [each.request.request_id for each in page.found]
@@ -416,7 +416,7 @@ async def test_requests_are_listed_by_entity_and_state_and_none_of_another_entit
         told = set()
         for other in (ids[0], "no-such-request"):
             with pytest.raises(Forbidden) as refused:
-                await approvals.request(stores.registry, elsewhere, other, now=NOW)
+                await approvals.read_request(stores.registry, elsewhere, other, now=NOW)
             told.add(str(refused.value))
         assert len(told) == 1
 
@@ -435,7 +435,7 @@ async def test_an_entitys_requests_of_every_state_are_listed_in_one_order(place:
         found: list[str] = []
         after, owner = "", await acting(stores, "u3")
         while after or not found:
-            page = await approvals.requests(
+            page = await approvals.list_requests(
                 stores.registry, owner, entity_id="E1", state="", now=NOW, after=after, limit=4
             )
             found += [each.request.request_id for each in page.found]
@@ -452,7 +452,7 @@ async def test_decided_requests_leave_with_the_audit_of_their_age(place: Place) 
             assert made is not None
             if number < 3:
                 at = NOW + (number + 1) * DAY
-                owner = await acting_administrator(stores.registry, "u2", "E1", auth_time=at, now=at)
+                owner = await load_administrator(stores.registry, "u2", "E1", auth_time=at, now=at)
                 await approvals.withdraw(stores.registry, made.request_id, actor=owner, reason="", now=at)
         event = AuditEvent(actor="command:ops@node1", action="audit.prune")
 

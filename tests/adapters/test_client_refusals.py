@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from corpid.flows.oauth.recent_refusals import RecentRefusals
+from corpid.flows.operations.buffers import RecentRefusals
 from corpid.rules.directory.changes import Delete, Upsert
 from corpid.rules.oauth.records import Client
 from corpid.rules.oauth.refusals import ClientRefusal

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from corpid.outbound.client_keys import Egress
 from corpid.outbound.destinations import DEVELOPER, INTERNET, HttpClientError
-from corpid.outbound.egress import Egress
 
 if TYPE_CHECKING:
     from pathlib import Path

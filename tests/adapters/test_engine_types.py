@@ -93,7 +93,7 @@ async def test_a_line_in_the_table_is_all_that_opening_needs(shelf: type[Shelf],
 
 def test_a_line_in_the_table_is_all_that_the_doctor_needs(shelf: type[Shelf], tmp_path: Path) -> None:
     """It is found under the title in the table, with what the engine says of itself."""
-    found = {each.about: each for each in local_checks.look(settings.load(transient_url=URL, data_dir=tmp_path))}
+    found = {each.about: each for each in local_checks.check_node(settings.load(transient_url=URL, data_dir=tmp_path))}
     assert found["Shelf"].verdict == "warning"
     assert found["Shelf"].seen == "The shelf is dusty."
     assert found["Shelf"].change == "Change: dust it."

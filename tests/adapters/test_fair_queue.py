@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpid.outbound.passwords import FairQueue, HashingQueue, HashingThreads
-from corpid.rules.authentication.password_hash import COMMAND_LINE, HashingSource
+from corpid.rules.authentication.passwords import COMMAND_LINE, HashingSource
 from corpid.rules.failures import PasswordsBusy
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from ipaddress import ip_address
 
 import pytest
 
+from corpid.outbound.client_keys import Egress
 from corpid.outbound.destinations import DEVELOPER, INTERNET, HttpClientError, is_public
-from corpid.outbound.egress import Egress
 from corpid.outbound.http_client import HttpClient, system_addresses
 from tests.adapters.rp_server import (
     answer,

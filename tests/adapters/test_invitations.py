@@ -9,9 +9,14 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.account import links
-from corpid.flows.directory import invitations, provisioning
-from corpid.flows.directory.invitation_limits import InvitationLimit
-from corpid.flows.directory.invitations import AlreadyBelongs
+from corpid.flows.directory import invitations, member_changes
+from corpid.flows.directory.acceptance import (
+    AlreadyBelongs,
+    accept_with_account,
+    accept_with_new_account,
+    decline_membership,
+)
+from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.write import Refused
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditEvent
@@ -88,7 +93,7 @@ async def as_new_person(
 ) -> None:
     """Accept with factors, in one transaction."""
     async with stores.registry.invitations.transaction():
-        await invitations.accept_with_new_account(
+        await accept_with_new_account(
             stores.registry,
             found.membership,
             NEW,
@@ -102,7 +107,7 @@ async def as_new_person(
 
 
 async def with_account(stores: SqlStores, found: OpenInvitation, user: User) -> None:
-    await invitations.accept_with_account(stores.registry, found.membership, user, now=NOW)
+    await accept_with_account(stores.registry, found.membership, user, now=NOW)
 
 
 async def revoke(stores: SqlStores, found: OpenInvitation) -> None:
@@ -128,7 +133,7 @@ RIVALS: Final[dict[str, list[Callable[[SqlStores, OpenInvitation, str], Awaitabl
     "new person and revocation": [as_new_person, lambda stores, found, _: revoke(stores, found)],
     "new person twice": [as_new_person, as_new_person],
     "declined and accepted": [
-        lambda stores, found, _: invitations.decline(stores.registry, found.membership),
+        lambda stores, found, _: decline_membership(stores.registry, found.membership),
         lambda stores, found, _: with_account(stores, found, PEOPLE[0]),
     ],
 }
@@ -179,7 +184,7 @@ async def test_an_entity_that_ends_an_invitation_while_it_is_accepted_ends_it(
             service = Service(service_id="PERMITS", name="Permits", roles=("Maker",))
             role = Assignment(user_id=WAITING, entity_id=HARBOUR.entity_id, service_id="PERMITS", role="Maker")
             await stores.registry.directory.write([Upsert(service), Upsert(role)])
-            ending = provisioning.end_member(stores.registry, found.membership.membership_id, actor=token)
+            ending = member_changes.end_member(stores.registry, found.membership.membership_id, actor=token)
             accepting, ended = await asyncio.gather(answer(stores, found, link_hash), ending, return_exceptions=True)
             assert ended is None, ended
             assert accepting is None or isinstance(accepting, Conflict), accepting
@@ -290,7 +295,7 @@ def owner(**facts: Any) -> EntityAdministrator:
 
 async def send_again(stores: SqlStores, invited: Membership, *, actor: Actor, now: float = NOW) -> Membership:
     limit = InvitationLimit(transient=stores.transient, issuer="https://id.example")
-    return await invitations.send_again(stores.registry, limit, invited, actor=actor, now=now)
+    return await invitations.send_invitation_again(stores.registry, limit, invited, actor=actor, now=now)
 
 
 async def test_a_letter_is_sent_again_by_those_who_may_and_not_at_once(place: Place) -> None:
@@ -316,7 +321,7 @@ async def test_a_letter_is_sent_again_by_those_who_may_and_not_at_once(place: Pl
         assert [each.membership for each in await stores.registry.invitations.due(now=later, limit=9)] == [again]
         with pytest.raises(ChangedMeanwhile):
             await send_again(stores, found.membership, actor=token, now=later)
-        await invitations.accept_with_account(stores.registry, again, PEOPLE[0], now=later)
+        await accept_with_account(stores.registry, again, PEOPLE[0], now=later)
         [accepted] = await belonging(stores)
         with pytest.raises(Refused, match="accepted"):
             await send_again(stores, accepted, actor=token, now=later)

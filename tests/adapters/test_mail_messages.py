@@ -13,9 +13,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from corpid.outbound.mail_messages import MessageWriter
+from corpid.outbound.smtp import MessageWriter
+from corpid.rules.characters import printable
 from corpid.rules.emails import RenderedEmail
-from corpid.rules.printable import printable
 
 if TYPE_CHECKING:
     from email.headerregistry import AddressHeader

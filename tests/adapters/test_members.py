@@ -9,29 +9,29 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import asdict, replace
 
-from corpid.flows.directory import invitations, people, provisioning, provisioning_tokens
-from corpid.flows.directory.administrators import acting_administrator
-from corpid.flows.directory.apply import export, prepare
-from corpid.flows.directory.approvals import approve, submit
-from corpid.flows.directory.invitation_limits import InvitationLimit, TooManyInvitations
-from corpid.flows.directory.invitations import AlreadyBelongs
-from corpid.flows.directory.memberships import switch_membership
-from corpid.flows.directory.provisioning import (
-    IdentifierConflict,
-    InvalidDetails,
-    LastOwner,
-    MemberDetails,
-    MembersQuery,
-    UnknownMember,
+from corpid.flows.directory import member_changes, people, provisioning_tokens
+from corpid.flows.directory.acceptance import (
+    AlreadyBelongs,
+    accept_with_account,
+    accept_with_new_account,
+    decline_membership,
 )
-from corpid.flows.directory.write import Refused
-from corpid.flows.directory.write import write as write_as
+from corpid.flows.directory.actors import load_administrator
+from corpid.flows.directory.apply import export_directory, prepare_document
+from corpid.flows.directory.approvals import approve
+from corpid.flows.directory.invitations import InvitationLimit, TooManyInvitations
+from corpid.flows.directory.member_changes import IdentifierConflict, LastOwner, switch_membership
+from corpid.flows.directory.members import UnknownMember, load_member, query_members
+from corpid.flows.directory.write import Refused, write_or_request
+from corpid.flows.directory.write import write_changes as write_as
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import ApiClient, CommandLine, ProvisioningToken
 from corpid.rules.directory.changes import ChangedMeanwhile, NameTaken
 from corpid.rules.directory.document import parse
+from corpid.rules.directory.member_details import InvalidDetails, MemberDetails
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.plan import Change
+from corpid.rules.directory.queries import MemberQuery
 from corpid.rules.directory.records import (
     DUE,
     NOT_TO_BE_SENT,
@@ -50,7 +50,7 @@ from tests.world.provider import CheapPasswords
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from corpid.flows.directory.provisioning import Member
+    from corpid.flows.directory.members import Member
     from corpid.rules.directory.actors import Actor
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
@@ -76,7 +76,9 @@ async def invited(
     stores: SqlStores, details: MemberDetails = NEW, *, actor: Actor = TOKEN, ids: Callable[[], str] | None = None
 ) -> Member:
     new_id = ids or identifiers()
-    return await provisioning.invite(stores.registry, limit(stores), details, actor=actor, now=NOW, new_id=new_id)
+    return await member_changes.invite_member(
+        stores.registry, limit(stores), details, actor=actor, now=NOW, new_id=new_id
+    )
 
 
 async def prepared(stores: SqlStores) -> None:
@@ -101,7 +103,7 @@ async def test_an_invited_member_acts_for_nobody_and_is_no_account(place: Place)
         assert (user.placeholder, user.enabled, user.email, user.name) == (True, False, "", "")
         assert await registry.directory.acting(user.user_id, "E1") is None
         with pytest.raises(Forbidden):
-            await acting_administrator(registry, user.user_id, "E1", auth_time=NOW, now=NOW)
+            await load_administrator(registry, user.user_id, "E1", auth_time=NOW, now=NOW)
         forms = frozenset({(FIRM.type, FIRM.status)})
         assert await registry.directory.usable(user.user_id, forms) == []
         assert await registry.directory.choices(user.user_id, forms, words=(), first="", limit=5) == ([], 0)
@@ -128,9 +130,9 @@ async def test_a_file_makes_no_account_of_a_placeholder(place: Place, entry: str
         mei = await invited(stores)
         for text in (f"users: {{{mei.user.user_name}: {entry}}}", f"operators: [{{user: {mei.user.user_name}, level: operator}}]"):  # fmt: skip
             with pytest.raises(DirectoryError, match="has not accepted an invitation yet"):
-                await prepare(stores.registry, PASSWORDS, parse(text.encode(), "f"), new_user_id=str)
+                await prepare_document(stores.registry, PASSWORDS, parse(text.encode(), "f"), new_user_id=str)
         await switch_membership(stores.registry, PASSWORDS, mei.user.user_name, "E1", enabled=False, actor=OPERATOR)
-        after = await provisioning.member(stores.registry, mei.membership.membership_id, actor=TOKEN)
+        after = await load_member(stores.registry, mei.membership.membership_id, actor=TOKEN)
         assert after.membership == replace(mei.membership, enabled=False), "what a file cannot say stays"
 
 
@@ -140,7 +142,7 @@ async def test_an_export_leaves_out_who_has_not_accepted(place: Place) -> None:
         await prepared(stores)
         mei = await invited(stores)
         await write(stores, Assignment(user_id=mei.user.user_id, entity_id="E1", service_id="plain", role="Maker"))
-        text = "".join([piece async for piece in export(stores.registry, actor=OPERATOR)])
+        text = "".join([piece async for piece in export_directory(stores.registry, actor=OPERATOR)])
         assert "lim" in text
         assert mei.user.user_id not in text
         assert "assignments:" not in text
@@ -169,23 +171,23 @@ async def test_an_entity_reads_and_changes_no_other_entitys_members(place: Place
         mei = (await invited(stores)).membership
         [theirs] = [
             each.membership
-            for each in (await provisioning.members(registry, MembersQuery(count=9), actor=TOKEN)).members
+            for each in (await query_members(registry, MemberQuery(entity_id=TOKEN.entity_id, limit=9), actor=TOKEN))[1]
             if each.membership.user_id == "u2"
         ]
         for membership_id in (mei.membership_id, theirs.membership_id, "", "\0", "x" * 5000):
             with pytest.raises(UnknownMember):
-                await provisioning.member(registry, membership_id, actor=other)
+                await load_member(registry, membership_id, actor=other)
             with pytest.raises(UnknownMember):
-                await provisioning.end_member(registry, membership_id, actor=other)
+                await member_changes.end_member(registry, membership_id, actor=other)
             with pytest.raises(UnknownMember):
-                await provisioning.change_member(
+                await member_changes.change_member(
                     registry, limit(stores), membership_id, NEW, enabled=False, actor=other, now=NOW
                 )
         for actor in (TOKEN, CLIENT):
             with pytest.raises(Forbidden):
-                await provisioning.members(registry, MembersQuery(count=9), actor=actor, entity_id="E2")
+                await query_members(registry, MemberQuery(entity_id="E2", limit=9), actor=actor)
             with pytest.raises(Forbidden):
-                await provisioning.invite(
+                await member_changes.invite_member(
                     registry, limit(stores), NEW, actor=actor, entity_id="E2", now=NOW, new_id=identifiers()
                 )
 
@@ -197,7 +199,7 @@ async def test_what_a_token_writes_is_the_memberships_and_never_the_persons(plac
         registry = stores.registry
         [held] = (await registry.directory.read(Membership, [("u2", "E1")])).values()
         details = MemberDetails(user_name="mallory", name="Mallory", email="mallory@evil.example")
-        after = await provisioning.change_member(
+        after = await member_changes.change_member(
             registry, limit(stores), held.membership_id, details, enabled=True, actor=TOKEN, now=NOW
         )
         assert (after.user, after.state) == (LIM, "active")
@@ -223,11 +225,11 @@ async def test_a_member_is_suspended_restored_and_ended(place: Place) -> None:
         registry, role = stores.registry, Assignment(user_id="u3", entity_id="E1", service_id="plain", role="Maker")
         await write(stores, role)
         [held] = (await registry.directory.read(Membership, [("u3", "E1")])).values()
-        found = await provisioning.member(registry, held.membership_id, actor=TOKEN)
+        found = await load_member(registry, held.membership_id, actor=TOKEN)
         named = MemberDetails(user_name="rina@firm.example")
 
         async def switch(*, enabled: bool) -> Member:
-            return await provisioning.change_member(
+            return await member_changes.change_member(
                 registry, limit(stores), held.membership_id, named, enabled=enabled, actor=TOKEN, now=NOW
             )
 
@@ -236,10 +238,10 @@ async def test_a_member_is_suspended_restored_and_ended(place: Place) -> None:
         assert (await switch(enabled=False)).state == "suspended"
         assert (await switch(enabled=True)).state == "active"
         with pytest.raises(ChangedMeanwhile):
-            await provisioning.change_member(
+            await member_changes.change_member(
                 registry, limit(stores), held.membership_id, named, enabled=False, actor=TOKEN, now=NOW, expected=held
             )
-        await provisioning.end_member(registry, held.membership_id, actor=TOKEN)
+        await member_changes.end_member(registry, held.membership_id, actor=TOKEN)
         entries = await registry.audit.entries()
         done = [(entry.action, entry.object) for entry in entries if entry.actor == TOKEN.name]
         assert done[-2:] == [("assignment.remove", "/".join(role.key)), ("membership.remove", "u3/E1")]
@@ -253,18 +255,18 @@ async def test_the_last_owner_stays(place: Place) -> None:
         registry = stores.registry
         [held] = (await registry.directory.read(Membership, [("u2", "E1")])).values()
         with pytest.raises(LastOwner):
-            await provisioning.end_member(registry, held.membership_id, actor=TOKEN)
+            await member_changes.end_member(registry, held.membership_id, actor=TOKEN)
         named = MemberDetails(user_name="lim")
         with pytest.raises(LastOwner):
-            await provisioning.change_member(
+            await member_changes.change_member(
                 registry, limit(stores), held.membership_id, named, enabled=False, actor=TOKEN, now=NOW
             )
         mei = await invited(stores)
         await write(stores, Administrator(user_id=mei.user.user_id, entity_id="E1", level="owner"))
         with pytest.raises(LastOwner):
-            await provisioning.end_member(registry, held.membership_id, actor=TOKEN)
+            await member_changes.end_member(registry, held.membership_id, actor=TOKEN)
         await write(stores, RINA_OWNS)
-        await provisioning.end_member(registry, held.membership_id, actor=TOKEN)
+        await member_changes.end_member(registry, held.membership_id, actor=TOKEN)
 
 
 async def test_what_needs_approval_is_not_done_by_a_token(place: Place) -> None:
@@ -275,14 +277,14 @@ async def test_what_needs_approval_is_not_done_by_a_token(place: Place) -> None:
         for actor in (TOKEN, CLIENT):
             with pytest.raises(Forbidden, match="approval"):
                 await invited(stores, actor=actor)
-        lim = await acting_administrator(registry, "u2", "E1", auth_time=NOW, now=NOW)
-        change = provisioning.invitation(NEW, "E1", now=NOW, new_id=identifiers(), enabled=True, send=True)
-        request = await submit(registry, lim, [change], reason="New", now=NOW, unique="r")
+        lim = await load_administrator(registry, "u2", "E1", auth_time=NOW, now=NOW)
+        change = member_changes.plan_invitation(NEW, "E1", now=NOW, new_id=identifiers(), enabled=True, send=True)
+        request = await write_or_request(registry, lim, [change], reason="New", now=NOW, unique="r")
         assert request is not None
         assert await registry.directory.user("new-1") is None
-        rina = await acting_administrator(registry, "u3", "E1", auth_time=NOW, now=NOW)
+        rina = await load_administrator(registry, "u3", "E1", auth_time=NOW, now=NOW)
         await approve(registry, request.request_id, actor=rina, reason="Yes", now=NOW)
-        found = await provisioning.member(registry, "new-2", actor=TOKEN)
+        found = await load_member(registry, "new-2", actor=TOKEN)
         assert (found.state, found.membership) == ("invited", change.becomes)
 
 
@@ -351,23 +353,23 @@ async def test_invitations_to_an_address_and_of_an_entity_are_limited(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """D60: per day; ending an invitation gives none back, and a changed address counts."""
-    monkeypatch.setattr("corpid.flows.directory.invitation_limits.INVITATIONS_PER_DAY", INVITATIONS_PER_ADDRESS + 2)
+    monkeypatch.setattr("corpid.flows.directory.invitations.INVITATIONS_PER_DAY", INVITATIONS_PER_ADDRESS + 2)
 
     async with place.opened() as stores:
         await prepared(stores)
         registry, ids = stores.registry, identifiers()
         for _ in range(INVITATIONS_PER_ADDRESS):
             mei = await invited(stores, ids=ids)
-            await provisioning.end_member(registry, mei.membership.membership_id, actor=TOKEN)
+            await member_changes.end_member(registry, mei.membership.membership_id, actor=TOKEN)
         with pytest.raises(TooManyInvitations, match="to one address"):
             await invited(stores, ids=ids)
         tan = await invited(stores, MemberDetails(user_name="tan@firm.example"), ids=ids)
         with pytest.raises(TooManyInvitations, match="people a day"):
-            await provisioning.change_member(
+            await member_changes.change_member(
                 registry, limit(stores), tan.membership.membership_id, NEW, enabled=True, actor=TOKEN, now=NOW
             )
         await invited(stores, NEW, actor=replace(TOKEN, entity_id="E2"), ids=ids)
-        operators = await provisioning.invite(
+        operators = await member_changes.invite_member(
             registry, limit(stores), NEW, actor=OPERATOR, entity_id="E1", now=NOW, new_id=ids, send=False
         )
         assert operators.membership.invitation_sent_at == NOT_TO_BE_SENT
@@ -380,14 +382,16 @@ async def test_a_changed_address_of_an_invited_member_gets_a_letter(place: Place
         registry, ids = stores.registry, identifiers()
         moved = MemberDetails(user_name="mei", email="mei@new.example")
         for send, expected in ((True, DUE), (False, NOT_TO_BE_SENT)):
-            mei = await provisioning.invite(registry, limit(stores), NEW, actor=TOKEN, now=NOW, new_id=ids, send=send)
+            mei = await member_changes.invite_member(
+                registry, limit(stores), NEW, actor=TOKEN, now=NOW, new_id=ids, send=send
+            )
             if send:
                 await write(stores, replace(mei.membership, invitation_sent_at=5))
-            after = await provisioning.change_member(
+            after = await member_changes.change_member(
                 registry, limit(stores), mei.membership.membership_id, moved, enabled=True, actor=TOKEN, now=NOW
             )
             assert (after.membership.email, after.membership.invitation_sent_at) == ("mei@new.example", expected)
-            await provisioning.end_member(registry, mei.membership.membership_id, actor=TOKEN)
+            await member_changes.end_member(registry, mei.membership.membership_id, actor=TOKEN)
 
 
 async def test_an_account_accepts_an_invitation_and_none_of_its_members_change(place: Place) -> None:
@@ -399,8 +403,8 @@ async def test_an_account_accepts_an_invitation_and_none_of_its_members_change(p
         await write(stores, Assignment(user_id=mei.user.user_id, entity_id="E1", service_id="plain", role="Maker"))
         known = User(user_id="u7", user_name="mei", name="Mei", email="mei@home.example")
         await write(stores, known)
-        await invitations.accept_with_account(registry, mei.membership, known, now=NOW)
-        after = await provisioning.member(registry, mei.membership.membership_id, actor=TOKEN)
+        await accept_with_account(registry, mei.membership, known, now=NOW)
+        after = await load_member(registry, mei.membership.membership_id, actor=TOKEN)
         assert (after.user, after.state, after.membership.user_name) == (known, "active", NEW.user_name)
         acting = await registry.directory.acting("u7", "E1")
         assert acting is not None
@@ -419,20 +423,20 @@ async def test_an_account_is_accepted_once_and_only_while_the_invitation_is_as_i
         registry = stores.registry
         mei = (await invited(stores)).membership
         with pytest.raises(AlreadyBelongs):
-            await invitations.accept_with_account(registry, mei, LIM, now=NOW)
+            await accept_with_account(registry, mei, LIM, now=NOW)
         known = User(user_id="u7", user_name="mei", name="Mei")
         await write(stores, replace(known, enabled=False))
         with pytest.raises(ChangedMeanwhile):
-            await invitations.accept_with_account(registry, mei, known, now=NOW)
+            await accept_with_account(registry, mei, known, now=NOW)
         await write(stores, known, replace(FIRM, enabled=False))
         with pytest.raises(ChangedMeanwhile):
-            await invitations.accept_with_account(registry, mei, known, now=NOW)
+            await accept_with_account(registry, mei, known, now=NOW)
         await write(stores, FIRM)
         with pytest.raises(ChangedMeanwhile):
-            await invitations.accept_with_account(registry, replace(mei, email="other@firm.example"), known, now=NOW)
-        await invitations.accept_with_account(registry, mei, known, now=NOW)
+            await accept_with_account(registry, replace(mei, email="other@firm.example"), known, now=NOW)
+        await accept_with_account(registry, mei, known, now=NOW)
         with pytest.raises(Forbidden):
-            await invitations.accept_with_account(registry, replace(mei, invited=False), LIM, now=NOW)
+            await accept_with_account(registry, replace(mei, invited=False), LIM, now=NOW)
 
 
 async def test_a_new_account_has_the_address_that_was_written_to(place: Place) -> None:
@@ -442,7 +446,7 @@ async def test_a_new_account_has_the_address_that_was_written_to(place: Place) -
         registry, mei = stores.registry, await invited(stores)
 
         async def accept(user_name: str) -> None:
-            await invitations.accept_with_new_account(
+            await accept_with_new_account(
                 registry, mei.membership, "u9", user_name=user_name, name="Mei Lin", language="ms", now=NOW
             )
 
@@ -450,7 +454,7 @@ async def test_a_new_account_has_the_address_that_was_written_to(place: Place) -
             await accept("LIM")
         assert (await person(stores, mei.user.user_id)).placeholder
         await accept("mei.lin")
-        after = await provisioning.member(registry, mei.membership.membership_id, actor=TOKEN)
+        after = await load_member(registry, mei.membership.membership_id, actor=TOKEN)
         assert after.user == User(
             user_id="u9", user_name="mei.lin", name="Mei Lin", email="mei@firm.example", language="ms"
         )
@@ -469,15 +473,15 @@ async def test_of_an_acceptance_and_something_else_at_once_one_is_carried_out(pl
         first, second = (User(user_id=each, user_name=each, name=each) for each in ("u7", "u8"))
         await write(stores, first, second)
         others = {
-            "end": lambda: provisioning.end_member(registry, mei.membership.membership_id, actor=TOKEN),
-            "decline": lambda: invitations.decline(registry, mei.membership),
-            "accept": lambda: invitations.accept_with_account(registry, mei.membership, second, now=NOW),
-            "new account": lambda: invitations.accept_with_new_account(
+            "end": lambda: member_changes.end_member(registry, mei.membership.membership_id, actor=TOKEN),
+            "decline": lambda: decline_membership(registry, mei.membership),
+            "accept": lambda: accept_with_account(registry, mei.membership, second, now=NOW),
+            "new account": lambda: accept_with_new_account(
                 registry, mei.membership, "u9", user_name="mei", name="Mei", language="en", now=NOW
             ),
         }
         accepted, done = await asyncio.gather(
-            invitations.accept_with_account(registry, mei.membership, first, now=NOW),
+            accept_with_account(registry, mei.membership, first, now=NOW),
             others[other](),
             return_exceptions=True,
         )
@@ -551,8 +555,8 @@ async def test_tokens_are_made_by_owners_of_the_entity_and_operators_alone(place
                 **values,  # type: ignore[arg-type]
             )
 
-        lim = await acting_administrator(registry, "u2", "E1", auth_time=NOW, now=NOW)
-        rina = await acting_administrator(registry, "u3", "E1", auth_time=NOW, now=NOW)
+        lim = await load_administrator(registry, "u2", "E1", auth_time=NOW, now=NOW)
+        rina = await load_administrator(registry, "u3", "E1", auth_time=NOW, now=NOW)
         for actor in (rina, CLIENT, TOKEN, replace(lim, now=NOW + 901)):
             with pytest.raises(Forbidden):
                 await add(actor)

@@ -13,8 +13,14 @@ import pytest
 from argon2.profiles import CHEAPEST, RFC_9106_LOW_MEMORY
 
 from corpid.outbound.passwords import Argon2Passwords, guessable_passwords, parameters
-from corpid.rules.authentication.password_hash import COMMAND_LINE, PROFILES, HashCost, stored_cost
-from corpid.rules.authentication.password_rules import LONGEST, SHORTEST
+from corpid.rules.authentication.passwords import (
+    COMMAND_LINE,
+    LONGEST_PASSWORD,
+    PROFILES,
+    SHORTEST_PASSWORD,
+    HashCost,
+    read_hash_cost,
+)
 from corpid.rules.failures import PasswordsBusy
 from tests.logs import capture_logs
 
@@ -112,8 +118,8 @@ def test_hashes_are_made_with_the_second_profile_of_rfc_9106_or_more_unless_told
 def test_nobodys_hash_costs_what_the_setting_says(cost: HashCost) -> None:
     """D44: an unknown user costs a hash at the current setting."""
     passwords = Argon2Passwords(threads=1, profile=parameters(cost))
-    assert stored_cost(passwords._nobody) == cost
-    assert stored_cost(asyncio.run(passwords.hash(RIGHT))) == cost
+    assert read_hash_cost(passwords._nobody) == cost
+    assert read_hash_cost(asyncio.run(passwords.hash(RIGHT))) == cost
 
 
 async def test_a_hash_that_costs_less_is_outdated_and_one_that_costs_more_is_not() -> None:
@@ -183,6 +189,6 @@ def test_the_blocklist_holds_what_people_come_up_with_in_the_form_that_is_compar
         "1qaz2wsx3edc", "p@ssw0rd1234", "passwordpassword", "iloveyou1234", "abcdefghijkl", "098765432109",
     ):  # fmt: skip
         assert obvious in blocklist, obvious
-    assert all(text == text.casefold() and SHORTEST <= len(text) <= LONGEST for text in blocklist)
+    assert all(text == text.casefold() and SHORTEST_PASSWORD <= len(text) <= LONGEST_PASSWORD for text in blocklist)
     assert 5_000 < len(blocklist) < 100_000
     assert RIGHT.casefold() not in blocklist

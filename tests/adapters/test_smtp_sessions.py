@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import aiosmtplib
 import pytest
 
-from corpid.outbound.smtp_sessions import SmtpSessions
+from corpid.outbound.smtp import SmtpSessions
 from corpid.rules.failures import EmailDelayed, MailRefused
 from tests.adapters.test_smtp import PERSON, here, mail, mail_log, new_email, post_office
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows.directory import third_parties
-from corpid.flows.directory.administrators import acting_administrator
-from corpid.flows.directory.third_parties import GrantFilter
-from corpid.flows.directory.write import write as write_as
+from corpid.flows.directory import grants
+from corpid.flows.directory.actors import load_administrator
+from corpid.flows.directory.grants import GrantFilter
+from corpid.flows.directory.write import write_changes as write_as
 from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import CommandLine
@@ -47,7 +47,7 @@ GRANT = GrantFilter(client_entity="E1", third_party="E2", service="s")
 async def both(stores: SqlStores) -> tuple[EntityAdministrator, EntityAdministrator]:
     """The client entity's owner and the third party's."""
     made = [
-        await acting_administrator(stores.registry, user_id, entity_id, auth_time=NOW, now=NOW)
+        await load_administrator(stores.registry, user_id, entity_id, auth_time=NOW, now=NOW)
         for user_id, entity_id in (("u2", "E1"), ("u3", "E2"))
     ]
     return made[0], made[1]
@@ -147,9 +147,9 @@ async def test_an_offer_is_declined_by_the_one_side_and_withdrawn_by_the_other(p
 async def test_roles_under_another_accepted_grant_stay(place: Place) -> None:
     async with place.opened() as stores:
         await write(stores, *EVERYBODY, ACCEPTED, replace(ACCEPTED, ref="two"), GIVEN)
-        await third_parties.end(stores.registry, replace(GRANT, ref=""), actor=OPERATOR)
+        await grants.end_grant(stores.registry, replace(GRANT, ref=""), actor=OPERATOR)
         assert await there(stores) == ([replace(ACCEPTED, ref="two")], [GIVEN])
-        await third_parties.end(stores.registry, GRANT, actor=OPERATOR)
+        await grants.end_grant(stores.registry, GRANT, actor=OPERATOR)
         assert await there(stores) == ([], [])
 
 
@@ -213,7 +213,7 @@ async def test_a_grant_with_more_roles_than_a_transaction_usually_has_ends_as_a_
     async with place.opened() as stores:
         rows = [replace(GIVEN, ref=str(number)) for number in range(250)]
         await write(stores, *EVERYBODY, ACCEPTED, *rows)
-        await third_parties.end(stores.registry, GRANT, actor=OPERATOR)
+        await grants.end_grant(stores.registry, GRANT, actor=OPERATOR)
         assert await there(stores) == ([], [])
         membership = Membership(user_id="u2", entity_id="E2")
         assert await stores.registry.directory.read(Membership, [membership.key])
@@ -226,17 +226,17 @@ async def test_the_operations_speak_for_the_side_of_whoever_acts(place: Place) -
         client, third_party = await both(stores)
         registry, passwords, terms = stores.registry, CheapPasswords(threads=1), {"end_date": "2030-12-31"}
         with pytest.raises(Forbidden):
-            await third_parties.offer(registry, passwords, GRANT, terms, actor=third_party)
+            await grants.offer_grant(registry, passwords, GRANT, terms, actor=third_party)
         with pytest.raises(Forbidden):
-            await third_parties.offer(registry, passwords, GRANT, terms, actor=client, accepted=True)
-        await third_parties.offer(registry, passwords, GRANT, terms, actor=client)
+            await grants.offer_grant(registry, passwords, GRANT, terms, actor=client, accepted=True)
+        await grants.offer_grant(registry, passwords, GRANT, terms, actor=client)
         with pytest.raises(Forbidden):
-            await third_parties.accept(registry, GRANT, actor=client)
-        await third_parties.accept(registry, GRANT, actor=third_party)
+            await grants.accept_grant(registry, GRANT, actor=client)
+        await grants.accept_grant(registry, GRANT, actor=third_party)
         assert await there(stores) == ([ACCEPTED], [])
-        await third_parties.end(registry, GRANT, actor=third_party)
+        await grants.end_grant(registry, GRANT, actor=third_party)
         await write(stores, OFFERED)
-        await third_parties.end(registry, GRANT, actor=third_party)
+        await grants.end_grant(registry, GRANT, actor=third_party)
         told = [action for _, action in await history(stores, "E1")]
         passwords.close()
         assert told == ["grant.decline", "grant.end", "grant.accept", "grant.offer"]

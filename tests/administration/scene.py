@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from corpid.flows.directory import approvals
-from corpid.flows.directory.administrators import acting_administrator
-from corpid.flows.directory.notice_emails import NoticeEmails
+from corpid.flows.directory.actors import load_administrator
 from corpid.flows.directory.notices import Notices
-from corpid.flows.directory.write import write
+from corpid.flows.directory.queued_emails import NoticeEmails
+from corpid.flows.directory.write import write_changes, write_or_request
 from corpid.rules.directory.notices import COLLECTED_SECONDS
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Administrator, Assignment
@@ -57,16 +56,16 @@ async def peopled(made: World, **entity_members: Any) -> None:
 async def acting(made: World, who: str = "olivia") -> EntityAdministrator:
     """A person who administers Harbour Logistics, signed in just now."""
     now = made.clock()
-    return await acting_administrator(made.provider.registry, f"id-{who}", HARBOUR, auth_time=now, now=now)
+    return await load_administrator(made.provider.registry, f"id-{who}", HARBOUR, auth_time=now, now=now)
 
 
 async def change(made: World, *changes: Change, actor: Actor | None = None) -> None:
-    await write(made.provider.registry, actor or await acting(made), changes)
+    await write_changes(made.provider.registry, actor or await acting(made), changes)
 
 
 async def ask(made: World, *changes: Change, by: str = "olivia", unique: str = "1") -> ChangeRequest:
     """A change request of somebody."""
-    found = await approvals.submit(
+    found = await write_or_request(
         made.provider.registry, await acting(made, by), changes, reason="New colleague", now=made.clock(), unique=unique
     )
     assert found is not None

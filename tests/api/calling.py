@@ -6,7 +6,7 @@ import json as jsons
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from corpid.rules.oauth.scopes import API_SCOPES
+from corpid.rules.oauth.api_client import API_SCOPES
 from tests.protocol.api_callers import registers
 from tests.protocol.deployment import ISSUER
 

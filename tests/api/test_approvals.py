@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.directory import approvals
-from corpid.flows.directory.write import Refused
+from corpid.flows.directory.write import Refused, write_or_request
 from corpid.flows.operations.idempotency import run_once
 from corpid.rules.directory.actors import CommandLine
 from corpid.rules.oauth.api_client import StoredResponse
@@ -181,7 +181,7 @@ async def prepared(stores: SqlStores) -> None:
 
 async def call(stores: SqlStores, _: None) -> Any:
     async def ask() -> StoredResponse:
-        made = await approvals.submit(
+        made = await write_or_request(
             stores.registry, CLIENT, [GIVEN], reason="A colleague", now=NOW, unique=str(id(stores))
         )
         assert made is not None

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpid.flows.directory.apply import apply
+from corpid.flows.directory.apply import apply_document
 from corpid.rules.directory.actors import CommandLine
 from corpid.rules.directory.json_nodes import json_value, merge_patch, nodes, pointer
 from corpid.rules.directory.nodes import DirectoryError
@@ -138,7 +138,9 @@ def test_a_document_changes_what_programs_wrote_and_the_rest_if_it_takes_it_over
     actor, content = CommandLine(by="lee@node1"), b"entities: {E1001: {name: By hand}}"
     provider = api.world.provider
     api.world.run(
-        apply(provider.registry, provider.passwords, content, file="", actor=actor, new_user_id=str, take_over=True)
+        apply_document(
+            provider.registry, provider.passwords, content, file="", actor=actor, new_user_id=str, take_over=True
+        )
     )
     left = api.post("/directory", document).json()
     assert (left["changes"], left["written"]) == ([], False)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows.directory import approvals, invitations
+from corpid.flows.directory import approvals
+from corpid.flows.directory.acceptance import accept_with_account
 from corpid.rules.directory.actors import CommandLine
 from corpid.rules.directory.records import Administrator, Membership
 from corpid.rules.limits import INVITATIONS_PER_ADDRESS
@@ -36,7 +37,7 @@ def membership(world: World, invitation: Any) -> Membership:
 def accept(world: World, invitation: Any) -> None:
     """Somebody who has an account accepts."""
     registry = world.provider.registry
-    world.run(invitations.accept_with_account(registry, membership(world, invitation), CAROL, now=world.clock.now))
+    world.run(accept_with_account(registry, membership(world, invitation), CAROL, now=world.clock.now))
 
 
 @pytest.mark.parametrize("is_bound", [False, True])

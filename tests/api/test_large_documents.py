@@ -103,7 +103,7 @@ async def applied(
         await save(answer)
 
     registry, passwords, actor = world.provider.registry, world.provider.passwords, CommandLine(by="lee@node1")
-    await apply.apply(
+    await apply.apply_document(
         registry, passwords, content, file="", actor=actor, new_user_id=new_user_id, within=within
     )  # fmt: skip
     return answer

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows.directory.apply import apply
+from corpid.flows.directory.apply import apply_document
 from corpid.flows.operations.signing_keys import ROTATED_EVERY_SECONDS
 from corpid.rules.directory.actors import CommandLine, DirectoryFile
 from corpid.rules.directory.objects import RESOURCES
@@ -86,7 +86,7 @@ def test_what_a_program_wrote_a_nightly_file_leaves_and_taking_it_over_changes_n
         provider, content = api.world.provider, f"entities: {{E1001: {{name: {name}}}}}".encode()
         actor = DirectoryFile.from_content("hr.yaml", content, by=CommandLine(by="lee@node1"))
         return api.world.run(
-            apply(
+            apply_document(
                 provider.registry, provider.passwords, content, file="hr.yaml", actor=actor, new_user_id=str, take_over=take_over,
             )
         )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from corpid.flows.directory.sessions import name_of
+from corpid.flows.directory.person_records import derive_session_name
 from corpid.rules.authentication.sign_in import fingerprint
 from corpid.rules.authentication.throttling import CodeGuesses, CodesPaused, one_more
 from corpid.rules.directory.records import Operator
@@ -77,7 +77,7 @@ def test_operators_are_out_of_reach(world: World, api: Api) -> None:
     world.sign_in()
     live = world.run(world.provider.registry.sessions.list_for_user(ALICE.user_id, now=world.clock.now))
     named = api.get("/sessions?user=alice").json()["items"][0]["id"]
-    assert name_of(live[0])
+    assert derive_session_name(live[0])
     world.writes(Operator(user_id=ALICE.user_id, level="support"))
     for method, path in (
         ("GET", "/sessions?user=alice"), ("DELETE", "/sessions?user=alice"), ("GET", f"/sessions/{named}"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from corpid.flows.operations.client_keys import ClientKeyReport
+from corpid.flows.oauth.client_keys import ClientKeyReport
 from corpid.flows.operations.migration_report import ClientUse, DeprecatedUse
 from corpid.rules.diagnostics import Finding
 from corpid.rules.hourly_counts import Point

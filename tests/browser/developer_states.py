@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import structs
 from msgspec.structs import replace
 
-from corpid.rules.oauth.explanations import Explanation
+from corpid.rules.oauth.errors import Explanation
 from corpid.rules.oauth.generations import CURRENT
 from corpid.rules.oauth.records import Client
 from corpid.texts import phrase

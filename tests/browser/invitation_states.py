@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec import structs
 from msgspec.structs import replace
 
+from corpid.flows.account.enrolment_steps import NAME_TAKEN
 from corpid.flows.account.links import PURPOSES
-from corpid.flows.account.set_factor import NAME_TAKEN
 from corpid.flows.directory.acceptance import InvitationAnswer
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.texts import phrase

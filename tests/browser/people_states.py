@@ -33,8 +33,8 @@ from tests.browser.portal_states import framed
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.flows.directory.provisioning import MemberState
     from corpid.rules.directory.access import Level
+    from corpid.rules.directory.queries import MemberState
     from corpid.web.pages.views import View
 
 LONG: Final = "Maximilian-Ferdinand Donaudampfschifffahrtsgesellschaftskapitän von und zu Hohenzollern"

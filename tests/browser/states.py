@@ -13,9 +13,9 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from corpid.flows.authentication.sign_in import WRONG_PASSWORD
-from corpid.rules.authentication.test_people import ListedTestPerson
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.parties import consent_items, consent_summary
+from corpid.rules.directory.records import ListedTestPerson
 from corpid.rules.oauth import acr
 from corpid.rules.oauth.errors import TemporarilyUnavailable, TooManyRequests
 from corpid.rules.oauth.refusals import Reason

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Union, get_args, get_orig
 
 import msgspec
 
-from corpid.rules.printable import printable
+from corpid.rules.characters import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

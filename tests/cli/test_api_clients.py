@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid.rules.oauth.scopes import API_SCOPES
+from corpid.rules.oauth.api_client import API_SCOPES
 from tests.world.clients import rp_keys
 
 if TYPE_CHECKING:

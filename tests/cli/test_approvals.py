@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.flows.directory import approvals
-from corpid.flows.directory.administrators import acting_administrator
+from corpid.flows.directory.actors import load_administrator
+from corpid.flows.directory.write import write_or_request
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Assignment
 from tests.cli.directories import fill, last_event
@@ -28,10 +28,10 @@ def request(terminal: Terminal, role: str = "Filer") -> str:
         names = {name: await stores.registry.directory.user_by_name(name) for name in ("rina", "arjun")}
         rina, arjun = (user.user_id for user in names.values() if user is not None)
         now = stores.clock()
-        actor = await acting_administrator(stores.registry, rina, "209900042K", auth_time=now, now=now)
+        actor = await load_administrator(stores.registry, rina, "209900042K", auth_time=now, now=now)
         row = Assignment(user_id=arjun, entity_id="209900042K", service_id="PERMITS", role=role)
         change = Change(verb="add", kind="assignment", key=row.key, becomes=row)
-        made = await approvals.submit(stores.registry, actor, [change], reason="Covers for me", now=now, unique=role)
+        made = await write_or_request(stores.registry, actor, [change], reason="Covers for me", now=now, unique=role)
         assert made is not None
         return made.request_id
 

@@ -15,13 +15,13 @@ from corpid.flows.directory import (
     entities,
     finding,
     lists,
-    memberships,
-    operators,
+    member_changes,
     people,
 )
-from corpid.flows.directory.person import person
-from corpid.flows.oauth.recent_refusals import refusals_of
+from corpid.flows.directory.person_records import load_person
+from corpid.flows.directory.role_assignment import RoleFilter, add_role, remove_role
 from corpid.flows.operations import signing_keys
+from corpid.flows.operations.buffers import list_refusals
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import Person
 from tests.cli.conftest import at
@@ -43,21 +43,21 @@ FILE = b"entities: {B2: {type: UEN, country: SG, name: Beta}}"
 
 
 async def exported(stores: Stores) -> list[str]:
-    return [piece async for piece in apply.export(stores.registry, actor=SOMEBODY)]
+    return [piece async for piece in apply.export_directory(stores.registry, actor=SOMEBODY)]
 
 
 COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
-    "apply": lambda s: apply.apply(
+    "apply": lambda s: apply.apply_document(
         s.registry, s.passwords, FILE, file="f", actor=SOMEBODY, new_user_id=str, prune=True
     ),
     "export": exported,
     "client add": lambda s: clients.add_client(s.registry, s.passwords, "rp2", CLIENT, actor=SOMEBODY),
     "client update": lambda s: clients.update_client(s.registry, s.passwords, "rp", CLIENT, actor=SOMEBODY),
-    "client list": lambda s: clients.clients(s.registry, actor=SOMEBODY),
-    "client show": lambda s: clients.client(s.registry, "rp", actor=SOMEBODY),
+    "client list": lambda s: clients.list_clients(s.registry, actor=SOMEBODY),
+    "client show": lambda s: clients.find_client(s.registry, "rp", actor=SOMEBODY),
     "client disable": lambda s: clients.switch_client(s.registry, "rp", enabled=False, actor=SOMEBODY),
     "client drop-keys": lambda s: clients.drop_keys(s.registry, "rp", actor=SOMEBODY),
-    "client refusals": lambda s: refusals_of(s.registry, "rp", actor=SOMEBODY),
+    "client refusals": lambda s: list_refusals(s.registry, "rp", actor=SOMEBODY),
     "key rewrap": lambda s: signing_keys.rewrap(s.rewrap, SOMEBODY),
     "entity add": lambda s: entities.add_entity(s.registry, s.passwords, "B2", MEMBERS, actor=SOMEBODY),
     "entity disable": lambda s: entities.switch_entity(s.registry, "A1", enabled=False, actor=SOMEBODY),
@@ -69,13 +69,13 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
     "service list": lambda s: lists.services(s.registry, SOMEBODY, **PAGE),
     "service show": lambda s: finding.service_named(s.registry, "X", actor=SOMEBODY),
     "role list": lambda s: lists.roles(s.registry, SOMEBODY, lists.ListFilter(), after="", limit=5),
-    "role add": lambda s: appointments.add_role(s.registry, s.passwords, "rina", "A1", "X", {}, actor=SOMEBODY),
-    "role remove": lambda s: appointments.remove_role(
-        s.registry, appointments.RoleFilter(user="rina", entity="A1", service="X"), actor=SOMEBODY
+    "role add": lambda s: add_role(s.registry, s.passwords, "rina", "A1", "X", {}, actor=SOMEBODY),
+    "role remove": lambda s: remove_role(
+        s.registry, RoleFilter(user="rina", entity="A1", service="X"), actor=SOMEBODY
     ),
-    "membership add": lambda s: memberships.add_membership(s.registry, s.passwords, "rina", "A1", actor=SOMEBODY),
-    "membership remove": lambda s: memberships.remove_membership(s.registry, "rina", "A1", actor=SOMEBODY),
-    "membership disable": lambda s: memberships.switch_membership(
+    "membership add": lambda s: member_changes.add_membership(s.registry, s.passwords, "rina", "A1", actor=SOMEBODY),
+    "membership remove": lambda s: member_changes.remove_membership(s.registry, "rina", "A1", actor=SOMEBODY),
+    "membership disable": lambda s: member_changes.switch_membership(
         s.registry, s.passwords, "rina", "A1", enabled=False, actor=SOMEBODY
     ),
     "administrator list": lambda s: lists.administrators(s.registry, SOMEBODY, lists.ListFilter(), after="", limit=5),
@@ -83,20 +83,20 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
         s.registry, s.passwords, "rina", "A1", {"level": "owner"}, actor=SOMEBODY
     ),
     "administrator remove": lambda s: appointments.remove_administrator(s.registry, "rina", "A1", actor=SOMEBODY),
-    "operator list": lambda s: operators.operators(s.registry, actor=SOMEBODY),
-    "operator add": lambda s: operators.set_operator(s.registry, s.passwords, "rina", "auditor", actor=SOMEBODY),
-    "operator remove": lambda s: operators.remove_operator(s.registry, "rina", actor=SOMEBODY),
+    "operator list": lambda s: appointments.list_operators(s.registry, actor=SOMEBODY),
+    "operator add": lambda s: appointments.set_operator(s.registry, s.passwords, "rina", "auditor", actor=SOMEBODY),
+    "operator remove": lambda s: appointments.remove_operator(s.registry, "rina", actor=SOMEBODY),
     "third-party list": lambda s: lists.grants(s.registry, SOMEBODY, lists.ListFilter(), after="", limit=5),
     "third-party list --people": lambda s: lists.third_party_roles(
         s.registry, SOMEBODY, lists.ListFilter(), after="", limit=5
     ),
     "user list": lambda s: lists.people(s.registry, SOMEBODY, **PAGE),
     "user list --entity": lambda s: lists.members(s.registry, SOMEBODY, "A1", **PAGE),
-    "user show": lambda s: person(s.registry, SOMEBODY, "rina", limit=5, now=s.clock()),
+    "user show": lambda s: load_person(s.registry, SOMEBODY, "rina", limit=5, now=s.clock()),
     "user add": lambda s: people.add_user(
         s.registry, s.passwords, "ravi", {"name": "Ravi"}, password=PASSWORD, totp_secret="A" * 32, new_user_id=lambda: "u", actor=SOMEBODY
     ),
-    "user add --dry-run": lambda s: people.considered_addition(
+    "user add --dry-run": lambda s: people.preview_addition(
         s.registry, s.passwords, "ravi", {"name": "Ravi"}, new_user_id=str, actor=SOMEBODY
     ),
     "user reset-password": lambda s: people.reset_password(s.registry, s.passwords, "rina", PASSWORD, actor=SOMEBODY),

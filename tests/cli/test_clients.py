@@ -12,7 +12,7 @@ from corpid.rules.oauth.records import CLIENT_MEMBERS, Client
 from corpid.rules.oauth.scopes import SCOPES
 
 if TYPE_CHECKING:
-    from corpid.rules.oauth.client_members import ClientMember
+    from corpid.rules.oauth.records import ClientMember
     from tests.cli.conftest import Terminal
 
 ADD = (

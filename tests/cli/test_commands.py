@@ -11,7 +11,7 @@ import pytest
 
 from corpid import __version__, cli, settings
 from corpid.flows import namespaces
-from corpid.rules.authentication.password_hash import COMMAND_LINE
+from corpid.rules.authentication.passwords import COMMAND_LINE
 from tests.cli.conftest import program
 
 if TYPE_CHECKING:

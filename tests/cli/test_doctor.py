@@ -14,8 +14,8 @@ import msgspec
 import pytest
 
 from corpid import settings
-from corpid.cli.doctor import http_checks, local_checks, proxy_configuration
-from corpid.cli.doctor.raw_http import RawResponse
+from corpid.cli.doctor import local_checks, proxy_configuration, request_checks
+from corpid.cli.doctor.deployment import RawResponse
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.changes import Upsert
 from corpid.rules.directory.records import Membership
@@ -273,7 +273,7 @@ def test_a_node_that_lost_data_or_is_not_ready_is_told_by_itself(terminal: Termi
 
 def test_readiness_that_a_proxy_hides_is_not_looked_at() -> None:
     hidden = RawResponse(status=404, headers=(), body=b'{"error": "not_found"}')
-    assert http_checks.readiness("readiness", hidden) is None
+    assert request_checks.judge_readiness("readiness", hidden) is None
 
 
 @pytest.mark.full
@@ -299,7 +299,7 @@ def test_whoever_connects_has_to_be_a_trusted_proxy(tmp_path: Path, peer: str, v
     connected = f"   1: 0100007F:1F90 {peer}:D431 01 00000000:00000000 00:00000000 00000000     0\n" if peer else ""
     table.write_text(HEADING + LISTENING + connected)
     chosen = settings.load(base_url="https://login.example.org", trusted_proxies="10.0.0.10", data_dir=tmp_path)
-    [found] = local_checks.look_at_peers(chosen, [table, tmp_path / "missing"])
+    [found] = local_checks.check_peers(chosen, [table, tmp_path / "missing"])
     assert found.verdict == verdict
 
 
@@ -356,7 +356,7 @@ def test_a_forged_address_is_looked_for_in_the_header_of_the_settings(
 )
 def test_the_proxy_closes_idle_connections_first(text: str, seconds: float, verdict: str) -> None:
     """D47: a request can meet a connection that CorpID closes; a keepalive for callers is another one."""
-    assert proxy_configuration.look_at_idle_connections(text, seconds).verdict == verdict
+    assert proxy_configuration.check_idle_connections(text, seconds).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -372,4 +372,4 @@ def test_the_proxy_closes_idle_connections_first(text: str, seconds: float, verd
 )
 def test_a_proxy_must_not_send_a_post_again(text: str, verdict: str) -> None:
     """What it carries is spent by the first time (RFC 9449 §11.1, D8)."""
-    assert proxy_configuration.look_at_failover(text).verdict == verdict
+    assert proxy_configuration.check_failover(text).verdict == verdict

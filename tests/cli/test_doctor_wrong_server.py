@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid.cli.doctor import http_checks, raw_http
-from corpid.cli.doctor.findings import SkippedCheck
-from corpid.cli.doctor.raw_http import Origin, RawResponse
-from corpid.cli.doctor.reachability import Deployment
+from corpid.cli.doctor import deployment, request_checks
+from corpid.cli.doctor.deployment import ExaminedDeployment, Origin, RawResponse
+from corpid.rules.diagnostics import SkippedCheck
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,7 +119,7 @@ def test_interim_answers_without_end_are_not_read_on(terminal: Terminal) -> None
 def test_an_answer_that_comes_byte_by_byte_is_not_waited_for(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(raw_http, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(deployment, "ANSWER_SECONDS", 0.5)
     pause = threading.Event()
     with answering(b"", pause) as url:
         try:
@@ -151,8 +150,8 @@ def test_userinfo_that_is_down_says_nothing_about_the_authorization_header() -> 
             """Say nothing."""
 
     with served(Website) as url:
-        found = http_checks.authorization(
-            Deployment(
+        found = request_checks.check_authorization(
+            ExaminedDeployment(
                 origin=Origin(url),
                 answer=RawResponse(status=200, headers=[], body=b""),
                 document={"issuer": url, "userinfo_endpoint": f"{url}/userinfo"},

@@ -137,14 +137,14 @@ def test_no_server_starts_on_a_restored_database_before_the_command_was_run(
             assert difference in terminal.refused("user", "list")
             assert difference in terminal.run("migrate", "--plan").stderr
             assert difference in terminal.run("migrate").stderr
-            found = {each.about: each for each in local_checks.look(settings.load())}
+            found = {each.about: each for each in local_checks.check_node(settings.load())}
             assert found["restore"].verdict == "problem"
             assert (noted(new), noted(new, "restored_at")) == (before, [])
 
             terminal.done("maintenance", "after-restore")
             assert asyncio.run(started(new)) > 0.0
             assert "No server" not in terminal.run("migrate").stderr
-            assert "restore" not in {each.about for each in local_checks.look(settings.load())}
+            assert "restore" not in {each.about for each in local_checks.check_node(settings.load())}
 
 
 def test_a_database_of_the_version_before_starts_without_a_word(empty_terminal: Terminal) -> None:

@@ -94,7 +94,7 @@ def test_the_migration_report_is_one_and_says_who_cannot_reach_the_successor(sev
 
 
 def about(chosen: settings.Settings) -> dict[str, Any]:
-    return {finding.about: finding for finding in local_checks.look(chosen)}
+    return {finding.about: finding for finding in local_checks.check_node(chosen)}
 
 
 async def written(stores: Stores) -> None:

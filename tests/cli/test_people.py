@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.flows.directory.person import person
+from corpid.flows.directory.person_records import load_person
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import EmailChange, Session
@@ -73,7 +73,7 @@ def test_what_a_person_signs_in_with_is_shown_without_secrets(terminal: Terminal
 
 
 async def read(stores: Stores, days: int) -> int:
-    shown = await person(stores.registry, stores.actor, "rina", limit=1, now=stores.clock() + days * 86400)
+    shown = await load_person(stores.registry, stores.actor, "rina", limit=1, now=stores.clock() + days * 86400)
     return shown.invited_until
 
 

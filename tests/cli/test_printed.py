@@ -11,6 +11,7 @@ import yaml
 
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import FactorChange, Passkey
+from corpid.rules.characters import printable
 from corpid.rules.directory.approvals import to_requested_change
 from corpid.rules.directory.changes import Upsert
 from corpid.rules.directory.plan import Change
@@ -29,7 +30,6 @@ from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.deprecated_usage import PAR_ENDPOINT_AUDIENCE, SIGN_IN, UseCount
 from corpid.rules.oauth.records import Client
 from corpid.rules.oauth.refusals import ClientRefusal
-from corpid.rules.printable import printable
 from tests.cli.conftest import at, program
 from tests.cli.hostile import TRICKS, filled, hostile, is_clean, key_set, texts_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from corpid.cli import user_import
+from corpid.cli import user
 from corpid.flows.directory import import_people
 from corpid.rules.failures import StoreUnavailable
 from tests.cli.directories import fill
@@ -75,7 +75,7 @@ def test_an_import_that_stopped_is_finished_by_the_same_table(
         if (what, done) == ("imported", 200):
             raise StoreUnavailable("the power went")
 
-    monkeypatch.setattr(user_import, "_report", stops)
+    monkeypatch.setattr(user, "_report_progress", stops)
     assert "the power went" in terminal.refused("user", "import", file, "--entity", "C3")
     assert len(people(terminal)) == 200
     monkeypatch.undo()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from corpid.rules.authentication.test_people import ListedTestPerson
+from corpid.rules.directory.records import ListedTestPerson
 from corpid_dev.flows.people import Developer
 from tests.sign_in.world import BASE, new_world
 

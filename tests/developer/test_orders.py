@@ -16,8 +16,8 @@ import pytest
 from typer.testing import CliRunner
 
 from corpid import cli
-from corpid.flows.oauth.rate_limits import RateLimits
 from corpid.flows.operations.signing_keys import SigningKeys
+from corpid.flows.rate_limits import RateLimits
 from corpid.flows.registry_cache import RegistryCache
 from corpid.web.http.server import bind
 from corpid.web.telemetry import access_log

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from corpid.rules.authentication.test_people import ListedTestPerson
+from corpid.rules.directory.records import ListedTestPerson
 from corpid_dev.demo import example_directory
 from corpid_dev.demo.example_directory import ExampleDirectory
 from corpid_dev.flows.people import Developer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from corpid.flows.directory.invitation_emails import InvitationEmails
+from corpid.flows.directory.queued_emails import InvitationEmails
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.changes import Delete, Precondition, Upsert

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.flows.authentication import second_factors
+from corpid.flows.authentication import sign_in
 from corpid.rules.authentication import records
 from corpid.rules.limits import CODE_MISSES, MAILED_CODE_SECONDS, MAILED_CODES_PER_HOUR, MAILED_CODES_PER_SIGN_IN
 from tests.contexts import context
@@ -188,7 +188,7 @@ async def test_a_browser_that_has_signed_out_keeps_its_own_number_of_codes() -> 
         request = await context(made.provider, address="192.0.2.9")
         user = await made.provider.registry.directory.user(NINA)
         for _ in range(MAILED_CODES_PER_HOUR):
-            await second_factors.count_email(request, user, "a stranger", known=False)
+            await sign_in.count_email(request, user, "a stranger", known=False)
         await newcomer.followed(browser, await newcomer.link(made, "second_factor"))
         await browser.submit(browser.page.forms[0])
         await newcomer.password(browser, PASSWORD)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from corpid.flows.authentication import code_guesses
-from corpid.flows.authentication.code_guesses import LINK, Paused
+from corpid.flows.authentication import throttle
+from corpid.flows.authentication.throttle import LINK_GUESSES, Paused
 from corpid.rules.authentication import totp
 from corpid.rules.limits import CODE_GUESSES, CODE_MISSES
 from tests.contexts import context
@@ -53,7 +53,7 @@ async def test_after_twenty_misses_with_however_many_links_codes_of_the_app_are_
     assert browser.page.heading == PROVED
     (entry,) = await made.audit("enrolment.pause_codes")
     assert (entry.object, entry.detail["guesses"], entry.detail["browser"]) == (NINA, "20", "link")
-    assert (await made.provider.registry.code_guesses.get(NINA, LINK)).guesses == 0
+    assert (await made.provider.registry.code_guesses.get(NINA, LINK_GUESSES)).guesses == 0
 
 
 async def test_guesses_with_links_pause_no_sign_in_and_guesses_in_sign_ins_no_link(made: World) -> None:
@@ -74,8 +74,8 @@ async def test_of_many_guesses_at_once_no_more_are_tried_than_are_allowed(made: 
     async def tried(number: int) -> bool:
         request = await context(made.provider, address=f"2001:db8:{number:x}::1")
         try:
-            seen = await code_guesses.of_links(request, known.user_id)
-            await code_guesses.attempt_with_link(request, seen, known, f"link{number}")
+            seen = await throttle.guesses_with_links(request, known.user_id)
+            await throttle.attempt_code_with_link(request, seen, known, f"link{number}")
         except Paused:
             return False
         return True
@@ -91,7 +91,7 @@ async def test_a_right_code_that_may_have_been_used_before_a_loss_counts_nowhere
             await browser.fill_and_submit(code=totp.code_at(SECRET, made.clock()))
             assert f"Wait {wait} seconds, then enter the next code from your app." in browser.page.text
             made.clock.pass_(1)
-        assert (await made.provider.registry.code_guesses.get("id-person0", LINK)).guesses == 0
+        assert (await made.provider.registry.code_guesses.get("id-person0", LINK_GUESSES)).guesses == 0
         made.clock.pass_(wait)
         await browser.fill_and_submit(code=totp.code_at(SECRET, made.clock()))
         assert browser.page.heading == PROVED

@@ -10,7 +10,7 @@ import pytest
 from corpid import engines
 from corpid.flows import notifications
 from corpid.flows.account import links
-from corpid.flows.authentication import code_guesses
+from corpid.flows.authentication import throttle
 from corpid.texts import phrase
 from tests.adapters.test_smtp import bodies, post_office
 from tests.contexts import context
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from corpid.rules.authentication.records import LinkPurpose
 
 codes_paused = partial(
-    notifications.codes_paused, 20, duration=code_guesses.duration(900), recover="https://id.example/recover"
+    notifications.codes_paused, 20, duration=throttle.pause_duration(900), recover="https://id.example/recover"
 )
 NOTICES = (
     notifications.SET_UP, notifications.PASSWORD_CHANGED, notifications.APP_ADDED, notifications.APP_REPLACED, notifications.APP_REMOVED,

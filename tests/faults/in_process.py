@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import Provider
     from corpid.web.http.connections import Limits
 
 THREADS, WAITING = 1, 2

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from corpid.rules.authentication.password_hash import COMMAND_LINE
+from corpid.rules.authentication.passwords import COMMAND_LINE
 from corpid.web.http.connections import Limits
 from tests.adapters.rp_server import answer, relying_party
 from tests.faults.attempts import told_to_retry

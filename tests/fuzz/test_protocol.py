@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from corpid.flows import namespaces
 from corpid.jose import key_ring
 from corpid.jose.keys import parse_client_key_set
-from corpid.rules.oauth import authorization_request, client_assertion, dpop, parameters, token_request
+from corpid.rules.oauth import authorization_endpoint, client_assertion, dpop, parameters, token_request
 from corpid.rules.oauth import tokens as token_rules
-from corpid.rules.oauth.authorization_request import PUSHED_PARAMETERS
+from corpid.rules.oauth.authorization_endpoint import PUSHED_PARAMETERS
 from corpid.rules.oauth.client_assertion import ASSERTION_TYPE, KeyNotFound
 from corpid.rules.oauth.errors import (
     CredentialsRequired,
@@ -93,7 +93,7 @@ def test_forms(examples: int) -> None:
         assert all(found.values())
         echoed = parameters.lone(raw, "state", longest=2048)
         assert echoed == parameters.short(found.get("state", ""), longest=2048)
-        assert authorization_request.mode_of_answer(raw, LEGACY) in LEGACY.response_modes
+        assert authorization_endpoint.choose_error_mode(raw, LEGACY) in LEGACY.response_modes
         with contextlib.suppress(InvalidRequest):
             again = parameters.requote_known(raw, PUSHED_PARAMETERS)
             assert again.isascii()
@@ -224,7 +224,7 @@ def test_authorization_requests(examples: int, generation: Generation) -> None:
     def check(given: dict[str, Any]) -> None:
         found = {name: value for name, value in given.items() if isinstance(value, str) and value}
         try:
-            request = authorization_request.validate(
+            request = authorization_endpoint.validate_request(
                 found, CLIENT, generation, jkt=JKT, acr_prefix=PREFIX, pkce_optional=optional
             )
         except (InvalidRequest, InvalidScope, RequestNotSupported, RequestURINotSupported) as refused:
@@ -249,7 +249,7 @@ def test_token_requests(examples: int, generation: Generation) -> None:
 
     def check(given: dict[str, str]) -> None:
         try:
-            request = token_request.validate(given, generation)
+            request = token_request.validate_token_request(given, generation)
             token_request.require_verifier(request, generation, pkce_optional=generation.pkce_optional)
         except (InvalidRequest, InvalidGrant, UnsupportedGrantType) as refused:
             told(refused)

@@ -14,8 +14,7 @@ from corpid.flows.operations.readiness import PARTS
 from corpid.rules.oauth import discovery, errors
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.refusals import Reason
-from corpid.settings import Settings
-from corpid.settings.secret_files import KNOWN
+from corpid.settings import KNOWN, Settings
 from corpid.web import routes
 from corpid.web.telemetry.metrics import Metrics
 from tests.cli.conftest import program

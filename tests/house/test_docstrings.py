@@ -132,7 +132,7 @@ def test_an_exception_that_is_no_class_is_found(docstring: str, unknown: list[st
     ("text", "unknown"),
     [
         ("as `stored_forms.seal` made it", ["stored_forms.seal"]),
-        ("as `flows.stored_forms.encrypt_form` made it, of `StoredForm.fields`", []),
+        ("as `flows.encrypted_values.encrypt_form` made it, of `StoredForm.fields`", []),
         ("`example.com`, `os.fork`", []),
     ],
 )

@@ -43,10 +43,10 @@ NO_FORM: Final = frozenset({
     "lists.entities_by_number Refused", "lists._named Refused", "lists.place Refused", "lists._name Refused",
     "memberships._held Refused", "operators.remove_operator Refused", "people.invite Refused",
     "people.give_link Refused", "provisioned_groups.change_group Refused", "provisioning.members Refused",
-    "provisioning_tokens.remove_token Refused", "write.with_reason Refused", "audit.person Refused",
+    "provisioning_tokens.remove_token Refused", "write.with_reason Refused", "audit.identify_person Refused",
     "audit.erase_person Refused", "erasure.identifier Refused", "erasure._remove Refused",
-    "key_certificates.signing_request Refused", "key_certificates.certify Refused", "key_certificates.give_up Refused",
-    "key_certificates.plan Refused", "key_certificates._known Refused", "key_certificates._usable Refused",
+    "signing_keys.request_certificate Refused", "signing_keys.certify Refused", "signing_keys.remove_certificate Refused",
+    "signing_keys.plan Refused", "signing_keys._find_key Refused", "signing_keys._find_usable_key Refused",
     "audit_seals.rotate_audit_key Refused", "audit_seals._sealing_key Refused",
 })  # fmt: skip
 """of commands, API and SCIM, or of something that a page looks for first and shows as not there"""

@@ -16,7 +16,7 @@ import httpx
 import uvloop
 
 from corpid import app, settings
-from corpid.flows.directory.apply import apply
+from corpid.flows.directory.apply import apply_document
 from corpid.rules.directory.actors import CommandLine
 from corpid.settings.issuers import client_rules
 from corpid_dev.demo.demo import next_free
@@ -80,7 +80,7 @@ class Provider:
 
 
 async def _apply(composed: app.Application, chosen: settings.Settings, directory: dict[str, Any]) -> None:
-    await apply(
+    await apply_document(
         composed.provider.registry,
         composed.provider.passwords,
         json.dumps(directory).encode(),

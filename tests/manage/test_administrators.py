@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.directory import appointments
-from corpid.flows.directory.administrators import acting_administrator
+from corpid.flows.directory.actors import load_administrator
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.records import Administrator, ChangeRequest, Entity, Service
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
@@ -147,11 +147,11 @@ async def test_the_flow_refuses_services_of_another_level_by_the_rule_of_files_a
     bob = await colleague(made)
     await made.write(Service(service_id="TAX", name="Tax filing"))
     registry, now = made.provider.registry, made.clock()
-    actor = await acting_administrator(registry, "id-alice", ACME, auth_time=now, now=now)
-    held = await appointments.member(registry, actor, bob)
+    actor = await load_administrator(registry, "id-alice", ACME, auth_time=now, now=now)
+    held = await appointments.load_member_level(registry, actor, bob)
     assert held is not None
     with pytest.raises(Refused, match="administrator has every service"):
-        await appointments.appoint(
+        await appointments.appoint_member(
             registry, actor, held, "administrator", ("TAX",), reason="", now=now, unique="unique"
         )
     assert await level_of(made) is None

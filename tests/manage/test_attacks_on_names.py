@@ -8,12 +8,12 @@ from contextlib import suppress
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows.directory import approvals, invitations, member_help
-from corpid.flows.directory.administrators import acting_administrator
-from corpid.flows.directory.member_changes import submit_switch
+from corpid.flows.directory import approvals, member_help
+from corpid.flows.directory.acceptance import accept_with_account, accept_with_new_account
+from corpid.flows.directory.actors import load_administrator
+from corpid.flows.directory.member_changes import IdentifierConflict, submit_switch
 from corpid.flows.directory.members import AmbiguousName, find_member
-from corpid.flows.directory.provisioning import IdentifierConflict
-from corpid.flows.directory.write import Refused, write
+from corpid.flows.directory.write import Refused, write_changes
 from corpid.flows.operations.history import HistoryFilter, changes
 from corpid.rules.directory.changes import ChangedMeanwhile
 from corpid.rules.directory.invitations import placeholder
@@ -91,12 +91,12 @@ async def test_the_history_filter_asks_former_members_too(made: World) -> None:
     await made.person("finn", entity(ACME, "Acme Pte. Ltd."), name="Finn Goh")
     role = replace(ROLE, user_id="id-finn")
     change = Change(verb="add", kind="assignment", key=role.key, becomes=role)
-    await write(registry, owner(made, "alice"), [change])
+    await write_changes(registry, owner(made, "alice"), [change])
     membership = await member(made, "id-finn")
     gone = Change(verb="remove", kind="membership", key=membership.key, was=membership)
-    await write(registry, owner(made, "alice"), [gone])
+    await write_changes(registry, owner(made, "alice"), [gone])
     now = made.clock()
-    alice = await acting_administrator(registry, "id-alice", ACME, auth_time=now, now=now)
+    alice = await load_administrator(registry, "id-alice", ACME, auth_time=now, now=now)
     part = await changes(registry, alice, HistoryFilter(person="finn"), before=0, limit=50)
     assert "assignment.add" in [each.action for each in part.entries]
     await provisioned(made, await member(made, "id-cora"), user_name="finn", name="Finn Goh")
@@ -125,7 +125,7 @@ async def twin(made: World) -> None:
     found = await rename(made, await member(made, "id-cora"), "Cora Chan", email="f@acme.example")
     assert found is not None
     [finn] = (await registry.directory.read(User, [("id-finn",)])).values()
-    await invitations.accept_with_account(registry, await member(made, "f1e2"), finn, now=made.clock())
+    await accept_with_account(registry, await member(made, "f1e2"), finn, now=made.clock())
     await approvals.approve(registry, found.request_id, actor=owner(made, "alice"), reason="r", now=made.clock())
 
 
@@ -154,7 +154,7 @@ async def test_a_newcomer_clears_no_name_that_is_not_theirs(made: World) -> None
     await free(made)
     registry = made.provider.registry
     await provisioned(made, await member(made, "id-cora"), user_name="gross")
-    await invitations.accept_with_new_account(
+    await accept_with_new_account(
         registry, await member(made, "f1e2"), "id-mallory",
         user_name="groß", name="Mallory", language="", now=made.clock(),
     )  # fmt: skip
@@ -168,14 +168,16 @@ async def test_a_user_name_that_is_the_identifier_of_a_membership_shows_nobody_e
     await free(made)
     registry = made.provider.registry
     cora = (await member(made, "id-cora")).membership_id
-    await invitations.accept_with_new_account(
+    await accept_with_new_account(
         registry, await member(made, "f1e2"), "id-mallory",
         user_name=cora, name="Mallory", language="", now=made.clock(),
     )  # fmt: skip
     role = replace(ROLE, user_id="id-mallory")
-    await write(registry, owner(made, "alice"), [Change(verb="add", kind="assignment", key=role.key, becomes=role)])
+    await write_changes(
+        registry, owner(made, "alice"), [Change(verb="add", kind="assignment", key=role.key, becomes=role)]
+    )
     now = made.clock()
-    alice = await acting_administrator(registry, "id-alice", ACME, auth_time=now, now=now)
+    alice = await load_administrator(registry, "id-alice", ACME, auth_time=now, now=now)
     with suppress(AmbiguousName):
         part = await changes(registry, alice, HistoryFilter(person=cora), before=0, limit=50)
         assert "assignment.add" in [each.action for each in part.entries]
@@ -239,7 +241,7 @@ async def test_a_request_for_an_invitation_is_none_for_whoever_accepted_it(made:
         await approvals.approve(registry, found.request_id, actor=owner(made, "alice"), reason="r", now=made.clock())
     await made.write(found, User(user_id="id-mallory", user_name="mallory", name="Gina Teo"))
     [mallory] = (await registry.directory.read(User, [("id-mallory",)])).values()
-    await invitations.accept_with_account(registry, await member(made, "f1e2"), mallory, now=made.clock())
+    await accept_with_account(registry, await member(made, "f1e2"), mallory, now=made.clock())
     seen = (await approvals.summarise_request(registry, found, made.clock())).names.digest
     with pytest.raises(Refused):
         await approvals.approve(

@@ -9,11 +9,12 @@ from corpid.flows import notifications
 from corpid.flows.directory import access_review
 from corpid.flows.directory.access_review import AccessChanged, KeepDecision, ReviewIncomplete
 from corpid.flows.directory.member_changes import submit_details, submit_invitations
-from corpid.flows.directory.provisioning import Member, MemberDetails
-from corpid.flows.directory.write import write
+from corpid.flows.directory.members import Member
+from corpid.flows.directory.write import write_changes
 from corpid.rules.audit_actions import INVITED_PERSON
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.changes import Upsert
+from corpid.rules.directory.member_details import MemberDetails
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Assignment, Membership, Parameter, ThirdPartyAssignment, User
 from corpid.web.directory.access_copy import box
@@ -57,7 +58,7 @@ async def redirected(made: World, roles: list[Assignment]) -> None:
     )  # fmt: skip
     for role in roles:
         change = Change(verb="add", kind="assignment", key=role.key, becomes=role)
-        await write(registry, owner(made, "alice"), [change])
+        await write_changes(registry, owner(made, "alice"), [change])
 
 
 @pytest.mark.parametrize("roles", [[], [GINAS]])

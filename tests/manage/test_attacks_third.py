@@ -8,10 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows import namespaces, notifications
-from corpid.flows.directory.members import AmbiguousName, find_member, find_person
+from corpid.flows.directory.member_changes import IdentifierConflict
+from corpid.flows.directory.members import AmbiguousName, Member, find_member, find_person
 from corpid.flows.directory.person_names import names_of
-from corpid.flows.directory.provisioning import IdentifierConflict, Member
-from corpid.flows.directory.write import write
+from corpid.flows.directory.write import write_changes
 from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import User
@@ -81,7 +81,9 @@ async def test_who_has_left_is_not_known_by_a_capital_letter(made: World) -> Non
     before = await names_of(registry, ACME, [user_id])
     assert before[user_id].startswith("aiice")
     gone = await member(made, user_id)
-    await write(registry, owner(made, "alice"), [Change(verb="remove", kind="membership", key=gone.key, was=gone)])
+    await write_changes(
+        registry, owner(made, "alice"), [Change(verb="remove", kind="membership", key=gone.key, was=gone)]
+    )
     after = await names_of(registry, ACME, [], former=[user_id])
     assert after[user_id].startswith("aiice")
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from corpid.flows import namespaces
 from corpid.flows.directory import member_help
-from corpid.flows.directory.administrators import acting_administrator
+from corpid.flows.directory.actors import load_administrator
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.changes import ChangedMeanwhile
@@ -76,7 +76,7 @@ async def outcome(made: World, help_: Help) -> list[tuple[str, str, str]]:
 async def helping(made: World, entity_id: str = ACME) -> Any:
     """Alice as an administrator who has just signed in."""
     now = made.clock()
-    return await acting_administrator(made.provider.registry, "id-alice", entity_id, auth_time=now, now=now)
+    return await load_administrator(made.provider.registry, "id-alice", entity_id, auth_time=now, now=now)
 
 
 async def at_entity(made: World, entity_id: str) -> Browser:

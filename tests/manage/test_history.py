@@ -11,7 +11,8 @@ import pytest
 
 import corpid
 from corpid.flows.directory import approvals
-from corpid.flows.directory.administrators import acting_administrator
+from corpid.flows.directory.actors import load_administrator
+from corpid.flows.directory.write import write_or_request
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.changes import Delete, Upsert
 from corpid.rules.directory.plan import Change
@@ -73,10 +74,10 @@ async def test_a_request_is_named_by_what_it_asks_for(made: World) -> None:
     await appoint(made, who="bob")
     registry, now = made.provider.registry, made.clock()
     alice, bob = [
-        await acting_administrator(registry, who, ACME, auth_time=now, now=now) for who in ("id-alice", "id-bob")
+        await load_administrator(registry, who, ACME, auth_time=now, now=now) for who in ("id-alice", "id-bob")
     ]
     change = Change(verb="remove", kind="assignment", key=ROLE.key, was=ROLE)
-    asked = await approvals.submit(registry, alice, [change], reason="No longer needed", now=now, unique="one")
+    asked = await write_or_request(registry, alice, [change], reason="No longer needed", now=now, unique="one")
     assert asked is not None
     await approvals.decline(registry, asked.request_id, actor=bob, reason="It is", now=now)
     await write(made, Upsert(asked, event("approval.request", subject="gone")))

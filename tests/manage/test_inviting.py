@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from corpid.flows.directory import invitation_limits
+from corpid.flows.directory import invitations
 from corpid.rules.directory.records import Membership
 from tests.manage.access_scene import confirm, demand, employed, requests, staffed
 from tests.manage.scene import ACME, go, in_portal, send
@@ -93,7 +93,7 @@ async def test_too_many_at_once_are_refused_whole(made: World) -> None:
 
 async def test_the_limits_of_a_day_are_said_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     """D60."""
-    monkeypatch.setattr(invitation_limits, "INVITATIONS_PER_DAY", 1)
+    monkeypatch.setattr(invitations, "INVITATIONS_PER_DAY", 1)
 
     async with new_world() as made:
         await staffed(made)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from corpid.flows.directory import entity_home, grants, request_lists
+from corpid.flows.directory import approvals, grants, portal
 from corpid.rules.directory.records import NO_END, Administrator, Membership, Service, User
 from corpid.web.directory import administrators, history
 from corpid.web.directory.third_party_objects import page_of
@@ -23,8 +23,8 @@ MORE = "More may follow: continue with “Next page”."
 
 async def test_a_search_for_requests_that_stops_goes_on_on_the_next_page(monkeypatch: pytest.MonkeyPatch) -> None:
     """D55: instead of saying that nothing waits."""
-    monkeypatch.setattr(request_lists, "_ROUNDS", 1)
-    monkeypatch.setattr(request_lists, "_AT_ONCE", 1)
+    monkeypatch.setattr(approvals, "_ROUNDS", 1)
+    monkeypatch.setattr(approvals, "_AT_ONCE", 1)
 
     async with new_world() as made:
         await acme(made)
@@ -115,7 +115,7 @@ async def test_a_colleague_with_more_roles_than_the_page_looks_at_is_said_to_hav
 
 async def test_the_home_page_does_not_count_what_it_has_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """D53, D55."""
-    monkeypatch.setattr(entity_home, "MOST_REQUESTS", 0)
+    monkeypatch.setattr(portal, "MOST_REQUESTS", 0)
 
     async with new_world() as made:
         await acme(made)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from corpid.flows.directory import approvals
-from corpid.flows.directory.administrators import acting_administrator
+from corpid.flows.directory.actors import load_administrator
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.changes import Precondition, Upsert
 from corpid.rules.directory.records import (
@@ -255,7 +255,7 @@ async def test_the_end_that_was_requested_takes_roles_and_level_with_it_once_it_
     [request] = await requests(made)
     assert {each.kind for each in request.changes} == {"assignment", "administrator", "membership"}
     registry, now = made.provider.registry, made.clock()
-    nadia = await acting_administrator(registry, "id-nadia", ACME, auth_time=now, now=now)
+    nadia = await load_administrator(registry, "id-nadia", ACME, auth_time=now, now=now)
     await approvals.approve(registry, request.request_id, actor=nadia, reason="Yes", now=now)
     assert await membership(made) is None
     assert len(await made.audit("assignment.remove")) == 1

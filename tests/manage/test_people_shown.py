@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows.directory import import_access, request_lists, role_assignment
-from corpid.flows.directory.appointments import appoint as appointed
-from corpid.flows.directory.appointments import dismiss
-from corpid.flows.directory.appointments import member as held_by
+from corpid.flows.directory import approvals, import_access, role_assignment
+from corpid.flows.directory.appointments import appoint_member as appointed
+from corpid.flows.directory.appointments import dismiss_member
+from corpid.flows.directory.appointments import load_member_level as held_by
 from corpid.flows.directory.role_assignment import plan_role
 from corpid.rules.directory.changes import ChangedMeanwhile
 from corpid.rules.directory.invitations import placeholder
@@ -116,9 +116,11 @@ async def test_an_invitation_that_is_redirected_at_the_moment_of_writing_gives_n
     written: dict[str, Any] = {"reason": "r", "now": now, "unique": "u"}
     role = replace(ROLE, user_id="f1e2")
     writing = {
-        "role": role_assignment.submit(registry, alice, seen.membership, [plan_role(None, role)], **written),
+        "role": role_assignment.submit_role_changes(
+            registry, alice, seen.membership, [plan_role(None, role)], **written
+        ),
         "level": appointed(registry, alice, seen, "administrator", (), **written),
-        "no level": dismiss(registry, alice, seen, **written),
+        "no level": dismiss_member(registry, alice, seen, **written),
     }
     with pytest.raises(ChangedMeanwhile):
         await writing.pop(door)
@@ -308,7 +310,7 @@ async def test_a_member_who_changes_at_the_moment_of_writing_gets_nothing_from_a
     )
     await made.write(replace(await member(made, "f1e2"), email=OTHER))
     with pytest.raises(ChangedMeanwhile):
-        await import_access.submit(registry, limit(made), alice, plan, reason="r", now=now, unique="u")
+        await import_access.submit_import(registry, limit(made), alice, plan, reason="r", now=now, unique="u")
     assert await held(made, "f1e2") == []
 
 
@@ -341,7 +343,7 @@ async def test_what_an_approver_is_shown_is_what_they_sign(made: World) -> None:
         await made.write(cora)
         directory = Renaming(made, before)
         registry: Any = With(made.provider.registry, directory)
-        shown = await request_lists.request(registry, alice, found.request_id, now=made.clock())
+        shown = await approvals.load_request(registry, alice, found.request_id, now=made.clock())
         assert shown.name_changes is not None
         assert shown.names.people["id-cora"] == shown.name_changes.people["id-cora"], before
         left = directory.left

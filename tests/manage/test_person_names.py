@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from corpid.flows.directory.approvals import load_names
 from corpid.flows.directory.person_names import names_of
-from corpid.flows.directory.request_lists import load_names
 from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Membership, User

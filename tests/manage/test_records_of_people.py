@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows.directory import approvals, invitations
-from corpid.flows.directory.provisioning import end_member
-from corpid.flows.directory.write import write
+from corpid.flows.directory import approvals
+from corpid.flows.directory.acceptance import accept_with_new_account
+from corpid.flows.directory.member_changes import end_member
+from corpid.flows.directory.write import write_changes
 from corpid.flows.operations import audit
 from corpid.rules.audit_actions import INVITED_PERSON
 from corpid.rules.audit_records import AuditEvent, AuditQuery
@@ -53,7 +54,7 @@ async def end(made: World, how: str) -> None:
     if how == "redirected":
         assert await rename(made, membership, "Gina Teo", email=EVIL) is None
     else:
-        await invitations.accept_with_new_account(
+        await accept_with_new_account(
             made.provider.registry, membership, "id-new", user_name="x9", name="Gina Teo", language="", now=made.clock()
         )
 
@@ -68,7 +69,7 @@ async def test_a_request_says_afterwards_for_whom_it_was_approved(made: World, t
     assert f"{GINA} may act as Maker" in browser.page.text
     await go(made, browser, "history?kind=requests")
     assert f"A request was approved: {GINA} may act as Maker" in browser.page.text
-    shown = await approvals.request(made.provider.registry, COMMAND, found.request_id, now=made.clock())
+    shown = await approvals.read_request(made.provider.registry, COMMAND, found.request_id, now=made.clock())
     assert GINA in shown.differences[0].subject
 
 
@@ -80,7 +81,7 @@ async def test_the_history_says_to_which_address_a_role_and_a_level_were_given(m
     await made.write(entity(ACME, "Acme Pte. Ltd."), placeholder(INVITED), INVITED)
     actors: dict[str, Actor] = {"administrator": owner(made, "alice"), "command": COMMAND, "file": FILE}
     level = Change(verb="add", kind="administrator", key=LEVEL.key, becomes=LEVEL)
-    await write(made.provider.registry, actors[by], [GIVEN, level])
+    await write_changes(made.provider.registry, actors[by], [GIVEN, level])
     await end(made, then)
     browser = await in_portal(made, "history?kind=access")
     assert f"{GINA} got access as Maker" in browser.page.text
@@ -135,16 +136,16 @@ async def test_a_client_does_not_learn_whom_its_third_party_invited(made: World)
     )
     await made.write(placeholder(invited), invited)
     registry = made.provider.registry
-    await write(registry, COMMAND, [Change(verb="add", kind="third-party row", key=row.key, becomes=row)])
-    await write(registry, COMMAND, [Change(verb="remove", kind="grant", key=grant.key, was=grant)])
+    await write_changes(registry, COMMAND, [Change(verb="add", kind="third-party row", key=row.key, becomes=row)])
+    await write_changes(registry, COMMAND, [Change(verb="remove", kind="grant", key=grant.key, was=grant)])
     now, found = made.clock(), {}
     for entity_id in (ACME, BANYAN):
         actor = EntityAdministrator(
             user_id="id-alice", entity_id=entity_id, level="owner", services=(), alone=False, auth_time=now, now=now
         )
         query = AuditQuery(entity_id=entity_id, actions=("third_party_assignment.add", "third_party_assignment.remove"))
-        entries = await audit.latest(registry, query, limit=9, actor=actor)
-        part = (await audit.part(registry, query, limit=9, actor=actor)).entries
+        entries = await audit.list_latest(registry, query, limit=9, actor=actor)
+        part = (await audit.read_part(registry, query, limit=9, actor=actor)).entries
         found[entity_id] = [each.detail.get(INVITED_PERSON) for each in (*entries, *part)]
     assert found == {ACME: [None] * 4, BANYAN: [GINA] * 4}
 
@@ -179,7 +180,7 @@ async def test_the_email_about_a_new_owner_says_who_it_is(made: World, then: str
     level = replace(LEVEL, entity_id=HARBOUR)
     await change(made, Change(verb="add", kind="administrator", key=level.key, becomes=level), actor=COMMAND)
     if then == "accepted":
-        await invitations.accept_with_new_account(
+        await accept_with_new_account(
             registry, invited, "id-new", user_name="x9", name="Gina Teo", language="", now=made.clock()
         )
     else:

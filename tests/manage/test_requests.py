@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from corpid.flows.directory import approvals
+from corpid.flows.directory.write import write_or_request
 from corpid.rules.directory.actors import EntityAdministrator
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Assignment, ChangeRequest, Entity, Service
@@ -42,7 +42,7 @@ async def requested(
         auth_time=made.clock(), now=made.clock(),
     )  # fmt: skip
     wanted = changes or (Change(verb="add", kind="assignment", key=ROLE.key, becomes=ROLE),)
-    found = await approvals.submit(
+    found = await write_or_request(
         made.provider.registry,
         actor,
         wanted,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from corpid.flows import namespaces, shown_once
+from corpid.flows import encrypted_values, namespaces
 from corpid.flows.directory import provisioning_tokens
 from corpid.rules.directory.provisioning_tokens import token_hash
 from corpid.rules.directory.records import Entity
@@ -172,7 +172,7 @@ async def own(made: World) -> list[Entity]:
 async def test_a_secret_knows_until_when_it_is_shown(made: World) -> None:
     """D73: also where the store keeps it for longer."""
     at, place = await context(made.provider), ("one", "two")
-    await shown_once.keep(at, place, "s3cret")
+    await encrypted_values.keep_secret(at, place, "s3cret")
     entry = namespaces.SHOWN_ONCE.entry(made.provider.policy.base_url, *place)
     sealed = await entry.read(made.provider.transient, now=at.now)
     assert sealed is not None
@@ -180,4 +180,4 @@ async def test_a_secret_knows_until_when_it_is_shown(made: World) -> None:
         await entry.put(batch, sealed, seconds=600)
     for seconds, secret in ((59, "s3cret"), (60, "")):
         later = await context(made.provider, now=at.now + seconds)
-        assert await shown_once.read(later, place) == secret
+        assert await encrypted_values.read_secret(later, place) == secret

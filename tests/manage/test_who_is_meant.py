@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows.directory import approvals, invitations, members, provisioning
-from corpid.flows.directory.invitation_limits import InvitationLimit
-from corpid.flows.directory.member_changes import submit_details
+from corpid.flows.directory import approvals, member_changes, members
+from corpid.flows.directory.acceptance import accept_with_account
+from corpid.flows.directory.invitations import InvitationLimit
+from corpid.flows.directory.member_changes import IdentifierConflict, submit_details
 from corpid.flows.directory.members import AmbiguousName, find_member
-from corpid.flows.directory.provisioning import IdentifierConflict, MemberDetails
-from corpid.flows.directory.write import write
+from corpid.flows.directory.write import write_changes
 from corpid.rules.directory.actors import CommandLine, EntityAdministrator, ProvisioningToken
 from corpid.rules.directory.changes import ChangedMeanwhile
 from corpid.rules.directory.invitations import placeholder
+from corpid.rules.directory.member_details import MemberDetails
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import (
     Administrator,
@@ -31,7 +32,7 @@ from tests.manage.test_requests import ROLE, acme, requested, roles, state
 from tests.sign_in.world import World, entity, form_of, shown_again
 
 if TYPE_CHECKING:
-    from corpid.flows.directory.provisioning import Member
+    from corpid.flows.directory.members import Member
 
 INVITED = Membership(
     user_id="f1e2", entity_id=ACME, membership_id="m-gina", invited=True,
@@ -61,7 +62,7 @@ async def provisioned(made: World, membership: Membership, **changed: str) -> Me
     details = MemberDetails(
         **{each: changed.get(each, getattr(membership, each)) for each in MemberDetails.__struct_fields__}
     )
-    return await provisioning.change_member(
+    return await member_changes.change_member(
         made.provider.registry, limit(made), membership.membership_id, details,
         enabled=membership.enabled, actor=TOKEN, now=made.clock(),
     )  # fmt: skip
@@ -159,7 +160,7 @@ async def test_another_address_of_an_invitation_ends_what_was_given_and_asked_fo
     assert len(await made.audit("third_party_assignment.remove")) == 1
     await made.write(User(user_id="id-mallory", user_name="mallory", name="Mallory"))
     [mallory] = (await registry.directory.read(User, [("id-mallory",)])).values()
-    await invitations.accept_with_account(registry, await member(made, "f1e2"), mallory, now=made.clock())
+    await accept_with_account(registry, await member(made, "f1e2"), mallory, now=made.clock())
     assert (await member(made, "id-mallory")).invited is False
     where = {"user_id": "id-mallory", "entity_id": ACME}
     assert await registry.directory.page(Assignment, where, after=("",) * 6, limit=9) == []
@@ -184,7 +185,7 @@ async def test_a_role_that_is_given_at_the_moment_of_another_address_is_not_give
 
     async def give() -> None:
         change = Change(verb="add", kind="assignment", key=role.key, becomes=role)
-        await write(registry, owner(made, "alice"), [change])
+        await write_changes(registry, owner(made, "alice"), [change])
 
     done = await asyncio.gather(
         give(), rename(made, await member(made, "f1e2"), "Gina Teo", email="b@acme.example"), return_exceptions=True
@@ -211,7 +212,7 @@ async def test_whoever_joins_onto_a_name_that_an_entity_wrote_gets_in_and_the_na
     await made.write(placeholder(INVITED), INVITED, User(user_id="id-finn", user_name="finn", name="Finn Goh"))
     registry = made.provider.registry
     [finn] = (await registry.directory.read(User, [("id-finn",)])).values()
-    await invitations.accept_with_account(registry, await member(made, "f1e2"), finn, now=made.clock())
+    await accept_with_account(registry, await member(made, "f1e2"), finn, now=made.clock())
     assert (await member(made, "id-cora")).user_name == ""
     [cleared] = [each for each in await made.audit("membership.update") if each.detail.get("cleared")]
     assert (cleared.object, cleared.before) == (f"id-cora/{ACME}", {"user_name": "finn"})
@@ -229,7 +230,7 @@ async def test_whoever_is_renamed_onto_a_name_that_an_entity_wrote_keeps_it_alon
     registry = made.provider.registry
     [bob] = (await registry.directory.read(User, [("id-bob",)])).values()
     change = Change(verb="change", kind="user", key=bob.key, was=bob, becomes=replace(bob, user_name="robert"))
-    await write(registry, CommandLine(by="root@host"), [change])
+    await write_changes(registry, CommandLine(by="root@host"), [change])
     assert (await member(made, "id-cora")).user_name == ""
     found = await find_member(registry, ACME, "Robert")
     assert found is not None

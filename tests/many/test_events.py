@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from corpid import app, settings
 from corpid.flows.operations import readiness, signing_keys
-from corpid.flows.operations.change_reporters import SettingsReporter
+from corpid.flows.operations.process_reports import SettingsReporter
 from corpid.flows.operations.readiness import CLOCK, PARTS, TRANSIENT, Readiness, switch_maintenance
 from corpid.rules.directory.actors import CommandLine
 from tests.engines import RedisServer

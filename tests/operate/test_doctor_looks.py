@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from corpid.cli.doctor import reachability
-from corpid.cli.doctor.raw_http import Origin
+from corpid.cli.doctor import deployment, request_checks
+from corpid.cli.doctor.deployment import Origin
 from corpid.rules.oauth.urls import DEFAULT_PORTS
 from tests.machine import free_port
 from tests.operate.nodes import two_nodes
@@ -217,10 +217,10 @@ def test_port_80_redirects_to_the_configured_name(
     with proxy("nginx", tmp_path / "proxy", nodes.certified, ports=nodes.ports, nodes=nodes.node_ports, change=changed):
         monkeypatch.setitem(DEFAULT_PORTS, "https", secure)
         monkeypatch.setitem(DEFAULT_PORTS, "http", plain)
-        trusting = reachability.trusting(nodes.certified.authority)
-        _, there = reachability.reach(Origin(nodes.issuer, trusting))
+        trusted = deployment.create_tls_context(nodes.certified.authority)
+        _, there = deployment.reach_deployment(Origin(nodes.issuer, trusted))
         assert there is not None
-        found = reachability.plain_http(there)
+        found = request_checks.check_plain_http(there)
     assert found is not None
     assert (found.verdict, says in found.seen) == (verdict, True), found
 

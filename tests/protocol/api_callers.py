@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from corpid.flows.oauth import api_tokens
 from corpid.flows.request_context import request_context
-from corpid.rules.oauth.api_client import RegisteredApiClient
-from corpid.rules.oauth.scopes import API_SCOPES
+from corpid.rules.oauth.api_client import API_SCOPES, RegisteredApiClient
 from corpid_dev.relying_party.relying_party import ASSERTION_TYPE, Requests
 from tests.protocol.deployment import ISSUER
 from tests.world.clients import rp_keys

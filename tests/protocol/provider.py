@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import httpx
 
     from corpid import app
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import Provider
     from corpid.rules.directory.changes import Written
     from corpid.rules.oauth.records import Client
     from corpid_dev.flows.people import Developer

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from corpid.rules.oauth.scopes import API_SCOPES
+from corpid.rules.oauth.api_client import API_SCOPES
 from corpid_dev.relying_party.jwt import peek
 from tests.adapters.rp_server import answer as answering
 from tests.adapters.rp_server import relying_party

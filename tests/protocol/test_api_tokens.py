@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.rules.directory.actors import ApiClient
+from corpid.rules.oauth.api_client import API_SCOPES
 from corpid.rules.oauth.errors import CredentialsRequired, InvalidDPoPProof, InvalidRequest, InvalidToken, UseDPoPNonce
 from corpid.rules.oauth.refusals import Reason
-from corpid.rules.oauth.scopes import API_SCOPES
 from corpid_dev.relying_party.jwt import peek
 from tests.protocol import directory
 from tests.protocol.api_callers import PATH, ApiCaller, registered, registers

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import pytest
 
 from corpid.flows.oauth import authorize
-from corpid.flows.oauth.authorization import ImmediateResponse
+from corpid.flows.oauth.authorize import ImmediateResponse
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.oauth.errors import InvalidRequest, TemporarilyUnavailable
 from corpid_dev.relying_party import people

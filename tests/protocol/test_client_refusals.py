@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from corpid.flows.oauth.recent_refusals import refusals_of
+from corpid.flows.operations.buffers import list_refusals
 from corpid.rules.directory.actors import CommandLine
 from tests.api.calling import calling
 from tests.protocol.deployment import AUTHORIZE
@@ -26,7 +26,7 @@ def world(worlds: Worlds) -> World:
 
 def refusals(world: World, client_id: str) -> list[ClientRefusal]:
     world.run(world.provider.refusals.flush(world.provider.registry))
-    return world.run(refusals_of(world.provider.registry, client_id, actor=CommandLine(by="tests@here")))
+    return world.run(list_refusals(world.provider.registry, client_id, actor=CommandLine(by="tests@here")))
 
 
 def test_a_refused_request_of_an_authenticated_client_is_kept_with_its_exact_reason(world: World) -> None:

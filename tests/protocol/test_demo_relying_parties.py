@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid.settings.presets import PUBLIC_SERVICE
+from corpid.settings.fields import PUBLIC_SERVICE
 from corpid_dev.relying_party import jwt
 from tests.protocol.deployment import ISSUER, PAR, TOKEN, USERINFO
 from tests.protocol.refusals import json_refusal

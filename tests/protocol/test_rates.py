@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid.flows.limit_counts import LimitCounts
-from corpid.flows.oauth.rate_limits import COUNTED, RateLimit, RateLimits
+from corpid.flows.rate_limits import COUNTED, LimitCounts, RateLimit, RateLimits
 from corpid.rules.oauth.errors import TooManyRequests
 from corpid.settings import Settings
 from corpid.stores import milliseconds

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import httpx
 
 from corpid import settings
-from corpid.flows.directory.apply import apply
+from corpid.flows.directory.apply import apply_document
 from corpid.rules.directory.actors import CommandLine
 from corpid.settings.issuers import client_rules
 from corpid_dev.demo import example_directory
@@ -317,7 +317,7 @@ async def _apply(
     }
     files = {example_directory.NAME: example_directory.content()} if people else {}
     for name, content in {**files, "clients.json": json.dumps({"clients": described}).encode()}.items():
-        await apply(
+        await apply_document(
             running.provider.registry, running.provider.passwords, content, file=name,
             actor=CommandLine(by="lee@node1"), new_user_id=lambda: str(uuid.uuid4()),
             rules=client_rules(running.chosen), plain_passwords=True,

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from itertools import count
 from typing import TYPE_CHECKING
 
-from corpid.rules.authentication.password_hash import COMMAND_LINE, HashingSource
+from corpid.rules.authentication.passwords import COMMAND_LINE, HashingSource
 from corpid.rules.failures import PasswordsBusy
 
 if TYPE_CHECKING:

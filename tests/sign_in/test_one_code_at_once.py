@@ -11,7 +11,7 @@ import pytest
 import redis
 
 from corpid.flows.oauth import authorize
-from corpid.flows.oauth.authorization import ImmediateResponse
+from corpid.flows.oauth.authorize import ImmediateResponse
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
 from tests import engines

@@ -322,7 +322,7 @@ async def test_guesses_at_the_password_never_shut_the_way_of_a_passkey(made: Wor
     key = await passkey(made)
     for number in range(7):
         with suppress(throttle.Throttled):
-            await throttle.attempt(await context(made.provider), "alice", f"b{number}", known=False)
+            await throttle.attempt_password(await context(made.provider), "alice", f"b{number}", known=False)
     assert await use(made, await at_sign_in(made), key) == "Choose who you act for"
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows.authentication import browsers, interaction_context, second_factors, session_start, sign_in
+from corpid.flows.authentication import browsers, interaction_context, sign_in
+from corpid.flows.authentication.sessions import Authentication, complete
 from corpid.jose.encoding import base64url
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.oauth import acr
@@ -264,7 +265,7 @@ async def test_no_session_begins_for_somebody_who_is_signed_out_everywhere_at_th
             await event(made)
             code = made.people["alice"].fresh_code(made.clock())
             with pytest.raises(StaleStep):
-                await second_factors.submit_code(request, visit, code=code)
+                await sign_in.submit_code(request, visit, code=code)
             assert await sessions(made) == []
             assert await made.audit("sign_in.complete") == []
             await browser.reload()
@@ -296,13 +297,13 @@ async def test_what_a_last_factor_took_in_vain_is_there_for_the_next_one(
             request = await context(made.provider)
             visit = await interaction_context.visit(request, interaction_id, cookie)
             assert visit.awaiting_second_factor is not None
-            stale = session_start.Authentication(
+            stale = Authentication(
                 account=visit.awaiting_second_factor.account, amr=acr.PASSWORD_AND_PASSKEY, passkey=base64url(b"this")
             )
             await without_this_passkey(made)
             completed = await made.audit("sign_in.complete")
             with pytest.raises(StaleStep):
-                await session_start.complete(request, visit, stale)
+                await complete(request, visit, stale)
             assert await made.audit("sign_in.complete") == completed
             await made.code(browser, made.people["alice"])
             assert "code" in query_of(browser.left)

@@ -8,8 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.authentication.test_people import ListedTestPerson
-from corpid.rules.directory.records import Administrator, Membership, Operator
+from corpid.rules.directory.records import Administrator, ListedTestPerson, Membership, Operator
 from corpid.rules.limits import INTERACTION_SECONDS, OWN_SESSIONS
 from tests.console.scene import WITHOUT_PASSKEY
 from tests.developer.scene import developer

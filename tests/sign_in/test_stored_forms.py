@@ -8,8 +8,8 @@ from urllib.parse import urljoin
 
 import pytest
 
-from corpid.flows import stored_forms
-from corpid.flows.stored_forms import StoredForm
+from corpid.flows import encrypted_values
+from corpid.flows.encrypted_values import StoredForm
 from corpid.rules.limits import INTERACTION_EXTENSIONS
 from corpid.texts import Phrase, counted, phrase
 from tests.contexts import context
@@ -200,14 +200,14 @@ async def test_a_kept_form_holds_no_secret_and_opens_only_at_its_place(made: Wor
         ("", counted(3, "{count} minute left", "{count} minutes left")),
     )
     kept = StoredForm(fields={"user_name": "alice", "password": PASSWORD, "form_token": "x"}, errors=said)
-    sealed = stored_forms.encrypt_form(at, ("sign-in", "one", "1"), kept)
+    sealed = encrypted_values.encrypt_form(at, ("sign-in", "one", "1"), kept)
     assert "alice" not in sealed
-    opened = stored_forms.decrypt_form(at, ("sign-in", "one", "1"), sealed)
+    opened = encrypted_values.decrypt_form(at, ("sign-in", "one", "1"), sealed)
     assert opened is not None
     assert opened.fields == {"user_name": "alice"}
     assert opened.errors == said
     assert all(isinstance(text, Phrase) for _, text in opened.errors)
     assert opened.errors[0][1].values == said[0][1].values
     for place in (("sign-in", "two", "1"), ("sign-in", "one", "2"), ("sign-in", "one")):
-        assert stored_forms.decrypt_form(at, place, sealed) is None
-    assert stored_forms.decrypt_form(at, ("sign-in", "one", "1"), f"A{sealed[1:]}") is None
+        assert encrypted_values.decrypt_form(at, place, sealed) is None
+    assert encrypted_values.decrypt_form(at, ("sign-in", "one", "1"), f"A{sealed[1:]}") is None

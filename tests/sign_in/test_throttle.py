@@ -217,7 +217,7 @@ async def test_of_attempts_that_come_at_once_past_the_free_ones_one_is_tried(
 
     async def tried(made: World) -> bool:
         try:
-            await throttle.attempt(await context(made.provider), "alice", "b", known=False)
+            await throttle.attempt_password(await context(made.provider), "alice", "b", known=False)
         except Throttled as slowed:
             return not 1 <= slowed.seconds <= LONGEST
         return True
@@ -238,7 +238,7 @@ async def test_what_an_account_refuses_is_not_counted_for_its_address(
 
     async def attempt(made: World, user_name: str) -> bool:
         try:
-            await throttle.attempt(await context(made.provider), user_name, "b", known=False)
+            await throttle.attempt_password(await context(made.provider), user_name, "b", known=False)
         except Throttled:
             return False
         return True

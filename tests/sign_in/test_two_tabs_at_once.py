@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid.flows.authentication import browsers, interaction_context, second_factors, sessions
+from corpid.flows.authentication import browsers, interaction_context, sessions, sign_in
 from corpid.rules.authentication.sign_in import StaleStep
 from tests import engines
 from tests.account import scene
@@ -42,7 +42,7 @@ async def at_code(made: World, browser: Browser, who: str) -> InteractionContext
 
 async def submit(made: World, visit: InteractionContext, who: str) -> InteractionContext:
     code = made.people[who].fresh_code(made.clock())
-    return await second_factors.submit_code(await context(made.provider), visit, code=code)
+    return await sign_in.submit_code(await context(made.provider), visit, code=code)
 
 
 @STORES

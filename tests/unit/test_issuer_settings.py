@@ -11,9 +11,8 @@ from corpid.rules.oauth.client_registration import RegistrationError, new_client
 from corpid.rules.oauth.generations import CURRENT, FAPI2, LEGACY
 from corpid.rules.oauth.records import Client
 from corpid.settings import Settings, SettingsError, load
-from corpid.settings.fields import IssuerSettings
+from corpid.settings.fields import PRESETS, IssuerSettings
 from corpid.settings.issuers import client_rules, issuers
-from corpid.settings.presets import PRESETS
 
 FIRST: Final = "https://login.example.org"
 HERE: Final[dict[str, Any]] = {"base_url": FIRST, "trusted_proxies": "10.0.0.1"}

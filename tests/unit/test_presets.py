@@ -10,8 +10,8 @@ import pytest
 from corpid.rules.oauth.generations import CURRENT, FAPI2
 from corpid.rules.oauth.records import Client
 from corpid.settings import Settings, documentation, load
+from corpid.settings.fields import PRESETS
 from corpid.settings.issuers import client_rules
-from corpid.settings.presets import PRESETS
 
 
 @pytest.fixture(autouse=True)

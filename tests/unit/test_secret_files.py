@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from corpid.settings import SettingsError, load
+from corpid.settings import FILE_SETTINGS, KNOWN, LONGEST, SettingsError, load
 from corpid.settings.diagnostics import examine_settings
 from corpid.settings.fields import SECRETS
-from corpid.settings.secret_files import FILE_SETTINGS, KNOWN, LONGEST
 
 URL = "postgresql://corpid:word@db.example/corpid"
 VALUES = {

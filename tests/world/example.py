@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from corpid import settings
-from corpid.flows.directory.apply import apply
+from corpid.flows.directory.apply import apply_document
 from corpid.rules.directory.actors import CommandLine
 from corpid.rules.oauth.scopes import SCOPES
 from corpid_dev.demo import example_directory
@@ -98,7 +98,7 @@ class OpenedProvider(RunningProvider):
     async def apply(self, content: bytes) -> None:
         """Apply a directory file, here and in what the provider remembers."""
         provider = self.application.provider
-        await apply(
+        await apply_document(
             provider.registry,
             provider.passwords,
             content,

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import Provider
     from corpid.outbound.mail import Mail
     from corpid.rules.directory.changes import Written
     from corpid.rules.oauth.records import Client

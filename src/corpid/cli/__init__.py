@@ -21,7 +21,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command_name, get_group
 
 from corpid import __version__
-from corpid.rules.printable import printable
+from corpid.rules.characters import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -41,11 +41,11 @@ class CommandEntry(NamedTuple):
 
 COMMANDS: Final = {
     "serve": CommandEntry(".serve", "serve", "Run the provider until SIGTERM or Ctrl-C."),
-    "migrate": CommandEntry(".database", "migrate", "Bring the database's schema up to this version."),
+    "migrate": CommandEntry(".maintenance", "migrate", "Bring the database's schema up to this version."),
     "apply": CommandEntry(".directory", "apply", "Apply a directory file."),
     "export": CommandEntry(".directory", "export", "Write the directory as a file, without secrets."),
-    "backup": CommandEntry(".database", "backup", "Copy the database to a new file, also while servers use it."),
-    "restore": CommandEntry(".database", "restore", "Replace the database by a backup, while nothing runs."),
+    "backup": CommandEntry(".maintenance", "backup", "Copy the database to a new file, also while servers use it."),
+    "restore": CommandEntry(".maintenance", "restore", "Replace the database by a backup, while nothing runs."),
     "doctor": CommandEntry(".doctor", "doctor", "Examine a running deployment: proxy, TLS, clocks, keys, engines."),
     "client": CommandEntry(
         ".client",

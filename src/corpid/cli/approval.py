@@ -134,14 +134,14 @@ def _moment(at: int, chosen: Settings) -> str:
 
 async def _all(chosen: Settings, entity: str, state: str, after: str, limit: int) -> ListPage[RequestSummary]:
     async with open_registry(chosen) as opened:
-        return await approvals.requests(
+        return await approvals.list_requests(
             opened.registry, opened.actor, entity_id=entity, state=state, now=opened.clock(), after=after, limit=limit
         )
 
 
 async def _one(chosen: Settings, request_id: str) -> RequestSummary:
     async with open_registry(chosen) as opened:
-        return await approvals.request(opened.registry, opened.actor, request_id, now=opened.clock())
+        return await approvals.read_request(opened.registry, opened.actor, request_id, now=opened.clock())
 
 
 async def _approve(request_id: str, names: str) -> ChangeRequest:

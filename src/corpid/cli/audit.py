@@ -228,7 +228,7 @@ async def _latest(asked: Mapping[str, str | int | None]) -> _EntryPrinter:
         last = asked["last"]
         entries = await stores.registry.audit.latest(query, limit=last if isinstance(last, int) else _LAST)
         shown = await _with_names(stores, entries, chosen.timezone)
-        return shown if entries else replace(shown, unknown=await audit.unknown(stores.registry, query))
+        return shown if entries else replace(shown, unknown=await audit.warn_of_unknown(stores.registry, query))
 
 
 async def _query(stores: Stores, asked: Mapping[str, str], zone: ZoneInfo) -> AuditQuery:
@@ -236,7 +236,7 @@ async def _query(stores: Stores, asked: Mapping[str, str], zone: ZoneInfo) -> Au
     actions = audit_filters.actions(action) if action else ()
     moment = audit_filters.moment(since, now=stores.clock(), zone=zone) if since else 0
     return AuditQuery(
-        user_id=await audit.person(stores.registry, user) if user else "",
+        user_id=await audit.identify_person(stores.registry, user) if user else "",
         entity_id=asked.get("entity", ""),
         client_id=asked.get("client", ""),
         actions=actions,
@@ -256,7 +256,7 @@ async def _key(stores: Stores, key: str) -> str:
 
 
 async def _with_names(stores: Stores, entries: list[AuditEntry], zone: ZoneInfo) -> _EntryPrinter:
-    return _EntryPrinter(entries=entries, names=await audit.names(stores.registry, entries), zone=zone)
+    return _EntryPrinter(entries=entries, names=await audit.read_names(stores.registry, entries), zone=zone)
 
 
 async def _erase(user: str) -> tuple[str, int]:

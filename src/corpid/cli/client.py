@@ -1,4 +1,4 @@
-"""`corpid client`: relying parties, API clients, and the migration report.
+"""`corpid client`: relying parties, API clients, and reports on them.
 
 Options of `add` and `update` are made from the declarations of client members (`CLIENT_MEMBERS`).
 """
@@ -16,38 +16,38 @@ import typer
 from msgspec.structs import replace
 
 from corpid import settings
-from corpid.cli import api_clients, listing, output
-from corpid.cli.client_keys import keys
-from corpid.cli.client_refusals import refusals
+from corpid.cli import listing, output
 from corpid.cli.running import run
 from corpid.engines import open_registry
-from corpid.flows.directory import api_clients as flow
 from corpid.flows.directory import clients
+from corpid.flows.directory import clients as flow
+from corpid.flows.operations.buffers import REFUSALS_KEPT, list_refusals
 from corpid.flows.operations.migration_report import report
 from corpid.rules.directory.sections import NOTHING
-from corpid.rules.oauth import acr
+from corpid.rules.limits import API_TOKEN_SECONDS
+from corpid.rules.oauth import acr, api_server
 from corpid.rules.oauth.api_client import API_CLIENT_MEMBERS, RegisteredApiClient
-from corpid.rules.oauth.client_registration import is_registered_at, used_generations
+from corpid.rules.oauth.client_registration import find_unserved_reason, is_registered_at, used_generations
 from corpid.rules.oauth.discovery import DISCOVERY_PATH
+from corpid.rules.oauth.errors import reason_of
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
-from corpid.rules.oauth.registration_advice import no_issuer
 from corpid.rules.oauth.scopes import SCOPES
 from corpid.rules.oauth.tokens import registered_wrap
 from corpid.settings.issuers import client_rules, issuers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from zoneinfo import ZoneInfo
 
+    from corpid.cli.output import Lines
     from corpid.flows.directory.apply import ApplyResult
     from corpid.flows.operations.migration_report import ClientUse
-    from corpid.rules.oauth.client_members import ClientMember, Form
     from corpid.rules.oauth.client_registration import Rules
     from corpid.rules.oauth.generations import Generation
-    from corpid.rules.oauth.records import Client
+    from corpid.rules.oauth.records import Client, ClientMember, MemberForm
+    from corpid.rules.oauth.refusals import ClientRefusal
     from corpid.settings import Settings
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def add(
@@ -57,14 +57,14 @@ def add(
     api: Annotated[bool, typer.Option("--api", help="Register a client of the admin API instead.")] = False,
     entity: Annotated[str, typer.Option(metavar="ID", help="With --api: the one entity that it is bound to.")] = "",
     dry_run: listing.DryRun = False,
-    json: AsJson = False,
+    json: listing.AsJson = False,
 ) -> None:
     """Register a relying party, or with --api an API client.
 
     An API client is a client of the admin API; it takes only --name, --scope, --jwks or --jwks-uri, and --entity.
     """
     if api:
-        api_clients.add(client_id, members, entity, dry_run=dry_run, json=json)
+        _register_api_client(client_id, members, entity, dry_run=dry_run, json=json)
         return
     if entity:
         output.fail("--entity is for a client of the admin API: write --api, too")
@@ -96,7 +96,7 @@ def _show(client: Client, remarks: tuple[str, ...], chosen: Settings, *, json: b
     if json:
         output.as_json(client)
         return
-    values = _for_the_relying_party(client, chosen)
+    values = _describe_client(client, chosen)
     output.members(f"Registered {client.client_id}. Configure the relying party with:", values)
 
 
@@ -115,7 +115,7 @@ async def _add(client_id: str, members: dict[str, object], *, dry_run: bool) -> 
 
 
 def _no_issuer(client: Client, chosen: Settings) -> Iterator[str]:
-    if found := no_issuer(client, client_rules(chosen)):
+    if found := find_unserved_reason(client, client_rules(chosen)):
         wanted = f"--issuer {found.other}" if found.other else "--generation"
         yield (
             f"{client.client_id} cannot be used so far: {found.reason}; change that with "
@@ -123,16 +123,11 @@ def _no_issuer(client: Client, chosen: Settings) -> Iterator[str]:
         )
 
 
-def _issuers_of(client: Client, chosen: Settings) -> dict[str, Settings]:
-    """Id of each issuer that knows the client → its settings (D62)."""
-    return {name: issuer for name, issuer in issuers(chosen).items() if is_registered_at(client, name)}
-
-
 async def _update(client_id: str, members: dict[str, object], *, dry_run: bool) -> ApplyResult:
     chosen = settings.load()
     rules = client_rules(chosen)
     async with open_registry(chosen) as opened:
-        found = await flow.find(opened.registry, client_id, actor=opened.actor)
+        found = await flow.find_api_client(opened.registry, client_id, actor=opened.actor)
         if found is not None:
             return await flow.update_api_client(
                 opened.registry, found, members, actor=opened.actor, rules=rules, dry_run=dry_run
@@ -142,23 +137,25 @@ async def _update(client_id: str, members: dict[str, object], *, dry_run: bool) 
         )
 
 
-def _for_the_relying_party(client: Client, chosen: Settings) -> dict[str, str | tuple[str, ...]]:
+def _describe_client(client: Client, chosen: Settings) -> dict[str, str | tuple[str, ...]]:
     generations = used_generations(client, client_rules(chosen))
-    known = tuple(_issuers_of(client, chosen).values())
+    known = [issuer for name, issuer in issuers(chosen).items() if is_registered_at(client, name)]  # D62
     return {
         "Issuer": tuple(issuer.base_url for issuer in known),
         "Discovery": tuple(issuer.base_url + DISCOVERY_PATH for issuer in known),
         "client_id": client.client_id,
         "Redirect URIs": client.redirect_uris,
         "Client authentication": "private_key_jwt; aud is the issuer",
-        **{f"With {each.name}": tuple(_interface(client, each, known, chosen)) for each in generations},
+        **{f"With {each.name}": tuple(_describe_interface(client, each, known, chosen)) for each in generations},
         "Keys": client.jwks_uri or "as registered; replace them with `corpid client update`",
     }
 
 
-def _interface(client: Client, generation: Generation, known: Sequence[Settings], chosen: Settings) -> Iterator[str]:
+def _describe_interface(
+    client: Client, generation: Generation, known: Sequence[Settings], chosen: Settings
+) -> Iterator[str]:
     serving = [issuer for issuer in known if generation.name in issuer.generations]
-    yield from _where(serving, known, several=bool(chosen.issuers))
+    yield from _describe_issuers(serving, known, several=bool(chosen.issuers))
     if generation.ends:
         zones = dict.fromkeys(str(issuer.timezone) for issuer in serving or (chosen,))
         yield f"until the end of {client.legacy_until} ({' or '.join(zones)})"
@@ -177,7 +174,7 @@ def _interface(client: Client, generation: Generation, known: Sequence[Settings]
     wrap = registered_wrap(client)
     with_what = f", encrypted with {f'{wrap}, ' if wrap else ''}{client.id_token_encryption_enc}"
     yield f"ID tokens are signed{with_what if is_encrypted else ''}"
-    yield f"sub names {_subject(client, generation)}"
+    yield f"sub names {_describe_subject(client, generation)}"
     if generation.acr_in_id_token:
         prefixes = dict.fromkeys(issuer.acr_prefix for issuer in serving or (chosen,))
         yield f"acr is {' or '.join(acr.urn(prefix, client.assurance_level) for prefix in prefixes)}"
@@ -191,7 +188,7 @@ def _interface(client: Client, generation: Generation, known: Sequence[Settings]
             yield f"blocks of {resource.name} are text that holds JSON: {', '.join(blocks)}"
 
 
-def _where(serving: Sequence[Settings], known: Sequence[Settings], *, several: bool) -> Iterator[str]:
+def _describe_issuers(serving: Sequence[Settings], known: Sequence[Settings], *, several: bool) -> Iterator[str]:
     if not serving:
         named = "the generations of none of its issuers name it" if several else "CORPID_GENERATIONS does not name it"
         yield f"not served here so far: {named}"
@@ -199,7 +196,7 @@ def _where(serving: Sequence[Settings], known: Sequence[Settings], *, several: b
         yield f"at {', '.join(issuer.base_url for issuer in serving)}"
 
 
-def _subject(client: Client, generation: Generation) -> str:
+def _describe_subject(client: Client, generation: Generation) -> str:
     if generation.packed_subject:
         return "the person, packed into one text of key=value"
     return (
@@ -207,8 +204,8 @@ def _subject(client: Client, generation: Generation) -> str:
     )
 
 
-_OPTION_TYPES: Final[Mapping[Form, type]] = {"key set": Path, "flag": bool, "number": int}
-_OPTION_METAVARS: Final[Mapping[Form, str]] = {"day": "DATE"}
+_OPTION_TYPES: Final[Mapping[MemberForm, type]] = {"key set": Path, "flag": bool, "number": int}
+_OPTION_METAVARS: Final[Mapping[MemberForm, str]] = {"day": "DATE"}
 _OPTIONS: Final = {each.option: each for each in CLIENT_MEMBERS.values() if each.member.help}
 """parameter of the commands → the member that it sets"""
 
@@ -353,6 +350,67 @@ async def _report() -> tuple[list[ClientUse], tuple[str, ...]]:
     return found, tuple(served)
 
 
+def keys(
+    file: Annotated[Path, typer.Argument(help="The new file for the private keys, such as keys.json.")],
+) -> None:
+    """Make key pairs for a relying party: one signs, one decrypts.
+
+    The private keys go to the file (mode 0600), in the form that the examples read; the public JSON Web Key Set goes to
+    a file of the same name with .public at its end, for `corpid client add --jwks`. Nothing is registered.
+    """
+    from corpid.stores import relying_party_keys  # noqa: PLC0415 - no other command on clients needs it
+
+    try:
+        public = relying_party_keys.write(file)
+    except FileExistsError as error:
+        output.fail(f"{error.filename} exists already; its keys are kept")
+    except OSError as error:
+        output.fail(f"{error.filename} cannot be written: {error.strerror}")
+    output.say(f"{file} has the private keys: keep it secret, like a password. Register {public}.")
+
+
+def refusals(
+    client_id: Annotated[str, typer.Argument(help="The client's identifier.")], *, json: listing.AsJson = False
+) -> None:
+    """Show the latest refusals of a relying party, with remedies.
+
+    Requests that only claim to come from it are shown, too, marked as claimed: nobody has proven whose they are.
+    """
+    found, zone = run(_refusals_of(client_id))
+    if json:
+        output.as_json({"refusals": found})
+        return
+    if not found:
+        output.say(f"No refusal of {client_id} is known. The last few seconds may be missing.")
+        return
+    headings = ("Time", "Request", "Reason", "What was wrong", "Reference")
+    output.table(f"Refusals of {client_id}, the latest first", headings, [_refusal_row(each, zone) for each in found])
+    remedies = {each.reason: reason_of(each.reason).value.remedy for each in found}
+    output.members("What to do", remedies)
+    if len(found) >= REFUSALS_KEPT[False]:
+        output.say(
+            f"At most {REFUSALS_KEPT[False]} are kept, and {REFUSALS_KEPT[True]} of requests that only claim to come from it."
+        )
+
+
+def _refusal_row(refusal: ClientRefusal, zone: ZoneInfo) -> tuple[str | tuple[str, ...], ...]:
+    request = f"{refusal.method} {refusal.path}"
+    return (
+        f"{datetime.fromtimestamp(refusal.at, zone):%Y-%m-%d %H:%M:%S}",
+        (request, "claimed") if refusal.claimed else request,
+        refusal.reason,
+        refusal.detail,
+        refusal.request_id,
+    )
+
+
+async def _refusals_of(client_id: str) -> tuple[list[ClientRefusal], ZoneInfo]:
+    chosen = settings.load()
+    async with open_registry(chosen) as opened:
+        await clients.find_client(opened.registry, client_id, actor=opened.actor)
+        return await list_refusals(opened.registry, client_id, actor=opened.actor), chosen.timezone
+
+
 app = typer.Typer(no_args_is_help=True)
 
 Identifier = Annotated[str, typer.Argument(help="The client's identifier.")]
@@ -379,7 +437,7 @@ def show_all(
     if not api:
         _table(found, rules)
     if api or of_api:
-        api_clients.table(of_api)
+        _print_api_clients(of_api)
 
 
 def _table(found: Sequence[Client], rules: Rules) -> None:
@@ -389,7 +447,7 @@ def _table(found: Sequence[Client], rules: Rules) -> None:
             each.redirect_uris,
             ", ".join(each.services),
             tuple(generation.name for generation in used_generations(each, rules)),
-            _state(each),
+            listing.state(enabled=each.enabled),
         )
         for each in found
     ]
@@ -397,27 +455,27 @@ def _table(found: Sequence[Client], rules: Rules) -> None:
 
 
 @app.command()
-def show(client_id: Identifier, *, json: AsJson = False) -> None:
+def show(client_id: Identifier, *, json: listing.AsJson = False) -> None:
     """Show the registration of one client."""
     client = run(_one(client_id))
     if json:
         output.as_json(client)
         return
     if isinstance(client, RegisteredApiClient):
-        api_clients.show(client)
+        _show_api_client(client)
         return
     shown = {name: _shown(value) for name, value in msgspec.structs.asdict(client).items() if value is not None}
     output.members(client.client_id, shown)
 
 
 @app.command()
-def disable(client_id: Identifier, *, dry_run: listing.DryRun = False, json: AsJson = False) -> None:
+def disable(client_id: Identifier, *, dry_run: listing.DryRun = False, json: listing.AsJson = False) -> None:
     """Disable a client: its requests are refused within 5 seconds."""
     _switch(client_id, enabled=False, dry_run=dry_run, json=json)
 
 
 @app.command()
-def enable(client_id: Identifier, *, dry_run: listing.DryRun = False, json: AsJson = False) -> None:
+def enable(client_id: Identifier, *, dry_run: listing.DryRun = False, json: listing.AsJson = False) -> None:
     """Enable a client again."""
     _switch(client_id, enabled=True, dry_run=dry_run, json=json)
 
@@ -428,7 +486,7 @@ def _switch(client_id: str, *, enabled: bool, dry_run: bool, json: bool) -> None
 
 
 @app.command()
-def remove(client_id: Identifier, *, dry_run: listing.DryRun = False, json: AsJson = False) -> None:
+def remove(client_id: Identifier, *, dry_run: listing.DryRun = False, json: listing.AsJson = False) -> None:
     """Remove a client for good; `disable` only stops it."""
     listing.report(run(_remove(client_id, dry_run=dry_run)), dry_run=dry_run, json=json)
 
@@ -440,10 +498,6 @@ def drop_keys(client_id: Identifier) -> None:
     output.say(f"The fetched key set of {client_id} is dropped. A running server follows within 5 seconds.")
 
 
-def _state(client: Client) -> str:
-    return "enabled" if client.enabled else "disabled"
-
-
 def _shown(value: object) -> str | tuple[str, ...]:
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -453,19 +507,19 @@ def _shown(value: object) -> str | tuple[str, ...]:
 async def _all() -> tuple[list[Client], list[RegisteredApiClient], Rules]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
-        found = await clients.clients(opened.registry, actor=opened.actor)
-        return found, await flow.api_clients(opened.registry, actor=opened.actor), client_rules(chosen)
+        found = await clients.list_clients(opened.registry, actor=opened.actor)
+        return found, await flow.list_api_clients(opened.registry, actor=opened.actor), client_rules(chosen)
 
 
 async def _one(client_id: str) -> Client | RegisteredApiClient:
     async with open_registry(settings.load()) as opened:
-        found = await flow.find(opened.registry, client_id, actor=opened.actor)
-        return found or await clients.client(opened.registry, client_id, actor=opened.actor)
+        found = await flow.find_api_client(opened.registry, client_id, actor=opened.actor)
+        return found or await clients.find_client(opened.registry, client_id, actor=opened.actor)
 
 
 async def _remove(client_id: str, *, dry_run: bool) -> ApplyResult:
     async with open_registry(settings.load()) as opened:
-        found = await flow.find(opened.registry, client_id, actor=opened.actor)
+        found = await flow.find_api_client(opened.registry, client_id, actor=opened.actor)
         if found is not None:
             return await flow.remove_api_client(opened.registry, found, actor=opened.actor, dry_run=dry_run)
         return await clients.remove_client(opened.registry, client_id, actor=opened.actor, dry_run=dry_run)
@@ -473,7 +527,7 @@ async def _remove(client_id: str, *, dry_run: bool) -> ApplyResult:
 
 async def _switched(client_id: str, *, enabled: bool, dry_run: bool) -> ApplyResult:
     async with open_registry(settings.load()) as opened:
-        found = await flow.find(opened.registry, client_id, actor=opened.actor)
+        found = await flow.find_api_client(opened.registry, client_id, actor=opened.actor)
         if found is not None:
             return await flow.switch_api_client(
                 opened.registry, found, enabled=enabled, actor=opened.actor, dry_run=dry_run
@@ -485,8 +539,81 @@ async def _switched(client_id: str, *, enabled: bool, dry_run: bool) -> ApplyRes
 
 async def _drop_keys(client_id: str) -> None:
     async with open_registry(settings.load()) as opened:
-        found = await flow.find(opened.registry, client_id, actor=opened.actor)
+        found = await flow.find_api_client(opened.registry, client_id, actor=opened.actor)
         if found is not None:
             await flow.drop_api_client_keys(opened.registry, found, actor=opened.actor)
             return
         await clients.drop_keys(opened.registry, client_id, actor=opened.actor)
+
+
+def _register_api_client(
+    client_id: str, members: Mapping[str, object], entity: str, *, dry_run: bool, json: bool
+) -> None:
+    client, applied, chosen = run(_add_api_client(client_id, members, entity, dry_run=dry_run))
+    if dry_run:
+        listing.report(applied, dry_run=True, json=json)
+        return
+    for warning in applied.warnings:
+        output.warn(warning.reason)
+    if json:
+        output.as_json(client)
+        return
+    output.members(
+        f"Registered {client.client_id}. Configure the API client with:", _describe_api_client(client, chosen)
+    )
+
+
+def _show_api_client(client: RegisteredApiClient) -> None:
+    at = datetime.fromtimestamp(client.created_at, UTC)
+    values: dict[str, Lines] = {
+        "kind": "client of the admin API",
+        "name": client.name,
+        "scopes": client.scopes,
+        "entity": client.entity_id or "none: the whole deployment",
+        "keys": client.jwks_uri or client.jwks or "",
+        "state": listing.state(enabled=client.enabled),
+        "registered": f"{at:%Y-%m-%d %H:%M} UTC",
+    }
+    output.members(client.client_id, values)
+
+
+def _print_api_clients(found: Sequence[RegisteredApiClient]) -> None:
+    rows = [
+        ((each.client_id, each.name), each.scopes, each.entity_id, listing.state(enabled=each.enabled))
+        for each in found
+    ]
+    output.table("Clients of the admin API", ("Client", "Scopes", "Entity", "State"), rows)
+
+
+async def _add_api_client(
+    client_id: str, members: Mapping[str, object], entity: str, *, dry_run: bool
+) -> tuple[RegisteredApiClient, ApplyResult, Settings]:
+    chosen = settings.load()
+    async with open_registry(chosen) as opened:
+        client, applied = await flow.add_api_client(
+            opened.registry,
+            client_id,
+            members,
+            entity_id=entity,
+            actor=opened.actor,
+            rules=client_rules(chosen),
+            now=opened.clock(),
+            dry_run=dry_run,
+        )
+    return client, applied, chosen
+
+
+def _describe_api_client(client: RegisteredApiClient, chosen: Settings) -> dict[str, Lines]:
+    base = chosen.base_url
+    return {
+        "Issuer": base + api_server.ISSUER_PATH,
+        "Metadata": api_server.metadata_url(base),
+        "Token endpoint": base + api_server.TOKEN_PATH,
+        "API": base + api_server.API_PATH,
+        "client_id": client.client_id,
+        "Client authentication": "private_key_jwt; aud is the issuer",
+        "Tokens": f"{api_server.RULES.scheme}, bound to its key; {API_TOKEN_SECONDS // 60} minutes",
+        "Scopes": client.scopes,
+        "Entity": client.entity_id or "none: the whole deployment",
+        "Keys": client.jwks_uri or "as registered; replace them with `corpid client update`",
+    }

@@ -136,7 +136,7 @@ async def _apply(
 ) -> ApplyResult:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
-        return await apply_flow.apply(
+        return await apply_flow.apply_document(
             opened.registry,
             opened.passwords,
             content,
@@ -154,4 +154,4 @@ async def _apply(
 
 async def _export() -> str:
     async with open_registry(settings.load()) as opened:
-        return "".join([piece async for piece in apply_flow.export(opened.registry, actor=opened.actor)])
+        return "".join([piece async for piece in apply_flow.export_directory(opened.registry, actor=opened.actor)])

@@ -232,7 +232,7 @@ async def _one(entity_id: str) -> tuple[Entity, ListPage[Appointment], bool]:
         found = await finding.entity_named(opened.registry, entity_id, actor=opened.actor)
         wanted = lists.ListFilter(entity=entity_id)
         held = await lists.administrators(opened.registry, opened.actor, wanted, after="", limit=OWNERS_SHOWN)
-        pending = await approvals.requests(
+        pending = await approvals.list_requests(
             opened.registry, opened.actor, entity_id=entity_id, state="pending", now=opened.clock(), after="", limit=1
         )
         return found, held, bool(pending.found)

@@ -13,7 +13,7 @@ from corpid import settings
 from corpid.cli import output
 from corpid.cli.running import run
 from corpid.engines import open_registry
-from corpid.flows.operations import audit_seals, key_certificates, signing_keys
+from corpid.flows.operations import audit_seals, signing_keys
 from corpid.jose.certificates import parse_chain
 from corpid.rules import signing_keys as rules
 from corpid.rules.limits import METADATA_CACHE_SECONDS
@@ -180,18 +180,18 @@ async def _request_certificate(kid: str, subject_name: str | None) -> str:
     chosen = settings.load()
     name = urlsplit(chosen.base_url).hostname or "" if subject_name is None else subject_name
     async with open_registry(chosen) as stores:
-        return await key_certificates.signing_request(stores.registry, stores.actor, kid, subject_name=name)
+        return await signing_keys.request_certificate(stores.registry, stores.actor, kid, subject_name=name)
 
 
 async def _certify(kid: str, chain: str) -> tuple[ProviderKey, float]:
     async with open_registry(settings.load()) as stores:
         now = stores.clock()
-        return await key_certificates.certify(stores.registry, stores.actor, kid, chain, now=now), now
+        return await signing_keys.certify(stores.registry, stores.actor, kid, chain, now=now), now
 
 
 async def _give_up(kid: str) -> tuple[ProviderKey, float]:
     async with open_registry(settings.load()) as stores:
-        return await key_certificates.give_up(stores.registry, stores.actor, kid), stores.clock()
+        return await signing_keys.remove_certificate(stores.registry, stores.actor, kid), stores.clock()
 
 
 async def _rewrap() -> int:

@@ -10,19 +10,21 @@ from corpid import settings
 from corpid.cli import listing, output
 from corpid.cli.running import run
 from corpid.engines import new_user_id, open_registry
-from corpid.flows.directory import invitations, memberships, provisioning
+from corpid.flows.directory import invitations, member_changes
 from corpid.flows.directory.apply import ApplyResult
-from corpid.flows.directory.invitation_limits import InvitationLimit
-from corpid.flows.directory.provisioning import IdentifierConflict, InvalidDetails, MemberDetails, UnknownMember
+from corpid.flows.directory.invitations import InvitationLimit
+from corpid.flows.directory.member_changes import IdentifierConflict
+from corpid.flows.directory.members import UnknownMember, list_members_by_name, load_member
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory import person_names
 from corpid.rules.directory.differences import difference
 from corpid.rules.directory.invitations import UNREACHABLE, is_unreachable, placeholder
+from corpid.rules.directory.member_details import InvalidDetails, MemberDetails
 from corpid.rules.directory.nodes import Problem
 
 if TYPE_CHECKING:
     from corpid.flows.directory.lists import ListPage
-    from corpid.flows.directory.provisioning import Member
+    from corpid.flows.directory.members import Member
     from corpid.rules.directory.records import Membership
 
 app = typer.Typer(no_args_is_help=True)
@@ -122,19 +124,21 @@ def enable(user: User, entity: Entity, *, dry_run: listing.DryRun = False, json:
 
 async def _add(user: str, entity: str, *, dry_run: bool) -> ApplyResult:
     async with open_registry(settings.load()) as opened:
-        return await memberships.add_membership(
+        return await member_changes.add_membership(
             opened.registry, opened.passwords, user, entity, actor=opened.actor, dry_run=dry_run
         )
 
 
 async def _remove(user: str, entity: str, *, dry_run: bool) -> ApplyResult:
     async with open_registry(settings.load()) as opened:
-        return await memberships.remove_membership(opened.registry, user, entity, actor=opened.actor, dry_run=dry_run)
+        return await member_changes.remove_membership(
+            opened.registry, user, entity, actor=opened.actor, dry_run=dry_run
+        )
 
 
 async def _switch(user: str, entity: str, *, enabled: bool, dry_run: bool) -> ApplyResult:
     async with open_registry(settings.load()) as opened:
-        return await memberships.switch_membership(
+        return await member_changes.switch_membership(
             opened.registry, opened.passwords, user, entity, enabled=enabled, actor=opened.actor, dry_run=dry_run
         )
 
@@ -144,13 +148,13 @@ async def _invite(entity: str, details: MemberDetails, *, send: bool, dry_run: b
     chosen = settings.load()
     async with open_registry(chosen) as opened:
         try:
-            change = provisioning.invitation(
+            change = member_changes.plan_invitation(
                 details, entity, now=opened.clock(), new_id=new_user_id, enabled=True, send=send
             )
-            _, membership = await provisioning.considered_invitation(opened.registry, change, actor=opened.actor)
+            _, membership = await member_changes.check_invitation(opened.registry, change, actor=opened.actor)
             if not dry_run:
                 limit = InvitationLimit(transient=opened.transient, issuer=chosen.base_url)
-                await provisioning.invite(
+                await member_changes.invite_member(
                     opened.registry, limit, details, actor=opened.actor, entity_id=entity, now=opened.clock(),
                     new_id=new_user_id, send=send,
                 )  # fmt: skip
@@ -167,13 +171,13 @@ async def _resend(membership_id: str) -> tuple[Membership, bool]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
         try:
-            found = await provisioning.member(opened.registry, membership_id, actor=opened.actor)
+            found = await load_member(opened.registry, membership_id, actor=opened.actor)
         except UnknownMember:
             raise Refused(
                 f"there is no membership {membership_id!r}: `corpid membership list --entity E` shows identifiers"
             ) from None
         limit = InvitationLimit(transient=opened.transient, issuer=chosen.base_url)
-        sent = await invitations.send_again(
+        sent = await invitations.send_invitation_again(
             opened.registry, limit, found.membership, actor=opened.actor, now=opened.clock()
         )
     return sent, not chosen.mail_url
@@ -181,7 +185,7 @@ async def _resend(membership_id: str) -> tuple[Membership, bool]:
 
 async def _all(entity: str, after: str, limit: int) -> ListPage[Member]:
     async with open_registry(settings.load()) as opened:
-        return await provisioning.members_by_name(opened.registry, entity, actor=opened.actor, after=after, limit=limit)
+        return await list_members_by_name(opened.registry, entity, actor=opened.actor, after=after, limit=limit)
 
 
 def _shown(member: Member) -> tuple[str, str, str]:

@@ -10,7 +10,7 @@ from corpid import settings
 from corpid.cli import listing, output
 from corpid.cli.running import run
 from corpid.engines import open_registry
-from corpid.flows.directory import operators
+from corpid.flows.directory import appointments
 
 if TYPE_CHECKING:
     from corpid.flows.directory.apply import ApplyResult
@@ -66,16 +66,16 @@ def remove(user: User, *, dry_run: listing.DryRun = False, json: listing.AsJson 
 
 async def _all() -> list[tuple[Person, OperatorLevel]]:
     async with open_registry(settings.load()) as opened:
-        return await operators.operators(opened.registry, actor=opened.actor)
+        return await appointments.list_operators(opened.registry, actor=opened.actor)
 
 
 async def _add(user: str, level: str, *, dry_run: bool) -> ApplyResult:
     async with open_registry(settings.load()) as opened:
-        return await operators.set_operator(
+        return await appointments.set_operator(
             opened.registry, opened.passwords, user, level, actor=opened.actor, dry_run=dry_run
         )
 
 
 async def _remove(user: str, *, dry_run: bool) -> ApplyResult:
     async with open_registry(settings.load()) as opened:
-        return await operators.remove_operator(opened.registry, user, actor=opened.actor, dry_run=dry_run)
+        return await appointments.remove_operator(opened.registry, user, actor=opened.actor, dry_run=dry_run)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
 import msgspec
 
-from corpid.rules.printable import printable, printable_lines
+from corpid.rules.characters import printable, printable_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -10,7 +10,8 @@ from corpid import settings
 from corpid.cli import listing, output
 from corpid.cli.running import run
 from corpid.engines import open_registry
-from corpid.flows.directory import appointments, lists
+from corpid.flows.directory import lists
+from corpid.flows.directory.role_assignment import RoleFilter, add_role, remove_role
 from corpid.rules.directory.effect import last_day, reasons
 from corpid.rules.directory.person_names import identity
 
@@ -96,9 +97,7 @@ def remove(
 
     If several are meant, nothing is changed, and they are listed.
     """
-    wanted = appointments.RoleFilter(
-        user=user, entity=entity, service=service, role=role, sub_entity=sub_entity, ref=ref
-    )
+    wanted = RoleFilter(user=user, entity=entity, service=service, role=role, sub_entity=sub_entity, ref=ref)
     listing.report(run(_remove(wanted, dry_run=dry_run)), dry_run=dry_run, json=json)
 
 
@@ -159,11 +158,11 @@ async def _all(wanted: ListFilter, after: str, limit: int) -> tuple[ListPage[Rol
 
 async def _add(user: str, entity: str, service: str, members: dict[str, object], *, dry_run: bool) -> ApplyResult:
     async with open_registry(settings.load()) as opened:
-        return await appointments.add_role(
+        return await add_role(
             opened.registry, opened.passwords, user, entity, service, members, actor=opened.actor, dry_run=dry_run
         )
 
 
-async def _remove(wanted: appointments.RoleFilter, *, dry_run: bool) -> ApplyResult:
+async def _remove(wanted: RoleFilter, *, dry_run: bool) -> ApplyResult:
     async with open_registry(settings.load()) as opened:
-        return await appointments.remove_role(opened.registry, wanted, actor=opened.actor, dry_run=dry_run)
+        return await remove_role(opened.registry, wanted, actor=opened.actor, dry_run=dry_run)

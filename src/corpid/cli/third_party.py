@@ -11,7 +11,7 @@ from corpid.cli import listing, output
 from corpid.cli.role import as_data, parameters, state
 from corpid.cli.running import run
 from corpid.engines import open_registry
-from corpid.flows.directory import lists, third_parties
+from corpid.flows.directory import grants, lists
 from corpid.rules.directory.person_names import identity
 from corpid.rules.directory.records import NO_END
 
@@ -87,13 +87,13 @@ def offer(
     It is effective once `corpid third-party accept` has accepted it, or at once with --accepted. If the grant exists,
     narrower terms take effect at once; wider ones suspend it until they are accepted.
     """
-    wanted = third_parties.GrantFilter(
+    wanted = grants.GrantFilter(
         client_entity=client_entity, third_party=third_party, service=service, role=role, sub_entity=sub_entity, ref=ref
     )
     terms: dict[str, object] = {"start_date": start, "end_date": end, "parameters": parameters(parameter or [])}
 
     def offered(opened: Stores) -> Awaitable[ApplyResult]:
-        return third_parties.offer(
+        return grants.offer_grant(
             opened.registry, opened.passwords, wanted, terms, actor=opened.actor, accepted=accepted, dry_run=dry_run
         )
 
@@ -114,7 +114,7 @@ def _command(name: str, flow: Callable[..., Awaitable[ApplyResult]], text: str) 
         dry_run: listing.DryRun = False,
         json: listing.AsJson = False,
     ) -> None:
-        wanted = third_parties.GrantFilter(
+        wanted = grants.GrantFilter(
             client_entity=client_entity,
             third_party=third_party,
             service=service,
@@ -132,13 +132,15 @@ def _command(name: str, flow: Callable[..., Awaitable[ApplyResult]], text: str) 
     app.command(name)(decide)
 
 
-_command("accept", third_parties.accept, "Accept an offer on the third party's behalf.\n\nIt takes effect at once.")
+_command("accept", grants.accept_grant, "Accept an offer on the third party's behalf.\n\nIt takes effect at once.")
 _command(
-    "decline", third_parties.decline, "Decline an offer on the third party's behalf. Needs `corpid --reason TEXT`."
+    "decline",
+    grants.decline_grant,
+    "Decline an offer on the third party's behalf. Needs `corpid --reason TEXT`.",
 )
 _command(
     "end",
-    third_parties.end,
+    grants.end_grant,
     "End a grant at once, or withdraw an offer.\n\nNeeds `corpid --reason TEXT`. The roles of the third party's people "
     "end with it, except those that another accepted grant allows.",
 )

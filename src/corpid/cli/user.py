@@ -1,151 +1,370 @@
-"""`corpid user`: people, their links and factors."""
+"""`corpid user`: people, their links and factors; tables of many people."""
 
 from __future__ import annotations
 
 import secrets
-from contextlib import asynccontextmanager
 from datetime import datetime
 from enum import StrEnum
+from pathlib import Path  # noqa: TC003 - typer reads annotations
 from typing import TYPE_CHECKING, Annotated, Final
 
+import msgspec
 import typer
 
 from corpid import settings
 from corpid.cli import listing, output
+from corpid.cli.directory import read_file
+from corpid.cli.role import as_data
 from corpid.cli.running import run
-from corpid.cli.user_import import import_all
-from corpid.cli.user_lists import show, show_all
 from corpid.engines import new_id, new_user_id, open_mail, open_registry
 from corpid.flows.account.links import PURPOSES
-from corpid.flows.directory import people
+from corpid.flows.directory import import_people, lists, people, person_records
 from corpid.flows.directory.people import LinkDependencies
+from corpid.flows.directory.person_records import load_person
 from corpid.flows.operations import erasure
 from corpid.rules.authentication.totp import SECRET_BYTES, otpauth_uri, secret_from
+from corpid.rules.directory.effect import name_entity, sentence
+from corpid.rules.directory.nodes import SHOWN, locate_problem
+from corpid.rules.directory.records import Administrator, Membership, Operator, User
+from corpid.rules.directory.sources import channel, in_words
 from corpid.rules.limits import HOUR, MINUTE
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
     from zoneinfo import ZoneInfo
 
     from corpid.engines import Stores
     from corpid.flows.directory.apply import ApplyResult
+    from corpid.flows.directory.import_people import ImportResult
+    from corpid.flows.directory.lists import Belonging, EntityMember, ListPage
     from corpid.flows.directory.people import IssuedLink
+    from corpid.flows.directory.person_records import PersonRecords
     from corpid.flows.operations.erasure import ErasureResult
-    from corpid.rules.authentication.records import LinkPurpose, PersonFactors
-    from corpid.rules.directory.records import User
-    from corpid.settings import Settings
+    from corpid.rules.authentication.records import EmailChange, LinkPurpose, PersonFactors
+    from corpid.rules.directory.effect import Role
+    from corpid.rules.oauth.consent import Consent
 
 
-async def held_factors(user_name: str) -> tuple[User, PersonFactors, ZoneInfo]:
-    """A person, their factors, and the deployment's time zone."""
-    chosen = settings.load()
-    async with open_registry(chosen) as opened:
-        user, has = await people.factors(opened.registry, user_name, actor=opened.actor)
-        return user, has, chosen.timezone
+app = typer.Typer(no_args_is_help=True)
 
-
-def listed(has: PersonFactors, zone: ZoneInfo) -> dict[str, str | tuple[str, ...]]:
-    """One line for each factor.
-
-    Moments in the time zone of the deployment.
-    """
-    keys = tuple(_passkey(each.name, each.created_at, each.used_at, zone) for each in has.passkeys)
-    return {
-        "Password": "set" if has.password else "none",
-        "Authenticator app": "set up" if has.app else "none",
-        "Passkeys": keys or "none",
-        "Recovery codes": f"{has.codes} left" if has.codes else "none",
-    }
-
-
-def _passkey(name: str, created_at: int, used_at: int, zone: ZoneInfo) -> str:
-    used = f"used last on {_day(used_at, zone)}" if used_at else "never used"
-    return f"{name}, made on {_day(created_at, zone)}, {used}"
-
-
-def _day(moment: int, zone: ZoneInfo) -> str:
-    return datetime.fromtimestamp(moment, zone).date().isoformat()
-
+UserName = Annotated[str, typer.Argument(help="The person's user name.")]
 
 OnlyPrint = Annotated[bool, typer.Option("--print", help="Only show the link; send no e-mail.")]
 
 
-class Purpose(StrEnum):
-    """The purpose of a link."""
+class LostFactor(StrEnum):
+    """A factor that a person lost."""
 
     PASSWORD = "password"
     SECOND_FACTOR = "second-factor"
 
 
-_PURPOSES: Final[Mapping[Purpose, LinkPurpose]] = {
-    Purpose.PASSWORD: "password",
-    Purpose.SECOND_FACTOR: "second_factor",
+_PURPOSES: Final[Mapping[LostFactor, LinkPurpose]] = {
+    LostFactor.PASSWORD: "password",
+    LostFactor.SECOND_FACTOR: "second_factor",
 }
-
-
-@asynccontextmanager
-async def _office() -> AsyncIterator[tuple[Settings, Stores, LinkDependencies]]:
-    chosen = settings.load()
-    async with open_registry(chosen) as opened:
-        office = LinkDependencies(
-            registry=opened.registry, base_url=chosen.base_url, new_id=new_id, now=opened.clock(), actor=opened.actor
-        )
-        yield chosen, opened, office
-
-
-async def _sent(chosen: Settings, opened: Stores, given: IssuedLink, *, only_print: bool) -> bool:
-    if only_print:
-        return False
-    async with open_mail(chosen, clock=opened.clock) as mail:
-        return people.send(mail, given, provider_name=chosen.name)
-
-
-async def add_with_link(user_name: str, members: Mapping[str, object], *, only_print: bool) -> tuple[IssuedLink, bool]:
-    """Add a person without factors and invite them.
-
-    The link, and whether an e-mail was sent.
-    """
-    async with _office() as (chosen, opened, office):
-        given = await people.add_invited(office, opened.passwords, user_name, members, new_user_id=new_user_id)
-        return given, await _sent(chosen, opened, given, only_print=only_print)
-
-
-async def print_invitation(user_name: str, *, anew: bool, only_print: bool) -> tuple[IssuedLink, bool]:
-    """Invite a person; returns the link and whether it was mailed."""
-    async with _office() as (chosen, opened, office):
-        given = await people.invite(office, user_name, anew=anew)
-        return given, await _sent(chosen, opened, given, only_print=only_print)
-
-
-async def give(user_name: str, purpose: Purpose, *, only_print: bool) -> tuple[IssuedLink, bool]:
-    """Make a link for a person.
-
-    The link, and whether an e-mail was sent.
-    """
-    async with _office() as (chosen, opened, office):
-        given = await people.give_link(office, user_name, _PURPOSES[purpose])
-        return given, await _sent(chosen, opened, given, only_print=only_print)
-
-
-def show_link(done: str, given: IssuedLink, *, sent: bool) -> None:
-    """Show a link with its code, lifetime and recipient."""
-    seconds = PURPOSES[given.purpose].seconds
-    lasts = f"{seconds // HOUR} hours" if seconds >= HOUR else f"{seconds // MINUTE} minutes"
-    where = f"The link is on its way to {given.user.email}. It" if sent else "Give them this link. It"
-    shown = {"User name": given.user.user_name, "Link": given.link.url, "Code": given.link.code}
-    output.members(f"{done} {where} works once, for {lasts}:", shown)
-
-
-app = typer.Typer(no_args_is_help=True)
-app.command("list")(show_all)
-app.command("import")(import_all)
-app.command()(show)
-
-UserName = Annotated[str, typer.Argument(help="The person's user name.")]
 
 _UNMISTAKABLE: Final = "abcdefghijkmnpqrstuvwxyz23456789"
 _GROUPS: Final = 4
 _GROUP_LENGTH: Final = 5
+
+_LEVELS: Final = {"owner": "owner", "administrator": "administrator", "sub_administrator": "sub-administrator"}
+
+_REPORT_EVERY: Final = 1000
+"""people"""
+
+
+@app.command("list")
+def show_all(
+    *,
+    entity: Annotated[str, typer.Option(metavar="ID", help="Only the people of this entity.")] = "",
+    search: Annotated[str, typer.Option(help="Only user names that begin with this.")] = "",
+    name: Annotated[
+        str, typer.Option(help="Only names that begin with this, sorted by name; without --entity and --search.")
+    ] = "",
+    deletion_requested: Annotated[
+        bool, typer.Option("--deletion-requested", help="Only people who asked to be deleted, by identifier.")
+    ] = False,
+    limit: listing.Limit = listing.DEFAULT,
+    after: listing.After = "",
+    json: listing.AsJson = False,
+) -> None:
+    """List people, by user name."""
+    if deletion_requested:
+        if name or entity or search:
+            output.fail("--deletion-requested cannot be combined with other filters: leave them out")
+        _show_requests(after, limit, json=json)
+        return
+    if name and (entity or search):
+        output.fail("--name cannot be combined with --entity or --search: leave them out")
+    if entity:
+        members = run(_members(entity, search, after, limit))
+        if json:
+            output.as_json({"users": [_member_data(each) for each in members.found], "after": members.after})
+            return
+        headings = ("User", "Name", "Level", "State")
+        listing.show(
+            f"People of {entity}", headings, members, _member, "user list", limit=limit, entity=entity, search=search
+        )
+        return
+    people = run(_people(search, name, after, limit))
+    if json:
+        output.as_json({"users": people.found, "after": people.after})
+        return
+    listing.show(
+        "People",
+        ("User", "Name", "E-mail", "State"),
+        people,
+        _person,
+        "user list",
+        limit=limit,
+        search=search,
+        name=name,
+    )
+
+
+def _show_requests(after: str, limit: int, *, json: bool) -> None:
+    found, zone = run(_requests(after, limit))
+    if json:
+        users = [
+            {**msgspec.structs.asdict(each.user), "deletion_requested_at": each.requested_at} for each in found.found
+        ]
+        output.as_json({"users": users, "after": found.after})
+        return
+    headings = ("User", "Name", "E-mail", "Asked on")
+    # The option has no value, so it goes with the command that leads on.
+    listing.show(
+        "People who asked to be deleted",
+        headings,
+        found,
+        lambda each: (each.user.user_name, each.user.name, each.user.email, _moment(each.requested_at, zone)),
+        "user list --deletion-requested",
+        limit=limit,
+    )
+
+
+def _person(user: User) -> tuple[str, ...]:
+    return user.user_name, user.name, user.email, listing.state_of(user)
+
+
+def _member(member: EntityMember) -> tuple[str, ...]:
+    user = member.user
+    disabled = "membership disabled" if user.enabled and not member.membership.enabled else ""
+    return user.user_name, user.name, _LEVELS.get(member.level, ""), disabled or listing.state_of(user)
+
+
+def _member_data(member: EntityMember) -> dict[str, object]:
+    return {
+        **msgspec.structs.asdict(member.user),
+        "membership_enabled": member.membership.enabled,
+        "level": member.level or None,
+    }
+
+
+async def _people(search: str, name: str, after: str, limit: int) -> ListPage[User]:
+    async with open_registry(settings.load()) as opened:
+        if name:
+            return await lists.people_by_name(opened.registry, opened.actor, name=name, after=after, limit=limit)
+        return await lists.people(opened.registry, opened.actor, search=search, after=after, limit=limit)
+
+
+async def _members(entity: str, search: str, after: str, limit: int) -> ListPage[EntityMember]:
+    async with open_registry(settings.load()) as opened:
+        return await lists.members(opened.registry, opened.actor, entity, search=search, after=after, limit=limit)
+
+
+async def _requests(after: str, limit: int) -> tuple[ListPage[person_records.PendingDeletion], ZoneInfo]:
+    chosen = settings.load()
+    async with open_registry(chosen) as opened:
+        return await person_records.list_deletion_requests(
+            opened.registry, opened.actor, after=after, limit=limit
+        ), chosen.timezone
+
+
+@app.command()
+def show(
+    user_name: Annotated[str, typer.Argument(metavar="USER", help="The person's user name.")],
+    *,
+    limit: Annotated[
+        int, typer.Option(help="Show at most this many entities, and this many roles.", min=1, max=1000)
+    ] = 50,
+    json: listing.AsJson = False,
+) -> None:
+    """Show one person, and what they may do, for whom, until when.
+
+    Also who gave it.
+    """
+    shown, today, invited, zone = run(_one(user_name, limit))
+    if json:
+        output.as_json(_as_data(shown, today, invited))
+        return
+    user = shown.user
+    values = {
+        "Name": user.name,
+        "E-mail": user.email,
+        "New e-mail": _waiting(shown.email_change, zone),
+        "Identity": " ".join(filter(None, (user.identity_number, user.identity_country))),
+        "Account": user.account_type,
+        "Identifier": user.user_id,
+        "State": listing.state_of(user),
+        "Signs in with": "" if user.placeholder else _signs_in(user.user_name, shown.factors, invited),
+        "Operator": shown.operator and f"{shown.operator}{_given(_by(shown, Operator, user.key))}",
+        "Added by": _by(shown, User, user.key),
+        "To be deleted": shown.deletion_requested_at
+        and f"asked for it on {_moment(shown.deletion_requested_at, zone)}",
+    }
+    output.members(user.user_name, {name: value for name, value in values.items() if value})
+    output.say("")
+    for each in (*_sentences(shown, today), *(_shares(each, zone) for each in shown.consents)):
+        output.say(each)
+
+
+async def _one(user_name: str, limit: int) -> tuple[PersonRecords, str, str, ZoneInfo]:
+    chosen = settings.load()
+    async with open_registry(chosen) as opened:
+        found = await load_person(opened.registry, opened.actor, user_name, limit=limit, now=opened.clock())
+        invited = _moment(found.invited_until, chosen.timezone) if found.invited_until else ""
+        return found, listing.today(chosen, opened), invited, chosen.timezone
+
+
+def _waiting(change: EmailChange | None, zone: ZoneInfo) -> str:
+    return f"{change.new_email}, proven by the person, from {_moment(int(change.effective_at), zone)}" if change else ""
+
+
+def _moment(at: int, zone: ZoneInfo) -> str:
+    return f"{datetime.fromtimestamp(at, zone):%Y-%m-%d %H:%M} ({zone})"
+
+
+def _sentences(shown: PersonRecords, today: str) -> Iterator[str]:
+    name = shown.user.user_name
+    for held in shown.memberships.found:
+        off = _off(shown.user, held)
+        level = _LEVELS.get(held.level, "")
+        article = "an" if level[:1] in {"o", "a"} else "a"
+        at = f", {article} {level} of it" if level else ""
+        where = _services(held)
+        why = f": {off}" if off else ""
+        yield f"{'Cannot act' if off else 'Acts'} for {name_entity(held.entity)}{at}{where}{why}{_given_both(shown, held)}."
+    if shown.memberships.after:
+        yield f"Acts for more entities: `corpid entity list --user {name}` pages through them."
+    if not shown.memberships.found:
+        yield "Acts for no entity."
+    for role in (*shown.roles.found, *shown.third_party_roles.found):
+        yield sentence(role, today, _by(shown, type(role.row), role.row.key))
+    if shown.roles.after:
+        yield f"Has more roles: `corpid role list --user {name}` pages through them."
+    if shown.third_party_roles.after:
+        yield f"Has more roles for other entities: `corpid third-party list --user {name}` pages through them."
+    if not shown.roles.found and not shown.third_party_roles.found:
+        yield "Has no role at a service."
+
+
+def _shares(consent: Consent, zone: ZoneInfo) -> str:
+    since, until = (f"{datetime.fromtimestamp(at, zone):%Y-%m-%d}" for at in (consent.given_at, consent.expires_at))
+    what = " ".join(consent.scopes)
+    return (
+        f"Agreed that {consent.client_id} receives, for {consent.entity_id}, since {since} and until {until}: {what}."
+    )
+
+
+def _by(shown: PersonRecords, kind: type, key: tuple[str, ...]) -> str:
+    """The last writer of a record in words; empty if unknown."""
+    return in_words(shown.written_by.get((kind, key), ""), shown.user_names)
+
+
+def _given(by: str) -> str:
+    return f" (given by {by})" if by else ""
+
+
+def _given_both(shown: PersonRecords, held: Belonging) -> str:
+    """The givers of membership and level; one if they are the same."""
+    membership = _by(shown, Membership, held.membership.key)
+    level = _by(shown, Administrator, held.membership.key) if held.level else membership
+    if membership == level:
+        return _given(membership)
+    parts = (f"membership by {membership}" if membership else "", f"level by {level}" if level else "")
+    return f" ({', '.join(filter(None, parts))})"
+
+
+def _source(shown: PersonRecords, kind: type, key: tuple[str, ...]) -> dict[str, str] | None:
+    """The last writer of a record for JSON; None if unknown."""
+    actor = shown.written_by.get((kind, key), "")
+    return {"source": channel(actor), "actor": actor, "by": in_words(actor, shown.user_names)} if actor else None
+
+
+def _off(user: User, held: Belonging) -> str:
+    reasons = (
+        "the invitation has not been accepted"
+        if held.membership.invited
+        else ""
+        if user.enabled
+        else "the person is disabled",
+        "" if held.membership.enabled else "the membership is disabled",
+        "" if held.entity.enabled else "the entity is disabled",
+    )
+    return "; ".join(filter(None, reasons))
+
+
+def _services(held: Belonging) -> str:
+    if held.level != "sub_administrator":
+        return ""
+    if held.services == "all":
+        return " (every service)"
+    return f" ({', '.join(held.services)})" if held.services else " (no service)"
+
+
+def _signs_in(user_name: str, has: PersonFactors, invited: str) -> str:
+    parts = (
+        "a password" if has.password else "",
+        "an authenticator app" if has.app else "",
+        f"{len(has.passkeys)} passkey{'s' if len(has.passkeys) > 1 else ''}" if has.passkeys else "",
+        f"{has.codes} recovery codes" if has.codes else "",
+    )
+    nothing = f"invited until {invited}" if invited else f"`corpid user invite {user_name}` makes a link"
+    return ", ".join(filter(None, parts)) or f"nothing yet: {nothing}"
+
+
+def _as_data(shown: PersonRecords, today: str, invited: str) -> dict[str, object]:
+    has = shown.factors
+    return {
+        **msgspec.structs.asdict(shown.user),
+        "factors": {
+            "password": has.password, "app": has.app, "passkeys": len(has.passkeys), "recovery_codes": has.codes,
+        },
+        "invited_until": invited or None,
+        "deletion_requested_at": shown.deletion_requested_at or None,
+        "email_change": _email_change(shown.email_change),
+        "operator": shown.operator or None,
+        "memberships": [
+            {
+                "entity": held.entity.entity_id,
+                "name": held.entity.name,
+                "enabled": held.membership.enabled and held.entity.enabled,
+                "level": held.level or None,
+                "given_by": _source(shown, Membership, held.membership.key),
+                "level_given_by": _source(shown, Administrator, held.membership.key),
+            }
+            for held in shown.memberships.found
+        ],
+        "consents": [
+            {
+                "client": each.client_id, "entity": each.entity_id, "issuer": each.issuer_id, "scopes": each.scopes,
+                "since": each.given_at, "until": each.expires_at,
+            }
+            for each in shown.consents
+        ],
+        "roles": [_role(shown, each, today) for each in shown.roles.found],
+        "third_party_roles": [_role(shown, each, today) for each in shown.third_party_roles.found],
+        "complete": not (shown.memberships.after or shown.roles.after or shown.third_party_roles.after),
+    }  # fmt: skip
+
+
+def _email_change(waiting: EmailChange | None) -> dict[str, object] | None:
+    return {"email": waiting.new_email, "effective_at": waiting.effective_at} if waiting else None
+
+
+def _role(shown: PersonRecords, role: Role, today: str) -> dict[str, object]:
+    return {**as_data(role, today), "given_by": _source(shown, type(role.row), role.row.key)}
 
 
 @app.command()
@@ -180,12 +399,19 @@ def add(
         listing.report(run(_considered(user_name, members)), dry_run=True, json=json)
         return
     if not with_factors:
-        given, sent = run(add_with_link(user_name, members, only_print=only_print))
+        given, sent = run(
+            _issue_link(
+                lambda needed, opened: people.add_invited(
+                    needed, opened.passwords, user_name, members, new_user_id=new_user_id
+                ),
+                only_print=only_print,
+            )
+        )
         if json:
             link = {"url": given.link.url, "code": given.link.code, "seconds": PURPOSES[given.purpose].seconds}
             output.as_json({"user": given.user, "link": link, "sent": sent})
             return
-        show_link(f"{given.user.name} is added.", given, sent=sent)
+        _show_link(f"{given.user.name} is added.", given, sent=sent)
         return
     password, secret = _new_password(), _new_secret()
     user, issuer = run(_add(user_name, members, password, secret))
@@ -196,6 +422,121 @@ def add(
         return
     shown = {"User name": user.user_name, "Password": password} | authenticator
     output.members(f"{user.name} is added. This is shown once:", shown)
+
+
+async def _considered(user_name: str, members: dict[str, object]) -> ApplyResult:
+    async with open_registry(settings.load()) as opened:
+        return await people.preview_addition(
+            opened.registry, opened.passwords, user_name, members, new_user_id=new_user_id, actor=opened.actor
+        )
+
+
+def _new_password() -> str:
+    groups = ("".join(secrets.choice(_UNMISTAKABLE) for _ in range(_GROUP_LENGTH)) for _ in range(_GROUPS))
+    return "-".join(groups)
+
+
+def _new_secret() -> str:
+    return secret_from(secrets.token_bytes(SECRET_BYTES))
+
+
+def _authenticator(secret: str, user: User, issuer: str) -> dict[str, str]:
+    uri = otpauth_uri(secret, account=user.user_name, issuer=issuer)
+    return {"TOTP secret": secret, "For authenticator apps": uri}
+
+
+async def _add(user_name: str, members: dict[str, object], password: str, secret: str) -> tuple[User, str]:
+    chosen = settings.load()
+    async with open_registry(chosen) as opened:
+        user = await people.add_user(
+            opened.registry,
+            opened.passwords,
+            user_name,
+            members,
+            password=password,
+            totp_secret=secret,
+            new_user_id=new_user_id,
+            actor=opened.actor,
+        )
+    return user, chosen.name
+
+
+@app.command("import")
+def import_all(
+    file: Annotated[
+        Path, typer.Argument(help="A table (CSV) whose first line names its columns; - reads standard input.")
+    ],
+    *,
+    entity: Annotated[str, typer.Option(metavar="ID", help="The entity that they act for.")],
+    invite: Annotated[
+        bool | None,
+        typer.Option(
+            "--invite/--no-invite", help="Make members who accept an invitation, with or without an e-mail to each."
+        ),
+    ] = None,
+    dry_run: listing.DryRun = False,
+    json: listing.AsJson = False,
+) -> None:
+    """Add the people of a table, who act for one entity.
+
+    The columns are user_name, name, email, language, identity_number, identity_country and account_type; the first two
+    are needed. The same table again adds what is missing, and nothing else.
+
+    With --invite or --no-invite no accounts are made: each person becomes a member of the entity by accepting an
+    invitation. The columns are then user_name, external_id, name, given_name, family_name and email.
+    """
+    content, name = read_file(file)
+    imported = run(_import(content, name, entity, invite=invite, dry_run=dry_run))
+    if json:
+        output.as_json(imported)
+        return
+    for remark in imported.remarks[:SHOWN]:
+        output.warn(locate_problem(name, remark))
+    if len(imported.remarks) > SHOWN:
+        output.warn(f"and {len(imported.remarks) - SHOWN:,} more remarks: --json lists them")
+    if not imported.added and not imported.memberships:
+        output.say(f"Nothing to change: all of the {imported.people:,} people are there and act for {entity}.")
+        return
+    if invite is not None:
+        counts = f"{imported.memberships:,} invited, of {imported.people:,} people in the table"
+        without = f"; {len(imported.remarks):,} without an e-mail address" if len(imported.remarks) else ""
+        output.say(f"{'Would be' if dry_run else 'Done'}: {counts}{without}.")
+        return
+    counts = f"{imported.added:,} people and {imported.memberships:,} memberships added, of {imported.people:,} people"
+    output.say(f"{'Would be' if dry_run else 'Done'}: {counts} in the table.")
+
+
+def _report_progress(what: str, done: int, total: int) -> None:
+    if total > _REPORT_EVERY and (done % _REPORT_EVERY == 0 or done == total):
+        output.line(f"{what.capitalize()}: {done:,} of {total:,} people", error=True)
+
+
+async def _import(content: bytes, name: str, entity: str, *, invite: bool | None, dry_run: bool) -> ImportResult:
+    async with open_registry(settings.load()) as opened:
+        if invite is not None:
+            return await import_people.import_members(
+                opened.registry,
+                content,
+                file=name,
+                entity_id=entity,
+                send=invite,
+                actor=opened.actor,
+                now=opened.clock(),
+                new_id=new_user_id,
+                report=_report_progress,
+                dry_run=dry_run,
+            )
+        return await import_people.import_people(
+            opened.registry,
+            opened.passwords,
+            content,
+            file=name,
+            entity_id=entity,
+            actor=opened.actor,
+            new_user_id=new_user_id,
+            report=_report_progress,
+            dry_run=dry_run,
+        )
 
 
 @app.command()
@@ -211,8 +552,10 @@ def invite(
 
     The link works for 72 hours. It is shown here, and sent if CorpID sends mail.
     """
-    given, sent = run(print_invitation(user_name, anew=anew, only_print=only_print))
-    show_link(f"{given.user.name} is invited.", given, sent=sent)
+    given, sent = run(
+        _issue_link(lambda needed, _: people.invite_user(needed, user_name, anew=anew), only_print=only_print)
+    )
+    _show_link(f"{given.user.name} is invited.", given, sent=sent)
 
 
 @app.command()
@@ -220,7 +563,7 @@ def link(
     user_name: UserName,
     *,
     purpose: Annotated[
-        Purpose, typer.Option("--for", help="What the person lost; the other factor is asked for first.")
+        LostFactor, typer.Option("--for", help="What the person lost; the other factor is asked for first.")
     ],
     only_print: OnlyPrint = False,
 ) -> None:
@@ -228,15 +571,69 @@ def link(
 
     The link works for 30 minutes for a password, 24 hours for a second factor.
     """
-    given, sent = run(give(user_name, purpose, only_print=only_print))
-    show_link(f"{given.user.name} can continue.", given, sent=sent)
+    for_purpose = _PURPOSES[purpose]
+    given, sent = run(
+        _issue_link(lambda needed, _: people.give_link(needed, user_name, for_purpose), only_print=only_print)
+    )
+    _show_link(f"{given.user.name} can continue.", given, sent=sent)
+
+
+async def _issue_link(
+    issue: Callable[[LinkDependencies, Stores], Awaitable[IssuedLink]], *, only_print: bool
+) -> tuple[IssuedLink, bool]:
+    """Issue a link and send it, if CorpID sends mail.
+
+    Returns the link, and whether it was sent.
+    """
+    chosen = settings.load()
+    async with open_registry(chosen) as opened:
+        needed = LinkDependencies(
+            registry=opened.registry, base_url=chosen.base_url, new_id=new_id, now=opened.clock(), actor=opened.actor
+        )
+        given = await issue(needed, opened)
+        if only_print:
+            return given, False
+        async with open_mail(chosen, clock=opened.clock) as mail:
+            return given, people.send_link(mail, given, provider_name=chosen.name)
+
+
+def _show_link(done: str, given: IssuedLink, *, sent: bool) -> None:
+    """Show a link with its code, lifetime and recipient."""
+    seconds = PURPOSES[given.purpose].seconds
+    lasts = f"{seconds // HOUR} hours" if seconds >= HOUR else f"{seconds // MINUTE} minutes"
+    where = f"The link is on its way to {given.user.email}. It" if sent else "Give them this link. It"
+    shown = {"User name": given.user.user_name, "Link": given.link.url, "Code": given.link.code}
+    output.members(f"{done} {where} works once, for {lasts}:", shown)
 
 
 @app.command()
 def factors(user_name: UserName) -> None:
     """List a person's factors. Nothing secret is shown."""
-    user, held, zone = run(held_factors(user_name))
-    output.members(f"{user.name} ({user.user_name}) has:", listed(held, zone))
+    user, has, zone = run(_held_factors(user_name))
+    shown = {
+        "Password": "set" if has.password else "none",
+        "Authenticator app": "set up" if has.app else "none",
+        "Passkeys": tuple(_describe_passkey(each.name, each.created_at, each.used_at, zone) for each in has.passkeys)
+        or "none",
+        "Recovery codes": f"{has.codes} left" if has.codes else "none",
+    }
+    output.members(f"{user.name} ({user.user_name}) has:", shown)
+
+
+async def _held_factors(user_name: str) -> tuple[User, PersonFactors, ZoneInfo]:
+    chosen = settings.load()
+    async with open_registry(chosen) as opened:
+        user, has = await people.load_factors(opened.registry, user_name, actor=opened.actor)
+        return user, has, chosen.timezone
+
+
+def _describe_passkey(name: str, created_at: int, used_at: int, zone: ZoneInfo) -> str:
+    used = f"used last on {_day(used_at, zone)}" if used_at else "never used"
+    return f"{name}, made on {_day(created_at, zone)}, {used}"
+
+
+def _day(moment: int, zone: ZoneInfo) -> str:
+    return datetime.fromtimestamp(moment, zone).date().isoformat()
 
 
 @app.command()
@@ -307,36 +704,6 @@ def erase(
     output.say(f"Erased the person {erased.user_id}, with the details of {erased.details:,} entries of the audit.")
 
 
-def _new_password() -> str:
-    groups = ("".join(secrets.choice(_UNMISTAKABLE) for _ in range(_GROUP_LENGTH)) for _ in range(_GROUPS))
-    return "-".join(groups)
-
-
-def _new_secret() -> str:
-    return secret_from(secrets.token_bytes(SECRET_BYTES))
-
-
-def _authenticator(secret: str, user: User, issuer: str) -> dict[str, str]:
-    uri = otpauth_uri(secret, account=user.user_name, issuer=issuer)
-    return {"TOTP secret": secret, "For authenticator apps": uri}
-
-
-async def _add(user_name: str, members: dict[str, object], password: str, secret: str) -> tuple[User, str]:
-    chosen = settings.load()
-    async with open_registry(chosen) as opened:
-        user = await people.add_user(
-            opened.registry,
-            opened.passwords,
-            user_name,
-            members,
-            password=password,
-            totp_secret=secret,
-            new_user_id=new_user_id,
-            actor=opened.actor,
-        )
-    return user, chosen.name
-
-
 async def _erase(user: str, *, unrequested: bool) -> ErasureResult:
     chosen = settings.load()
     async with open_registry(chosen) as opened, open_mail(chosen, clock=opened.clock) as mail:
@@ -361,13 +728,6 @@ async def _reset_factors(user_name: str, secret: str) -> tuple[User, str]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
         return await people.reset_factors(opened.registry, user_name, secret, actor=opened.actor), chosen.name
-
-
-async def _considered(user_name: str, members: dict[str, object]) -> ApplyResult:
-    async with open_registry(settings.load()) as opened:
-        return await people.considered_addition(
-            opened.registry, opened.passwords, user_name, members, new_user_id=new_user_id, actor=opened.actor
-        )
 
 
 async def _switched(user_name: str, *, enabled: bool, dry_run: bool) -> ApplyResult:

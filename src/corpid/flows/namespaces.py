@@ -268,11 +268,11 @@ CLOSED_ACCOUNT_PAGE: Final = Namespace("closed_account_page", limits.ACCOUNT_SES
 LATE_FORM: Final = Namespace("kept_form", limits.INTERACTION_SECONDS, bytes)
 """a form that came too late, while its person signs in again, encrypted"""
 REJECTED_FORM: Final = Namespace("rejected_form", limits.INTERACTION_SECONDS, str)
-"""a form that was not accepted, or is to be confirmed, encrypted (`stored_forms`)"""
+"""a form that was not accepted, or is to be confirmed, encrypted (`encrypted_values`)"""
 REJECTED_ONCE: Final = Namespace("rejected_once", limits.INTERACTION_SECONDS, bytes)
 """the bytes of a rejected form, so that the same once more are no further attempt"""
 SHOWN_ONCE: Final = Namespace("shown_once", limits.SHOWN_ONCE_SECONDS, str)
-"""a secret that is shown once, encrypted, until its person has acknowledged it (`shown_once`)"""
+"""a secret that is shown once, encrypted, until its person has acknowledged it (`encrypted_values`)"""
 SAVED_FORM: Final = Namespace("saved_form", 60, str)
 """where a form of portal or console led, so that a double click changes nothing twice; empty while it is used"""
 NEWEST_FORM: Final = Namespace("newest_form", limits.INTERACTION_SECONDS, bytes)

@@ -137,9 +137,7 @@ class RegistryCache:
 
         None if a link of the chain is missing or disabled.
         """
-        acting = await self._acting.get(
-            (user_id, entity_id), now, lambda: self._registry.directory.acting(user_id, entity_id)
-        )
+        acting = await self.membership(user_id, entity_id, now)
         return acting if acting is not None and acting.allowed else None
 
     async def find_obstacle(self, user_id: str, entity_id: str, now: float) -> str:
@@ -211,7 +209,7 @@ class RegistryCache:
         `in_maintenance` says that its endpoint goes on; such endpoints ask too, so that developer mode can refuse at
         every one (D66). Raises TemporarilyUnavailable. Source: Spec 7.1, 7.2, 7.3, D72
         """
-        if not in_maintenance and await self._maintenance.get("", now, self._registry.deployment.maintenance):
+        if not in_maintenance and await self.maintenance(now):
             raise TemporarilyUnavailable(
                 Reason.MAINTENANCE, "the provider is under maintenance: try again later", retry_after=60
             )

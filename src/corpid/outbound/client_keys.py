@@ -2,7 +2,9 @@
 
 What a request meets, in this order: the set in memory, looked at no longer than five seconds ago;
 the one in the registry, which shows fetches of other processes and an operator's removal; the
-relying party itself. Each of these happens once at a time per client, for all that wait.
+relying party itself. Each of these happens once at a time per client, for all that wait. `Egress`
+fetches, by an HTTP client that is loaded when it is needed: many providers fetch nothing, since
+their clients' keys are registered inline.
 """
 
 from __future__ import annotations
@@ -13,16 +15,19 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from corpid.event_log import log
 from corpid.jose.keys import KeySetError, parse_client_key_set
-from corpid.outbound.destinations import HttpClientError
+from corpid.outbound.destinations import INTERNET, HttpClientError
 from corpid.rules.failures import KeySetUnavailable, StoreUnavailable
 from corpid.rules.limits import DESCRIPTION_CHARACTERS, LIVE_STATE_SECONDS
 from corpid.rules.oauth.client_registration import public_key_set
 from corpid.rules.oauth.records import FetchedKeySet, HasKeys
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence
+    from pathlib import Path
 
     from corpid.jose.keys import ClientKeySet
+    from corpid.outbound.destinations import Rules
+    from corpid.outbound.http_client import HttpClient
     from corpid.rules.audit_records import AuditEvent
     from corpid.rules.oauth.records import HasKeys
 
@@ -320,3 +325,58 @@ def _started(work: Coroutine[None, None, ClientKeySet]) -> asyncio.Task[ClientKe
 
 def _cut(text: str) -> str:
     return text[:DESCRIPTION_CHARACTERS]
+
+
+class Egress:
+    """Fetches over the open internet, by an `HttpClient` made on demand.
+
+    httpx and the trusted authorities take long to load.
+    """
+
+    def __init__(
+        self,
+        *,
+        own_url: str,
+        further_urls: Sequence[str] = (),
+        rules: Rules = INTERNET,
+        own_chain: Path | None = None,
+    ) -> None:
+        """`own_chain` is our own certificate chain.
+
+        If the rules are lifted its authority is trusted, too: developers' websites may be certified by it.
+        """
+        self._own_url = own_url
+        self._further_urls = further_urls
+        self._rules = rules
+        self._authorities = None if rules is INTERNET else own_chain
+        self._making = asyncio.Lock()
+        self._client: HttpClient | None = None
+        if rules is not INTERNET:
+            log().warning(
+                "egress_rules_lifted", detail=f"key sets are fetched by {', '.join(rules.schemes)} from any address"
+            )
+
+    async def load(self) -> HttpClient:
+        """The client, made in a thread if there is none yet."""
+        async with self._making:
+            if self._client is None:
+                self._client = await asyncio.to_thread(self._made)
+        return self._client
+
+    async def fetch(self, url: str) -> bytes:
+        """The body of the 200 response at `url`.
+
+        Raises HttpClientError. Source: D27
+        """
+        client = self._client or await self.load()
+        return await client.fetch(url)
+
+    def _made(self) -> HttpClient:
+        from corpid.outbound.http_client import HttpClient, trusting  # noqa: PLC0415 - see above
+
+        return HttpClient(
+            own_url=self._own_url,
+            further_urls=self._further_urls,
+            rules=self._rules,
+            ssl_context=trusting(self._authorities) if self._authorities else None,
+        )

@@ -28,8 +28,8 @@ from anyio.streams.tls import TLSStream
 
 from corpid import __version__
 from corpid.outbound.destinations import INTERNET, HttpClientError, Rules
+from corpid.rules.characters import printable
 from corpid.rules.oauth.urls import DEFAULT_PORTS
-from corpid.rules.printable import printable
 
 if TYPE_CHECKING:
     import ssl

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from corpid.rules.printable import printable
+from corpid.rules.characters import printable
 
 if TYPE_CHECKING:
     from pathlib import Path

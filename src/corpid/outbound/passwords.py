@@ -20,8 +20,16 @@ from argon2.exceptions import VerificationError, VerifyMismatchError
 from argon2.profiles import RFC_9106_LOW_MEMORY
 
 from corpid.event_log import log
-from corpid.rules.authentication.password_hash import COMMAND_LINE, HashCost, HashingSource, stored_cost
-from corpid.rules.authentication.password_rules import LONGEST_TYPED, SHORTEST, normalise_password, typed_forms
+from corpid.rules.authentication.passwords import (
+    COMMAND_LINE,
+    LONGEST_TYPED,
+    SHORTEST_PASSWORD,
+    HashCost,
+    HashingSource,
+    list_typed_forms,
+    normalise_password,
+    read_hash_cost,
+)
 from corpid.rules.failures import PasswordsBusy
 
 if TYPE_CHECKING:
@@ -108,7 +116,7 @@ class Argon2Passwords:
 
         One that costs more in memory or work is not lowered. Ask it after `verify` (D44).
         """
-        stored = stored_cost(password_hash)
+        stored = read_hash_cost(password_hash)
         return stored is None or self._cost.exceeds(stored)
 
     def close(self) -> None:
@@ -119,7 +127,7 @@ class Argon2Passwords:
         return await asyncio.wrap_future(self._threads.submit(work, source))
 
     def _fits_typed(self, password_hash: str | None, password: str) -> bool:
-        forms = typed_forms(password) if len(password) <= LONGEST_TYPED else ("",)
+        forms = list_typed_forms(password) if len(password) <= LONGEST_TYPED else ("",)
         return any(self._fits(password_hash, _encoded(each)) for each in forms)
 
     def _fits(self, password_hash: str | None, octets: bytes) -> bool:
@@ -433,15 +441,17 @@ def guessable_passwords() -> frozenset[str]:
     Source: D44
     """
     patterns = (_keyboard_walks(), _repetitions(), _decorated_words(), _word_pairs(), iter(_PASSPHRASES))
-    return frozenset(text for pattern in patterns for text in pattern if SHORTEST <= len(text) <= _LONGEST_GUESSABLE)
+    return frozenset(
+        text for pattern in patterns for text in pattern if SHORTEST_PASSWORD <= len(text) <= _LONGEST_GUESSABLE
+    )
 
 
 def _keyboard_walks() -> Iterator[str]:
     for row in _KEYBOARD_ROWS:
         there, endless = row + row[::-1], row * 4
-        yield from (endless[:length] for length in range(SHORTEST, len(endless)))
-        yield from (endless[::-1][:length] for length in range(SHORTEST, len(endless)))
-        yield from (there[:length] for length in range(SHORTEST, len(there) + 1))
+        yield from (endless[:length] for length in range(SHORTEST_PASSWORD, len(endless)))
+        yield from (endless[::-1][:length] for length in range(SHORTEST_PASSWORD, len(endless)))
+        yield from (there[:length] for length in range(SHORTEST_PASSWORD, len(there) + 1))
     for first, second in product(_KEYBOARD_ROWS, repeat=2):
         yield from (first[:length] + second[:length] for length in (6, 7, 8))
         yield from (first[:10] + second[:length] for length in (2, 3, 4))
@@ -465,7 +475,7 @@ def _repetitions() -> Iterator[str]:
         *_COMMON_WORDS,
     )
     for piece in pieces:
-        yield from ((piece * length)[:length] for length in range(SHORTEST, _LONGEST_GUESSABLE + 1))
+        yield from ((piece * length)[:length] for length in range(SHORTEST_PASSWORD, _LONGEST_GUESSABLE + 1))
 
 
 def _decorated_words() -> Iterator[str]:

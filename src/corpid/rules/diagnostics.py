@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
+from corpid.rules.characters import printable
 from corpid.rules.limits import DAY, HOUR
 from corpid.rules.oauth.client_registration import is_registered_at, pkce_optional
 from corpid.rules.oauth.generations import GENERATIONS
-from corpid.rules.printable import printable
 from corpid.rules.server_processes import VERSION, differences, live
 
 if TYPE_CHECKING:
@@ -67,6 +67,11 @@ def problem(about: str, seen: str, change: str = "") -> Finding:
 def plain(text: str) -> str:
     """One printable line of bounded length, for text from other parties. Source: D28"""
     return printable(text if len(text) <= _MOST else f"{text[:_MOST]}...")
+
+
+def count_noun(number: int, noun: str) -> str:
+    """`1 problem`, `2 problems`. Source: D49"""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def sentence(error: object) -> str:
@@ -176,3 +181,20 @@ def unknown_issuers(named: Iterable[tuple[str, tuple[str, ...]]], known: Iterabl
     if gone:
         seen = f"Clients name issuers that this deployment does not have: {', '.join(gone)}."
         yield problem("issuers", seen, "Change: add them to [[issuers]], or update the clients.")
+
+
+class SkippedCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """A check that could not be made, and why."""
+
+    about: str
+    verdict: Literal["not_looked_at"] = "not_looked_at"
+    seen: str
+    change: str = ""
+
+
+Reported = Finding | SkippedCheck
+
+
+def not_looked_at(about: str, reason: str) -> SkippedCheck:
+    """Not known from here; `reason` says what to do about it. Source: D49"""
+    return SkippedCheck(about=about, seen=plain(reason))

@@ -1,29 +1,47 @@
 """Settings: from the environment (`CORPID_*`), from corpid.toml, or their defaults.
 
 A bad setting is one sentence that names it, says what is wrong with its value and how to put it right.
+A secret setting may also be in a file of its own, which `NAME_file` names; `fields.Secret` declares which are secret.
 """
 
 from __future__ import annotations
 
 import difflib
 import os
+import stat
 import textwrap
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from pydantic import ValidationError
 
-from corpid.settings import secret_files
-from corpid.settings.fields import PREFIX, SECRETS, IssuerSettings, Settings, SettingsError, contradictions
+from corpid.settings.fields import PREFIX, PRESETS, SECRETS, IssuerSettings, Settings, SettingsError, contradictions
 from corpid.settings.issuers import contradictions as between_issuers
 from corpid.settings.issuers import issuers
-from corpid.settings.presets import PRESETS
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Mapping
 
 __all__ = ["Settings", "SettingsError", "documentation", "load", "named_secret_files", "settings_file"]
 
 FILE: Final = "corpid.toml"
 _OF_A_TABLE: Final = 2
 """the parts before the key in an error's location: the setting, and the number of the table"""
+FILE_SETTINGS: Final = {f"{name}_file": name for name in SECRETS if f"{name}_file" not in Settings.model_fields}
+"""name of the further setting → the secret; the key-encryption key's file is a setting that commands name"""
+KNOWN: Final = (*Settings.model_fields, *FILE_SETTINGS)
+"""the names that corpid.toml may have"""
+LONGEST: Final = 16 * 1024
+"""bytes of a secret; the URL of a large cluster has some hundred"""
+
+
+class SecretFile(msgspec.Struct, frozen=True, kw_only=True):
+    secret: str
+    """the setting"""
+    path: Path
+    place: str
+    """where the file was named, for messages"""
 
 
 def load(made: type[Settings] = Settings, /, **overrides: Any) -> Settings:  # noqa: ANN401
@@ -34,12 +52,12 @@ def load(made: type[Settings] = Settings, /, **overrides: Any) -> Settings:  # n
     """
     path, written = settings_file()
     environment = _environment()
-    files = secret_files.find_secret_files(environment, written, path)
-    in_files = secret_files.values(files, overrides)
+    files = _find_secret_files(environment, written, path)
+    in_files = _read_secrets(files, overrides)
     from_file = {
         name: value
         for name, value in written.items()
-        if PREFIX + name.upper() not in environment and name not in secret_files.FILE_SETTINGS
+        if PREFIX + name.upper() not in environment and name not in FILE_SETTINGS
     }
     named = {"preset": environment.get(f"{PREFIX}PRESET", ""), **from_file, **overrides}["preset"]
     preset = PRESETS[named].settings if isinstance(named, str) and named in PRESETS else {}
@@ -56,13 +74,13 @@ def load(made: type[Settings] = Settings, /, **overrides: Any) -> Settings:  # n
         raise SettingsError(_sentence(error, name if name in overrides else places[name])) from None
 
 
-def named_secret_files() -> list[secret_files.SecretFile]:
+def named_secret_files() -> list[SecretFile]:
     """The files with secrets that environment and settings file name.
 
     Raises SettingsError.
     """
     path, written = settings_file()
-    return secret_files.find_secret_files(_environment(), written, path)
+    return _find_secret_files(_environment(), written, path)
 
 
 def _environment() -> dict[str, str]:
@@ -81,6 +99,65 @@ def _consistent(settings: Settings) -> Settings:
     return settings
 
 
+def _find_secret_files(environment: Mapping[str, str], written: Mapping[str, object], file: Path) -> list[SecretFile]:
+    """The files that the environment or the settings file names.
+
+    Raises SettingsError if a secret is given in both ways.
+    """
+    found = []
+    for setting, secret in FILE_SETTINGS.items():
+        place, path = _given(setting, environment, written, file)
+        if not place:
+            continue
+        other, _ = _given(secret, environment, written, file)
+        if other:
+            raise SettingsError(f"{other} and {place} are both set: keep one of them.")
+        # Each secret is a URL: who writes it here must not read its password in the log.
+        if not isinstance(path, str) or "\0" in path or "://" in path:
+            raise SettingsError(
+                f"{place} is not the path of a file: write the value of {secret} into a file and name it."
+            )
+        found.append(SecretFile(secret=secret, path=Path(path), place=place))
+    return found
+
+
+def _read_secrets(files: list[SecretFile], overrides: Container[str]) -> dict[str, str]:
+    """The contents of the files, by setting, without overridden ones.
+
+    Raises SettingsError.
+    """
+    return {each.secret: _read(each) for each in files if each.secret not in overrides}
+
+
+def _given(name: str, environment: Mapping[str, str], written: Mapping[str, object], file: Path) -> tuple[str, object]:
+    """A setting's place and value; both empty if not set."""
+    variable = PREFIX + name.upper()
+    if variable in environment:
+        return variable, environment[variable]
+    return (f"{name} in {file}", written[name]) if written.get(name) else ("", None)
+
+
+def _read(file: SecretFile) -> str:
+    where = f"{file.place}: {file.path}"
+    try:
+        # A pipe would let the start wait for ever.
+        opened = os.open(file.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with os.fdopen(opened, "rb") as readable:
+            if not stat.S_ISREG(os.fstat(opened).st_mode):
+                raise SettingsError(f"{where} is not a regular file: write the value of {file.secret} into one.")
+            content = readable.read(LONGEST + 1)
+    except OSError as error:
+        raise SettingsError(f"{where} cannot be read: {error.strerror}.") from error
+    if len(content) > LONGEST:
+        raise SettingsError(f"{where} has more than {LONGEST} bytes: write only the value of {file.secret} into it.")
+    text = content.removesuffix(b"\n").removesuffix(b"\r").decode(errors="replace")
+    if not text:
+        raise SettingsError(f"{where} is empty: write the value of {file.secret} into it.")
+    if not text.isprintable() or "\N{REPLACEMENT CHARACTER}" in text:
+        raise SettingsError(f"{where} must have one line of text: write only the value of {file.secret} into it.")
+    return text
+
+
 def documentation() -> str:
     """docs/settings.md: every setting with its variable, default and meaning."""
     lines = [
@@ -96,7 +173,7 @@ def documentation() -> str:
     for name, field in Settings.model_fields.items():
         default = "" if field.default_factory else _shown(field.default)
         lines.append(f"| `{name}` | `{PREFIX}{name.upper()}` | {default} | {field.description} |")
-        if (file := f"{name}_file") in secret_files.FILE_SETTINGS:
+        if (file := f"{name}_file") in FILE_SETTINGS:
             meaning = f"File with the value of {name}, see [secrets in files](#secrets-in-files)."
             lines.append(f"| `{file}` | `{PREFIX}{file.upper()}` |  | {meaning} |")
     lines += _SECRETS_IN_FILES
@@ -113,7 +190,7 @@ A setting that can hold a password or a key can be in a file of its own: set `NA
 {", ".join(f"`{name}_file`" for name in SECRETS)}.
 
 - Set one of the two, in whichever place: with both, CorpID does not start, and names both.
-- The file has only the value, in one line of at most {secret_files.LONGEST // 1024} KiB. A newline at its end does not count.
+- The file has only the value, in one line of at most {LONGEST // 1024} KiB. A newline at its end does not count.
 - CorpID reads it when it starts, and never again: after a change, restart every node.
 - If every user of the machine can read the file, this is `settings_problem` in the log at start, and a problem for
   `corpid doctor`. The file of the key-encryption key must belong to the service's user alone (mode 0600), or be a
@@ -173,13 +250,13 @@ def settings_file() -> tuple[Path, dict[str, Any]]:
     except ValueError as error:
         raise SettingsError(f"{path} is not valid TOML: {error}.") from error
     for name in written:
-        if name not in secret_files.KNOWN:
+        if name not in KNOWN:
             raise SettingsError(f"{path}: there is no setting {name!r}{_did_you_mean(name)}.")
     return path, written
 
 
 def _did_you_mean(name: str) -> str:
-    close = difflib.get_close_matches(name.lower().removeprefix(PREFIX.lower()), secret_files.KNOWN, n=1)
+    close = difflib.get_close_matches(name.lower().removeprefix(PREFIX.lower()), KNOWN, n=1)
     return f"; did you mean {close[0]!r}" if close else "; docs/settings.md lists them"
 
 

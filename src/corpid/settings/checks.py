@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from corpid.outbound.mail import mail_server
 from corpid.rules.audit_stream import target
-from corpid.rules.authentication.password_hash import chosen_cost
+from corpid.rules.authentication.passwords import parse_hash_cost
 from corpid.rules.limits import INTERACTION_SECONDS
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import FIRST_ISSUER
@@ -215,7 +215,7 @@ def transient_url(value: str) -> str:
 
 def password_hash(value: str) -> str:
     """A profile of argon2id, or numbers within safe bounds (D44)."""
-    chosen_cost(value)
+    parse_hash_cost(value)
     return value
 
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from corpid.outbound.network_names import FileOfNetworks, NetworksUnreadable
 from corpid.rules import audit_stream
-from corpid.rules.authentication.rp_id import works_at
+from corpid.rules.authentication.passkeys import passkeys_work_at
 from corpid.rules.diagnostics import Finding, ok, problem, sentence, warning
 from corpid.settings import named_secret_files, settings_file
 from corpid.settings.checks import is_local
@@ -98,7 +98,7 @@ def _hashing(settings: Settings, memory: int) -> Iterator[Finding]:
 def _passkeys(settings: Settings) -> Iterator[Finding]:
     """Issuers where people's passkeys do not work (D62)."""
     rp_id = settings.passkey_rp_id or urlsplit(settings.base_url).hostname or ""
-    outside = [name for name, issuer in issuers(settings).items() if not works_at(issuer.base_url, rp_id)]
+    outside = [name for name, issuer in issuers(settings).items() if not passkeys_work_at(issuer.base_url, rp_id)]
     if outside and (settings.issuers or settings.passkey_rp_id):
         seen = f"No passkeys are offered at {', '.join(outside)}: their host is not {rp_id} or a subdomain of it."
         change = "Change: set passkey_rp_id to a parent domain of every issuer's host before people have passkeys, or keep it."

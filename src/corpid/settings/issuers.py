@@ -6,12 +6,12 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from corpid.rules.authentication.rp_id import works_at
+from corpid.rules.authentication.passkeys import passkeys_work_at
 from corpid.rules.oauth.client_registration import IssuerRules, Rules
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import FIRST_ISSUER
 from corpid.settings import checks
-from corpid.settings.presets import PRESETS
+from corpid.settings.fields import PRESETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,7 +64,7 @@ def _passkey_contradictions(settings: Settings, urls: list[str]) -> Iterator[tup
     rp_id = settings.passkey_rp_id
     hosts = ", ".join(dict.fromkeys(urlsplit(url).hostname or "" for url in urls))
     yield (
-        bool(rp_id) and not any(works_at(url, rp_id) for url in urls),
+        bool(rp_id) and not any(passkeys_work_at(url, rp_id) for url in urls),
         f"passkey_rp_id {rp_id} is not the domain of any issuer: write the host of one, or a domain above it ({hosts})",
     )
 

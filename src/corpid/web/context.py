@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.flows.authentication.interaction_context import InteractionContext
-    from corpid.flows.provider import Provider
-    from corpid.flows.request_context import RequestContext
-    from corpid.rules.authentication.test_people import ListedTestPerson
+    from corpid.flows.request_context import Provider, RequestContext
+    from corpid.rules.directory.records import ListedTestPerson
     from corpid.rules.networks import Network
     from corpid.rules.oauth.client_registration import Rules
     from corpid.web.pages.layout import Link

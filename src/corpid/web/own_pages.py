@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from starlette.responses import Response
 
-from corpid.flows import stored_forms
+from corpid.flows import encrypted_values, rate_limits
 from corpid.flows.account import own_sessions
 from corpid.flows.account.own_sessions import SelfServiceRequest, TooOld
 from corpid.flows.authentication import browsers, interactions
@@ -21,8 +21,7 @@ from corpid.flows.authentication.own_pages import AGAIN, CANCELLED, PATHS
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.directory.write import Refused
-from corpid.flows.oauth import rate_limits
-from corpid.flows.stored_forms import StoredForm
+from corpid.flows.encrypted_values import StoredForm
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.changes import Conflict
@@ -260,7 +259,7 @@ async def _shown(request: Request, at: At, page: SitePage[At], *, checked: bool 
 
 async def _get(site: Site[At], request: Request, at: At, page: SitePage[At]) -> Response:
     place = own_sessions.form_place(at.visit, at.page, at.entered)
-    kept = await stored_forms.read_form(at.context, place) if at.entered else None
+    kept = await encrypted_values.read_form(at.context, place) if at.entered else None
     if page.fresh:
         try:
             # A form that was in time is shown for as long as it can be sent.
@@ -300,7 +299,7 @@ async def _not_accepted(
     fields = page.kept(dict(at.form)) if form is None else form
     typed = {field: value for field, value in fields.items() if field != ENTERED}
     kept = StoredForm(fields=typed, errors=errors, checked=checked)
-    await stored_forms.save_form(at.context, own_sessions.form_place(at.visit, at.page, name), kept)
+    await encrypted_values.save_form(at.context, own_sessions.form_place(at.visit, at.page, name), kept)
     return _to(site, at.web, replace(at, entered=name).here)
 
 
@@ -336,7 +335,7 @@ async def _extend(site: Site[At], request: Request, at: At, page: SitePage[At]) 
     except InvalidInput as rejected:
         sent = replace(sent, entered=sent.entered or _name(sent))
         place = own_sessions.form_place(sent.visit, sent.page, sent.entered)
-        await stored_forms.add_error(sent.context, place, ("", rejected.sentence))
+        await encrypted_values.add_error(sent.context, place, ("", rejected.sentence))
     return _to(site, at.web, sent.here)
 
 

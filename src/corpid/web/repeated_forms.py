@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.account import repeated_forms
-from corpid.flows.account.repeated_forms import FormClaim
+from corpid.flows.account import own_sessions
+from corpid.flows.account.own_sessions import FormClaim
 from corpid.texts import phrase
 from corpid.web.pages.layout import BARE, Link
 from corpid.web.pages.responses import page_response, see_other
@@ -46,7 +46,7 @@ async def submit_once(
     for look in range(_LOOKS):
         if look:
             await asyncio.sleep(_LOOK_SECONDS)
-        claim = await repeated_forms.claim(at.context, at.visit, at.page, at.form)
+        claim = await own_sessions.claim_form(at.context, at.visit, at.page, at.form)
         if isinstance(claim, FormClaim):
             return await _claimed(at, claim, use)
         if claim:
@@ -60,13 +60,13 @@ async def _claimed(
     try:
         answer, accepted = await use()
     except Exception:  # a cancelled one may have changed something
-        await repeated_forms.release(at.context, claim)
+        await own_sessions.release_form(at.context, claim)
         raise
     led_to = answer.headers.get("Location")
     if accepted and led_to:
-        await repeated_forms.save(at.context, at.visit, claim, led_to)
+        await own_sessions.save_form(at.context, at.visit, claim, led_to)
     else:
-        await repeated_forms.release(at.context, claim)
+        await own_sessions.release_form(at.context, claim)
     return answer
 
 

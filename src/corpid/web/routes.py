@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Scope, Send
 
-    from corpid.flows.provider import Policy
+    from corpid.flows.request_context import Policy
     from corpid.rules.oauth.generations import Generation
     from corpid.web.context import Part, WebContext
     from corpid.web.route import Endpoint, Fails

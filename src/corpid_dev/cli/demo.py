@@ -20,7 +20,7 @@ from corpid.own_certificates import OWN_MACHINE
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.oauth.discovery import DISCOVERY_PATH
 from corpid.settings import SettingsError
-from corpid.settings.presets import PRESETS
+from corpid.settings.fields import PRESETS
 from corpid.web.http.server import ListenError
 from corpid.web.http.tls import CertificateUnusable
 from corpid_dev import network_host

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from corpid.cli import output
-from corpid.settings.fields import PREFIX
-from corpid.settings.presets import PRESETS
+from corpid.settings.fields import PREFIX, PRESETS
 from corpid_dev.cli.stopping import stop_event
 from corpid_dev.flows.people import Developer
 from corpid_dev.relying_party.interfaces import CURRENT, INTERFACES

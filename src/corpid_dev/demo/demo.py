@@ -22,15 +22,15 @@ from corpid import app, settings
 from corpid.engines import at_command_line, email_renderer, new_user_id
 from corpid.flows.account import links
 from corpid.flows.authentication.own_pages import PATHS
-from corpid.flows.directory.apply import apply
+from corpid.flows.directory.apply import apply_document
 from corpid.flows.directory.finding import user_named
-from corpid.rules.authentication.rp_id import works_at
-from corpid.rules.authentication.test_people import ListedTestPerson
+from corpid.rules.authentication.passkeys import passkeys_work_at
 from corpid.rules.directory.actors import DirectoryFile
+from corpid.rules.directory.records import ListedTestPerson
 from corpid.rules.oauth.records import FIRST_ISSUER
 from corpid.settings import Settings
+from corpid.settings.fields import PRESETS
 from corpid.settings.issuers import client_rules
-from corpid.settings.presets import PRESETS
 from corpid.web.http.server import ListenError, Server, bind
 from corpid.web.telemetry import access_log
 from corpid_dev.demo import demo_administration, example_directory
@@ -56,9 +56,9 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import Provider
     from corpid.rules.oauth.client_registration import Rules
-    from corpid.settings.presets import Preset
+    from corpid.settings.fields import Preset
     from corpid_dev.network_host import NetworkHost
 
 TRIED: Final = 100
@@ -238,7 +238,7 @@ async def running_issuers(
         http = await stack.enter_async_context(hosting.http(BACK_CHANNEL_SECONDS))
         beside = ProviderAccess(
             mail=mail,
-            invite=partial(_invite, composed.provider) if works_at(chosen.base_url) else None,
+            invite=partial(_invite, composed.provider) if passkeys_work_at(chosen.base_url) else None,
             authority=authority.read_bytes() if authority else None,
         )
         for registration, own_sockets in websites:
@@ -370,7 +370,7 @@ async def _apply(
     }
     by = at_command_line()
     for name, text in files.items():
-        await apply(
+        await apply_document(
             provider.registry,
             provider.passwords,
             text,

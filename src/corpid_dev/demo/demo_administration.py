@@ -10,14 +10,14 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.directory.administrators import acting_administrator
-from corpid.flows.directory.approvals import submit
+from corpid.flows.directory.actors import load_administrator
+from corpid.flows.directory.write import write_or_request
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Assignment, ChangeRequest
 
 if TYPE_CHECKING:
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import Provider
     from corpid_dev.demo.example_directory import ExampleDirectory
 
 FILE: Final = "the demo's administrators"
@@ -102,7 +102,7 @@ async def request_once(provider: Provider, directory: ExampleDirectory) -> None:
         return
     users = directory.sections["users"]
     try:
-        actor = await acting_administrator(registry, users[SUB_ADMINISTRATOR]["id"], _ENTITY, auth_time=now, now=now)
+        actor = await load_administrator(registry, users[SUB_ADMINISTRATOR]["id"], _ENTITY, auth_time=now, now=now)
     except Forbidden:  # somebody has taken the level away in an earlier run
         return
     wanted = Assignment(
@@ -114,4 +114,4 @@ async def request_once(provider: Provider, directory: ExampleDirectory) -> None:
     )
     change = Change(verb="add", kind="assignment", key=wanted.key, becomes=wanted)
     reason = "Wei Ling looks after the licence of Market Street."
-    await submit(registry, actor, [change], reason=reason, now=now, unique=provider.new_id())
+    await write_or_request(registry, actor, [change], reason=reason, now=now, unique=provider.new_id())

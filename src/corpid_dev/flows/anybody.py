@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from corpid.flows.directory.apply import apply
+from corpid.flows.directory.apply import apply_document
 from corpid.jose.encoding import MalformedToken, base64url, from_base64url, json_object
-from corpid.rules.authentication.test_people import ListedTestPerson
 from corpid.rules.directory.nodes import DirectoryError
+from corpid.rules.directory.records import ListedTestPerson
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
 from corpid_dev.flows.people import FILE, writing
@@ -168,7 +168,7 @@ async def _applied(
     context: RequestContext, actor: DirectoryFile, document: bytes, *, dry_run: bool = False
 ) -> ApplyResult:
     provider = context.provider
-    return await apply(
+    return await apply_document(
         provider.registry,
         provider.passwords,
         document,

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows.directory import clients as flow
-from corpid.flows.directory.apply import prepare
-from corpid.flows.directory.entities import SETS, carried_out
+from corpid.flows.directory.apply import SETS, carry_out, prepare_document
 from corpid.flows.directory.write import Refused
 from corpid.jose.encoding import JoseError, json_object
 from corpid.jose.keys import KeySetError, parse_client_key_set
@@ -24,11 +23,11 @@ from corpid.rules.oauth.client_registration import (
     RegistrationError,
     RegistrationFault,
     Rules,
+    advise_on_registration,
     new_client,
     register,
 )
 from corpid.rules.oauth.records import Client
-from corpid.rules.oauth.registration_advice import advice
 from corpid.rules.oauth.urls import InvalidUrl, check_public_url
 from corpid.texts import phrase
 from corpid_dev.flows.people import writing
@@ -75,12 +74,12 @@ class SavedClient(msgspec.Struct, frozen=True, kw_only=True):
 
 async def clients(context: RequestContext) -> list[Client]:
     """Every client, by identifier. Raises StoreUnavailable. Source: D66"""
-    return await flow.clients(context.provider.registry, actor=writing(b""))
+    return await flow.list_clients(context.provider.registry, actor=writing(b""))
 
 
 async def client(context: RequestContext, client_id: str) -> Client:
     """One client. Raises write.Refused when there is none. Source: D66"""
-    return await flow.client(context.provider.registry, client_id, actor=writing(b""))
+    return await flow.find_client(context.provider.registry, client_id, actor=writing(b""))
 
 
 async def services(context: RequestContext) -> list[str]:
@@ -120,7 +119,7 @@ async def save(context: RequestContext, developer: Developer, value: Json, rules
     """
     prepared, client_id, existing = await _prepared(context, developer, value, rules)
     registry = context.provider.registry
-    await carried_out(registry, prepared, actor=writing(msgspec.json.encode(value)), verbs=SETS, dry_run=False)
+    await carry_out(registry, prepared, actor=writing(msgspec.json.encode(value)), verbs=SETS, dry_run=False)
     context.provider.registry_cache.drop()
     found = await client(context, client_id)
     published = await _fetched(context, found, rules)
@@ -167,7 +166,9 @@ async def _prepared(
             entry = msgspec.structs.replace(read.entry, fields=fields)
             document = msgspec.structs.replace(document, entries={CLIENT.kind: {entry.key: entry}})
         try:
-            prepared = await prepare(provider.registry, provider.passwords, document, new_user_id=str, rules=rules)
+            prepared = await prepare_document(
+                provider.registry, provider.passwords, document, new_user_id=str, rules=rules
+            )
         except DirectoryError as error:
             raise read.unfit(error) from None
     except InvalidObject as unfit:
@@ -252,7 +253,7 @@ def _advised(
         key_set, found = _published(drafted, published.decode("utf-8", "replace"), rules)
     elif drafted.jwks:
         key_set = read_pasted(drafted.jwks).key_set
-    return (*advice(drafted, key_set, rules), *found)
+    return (*advise_on_registration(drafted, key_set, rules), *found)
 
 
 def _published(drafted: Client, text: str, rules: Rules) -> tuple[dict[str, object] | None, list[RegistrationFault]]:

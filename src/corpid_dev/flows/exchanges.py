@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from corpid.jose.key_ring import KeyRing
-    from corpid.rules.oauth.explanations import Explanation
+    from corpid.rules.oauth.errors import Explanation
 
 Endpoint: TypeAlias = Literal[
     "discovery", "metadata", "jwks", "par", "authorize", "callback", "token", "userinfo", "authorization-info",

@@ -18,7 +18,7 @@ import msgspec
 
 from corpid.jose.key_ring import ACCESS_TOKEN
 from corpid.jose.keys import thumbprint
-from corpid.rules.oauth.explanations import shorten_value
+from corpid.rules.oauth.errors import shorten_value
 from corpid.rules.oauth.refusals import Reason
 from corpid_dev.flows.exchanges import decode_part
 from corpid_dev.rules import checks

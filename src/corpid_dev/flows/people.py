@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
     from pathlib import Path
 
-    from corpid.rules.authentication.test_people import ListedTestPerson
+    from corpid.rules.directory.records import ListedTestPerson
     from corpid_dev.flows.exchanges import FaultInjector
     from corpid_dev.flows.readiness_runs import Runs
 

@@ -9,7 +9,7 @@ from corpid.flows.operations import signing_keys
 from corpid.jose import key_ring
 
 if TYPE_CHECKING:
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import Provider
     from corpid.jose.key_ring import SigningKey
 
 

@@ -16,7 +16,8 @@ from corpid.flows.authentication import (
     completion,
     entity_selection,
     interaction_context,
-    session_start,
+    interactions,
+    sessions,
     sign_in,
     throttle,
 )
@@ -29,8 +30,8 @@ from corpid.flows.authentication.sign_in import (
     SignInConfirmation,
     event,
 )
-from corpid.flows.oauth import authorize, pending_requests
-from corpid.flows.oauth.authorization import ImmediateResponse
+from corpid.flows.oauth import authorize
+from corpid.flows.oauth.authorize import ImmediateResponse
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.sign_in import SecondFactorMethod, SignInEvent, StaleStep
 from corpid.rules.directory import names
@@ -43,10 +44,10 @@ from corpid_dev.flows.anybody import Anybody
 
 if TYPE_CHECKING:
     from corpid.flows.authentication.interaction_context import InteractionContext
-    from corpid.flows.oauth.authorization import InteractionRedirect
+    from corpid.flows.oauth.authorize import InteractionRedirect
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.records import Account
-    from corpid.rules.oauth.authorization_response import AuthorizationResponse
+    from corpid.rules.oauth.authorization_endpoint import AuthorizationResponse
     from corpid_dev.flows.people import Developer
 
 DEFAULT_WAY: Final = next(iter(acr.SIMULATED))
@@ -99,8 +100,8 @@ async def at_once(
         visit = replace(visit, last_entity=last)
     entry = event(context, visit, user, AuditAction.SIGN_IN_SIMULATE, "ok", amr=" ".join(amr))
     await context.provider.registry.audit.write(entry, now=context.now)
-    shown = session_start.Authentication(account=account, amr=amr, way=SecondFactorMethod.SIMULATED)
-    return await session_start.complete(context, visit, shown)
+    shown = sessions.Authentication(account=account, amr=amr, way=SecondFactorMethod.SIMULATED)
+    return await sessions.complete(context, visit, shown)
 
 
 async def _account(context: RequestContext, developer: Developer, user_name: str) -> Account | None:
@@ -181,9 +182,9 @@ async def _first_visit(context: RequestContext, entered: InteractionRedirect) ->
     """The first visit of a browser that keeps every cookie."""
     interaction_id, cookie = entered.interaction_id, entered.cookie
     if entered.held:
-        brought = await pending_requests.brought(context, interaction_id, cookie=cookie, held=entered.held)
+        brought = await interactions.find_pending(context, interaction_id, cookie=cookie, held=entered.held)
         if brought is not None:
-            await pending_requests.store(context, *brought)
+            await interactions.store_pending(context, *brought)
     return await interaction_context.visit(context, interaction_id, cookie)
 
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from corpid.rules.printable import printable
+from corpid.rules.characters import printable
 from corpid_dev.readiness.observation import Verdict
 from corpid_dev.readiness.report import address
 

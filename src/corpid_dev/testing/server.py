@@ -26,15 +26,15 @@ from argon2.profiles import CHEAPEST
 from corpid import app
 from corpid import settings as settings_
 from corpid.engines import StartError, at_command_line, new_user_id
-from corpid.flows.directory.apply import apply
+from corpid.flows.directory.apply import apply_document
 from corpid.flows.directory.write import Refused
 from corpid.outbound.passwords import Argon2Passwords
-from corpid.rules.authentication.test_people import ListedTestPerson
 from corpid.rules.authentication.totp import STEP_SECONDS
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import DirectoryFile
 from corpid.rules.directory.changes import Conflict, LastOwnerRemoved
 from corpid.rules.directory.nodes import DirectoryError
+from corpid.rules.directory.records import ListedTestPerson
 from corpid.rules.failures import StoreUnavailable
 from corpid.rules.networks import is_loopback
 from corpid.settings import SettingsError
@@ -56,7 +56,7 @@ from corpid_dev.web.demo_extension import DemoExtension
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import Provider
     from corpid.own_certificates import OwnCertificate
     from corpid.rules.oauth.client_registration import Rules
     from corpid_dev.relying_party.people import Person
@@ -213,7 +213,7 @@ class Sandbox:
         await asyncio.sleep(max(0.0, person.used_step * STEP_SECONDS - self.provider.clock()))
 
     async def _write(self, name: str, content: bytes) -> None:
-        await apply(
+        await apply_document(
             self.provider.registry,
             self.provider.passwords,
             content,

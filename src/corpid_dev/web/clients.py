@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from corpid.flows.authentication import browsers, interactions
 from corpid.flows.directory.write import Refused
-from corpid.flows.stored_forms import StoredForm
+from corpid.flows.encrypted_values import StoredForm
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.oauth import parameters
 from corpid.rules.oauth.client_registration import IssuerRules, used_generations

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
-    from corpid.flows.provider import Policy
+    from corpid.flows.request_context import Policy
     from corpid.stores.sql.registry import Registry
     from corpid.web.route import Route
     from corpid_dev.flows.people import Developer

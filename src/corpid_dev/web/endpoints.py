@@ -9,7 +9,7 @@ import msgspec
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from corpid.flows.oauth import rate_limits
+from corpid.flows import rate_limits
 from corpid.jose.encoding import MalformedToken, json_object
 from corpid.rules.oauth.client_registration import issuers_of
 from corpid.rules.oauth.errors import InvalidRequest, UnsupportedContentCoding
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.oauth.authorization_response import AuthorizationResponse
+    from corpid.rules.oauth.authorization_endpoint import AuthorizationResponse
     from corpid.rules.oauth.records import Client
     from corpid.web.context import WebContext
     from corpid_dev.flows.orders import ActiveOrder

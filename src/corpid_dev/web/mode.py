@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.authentication.test_people import ListedTestPerson
+    from corpid.rules.directory.records import ListedTestPerson
     from corpid_dev.flows.people import Developer
 
 TITLE: Final = phrase("Developer mode")

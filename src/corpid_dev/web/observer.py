@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from corpid.flows.provider import Policy
+    from corpid.flows.request_context import Policy
     from corpid_dev.flows.exchanges import Endpoint, Pairs
     from corpid_dev.flows.people import Developer
 

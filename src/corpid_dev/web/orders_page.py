@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from corpid.flows.authentication import browsers, interactions
-from corpid.flows.stored_forms import StoredForm
+from corpid.flows.encrypted_values import StoredForm
 from corpid.rules.oauth import parameters
 from corpid.texts import Phrase, phrase
 from corpid.web.context import with_parameter

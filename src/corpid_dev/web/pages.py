@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from corpid.flows.authentication import browsers, interaction_context, interactions
-from corpid.flows.stored_forms import StoredForm
+from corpid.flows.encrypted_values import StoredForm
 from corpid.jose.encoding import MalformedToken, json_object
 from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest

@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 from starlette.responses import Response
 
 from corpid.flows.authentication import browsers, interactions
-from corpid.flows.stored_forms import StoredForm
+from corpid.flows.encrypted_values import StoredForm
 from corpid.rules.oauth import parameters
 from corpid.texts import phrase
 from corpid.web.context import with_parameter

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from corpid.flows import stored_forms
+from corpid.flows import encrypted_values
 from corpid.web.context import ENTERED, with_parameter
 from corpid.web.pages.responses import see_other
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.flows.authentication.browsers import Browser
+    from corpid.flows.encrypted_values import StoredForm
     from corpid.flows.request_context import RequestContext
-    from corpid.flows.stored_forms import StoredForm
 
 
 async def to_entered(context: RequestContext, browser_id: str, here: str, kept: StoredForm) -> Response:
@@ -26,7 +26,7 @@ async def to_entered(context: RequestContext, browser_id: str, here: str, kept: 
 
     `here` is the address of the page. Source: D73
     """
-    await stored_forms.save_form(context, _place(browser_id, here), kept)
+    await encrypted_values.save_form(context, _place(browser_id, here), kept)
     return see_other(with_parameter(here))
 
 
@@ -37,7 +37,7 @@ async def read_form(request: Request, context: RequestContext, browser: Browser 
     """
     if browser is None or ENTERED not in request.query_params:
         return None
-    return await stored_forms.read_form(context, _place(browser.browser_id, here))
+    return await encrypted_values.read_form(context, _place(browser.browser_id, here))
 
 
 def _place(browser_id: str, here: str) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from corpid.settings.presets import PUBLIC_SERVICE
+from corpid.settings.fields import PUBLIC_SERVICE
 from corpid_dev.relying_party.interfaces import CURRENT
 from corpid_dev.relying_party.relying_party import RelyingParty
 from tests.protocol.test_demo_relying_parties import READS_DATA, nimbus_assertion, nimbus_proof

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import Provider
 
 NOW: Final = 1_800_000_000.0
 EVENT: Final = AuditEvent(actor="operator", action="test.change")

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from corpid.flows.provider import Calendar
+from corpid.flows.request_context import Calendar
 
 ZONES = ("UTC", "Asia/Singapore", "Asia/Kathmandu", "Australia/Lord_Howe", "America/Havana", "Pacific/Apia")
 

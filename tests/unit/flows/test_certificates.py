@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from corpid.flows.directory.write import Refused
-from corpid.flows.operations import key_certificates
 from corpid.flows.operations import signing_keys as signing_key_flows
 from corpid.flows.operations.signing_keys import SigningKeys, open_key
 from corpid.jose.certificates import members, pem
@@ -59,7 +58,7 @@ async def test_keys_carry_certificates_only_where_a_served_generation_wants_them
     """Also one that an operator stored is not shown."""
     async with registry_at(tmp_path) as registry:
         chain = await chain_for(registry)
-        await key_certificates.certify(registry, OPERATOR, await kid_of(registry), pem(chain), now=NOW)
+        await signing_key_flows.certify(registry, OPERATOR, await kid_of(registry), pem(chain), now=NOW)
         assert MEMBERS.isdisjoint(await jwk_of(SigningKeys(registry), NOW))
         shown = await jwk_of(SigningKeys(registry, certificates=True), NOW)
         assert {name: shown[name] for name in MEMBERS} == members(chain)
@@ -82,10 +81,10 @@ async def test_a_new_chain_is_published_within_five_seconds_and_given_up_again(t
         signing_keys, kid = SigningKeys(registry, certificates=True), await kid_of(registry)
         default = await jwk_of(signing_keys, NOW)
         chain = await chain_for(registry)
-        await key_certificates.certify(registry, OPERATOR, kid, pem(chain), now=NOW)
+        await signing_key_flows.certify(registry, OPERATOR, kid, pem(chain), now=NOW)
         assert await jwk_of(signing_keys, NOW + 4) == default
         assert (await jwk_of(signing_keys, NOW + 5))["x5c"] == members(chain)["x5c"]
-        await key_certificates.give_up(registry, OPERATOR, kid)
+        await signing_key_flows.remove_certificate(registry, OPERATOR, kid)
         assert await jwk_of(signing_keys, NOW + 10) == default
         events = [(each.action, each.object) for each in await registry.audit.entries()]
         assert events == [("key.certify", kid)] * 2
@@ -97,11 +96,11 @@ async def test_a_chain_that_is_not_the_keys_or_not_valid_is_refused_and_nothing_
         expired = pem(await chain_for(registry, seconds=10))
         for text, why in (("", "no certificate in PEM form"), (pem(ROOT.chain), "is not of this key")):
             with pytest.raises(Refused, match=f"no certificate chain for the key {kid}: .*{why}"):
-                await key_certificates.certify(registry, OPERATOR, kid, text, now=NOW)
+                await signing_key_flows.certify(registry, OPERATOR, kid, text, now=NOW)
         with pytest.raises(Refused, match="expired at"):
-            await key_certificates.certify(registry, OPERATOR, kid, expired, now=NOW + 11)
+            await signing_key_flows.certify(registry, OPERATOR, kid, expired, now=NOW + 11)
         with pytest.raises(Refused, match="no certificate is stored with the key"):
-            await key_certificates.give_up(registry, OPERATOR, kid)
+            await signing_key_flows.remove_certificate(registry, OPERATOR, kid)
         assert (await signing_key_flows.stored_keys(registry))[0].certificate_chain is None
         assert await registry.audit.entries() == []
 
@@ -110,23 +109,23 @@ async def test_an_unknown_and_a_revoked_key_are_refused(tmp_path: Path) -> None:
     async with registry_at(tmp_path) as registry:
         kid, chain = await kid_of(registry), pem(await chain_for(registry))
         with pytest.raises(Refused, match="there is no signing key with the kid nothing"):
-            await key_certificates.certify(registry, OPERATOR, "nothing", chain, now=NOW)
+            await signing_key_flows.certify(registry, OPERATOR, "nothing", chain, now=NOW)
         await signing_key_flows.revoke(registry, OPERATOR, kid, now=NOW)
         with pytest.raises(Refused, match="is revoked"):
-            await key_certificates.certify(registry, OPERATOR, kid, chain, now=NOW)
+            await signing_key_flows.certify(registry, OPERATOR, kid, chain, now=NOW)
         with pytest.raises(Refused, match="is revoked"):
-            await key_certificates.signing_request(registry, OPERATOR, kid, subject_name="op.example")
+            await signing_key_flows.request_certificate(registry, OPERATOR, kid, subject_name="op.example")
 
 
 async def test_only_an_operator_certifies_keys(tmp_path: Path) -> None:
     async with registry_at(tmp_path) as registry:
         kid, person = await kid_of(registry), Person(user_id="u1")
         with pytest.raises(Forbidden):
-            await key_certificates.certify(registry, person, kid, "", now=NOW)
+            await signing_key_flows.certify(registry, person, kid, "", now=NOW)
         with pytest.raises(Forbidden):
-            await key_certificates.signing_request(registry, person, kid, subject_name="op.example")
+            await signing_key_flows.request_certificate(registry, person, kid, subject_name="op.example")
         with pytest.raises(Forbidden):
-            await key_certificates.give_up(registry, person, kid)
+            await signing_key_flows.remove_certificate(registry, person, kid)
 
 
 async def test_rotation_and_rewrapping_keep_the_chain(tmp_path: Path) -> None:
@@ -134,7 +133,7 @@ async def test_rotation_and_rewrapping_keep_the_chain(tmp_path: Path) -> None:
     kept: list[Any] = []
     async with registry_at(tmp_path) as registry:
         kid, chain = await kid_of(registry), pem(await chain_for(registry))
-        await key_certificates.certify(registry, OPERATOR, kid, chain, now=NOW)
+        await signing_key_flows.certify(registry, OPERATOR, kid, chain, now=NOW)
         await signing_key_flows.rotate(registry, OPERATOR, now=NOW)
         kept.append(await registry.keys.list_all())
     async with sqlite(tmp_path, cipher=SecretCipher(bytes(32), [KEY])) as stores:
@@ -151,7 +150,7 @@ async def test_a_revocation_meanwhile_is_not_undone(
     """D42: another operator revokes the key just before the chain is written."""
     async with registry_at(tmp_path) as registry:
         kid, chain = await kid_of(registry), pem(await chain_for(registry))
-        await key_certificates.certify(registry, OPERATOR, kid, chain, now=NOW)
+        await signing_key_flows.certify(registry, OPERATOR, kid, chain, now=NOW)
 
         def after_a_revocation(write: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
             async def written(*arguments: Any) -> None:
@@ -165,8 +164,8 @@ async def test_a_revocation_meanwhile_is_not_undone(
             monkeypatch.setattr(registry.keys, name, after_a_revocation(getattr(registry.keys, name)))
         if command == "certify":
             with pytest.raises(Refused, match="is revoked"):
-                await key_certificates.certify(registry, OPERATOR, kid, chain, now=NOW + 60)
+                await signing_key_flows.certify(registry, OPERATOR, kid, chain, now=NOW + 60)
         else:
-            await key_certificates.give_up(registry, OPERATOR, kid)
+            await signing_key_flows.remove_certificate(registry, OPERATOR, kid)
         (key,) = [key for key in await signing_key_flows.stored_keys(registry) if key.kid == kid]
         assert signing_key_rules.state(key, NOW + 70) == "revoked"

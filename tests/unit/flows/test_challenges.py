@@ -16,7 +16,7 @@ from tests.unit.flows.opened import NOW, provider_at
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import Provider
 
 
 async def redeem(provider: Provider, challenge: bytes, purpose: str = "sign-in", subject: str = "a") -> None:

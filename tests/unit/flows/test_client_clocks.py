@@ -11,7 +11,7 @@ from msgspec import structs
 
 from corpid.flows.oauth import dpop
 from corpid.flows.oauth.client_clocks import ClientClocks
-from corpid.flows.operations.server_processes import Registration
+from corpid.flows.operations.process_reports import Registration
 from corpid.flows.request_context import request_context
 from corpid.rules.client_clocks import (
     CHECKED_SECONDS,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import Provider
     from corpid.rules.server_processes import ServerProcess
 
 NOTICED = 3

@@ -6,8 +6,8 @@ import sqlite3
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from corpid.flows.operations import hourly_counters
-from corpid.flows.operations.hourly_counters import CLAIMED_ENTRIES, HourlyCounters, remove_old
+from corpid.flows.operations import buffers
+from corpid.flows.operations.buffers import CLAIMED_ENTRIES, HourlyCounters, remove_old
 from corpid.rules.directory.changes import Upsert
 from corpid.rules.hourly_counts import KEPT_DAYS, CountOfReason, Point
 from corpid.rules.limits import DAY, HOUR
@@ -87,7 +87,7 @@ async def test_strangers_who_name_any_number_of_clients_take_no_more_memory_and_
 
 async def test_full_counters_count_on_without_the_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the store is away; the totals stay right."""
-    monkeypatch.setattr(hourly_counters, "ENTRIES", 1)
+    monkeypatch.setattr(buffers, "ENTRIES", 1)
 
     async with registry_at(tmp_path) as registry:
         counters = HourlyCounters()

@@ -7,7 +7,7 @@ import sqlite3
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from corpid.flows.oauth.recent_refusals import CLIENTS, KEPT, RecentRefusals
+from corpid.flows.operations.buffers import CLIENTS, REFUSALS_KEPT, RecentRefusals
 from corpid.rules.directory.changes import Upsert
 from corpid.rules.oauth.refusals import ClientRefusal
 from tests.adapters.opened import EVENT, sqlite
@@ -43,7 +43,7 @@ async def registry_at(path: Path) -> AsyncIterator[Registry]:
 async def test_strangers_who_claim_to_be_a_client_push_none_of_its_refusals_out(tmp_path: Path) -> None:
     async with registry_at(tmp_path) as registry:
         recent = RecentRefusals()
-        for at in range(KEPT[False] + 1):
+        for at in range(REFUSALS_KEPT[False] + 1):
             recent.note(refusal(at))
         for at in range(10 * CLIENTS):
             recent.note(refusal(at, client_id=f"nobody{at}", claimed=True))
@@ -51,8 +51,8 @@ async def test_strangers_who_claim_to_be_a_client_push_none_of_its_refusals_out(
         await recent.flush(registry)
         found = await registry.client_refusals.list_for_client("rp0")
         own = [each.at for each in found if not each.claimed]
-        assert own == list(range(KEPT[False], 0, -1))
-        assert len([each for each in found if each.claimed]) == KEPT[True]
+        assert own == list(range(REFUSALS_KEPT[False], 0, -1))
+        assert len([each for each in found if each.claimed]) == REFUSALS_KEPT[True]
 
 
 async def test_what_could_not_be_written_is_written_later_in_order(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from tests.unit.flows.opened import EVENT, NOW, provider_at
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import Provider
 
 CLIENT = Client(client_id="rp-1", name="RP", redirect_uris=("https://rp.example/cb",), jwks='{"keys":[]}')
 OFF = msgspec.structs.replace(CLIENT, enabled=False)

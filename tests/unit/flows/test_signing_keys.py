@@ -23,7 +23,7 @@ from tests.unit.flows.opened import NOW, provider_at
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import Provider
 
 OPERATOR = CommandLine(by="lee@node1")
 TWO_HOURS = 7200

@@ -14,7 +14,7 @@ from tests.unit.flows.opened import NOW, provider_at
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import Provider
 
 
 async def delay(
@@ -29,7 +29,7 @@ async def delay(
     try:
         request = await context(provider, now=now, address=address)
         known = await throttle.is_known(request, user_name, browser)
-        await throttle.attempt(request, user_name, browser, known=known)
+        await throttle.attempt_password(request, user_name, browser, known=known)
     except Throttled as refused:
         return refused.seconds
     return 0

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.flows.oauth import deprecated_usage
-from corpid.flows.oauth.deprecated_usage import DeprecatedUsage
+from corpid.flows.operations import buffers
+from corpid.flows.operations.buffers import DeprecatedUsage
 from corpid.rules.directory.changes import Upsert
 from corpid.rules.oauth.deprecated_usage import UseCount
 from corpid.rules.oauth.records import Client
@@ -115,7 +115,7 @@ async def test_many_counters_are_written_in_short_transactions(tmp_path: Path) -
 async def test_a_full_log_counts_on_what_it_holds_and_nothing_new(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deprecated_usage, "ENTRIES", 2)
+    monkeypatch.setattr(buffers, "ENTRIES", 2)
 
     async with registry_at(tmp_path, clients=3) as registry:
         log = DeprecatedUsage()

@@ -7,7 +7,7 @@ import unicodedata
 
 import pytest
 
-from corpid.rules.typed_text import typed_code, typed_number, with_ascii_digits
+from corpid.rules.characters import typed_code, typed_number, with_ascii_digits
 
 
 def test_every_decimal_digit_of_unicode_is_a_digit_of_ascii() -> None:

@@ -16,50 +16,24 @@ import typer
 
 from corpid import settings
 from corpid.cli import output
-from corpid.cli.doctor import (
-    findings,
-    http_checks,
-    local_checks,
-    probe_checks,
-    proxy_configuration,
-    reachability,
-)
-from corpid.cli.doctor.findings import SkippedCheck, not_looked_at
-from corpid.cli.doctor.raw_http import NoResponse, Origin
+from corpid.cli.doctor import deployment, local_checks, probe_checks, proxy_configuration, request_checks
+from corpid.cli.doctor.deployment import NoResponse, Origin
 from corpid.rules import diagnostics
-from corpid.rules.diagnostics import Finding
+from corpid.rules.diagnostics import Finding, SkippedCheck, count_noun, not_looked_at
 from corpid.settings.issuers import issuers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from corpid.cli.doctor.findings import Reported
-    from corpid.cli.doctor.reachability import Deployment
+    from corpid.cli.doctor.deployment import ExaminedDeployment
+    from corpid.cli.doctor.request_checks import Check
+    from corpid.rules.diagnostics import Reported
     from corpid.settings import Settings
 
-    Check = Callable[[Deployment], Reported | Sequence[Reported] | None]
 
-CHECKS: Final[tuple[tuple[str, Check], ...]] = (
-    ("base_url", reachability.issuer),
-    ("endpoints", reachability.endpoints),
-    ("key set", http_checks.keys),
-    ("paths", http_checks.paths),
-    ("Authorization", http_checks.authorization),
-    ("DPoP", http_checks.dpop),
-    ("header sizes", http_checks.heads),
-    ("body sizes", http_checks.bodies),
-    ("caching", http_checks.caching),
-    ("compression", http_checks.compression),
-    ("page headers", http_checks.page_headers),
-    ("media types", http_checks.media_types),
-    ("metrics", http_checks.metrics),
-    ("other names", http_checks.other_names),
-    ("clock", http_checks.clock),
-    ("readiness", http_checks.ready),
-    ("HSTS", reachability.hsts),
-    ("plain HTTP", reachability.plain_http),
-)
 _UNANSWERED: Final = "A request was not answered"
+_COLOURS: Final = {"ok": "green", "warning": "yellow", "problem": "bold red", "not looked at": "cyan"}
+_WIDTH: Final = max(map(len, _COLOURS))
 _ENOUGH: Final = 3
 """unanswered requests, after which the checks stop"""
 
@@ -94,86 +68,128 @@ def doctor(
             found.append(diagnostics.problem("settings", diagnostics.sentence(error)))
     where = url or (chosen.base_url if chosen else "")
     if where:
-        found += _outside(where, ca, chosen)
+        found += _check_from_outside(where, ca, chosen)
     if chosen is not None and not url:
         for issuer_id, issuer in list(issuers(chosen).items())[1:]:
             found += [
                 msgspec.structs.replace(each, about=f"{issuer_id}: {each.about}")
-                for each in _outside(issuer.base_url, ca, chosen)
+                for each in _check_from_outside(issuer.base_url, ca, chosen)
             ]
     if chosen is not None:
-        found += [*local_checks.look_at_peers(chosen), local_checks.look_at_itself(chosen), *local_checks.look(chosen)]
-    found += proxy_configuration.look(None if proxy is None else _text(proxy), chosen)
-    (findings.print_json if json else findings.print_text)(where, found)
+        found += [
+            *local_checks.check_peers(chosen),
+            local_checks.check_this_node(chosen),
+            *local_checks.check_node(chosen),
+        ]
+    found += proxy_configuration.check_proxy_configuration(
+        None if proxy is None else _read_proxy_configuration(proxy), chosen
+    )
+    (_print_json if json else _print_text)(where, found)
     if any(finding.verdict == "problem" for finding in found):
         raise typer.Exit(1)
 
 
-def _text(file: Path) -> str:
+def _print_text(url: str, findings: Sequence[Reported]) -> None:
+    """The report, for people.
+
+    What was not looked at comes last, by reason.
+    """
+    output.line((url, "bold"))
+    looked_at = [each for each in findings if isinstance(each, Finding)]
+    width = max((len(finding.about) for finding in looked_at), default=0)
+    for finding in looked_at:
+        colour, indented = _COLOURS[finding.verdict], " " * (width + _WIDTH + 3)
+        output.line((finding.verdict.ljust(_WIDTH), colour), f" {finding.about.ljust(width)}  {finding.seen}")
+        if finding.change:
+            output.line(indented, finding.change)
+    reasons: dict[str, list[str]] = {}
+    for each in findings:
+        if isinstance(each, SkippedCheck):
+            reasons.setdefault(each.seen, []).append(each.about)
+    for reason, about in reasons.items():
+        output.line(("not looked at", _COLOURS["not looked at"]), f" {', '.join(about)}")
+        output.line(" " * (_WIDTH + 1), reason)
+    output.say(_summarise(findings))
+
+
+def _summarise(findings: Sequence[Reported]) -> str:
+    """`0 problems, 1 warning, 2 not looked at, 20 ok.`"""
+    verdicts = [finding.verdict for finding in findings]
+    counts = [count_noun(verdicts.count(each), each) for each in ("problem", "warning")]
+    unseen = verdicts.count("not_looked_at")
+    return f"{', '.join(counts)}, {unseen} not looked at, {verdicts.count('ok')} ok."
+
+
+def _print_json(url: str, findings: Sequence[Reported]) -> None:
+    """The report, for machines."""
+    output.as_json({"url": url, "findings": findings})
+
+
+def _read_proxy_configuration(file: Path) -> str:
     return output.text_of(file, expected="a proxy's configuration")
 
 
-def _outside(url: str, authority: Path | None, node: Settings | None) -> list[Reported]:
+def _check_from_outside(url: str, authority: Path | None, node: Settings | None) -> list[Reported]:
     try:
-        origin = Origin(url, reachability.trusting(authority))
+        origin = Origin(url, deployment.create_tls_context(authority))
     except ValueError as error:
         output.fail(f"{error}.")
     except (OSError, ssl.SSLError) as error:
         output.fail(f"--ca {authority} cannot be read: {error}")
     found: list[Reported] = []
     with suppress(NoResponse):
-        found += _understood("certificate", lambda: list(reachability.tls(origin)))
+        found += _report_failures("certificate", lambda: list(request_checks.check_tls(origin)))
     certificate_refused = any(finding.about == "certificate" and finding.verdict == "problem" for finding in found)
     if certificate_refused:
-        origin = Origin(url, reachability.unchecked())
-    first, there = reachability.reach(origin)
+        origin = Origin(url, deployment.create_unchecked_context())
+    first, there = deployment.reach_deployment(origin)
     found.append(first)
     if there is None:
         reason = "There is no discovery document, which names what to look at."
-        return [*found, *_unseen(CHECKS, reason), *probe_checks.unseen(reason, node)]
-    found += _checks(there)
+        return [*found, *_skip(request_checks.CHECKS, reason), *probe_checks.skip_probes(reason, node)]
+    found += _check_requests(there)
     if certificate_refused:
-        return [*found, *probe_checks.unseen("No probe is sent to a host whose certificate is refused.", node)]
-    return [*found, *_probed(there, node)]
+        return [*found, *probe_checks.skip_probes("No probe is sent to a host whose certificate is refused.", node)]
+    return [*found, *_check_probes(there, node)]
 
 
-def _checks(there: Deployment) -> list[Reported]:
+def _check_requests(there: ExaminedDeployment) -> list[Reported]:
     found: list[Reported] = []
-    for number, (about, check) in enumerate(CHECKS, start=1):
-        found += _checked(about, check, there)
+    for number, (about, check) in enumerate(request_checks.CHECKS, start=1):
+        found += _run_check(about, check, there)
         if sum(finding.seen.startswith(_UNANSWERED) for finding in found) >= _ENOUGH:
-            return [*found, *_unseen(CHECKS[number:], f"{_ENOUGH} requests before were not answered.")]
+            return [*found, *_skip(request_checks.CHECKS[number:], f"{_ENOUGH} requests before were not answered.")]
     return found
 
 
-def _unseen(checks: Sequence[tuple[str, Check]], reason: str) -> Iterator[Reported]:
+def _skip(checks: Sequence[tuple[str, Check]], reason: str) -> Iterator[Reported]:
     for about, _ in checks:
         yield not_looked_at(about, reason)
 
 
-def _probed(there: Deployment, node: Settings | None) -> list[Reported]:
+def _check_probes(there: ExaminedDeployment, node: Settings | None) -> list[Reported]:
     """Check what a node receives, if the settings allow it."""
     if node is None:
         reason = (
             "Only a node reports what it receives, and only to its own settings: run this on a node, or with --node."
         )
-        return list(probe_checks.unseen(reason, None))
+        return list(probe_checks.skip_probes(reason, None))
     try:
-        seal = local_checks.probe_seal(node)
+        seal = local_checks.create_probe_seal(node)
     except local_checks.NoKey as error:
-        return list(probe_checks.unseen(diagnostics.sentence(error), node))
-    return _understood("probes", lambda: list(probe_checks.look(probe_checks.Prober(there, node, seal))))
+        return list(probe_checks.skip_probes(diagnostics.sentence(error), node))
+    return _report_failures("probes", lambda: list(probe_checks.check_probes(probe_checks.Prober(there, node, seal))))
 
 
-def _checked(about: str, check: Check, there: Deployment) -> list[Reported]:
+def _run_check(about: str, check: Check, there: ExaminedDeployment) -> list[Reported]:
     try:
-        return _understood(about, lambda: check(there))
+        return _report_failures(about, lambda: check(there))
     except NoResponse as error:
         change = "Change: check the logs of the proxy and of the nodes."
         return [diagnostics.problem(about, diagnostics.sentence(f"{_UNANSWERED}: {error}"), change)]
 
 
-def _understood(about: str, look: Callable[[], Reported | Sequence[Reported] | None]) -> list[Reported]:
+def _report_failures(about: str, look: Callable[[], Reported | Sequence[Reported] | None]) -> list[Reported]:
     """The findings of a check.
 
     Raises NoResponse. Every other failure is a finding.

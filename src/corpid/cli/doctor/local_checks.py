@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from corpid import engines
-from corpid.cli.doctor import http_checks, reachability
-from corpid.cli.doctor.findings import not_looked_at
-from corpid.cli.doctor.raw_http import NoResponse, Origin
+from corpid.cli.doctor import deployment, request_checks
+from corpid.cli.doctor.deployment import NoResponse, Origin
 from corpid.rules import diagnostics, probes
-from corpid.rules.diagnostics import Finding, ok, plain, problem, sentence, warning
+from corpid.rules.diagnostics import Finding, not_looked_at, ok, plain, problem, sentence, warning
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.settings.diagnostics import examine_settings
 from corpid.settings.issuers import issuers
@@ -31,7 +30,7 @@ from corpid.web.http.addresses import bracket_host
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from corpid.cli.doctor.findings import Reported
+    from corpid.rules.diagnostics import Reported
     from corpid.settings import Settings
 
     Address = IPv4Address | IPv6Address
@@ -44,12 +43,12 @@ class NoKey(Exception):
     """No probe can be made; the message says why."""
 
 
-def probe_seal(settings: Settings) -> Callable[[str], str]:
+def create_probe_seal(settings: Settings) -> Callable[[str], str]:
     """The cipher of a probe's token, as nodes open it.
 
     Creates nothing. Raises NoKey.
     """
-    if _is_new(settings):
+    if _has_no_key_yet(settings):
         raise NoKey("a probe needs the key-encryption key, which the first start creates")
     try:
         cipher = engines.secret_cipher(settings)
@@ -58,12 +57,12 @@ def probe_seal(settings: Settings) -> Callable[[str], str]:
     return partial(cipher.seal, *probes.PLACE)
 
 
-def _is_new(settings: Settings) -> bool:
+def _has_no_key_yet(settings: Settings) -> bool:
     named = settings.key_encryption_key or settings.key_encryption_key_file
     return settings.is_embedded and not named and not (settings.data_dir / EMBEDDED_KEY_NAME).exists()
 
 
-def look_at_peers(settings: Settings, tables: Iterable[Path] = _TABLES) -> Iterator[Reported]:
+def check_peers(settings: Settings, tables: Iterable[Path] = _TABLES) -> Iterator[Reported]:
     """Check that only trusted proxies connect.
 
     Ask just after requests came through them (D47).
@@ -71,17 +70,17 @@ def look_at_peers(settings: Settings, tables: Iterable[Path] = _TABLES) -> Itera
     about = "connecting addresses"
     if not settings.trusted_proxies:
         return
-    entries = [entry for table in tables for entry in _entries(table)]
+    entries = [entry for table in tables for entry in _read_connections(table)]
     if not any(port == settings.port and state == _LISTENS for port, _, state in entries):
         reason = f"Nothing listens on port {settings.port} of this machine: run this on a node, with its settings."
         yield not_looked_at(about, reason)
         return
     peers = {peer for port, peer, state in entries if port == settings.port and state != _LISTENS}
     foreign = {peer for peer in peers if not any(peer in network for network in settings.trusted_proxies)}
-    yield _peer_finding(about, peers, foreign)
+    yield _judge_peers(about, peers, foreign)
 
 
-def _peer_finding(about: str, peers: set[Address], foreign: set[Address]) -> Reported:
+def _judge_peers(about: str, peers: set[Address], foreign: set[Address]) -> Reported:
     shown = ", ".join(sorted(map(str, foreign)))
     change = "Change: name the addresses from which the proxy connects in trusted_proxies"
     if not peers:
@@ -95,7 +94,7 @@ def _peer_finding(about: str, peers: set[Address], foreign: set[Address]) -> Rep
     return ok(about, "Connections come only from trusted proxies.")
 
 
-def _entries(table: Path) -> Iterator[tuple[int, Address, str]]:
+def _read_connections(table: Path) -> Iterator[tuple[int, Address, str]]:
     """Local port, remote address and state of each connection."""
     try:
         lines = table.read_text(encoding="ascii").splitlines()[1:]
@@ -103,10 +102,10 @@ def _entries(table: Path) -> Iterator[tuple[int, Address, str]]:
         return
     for line in lines:
         _, local, remote, state, *_ = line.split()
-        yield int(local.rpartition(":")[2], 16), _address(remote.partition(":")[0]), state
+        yield int(local.rpartition(":")[2], 16), _parse_address(remote.partition(":")[0]), state
 
 
-def _address(text: str) -> Address:
+def _parse_address(text: str) -> Address:
     """Words of four bytes, each in this machine's order.
 
     An IPv4 address inside of IPv6 is that address.
@@ -122,44 +121,44 @@ _EVERY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - co
 """and one of them"""
 
 
-def look_at_itself(settings: Settings) -> Reported:
+def check_this_node(settings: Settings) -> Reported:
     """Check that this node is ready, without a proxy in between (D49, D67).
 
-    A proxy asks another node, or passes on no /readyz. Ask after `look_at_peers`, which would see this connection.
+    A proxy asks another node, or passes on no /readyz. Ask after `check_peers`, which would see this connection.
     """
     about = "this node"
     host = _EVERY_ADDRESS.get(settings.host[0], settings.host[0])
     own_tls = settings.tls_certificate is not None or settings.makes_certificate
     scheme = "https" if own_tls else "http"
     try:
-        origin = Origin(f"{scheme}://{bracket_host(host)}:{settings.port}", reachability.unchecked())
+        origin = Origin(f"{scheme}://{bracket_host(host)}:{settings.port}", deployment.create_unchecked_context())
     except ValueError:
         return not_looked_at(about, f"host is {settings.host[0]}, which is no address.")
     try:
-        answer = origin.ask("GET", http_checks.READY, server_closes=False)
+        answer = origin.ask("GET", request_checks.READY, server_closes=False)
     except NoResponse as error:
         return not_looked_at(
             about, f"It does not answer at {origin.url}: {error}. Run this on a node, with its settings."
         )
-    return http_checks.readiness(about, answer) or not_looked_at(about, f"{origin.url} is another program.")
+    return request_checks.judge_readiness(about, answer) or not_looked_at(about, f"{origin.url} is another program.")
 
 
 _OLDEST_RUN: Final = 15
 """of PostgreSQL"""
 
 
-def look(settings: Settings) -> Iterator[Finding]:
+def check_node(settings: Settings) -> Iterator[Finding]:
     """The checks that need no request to the nodes."""
     yield from examine_settings(settings)
-    yield _key_encryption_key(settings)
-    yield from _database(settings)
+    yield _check_key_encryption_key(settings)
+    yield from _check_database(settings)
     if settings.transient_url:
-        yield from _transient(settings.transient_url)
+        yield from _check_transient_engine(settings.transient_url)
 
 
-def _key_encryption_key(settings: Settings) -> Finding:
+def _check_key_encryption_key(settings: Settings) -> Finding:
     about = "key-encryption key"
-    if _is_new(settings):
+    if _has_no_key_yet(settings):
         return ok(about, f"The first start creates one, {settings.data_dir / EMBEDDED_KEY_NAME}.")
     try:
         engines.secret_cipher(settings)
@@ -173,7 +172,7 @@ def _key_encryption_key(settings: Settings) -> Finding:
     return ok(about, "It is set, and only the owner can read its file.")
 
 
-def _database(settings: Settings) -> Iterator[Finding]:
+def _check_database(settings: Settings) -> Iterator[Finding]:
     try:
         found = database.examine(settings.database_url, clock=time.time)
     except SchemaError as error:
@@ -190,8 +189,8 @@ def _database(settings: Settings) -> Iterator[Finding]:
     else:
         yield ok("database", f"{seen}.")
     if found.is_pooled:
-        yield _pooler(found.statement_milliseconds)
-    yield _schema(found.older, found.now, found.later)
+        yield _judge_pooler(found.statement_milliseconds)
+    yield _judge_schema(found.older, found.now, found.later)
     if found.unconfirmed_restore:
         yield problem("restore", sentence(found.unconfirmed_restore))
     now, today = time.time(), datetime.now(settings.timezone).date().isoformat()
@@ -204,7 +203,7 @@ def _database(settings: Settings) -> Iterator[Finding]:
     yield from diagnostics.processes(found.processes, now=now)
 
 
-def _pooler(milliseconds: int) -> Finding:
+def _judge_pooler(milliseconds: int) -> Finding:
     """The role's time limit for statements: a pooler passes on no other."""
     if milliseconds:
         return ok("pooler", f"A pooler answers at database_url, and the role's statement_timeout is {milliseconds} ms.")
@@ -213,7 +212,7 @@ def _pooler(milliseconds: int) -> Finding:
     return warning("pooler", seen, change)
 
 
-def _schema(older: str, now: tuple[str, ...], later: tuple[str, ...]) -> Finding:
+def _judge_schema(older: str, now: tuple[str, ...], later: tuple[str, ...]) -> Finding:
     if older:
         return problem("schema", sentence(older))
     if now:
@@ -224,7 +223,7 @@ def _schema(older: str, now: tuple[str, ...], later: tuple[str, ...]) -> Finding
     return ok("schema", "It matches this version.")
 
 
-def _transient(url: str) -> Iterator[Finding]:
+def _check_transient_engine(url: str) -> Iterator[Finding]:
     """One finding, or one for each checked node.
 
     Under the name that the setting uses.

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.cli.doctor.findings import not_looked_at
-from corpid.cli.doctor.raw_http import NoResponse
+from corpid.cli.doctor.deployment import NoResponse
 from corpid.rules import probes
-from corpid.rules.diagnostics import ok, problem, warning
+from corpid.rules.diagnostics import not_looked_at, ok, problem, warning
 from corpid.rules.oauth import discovery
 from corpid.rules.probes import Probe, RequestReport
 from corpid.web.http.addresses import ClientAddresses
@@ -24,9 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from concurrent.futures import Future
 
-    from corpid.cli.doctor.findings import Reported
-    from corpid.cli.doctor.raw_http import Fields, RawResponse
-    from corpid.cli.doctor.reachability import Deployment
+    from corpid.cli.doctor.deployment import ExaminedDeployment, Fields, RawResponse
+    from corpid.rules.diagnostics import Reported
     from corpid.settings import Settings
 
     Check = Callable[["ProbeResult"], Reported]
@@ -66,7 +64,7 @@ class NoReport(Exception):
 class Prober:
     """Sends probes to a deployment."""
 
-    def __init__(self, there: Deployment, settings: Settings, seal: Callable[[str], str]) -> None:
+    def __init__(self, there: ExaminedDeployment, settings: Settings, seal: Callable[[str], str]) -> None:
         """`seal` makes a token of its text, as a node opens it."""
         self.there: Final = there
         self.settings: Final = settings
@@ -121,24 +119,24 @@ class ProbeResult:
         return self.prober.ask_retrying(_PATH, self._fields)[0]
 
 
-def addresses(probed: ProbeResult) -> Reported:
+def check_addresses(probed: ProbeResult) -> Reported:
     """Check that nodes see callers' addresses, and no forged ones (D47)."""
-    found = _addresses(probed, probed.received)
+    found = _judge_addresses(probed, probed.received)
     for _ in range(_NODES):
         if found.verdict != "ok":
             break
-        found = _addresses(probed, probed.again())
+        found = _judge_addresses(probed, probed.again())
     return found
 
 
-def _addresses(probed: ProbeResult, got: RequestReport) -> Reported:
+def _judge_addresses(probed: ProbeResult, got: RequestReport) -> Reported:
     about, settings = _ADDRESSES, probed.settings
     header = str(settings.forwarded_header)
     values = got.headers.get(header.lower(), [])
     if got.address in _FORGED_ADDRESSES:
         seen = f"A caller can choose its address: this one wrote {got.address} into {header}, and the node believed it."
-        return problem(about, seen, f"Change: {_replacing(header)}.")
-    if _trusts_none(settings):
+        return problem(about, seen, f"Change: {_advise_replacing(header)}.")
+    if _has_no_proxy(settings):
         return _NO_PROXY
     if not settings.trusted_proxies:
         return ok(about, f"CorpID serves TLS itself, and sees this machine as {got.address}.")
@@ -147,10 +145,10 @@ def _addresses(probed: ProbeResult, got: RequestReport) -> Reported:
         return problem(about, seen, _TRUST)
     if not values:
         seen = f"{header} does not arrive: all callers have the address of the proxy, {got.peer}."
-        return problem(about, seen, f"Change: {_replacing(header)}.")
+        return problem(about, seen, f"Change: {_advise_replacing(header)}.")
     if any(forged in value for value in values for forged in _FORGED_ADDRESSES):
         seen = f"{header} is appended to: what callers write into it arrives, too, and only its last part is right."
-        return warning(about, seen, f"Change: {_replacing(header)}.")
+        return warning(about, seen, f"Change: {_advise_replacing(header)}.")
     local = probed.answer.local
     if got.address == local:
         return ok(about, f"They arrive, and forged ones do not: this machine is {got.address}.")
@@ -158,7 +156,7 @@ def _addresses(probed: ProbeResult, got: RequestReport) -> Reported:
         seen = (
             f"The node sees this machine as {got.address}, which is a trusted proxy: callers' addresses do not arrive."
         )
-        return problem(about, seen, f"Change: {_replacing(header)}.")
+        return problem(about, seen, f"Change: {_advise_replacing(header)}.")
     seen = (
         f"Forged ones do not arrive. But this machine connects from {local}, and the node sees it as {got.address}: "
         "compare that with the address that others see of this machine."
@@ -166,7 +164,7 @@ def _addresses(probed: ProbeResult, got: RequestReport) -> Reported:
     return not_looked_at(about, seen)
 
 
-def _replacing(header: str) -> str:
+def _advise_replacing(header: str) -> str:
     if header == "Forwarded":
         return "let the proxy replace Forwarded by one with the caller's address, and not append to it"
     return (
@@ -175,7 +173,7 @@ def _replacing(header: str) -> str:
     )
 
 
-def trace_context(probed: ProbeResult) -> Reported:
+def check_trace_context(probed: ProbeResult) -> Reported:
     """Check that callers do not choose what is traced (D48)."""
     values = probed.received.headers.get("traceparent", [])
     if probed.traceparent in values:
@@ -184,7 +182,7 @@ def trace_context(probed: ProbeResult) -> Reported:
     return ok("trace context", "A caller's traceparent does not arrive.")
 
 
-def host(probed: ProbeResult) -> Reported:
+def check_host(probed: ProbeResult) -> Reported:
     """Check that Host arrives as it was sent (D35)."""
     sent, values = probed.prober.there.origin.netloc, probed.received.headers.get("host", [])
     if values == [sent]:
@@ -195,7 +193,7 @@ def host(probed: ProbeResult) -> Reported:
     )
 
 
-def connections(probed: ProbeResult) -> Reported:
+def check_connections(probed: ProbeResult) -> Reported:
     """Check that the proxy keeps connections to the nodes (RFC 9112 §9.3)."""
     about, got = "proxy's connections", probed.received
     change = 'Change: let the proxy keep connections (nginx: proxy_http_version 1.1; proxy_set_header Connection "").'
@@ -207,7 +205,7 @@ def connections(probed: ProbeResult) -> Reported:
     return ok(about, f"HTTP/{got.http_version}, kept open." if got.is_trusted else f"HTTP/{got.http_version}.")
 
 
-def returned_headers(probed: ProbeResult) -> Reported:
+def check_returned_headers(probed: ProbeResult) -> Reported:
     """Check that headers of answers come back unchanged."""
     expected: dict[str, list[str]] = {}
     for name, value in probes.RETURNED:
@@ -221,7 +219,7 @@ def returned_headers(probed: ProbeResult) -> Reported:
     return ok("returned headers", f"{', '.join(expected)} come back unchanged.")
 
 
-def encoded_paths(probed: ProbeResult) -> Reported:
+def check_encoded_paths(probed: ProbeResult) -> Reported:
     """Check that paths arrive undecoded."""
     about = "encoded paths"
     change = (
@@ -238,7 +236,7 @@ def encoded_paths(probed: ProbeResult) -> Reported:
     return warning(about, f"{sent} was sent, and {got.path} arrived.", change)
 
 
-def response_heads(probed: ProbeResult) -> Reported:
+def check_response_headers(probed: ProbeResult) -> Reported:
     """Check that answers with long headers come back (D13)."""
     about = "response headers"
     try:
@@ -255,7 +253,7 @@ def response_heads(probed: ProbeResult) -> Reported:
     return problem(about, seen, "Change: allow 16 KiB in the proxy (nginx: proxy_buffer_size 16k).")
 
 
-def long_queries(probed: ProbeResult) -> Reported:
+def check_long_queries(probed: ProbeResult) -> Reported:
     """Check that long queries arrive (D13)."""
     about = "long queries"
     change = "Change: allow 32 KiB a request line in the proxy (nginx: large_client_header_buffers)."
@@ -268,7 +266,7 @@ def long_queries(probed: ProbeResult) -> Reported:
     return problem(about, f"Of a query of {_QUERY_BYTES} bytes, {got.query_bytes} arrive.", change)
 
 
-def cached_answers(probed: ProbeResult) -> Reported:
+def check_cached_answers(probed: ProbeResult) -> Reported:
     """Check that no cache answers in the place of a node.
 
     Each address is asked for as anybody would, which fills a cache, and then with a probe. Its query is one that nobody
@@ -293,7 +291,7 @@ def cached_answers(probed: ProbeResult) -> Reported:
     return problem(about, seen, "Change: let the proxy cache nothing (nginx: no proxy_cache).")
 
 
-def slow_responses(slow: Future[object]) -> Reported:
+def check_slow_responses(slow: Future[object]) -> Reported:
     """Check that the proxy waits as long as CorpID may take."""
     about = "slow responses"
     change = (
@@ -308,21 +306,21 @@ def slow_responses(slow: Future[object]) -> Reported:
 
 
 CHECKS: Final[tuple[tuple[str, Check], ...]] = (
-    (_ADDRESSES, addresses),
-    ("Host", host),
-    ("trace context", trace_context),
-    ("proxy's connections", connections),
-    ("encoded paths", encoded_paths),
-    ("long queries", long_queries),
-    ("response headers", response_heads),
-    ("returned headers", returned_headers),
-    ("cached answers", cached_answers),
+    (_ADDRESSES, check_addresses),
+    ("Host", check_host),
+    ("trace context", check_trace_context),
+    ("proxy's connections", check_connections),
+    ("encoded paths", check_encoded_paths),
+    ("long queries", check_long_queries),
+    ("response headers", check_response_headers),
+    ("returned headers", check_returned_headers),
+    ("cached answers", check_cached_answers),
 )
-SLOW: Final = ("slow responses", slow_responses)
+SLOW: Final = ("slow responses", check_slow_responses)
 """made while the others are"""
 
 
-def look(prober: Prober) -> Iterator[Reported]:
+def check_probes(prober: Prober) -> Iterator[Reported]:
     """Every check; what cannot be looked at is said to be so."""
     try:
         probed = ProbeResult(prober)
@@ -331,17 +329,17 @@ def look(prober: Prober) -> Iterator[Reported]:
             "No node knows this machine's probes: run this with the key-encryption key, the version and the time of the "
             "nodes, and let the proxy pass on the header CorpID-Probe."
         )
-        yield from unseen(reason, prober.settings)
+        yield from skip_probes(reason, prober.settings)
         return
     except NoResponse as error:
-        yield from unseen(f"A request was not answered: {error}.", prober.settings)
+        yield from skip_probes(f"A request was not answered: {error}.", prober.settings)
         return
     with ThreadPoolExecutor(1) as pool:
         waits = bool(prober.settings.trusted_proxies)
         slow: Future[object] | None = pool.submit(prober.ask, _PATH, wait=_SLOW_SECONDS) if waits else None
         for about, check in CHECKS:
             yield _checked(about, check, probed)
-        yield slow_responses(slow) if slow else not_looked_at(SLOW[0], "No proxy is trusted, so none was tried.")
+        yield check_slow_responses(slow) if slow else not_looked_at(SLOW[0], "No proxy is trusted, so none was tried.")
 
 
 def _checked(about: str, check: Check, probed: ProbeResult) -> Reported:
@@ -355,18 +353,18 @@ def _checked(about: str, check: Check, probed: ProbeResult) -> Reported:
         )
 
 
-def unseen(reason: str, settings: Settings | None) -> Iterator[Reported]:
+def skip_probes(reason: str, settings: Settings | None) -> Iterator[Reported]:
     """Every check as not made.
 
     Without a trusted proxy one of them needs no probe.
     """
     for about, check in CHECKS:
-        if check is addresses and settings is not None and _trusts_none(settings):
+        if check is check_addresses and settings is not None and _has_no_proxy(settings):
             yield _NO_PROXY
         else:
             yield not_looked_at(about, reason)
     yield not_looked_at(SLOW[0], reason)
 
 
-def _trusts_none(settings: Settings) -> bool:
+def _has_no_proxy(settings: Settings) -> bool:
     return not settings.trusted_proxies and settings.tls_certificate is None

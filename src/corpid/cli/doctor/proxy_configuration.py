@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from corpid.cli.doctor.findings import not_looked_at
-from corpid.rules.diagnostics import Finding, ok, problem, warning
+from corpid.rules.diagnostics import Finding, not_looked_at, ok, problem, warning
 from corpid.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from corpid.cli.doctor.findings import Reported
+    from corpid.rules.diagnostics import Reported
 
 _TOKEN: Final = re.compile(
     r"""#[^\n]*|(?P<quoted>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|(?P<mark>[;{}])|(?P<word>(?:\\.|\$\{\w+\}|[^\s;{}])+)""",
@@ -35,7 +34,7 @@ class Directive(NamedTuple):
         return self.words[0] if self.words else ""
 
 
-def parse(text: str) -> list[Directive]:
+def parse_directives(text: str) -> list[Directive]:
     """The directives of a file.
 
     What cannot be understood is passed over, since nginx itself will say so.
@@ -61,7 +60,7 @@ def parse(text: str) -> list[Directive]:
     return levels[0]
 
 
-def every(directives: list[Directive]) -> Iterator[Directive]:
+def walk_directives(directives: list[Directive]) -> Iterator[Directive]:
     """The directives and all within them."""
     waiting = list(reversed(directives))
     while waiting:
@@ -99,23 +98,23 @@ _EXPRESSIONS: Final = {
 }
 
 
-def look_at_access_log(text: str) -> Finding:
+def check_access_log(text: str) -> Finding:
     """Check that the log has no queries and no links' secrets.
 
     The former links had theirs in the path. Source: D48
     """
-    directives = parse(text)
-    servers = list(_servers(directives, []))
+    directives = parse_directives(text)
+    servers = list(_list_servers(directives, []))
     if servers:
-        where, found = "nginx", _of_nginx(directives, servers)
+        where, found = "nginx", _classify_nginx_log(directives, servers)
     elif _HAPROXY.search(text):
-        where, found = "HAProxy", _of_haproxy(_COMMENT.sub("", text))
+        where, found = "HAProxy", _classify_haproxy_log(_COMMENT.sub("", text))
     else:
         where, found = "the proxy", {_UNKNOWN}
-    return _judged(found, "deploy/haproxy/haproxy.cfg" if where == "HAProxy" else "deploy/nginx/corpid.conf")
+    return _judge_log(found, "deploy/haproxy/haproxy.cfg" if where == "HAProxy" else "deploy/nginx/corpid.conf")
 
 
-def _judged(found: set[str], example: str) -> Finding:
+def _judge_log(found: set[str], example: str) -> Finding:
     if _QUERY in found:
         seen = (
             "Query strings or referrers are logged: they contain requests of relying parties, and who signs in where."
@@ -134,23 +133,25 @@ def _judged(found: set[str], example: str) -> Finding:
     return ok(_ABOUT, "Neither query strings nor secrets in paths are logged.")
 
 
-def _servers(directives: list[Directive], inherited: list[Directive]) -> Iterator[tuple[Directive, list[Directive]]]:
+def _list_servers(
+    directives: list[Directive], inherited: list[Directive]
+) -> Iterator[tuple[Directive, list[Directive]]]:
     """Every server with an upstream, and its own or inherited logs."""
     logs = [each for each in directives if each.name == "access_log"] or inherited
     for each in directives:
         if each.block is None:
             continue
         if each.name != "server":
-            yield from _servers(each.block, logs)
+            yield from _list_servers(each.block, logs)
             continue
-        within = list(every(each.block))
+        within = list(walk_directives(each.block))
         if any(one.name in ("proxy_pass", "return", "rewrite") for one in within):
             own = [one for one in each.block if one.name == "access_log"] or logs
             yield each, own + [one for one in within if one.name == "access_log" and one not in own]
 
 
-def _of_nginx(directives: list[Directive], servers: list[tuple[Directive, list[Directive]]]) -> set[str]:
-    everything = list(every(directives))
+def _classify_nginx_log(directives: list[Directive], servers: list[tuple[Directive, list[Directive]]]) -> set[str]:
+    everything = list(walk_directives(directives))
     formats = {
         each.words[1]: "".join(each.words[2:])
         for each in everything
@@ -164,17 +165,17 @@ def _of_nginx(directives: list[Directive], servers: list[tuple[Directive, list[D
                 continue
             name = words[2] if len(words) > 2 and "=" not in words[2] else "combined"
             text = formats.get(name, _COMBINED if name == "combined" else "")
-            found |= _of_variables(text, maps, frozenset()) if text else {_UNKNOWN}
+            found |= _classify_variables(text, maps, frozenset()) if text else {_UNKNOWN}
     return found
 
 
-def _of_variables(text: str, maps: Mapping[str, Directive], met: frozenset[str]) -> set[str]:
+def _classify_variables(text: str, maps: Mapping[str, Directive], met: frozenset[str]) -> set[str]:
     found: set[str] = set()
     for name in set(_VARIABLE.findall(text)) - met:
         if name in maps:
             entries = maps[name].block or []
             values = " ".join(word for entry in entries for word in entry.words[1:])
-            within = _of_variables(values, maps, met | {name})
+            within = _classify_variables(values, maps, met | {name})
             masked = any(_MASKED in entry.name.lower() for entry in entries)
             found |= within - {_PATH} if masked else within
         elif name in _VARIABLES or name.startswith("arg_"):
@@ -182,18 +183,18 @@ def _of_variables(text: str, maps: Mapping[str, Directive], met: frozenset[str])
     return found
 
 
-def _of_haproxy(text: str) -> set[str]:
+def _classify_haproxy_log(text: str) -> set[str]:
     found = {_QUERY} if _STANDARD.search(text) else set()
     variables: dict[str, str] = {}
     for name, expression in _SET.findall(text):
         variables[name] = f"{variables.get(name, '')} {expression}"
     for written in _FORMAT.findall(text):
         for tag in _TAG.findall(written):
-            found |= _of_expression(tag, variables) if tag.startswith("[") else {_TAGS.get(tag, "")} - {""}
+            found |= _classify_expression(tag, variables) if tag.startswith("[") else {_TAGS.get(tag, "")} - {""}
     return found
 
 
-def _of_expression(expression: str, variables: Mapping[str, str]) -> set[str]:
+def _classify_expression(expression: str, variables: Mapping[str, str]) -> set[str]:
     whole = " ".join([expression, *(variables.get(name, "") for name in _VAR.findall(expression))])
     found = {kind for kind, pattern in _EXPRESSIONS.items() if pattern.search(_VAR.sub("", whole))}
     return found - {_PATH} if _MASKED in whole.lower() else found
@@ -206,7 +207,7 @@ _NEVER_SENT: Final = frozenset({"none", "conn-failure"})
 _TRAILING_COMMENT: Final = re.compile(r"#.*")
 
 
-def look_at_failover(text: str) -> Finding:
+def check_failover(text: str) -> Finding:
     """Check that a request is never sent twice.
 
     What it carries is spent by the first. Source: RFC 9449 §11.1, D7, D8
@@ -228,7 +229,7 @@ _HAPROXY_IDLE: Final = re.compile(r"\bpool-purge-delay\s+(\d+)(us|ms|s|m|h)?")
 _UNITS: Final = {"us": 0.000001, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-def look_at_idle_connections(text: str, keepalive_seconds: float) -> Finding:
+def check_idle_connections(text: str, keepalive_seconds: float) -> Finding:
     """Check that the proxy closes idle connections before CorpID does.
 
     A request that meets a closing connection gets 502. Source: D47
@@ -250,16 +251,16 @@ def look_at_idle_connections(text: str, keepalive_seconds: float) -> Finding:
 
 _NOT_NAMED: Final = "Requests do not show it: name the proxy's configuration with --proxy."
 _IDLE: Final = "idle connections"
-CHECKS: Final = (("retries", look_at_failover), (_ABOUT, look_at_access_log), (_IDLE, look_at_idle_connections))
+CHECKS: Final = (("retries", check_failover), (_ABOUT, check_access_log), (_IDLE, check_idle_connections))
 
 
-def look(text: str | None, settings: Settings | None) -> Iterator[Reported]:
+def check_proxy_configuration(text: str | None, settings: Settings | None) -> Iterator[Reported]:
     """Every check of a proxy's configuration; None if none was named."""
     if text is None:
         if settings is None or settings.trusted_proxies:
             yield from (not_looked_at(about, _NOT_NAMED) for about, _ in CHECKS)
         return
     keepalive = settings.keepalive_seconds if settings else Settings.model_fields["keepalive_seconds"].default
-    yield look_at_failover(text)
-    yield look_at_access_log(text)
-    yield look_at_idle_connections(text, keepalive)
+    yield check_failover(text)
+    yield check_access_log(text)
+    yield check_idle_connections(text, keepalive)

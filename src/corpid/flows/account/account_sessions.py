@@ -25,8 +25,7 @@ from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from corpid.flows.authentication.browsers import Browser
-    from corpid.flows.authentication.sent_forms import SentForm
-    from corpid.flows.authentication.throttle import Attempt
+    from corpid.flows.authentication.throttle import Attempt, SentForm
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
     from corpid.rules.audit_actions import AuditAction
@@ -119,7 +118,7 @@ async def admit(context: RequestContext, visit: AccountRequest) -> Attempt:
     Raises TooOld as `require`, and Throttled (D45, D47).
     """
     require(visit, now=context.now)
-    attempt = await throttle.change(context, visit.user.user_id)
+    attempt = await throttle.attempt_change(context, visit.user.user_id)
     if visit.sent is not None:
         visit.sent.attempt = attempt
     # Its person has just signed in in this browser.

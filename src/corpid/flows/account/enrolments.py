@@ -20,10 +20,10 @@ import msgspec
 from corpid.flows import namespaces
 from corpid.flows.account import links
 from corpid.flows.account.links import EnrolmentStep, chosen_steps, next_step
-from corpid.flows.authentication import sent_forms, throttle
+from corpid.flows.authentication import throttle
 from corpid.flows.authentication.interactions import claim_step_of
-from corpid.flows.authentication.sent_forms import SentForm
 from corpid.flows.authentication.sign_in import InvalidInput
+from corpid.flows.authentication.throttle import SentForm
 from corpid.rules.authentication import link_codes, records, totp
 from corpid.rules.authentication.records import LinkPurpose, Passkey
 from corpid.rules.authentication.sign_in import StaleStep
@@ -170,7 +170,7 @@ def step_name(enrolment: Enrolment) -> str:
 def form_place(enrolment: Enrolment) -> tuple[str, ...]:
     """The place of the current step's form, if it is not accepted.
 
-    `stored_forms` keeps it there. A step that has moved on has another place. Source: D73
+    `encrypted_values` keeps it there. A step that has moved on has another place. Source: D73
     """
     return ("enrolment", enrolment.enrolment_id, step_name(enrolment))
 
@@ -269,7 +269,7 @@ async def open_link(context: RequestContext, browser: Browser, code: str, *, dig
     except NotHere:
         if digest:
             place = ("link code", browser.browser_id)
-            await sent_forms.counts(context, SentForm(place=place, digest=digest, attempt=attempt))
+            await throttle.rejection_counts(context, SentForm(place=place, digest=digest, attempt=attempt))
         raise
     opened_id = derive_opened_id(context, browser.browser_id, link_hash)
     async with context.provider.transient.batch(context.now) as batch:

@@ -1,7 +1,8 @@
-"""A copy of a person's data, for the person (D61).
+"""A person's own data: a copy of it, and its deletion (D61).
 
-Lists are read and written a page at a time, so that a person with thousands of roles and events needs no more memory
-than another one. What others did is told without saying who they are. docs/accounts.md has the form.
+Lists of the copy are read and written a page at a time, so that a person with thousands of roles and events needs no more
+memory than another one. What others did is told without saying who they are. docs/accounts.md has the form. After a
+request to be deleted nothing ends before an operator erases the person (`flows.operations.erasure`).
 """
 
 from __future__ import annotations
@@ -10,18 +11,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from corpid.flows import namespaces
-from corpid.flows.account import account_sessions, deletion, own_email, own_factors
+from corpid.flows import namespaces, notifications
+from corpid.flows.account import account_sessions, own_email, own_factors
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditQuery
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
+from corpid.rules.directory.changes import ChangedMeanwhile, Delete, MissingReference, Precondition, Upsert
 from corpid.rules.directory.own_history import moment, own_event
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
+    DeletionRequest,
     Entity,
     Membership,
     Operator,
@@ -35,7 +38,8 @@ if TYPE_CHECKING:
 
     from corpid.flows.account.account_sessions import AccountRequest
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.directory.access import ObjectKind
+    from corpid.rules.directory.access import Action, ObjectKind
+    from corpid.rules.directory.changes import Change
     from corpid.rules.directory.records import Account
 
 FORMAT: Final = "corpid-personal-data-1"
@@ -107,7 +111,7 @@ async def _alone(context: RequestContext, visit: AccountRequest, account: Accoun
     names = await registry.sessions.browser_names(user.user_id)
     links = await registry.factors.links_of(user.user_id)
     waiting = await own_email.find_pending_change(context, visit)
-    asked = await deletion.find_request(context, visit)
+    asked = await find_deletion_request(context, visit)
     operator = (await registry.directory.read(Operator, [user.key])).get(user.key)
     profile = {name: value for name, value in msgspec.structs.asdict(user).items() if name != "placeholder"}
     return {
@@ -230,3 +234,52 @@ async def _events(context: RequestContext, visit: AccountRequest) -> AsyncIterat
         if not part.before:
             return
         before = part.before
+
+
+async def find_deletion_request(context: RequestContext, visit: AccountRequest) -> DeletionRequest | None:
+    """Return the person's request; None if there is none (D61)."""
+    _authorise_request(visit, "read")
+    key = (visit.user.user_id,)
+    return (await context.provider.registry.directory.read(DeletionRequest, [key])).get(key)
+
+
+async def request_deletion(context: RequestContext, visit: AccountRequest) -> None:
+    """Request the person's deletion, and confirm it by e-mail.
+
+    Raises StaleStep if it was requested before, Throttled, TooOld. Source: D45, D61
+    """
+    await account_sessions.admit(context, visit)
+    _authorise_request(visit, "write")
+    made = DeletionRequest(user_id=visit.user.user_id, requested_at=int(context.now))
+    event = account_sessions.event(context, visit, AuditAction.USER_REQUEST_DELETION)
+    await _write_request(context, Precondition(DeletionRequest, made.key, None), Upsert(made, event))
+    await account_sessions.close(context, visit)
+    notifications.notify(context, visit.user, notifications.DELETION_REQUESTED)
+
+
+async def withdraw_deletion(context: RequestContext, visit: AccountRequest) -> None:
+    """Withdraw the person's request, and confirm it by e-mail.
+
+    Raises StaleStep if there is none, Throttled, TooOld. Source: D45, D61
+    """
+    await account_sessions.admit(context, visit)
+    _authorise_request(visit, "delete")
+    found = await find_deletion_request(context, visit)
+    if found is None:
+        raise StaleStep
+    event = account_sessions.event(context, visit, AuditAction.USER_WITHDRAW_DELETION)
+    await _write_request(context, Precondition(DeletionRequest, found.key, found), Delete(found, event))
+    await account_sessions.close(context, visit)
+    notifications.notify(context, visit.user, notifications.DELETION_WITHDRAWN)
+
+
+async def _write_request(context: RequestContext, *changes: Change) -> None:
+    try:
+        await context.provider.registry.directory.write(changes)
+    except (ChangedMeanwhile, MissingReference):  # done on another page, or the person was erased at this moment
+        raise StaleStep from None
+
+
+def _authorise_request(visit: AccountRequest, action: Action) -> None:
+    user_id = visit.user.user_id
+    authorise(Person(user_id=user_id), action, Object(kind="deletion request", user_id=user_id))

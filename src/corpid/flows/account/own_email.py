@@ -15,7 +15,7 @@ import msgspec
 from corpid.flows import namespaces, notifications
 from corpid.flows.account import account_sessions, links, own_factors
 from corpid.flows.account.enrolments import NotHere
-from corpid.flows.authentication import second_factors, sent_forms
+from corpid.flows.authentication import second_factors, throttle
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditEvent
@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from corpid.flows.account.enrolments import OpenedLink
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.namespaces import Entry
-    from corpid.flows.provider import Provider
-    from corpid.flows.request_context import RequestContext
+    from corpid.flows.request_context import Provider, RequestContext
 
 _FINISHED_AT_ONCE: Final = 100
 """changes that take effect in one round of the background task"""
@@ -229,7 +228,7 @@ async def _require_code(context: RequestContext, visit: AccountRequest, wanted: 
         tries = await context.counts.count(batch, misses)
     if tries <= CODE_MISSES and second_factors.is_code(code, _code(context, visit, wanted)):
         return
-    if not await sent_forms.counts(context, visit.sent):
+    if not await throttle.rejection_counts(context, visit.sent):
         async with context.provider.transient.batch(context.now) as batch:
             tries = await context.counts.count(batch, misses, -1)
     if tries >= CODE_MISSES:

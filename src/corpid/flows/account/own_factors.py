@@ -18,12 +18,12 @@ import msgspec
 
 from corpid.flows import namespaces, notifications
 from corpid.flows.account import account_sessions, enrolments
-from corpid.flows.authentication import browsers, passkeys, password_checks, second_factor_methods
+from corpid.flows.authentication import browsers, passkeys, password_checks, second_factors
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.jose.encoding import base64url
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import records, totp
-from corpid.rules.authentication.password_rules import PasswordRefused
+from corpid.rules.authentication.passwords import PasswordRefused
 from corpid.rules.authentication.records import FactorChange
 from corpid.rules.authentication.sign_in import StaleStep, fingerprint
 from corpid.rules.authentication.totp import STEP_SECONDS
@@ -44,7 +44,7 @@ MEANWHILE: Final = phrase("Your sign-in was changed on another page. Check it be
 
 async def load_factors(context: RequestContext, visit: AccountRequest) -> PersonFactors:
     """The factors of the visiting person (D44, D45, D46)."""
-    return await second_factor_methods.held_factors(context.provider.registry, visit.user.user_id)
+    return await second_factors.held_factors(context.provider.registry, visit.user.user_id)
 
 
 def go_with_password(context: RequestContext, visit: AccountRequest, factors: PersonFactors) -> bool:
@@ -52,7 +52,7 @@ def go_with_password(context: RequestContext, visit: AccountRequest, factors: Pe
 
     It does not matter whether they have a password. Source: D45
     """
-    return bool(second_factor_methods.available(context, visit.user, factors))
+    return bool(second_factors.available(context, visit.user, factors))
 
 
 def need_passkey(context: RequestContext, visit: AccountRequest, factors: PersonFactors) -> bool:
@@ -60,7 +60,7 @@ def need_passkey(context: RequestContext, visit: AccountRequest, factors: Person
 
     Source: D45
     """
-    return not factors.can_sign_in_without_passkeys(mailed=second_factor_methods.mails_codes(context, visit.user))
+    return not factors.can_sign_in_without_passkeys(mailed=second_factors.mails_codes(context, visit.user))
 
 
 def app_used_at(factors: PersonFactors) -> int:

@@ -1,7 +1,8 @@
-"""Sign-ins to the provider's own pages: account, portal and console (D30, D53).
+"""The provider's own pages: sign-ins to them, and their forms (D15, D30, D53, D73).
 
-These sessions are none of single sign-on's: no client is answered with one, and single sign-on opens none of these
-pages.
+The sessions of account, portal and console are none of single sign-on's: no client is answered with one, and single
+sign-on opens none of these pages. A form that came too late is kept while its person signs in again; one that is sent
+twice is claimed, and used once.
 """
 
 from __future__ import annotations
@@ -12,12 +13,11 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
-from corpid.flows import namespaces, stored_forms
-from corpid.flows.authentication import browsers, own_pages, sessions
-from corpid.flows.oauth import pending_requests
-from corpid.flows.oauth.authorization import InteractionRedirect
-from corpid.flows.oauth.pending_requests import PendingRequest
-from corpid.flows.stored_forms import StoredForm
+from corpid.flows import encrypted_values, namespaces
+from corpid.flows.authentication import browsers, interactions, own_pages, sessions
+from corpid.flows.authentication.interactions import PendingRequest
+from corpid.flows.encrypted_values import StoredForm
+from corpid.flows.oauth.authorize import InteractionRedirect
 from corpid.rules.authentication.sign_in import Interaction, fresh_expiry
 from corpid.rules.directory.access import RECENT_SECONDS
 
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
     from corpid.rules.authentication.records import Session, SessionPurpose
     from corpid.rules.directory.records import User
+
+FORM_SECONDS: Final = RECENT_SECONDS - 300
+"""how old a sign-in may be when a form of portal or console is opened, so that some minutes are left to fill it in"""
 
 
 class TooOld(Exception):
@@ -107,9 +110,9 @@ async def enter(
     )
     held = ""
     if browser is None:
-        held = pending_requests.encrypt_pending(context, begun)
+        held = interactions.encrypt_pending(context, begun)
     else:
-        await pending_requests.store(context, browser, begun)
+        await interactions.store_pending(context, browser, begun)
     return InteractionRedirect(interaction_id=begun.interaction.interaction_id, cookie=cookie, held=held)
 
 
@@ -127,7 +130,7 @@ async def keep_late_form(context: RequestContext, visit: SelfServiceRequest, pag
 
     Its step stays with it: what was changed meanwhile is not overwritten. Raises StoreUnavailable. Source: D54, D73
     """
-    sealed = stored_forms.encrypt_form(context, _late_place(visit, page), StoredForm(fields=form))
+    sealed = encrypted_values.encrypt_form(context, _late_place(visit, page), StoredForm(fields=form))
     async with context.provider.transient.batch(context.now) as batch:
         await _late(context, visit, page).put(batch, sealed.encode())
 
@@ -143,7 +146,7 @@ async def late_form(context: RequestContext, visit: SelfServiceRequest, page: st
             sealed = await entry.take(batch)
     else:
         sealed = await entry.read(context.provider.transient, now=context.now)
-    kept = stored_forms.decrypt_form(context, _late_place(visit, page), (sealed or b"").decode("latin-1"))
+    kept = encrypted_values.decrypt_form(context, _late_place(visit, page), (sealed or b"").decode("latin-1"))
     return dict(kept.fields) if kept else {}
 
 
@@ -158,7 +161,7 @@ def digest_of(form: Mapping[str, str]) -> str:
 def form_place(visit: SelfServiceRequest, page: str, name: str) -> tuple[str, ...]:
     """The place of a form of a page in this session.
 
-    As `stored_forms` takes it. Source: D73
+    As `encrypted_values` takes it. Source: D73
     """
     return ("own page", visit.form, page, name)
 
@@ -166,7 +169,7 @@ def form_place(visit: SelfServiceRequest, page: str, name: str) -> tuple[str, ..
 async def forget_form(context: RequestContext, visit: SelfServiceRequest, page: str, name: str) -> None:
     """Forget a stored form after its next submission. Raises StoreUnavailable. Source: D73"""
     async with context.provider.transient.batch(context.now) as batch:
-        await stored_forms.drop_form(context, batch, form_place(visit, page, name))
+        await encrypted_values.drop_form(context, batch, form_place(visit, page, name))
 
 
 def _late(context: RequestContext, visit: SelfServiceRequest, page: str) -> Entry[bytes]:
@@ -182,10 +185,6 @@ def as_if_recent(context: RequestContext, visit: SelfServiceRequest) -> SelfServ
     return replace(visit, session=msgspec.structs.replace(visit.session, auth_time=int(context.now)))
 
 
-FORM_SECONDS: Final = RECENT_SECONDS - 300
-"""how old a sign-in may be when a form of portal or console is opened, so that some minutes are left to fill it in"""
-
-
 def require_recent(context: RequestContext, visit: SelfServiceRequest, *, seconds: int = RECENT_SECONDS) -> None:
     """Raise TooOld unless the person signed in so many seconds ago.
 
@@ -193,3 +192,76 @@ def require_recent(context: RequestContext, visit: SelfServiceRequest, *, second
     """
     if context.now > visit.session.auth_time + seconds:
         raise TooOld
+
+
+class _AcceptedForm(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """The form that a session has accepted last."""
+
+    save_id: str
+    """of this acceptance alone"""
+    sent: str
+    """page and digest of the form"""
+    led_to: str
+
+
+_NEWEST_FORM: Final = namespaces.NEWEST_FORM.holding(_AcceptedForm)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FormClaim:
+    """A form that nobody else may use until it is released."""
+
+    sent: str
+    entries: tuple[Entry[str], ...]
+    """of the form; and of its use after another form was accepted"""
+
+
+async def claim_form(
+    context: RequestContext, visit: SelfServiceRequest, page: str, form: Mapping[str, str]
+) -> FormClaim | str:
+    """Claim a form before it is used.
+
+    If the session accepted the same form last, returns the address to which it led; empty while it is in use. If the
+    session has accepted another form since, that result may no longer be true, and the form is used again. A claim ends
+    after a minute, so that a process that died blocks nobody for longer. Raises StoreUnavailable. Source: D15, D73,
+    docs/architecture.md, "One-time use"
+    """
+    digest = digest_of(form)
+    sent, entry = f"{page} {digest}", _claim_entry(context, visit, page, digest)
+    async with context.provider.transient.batch(context.now) as batch:
+        if await entry.add(batch, ""):
+            return FormClaim(sent=sent, entries=(entry,))
+        if not await entry.get(batch):
+            return ""
+        newest = await _newest_form(context, visit).get(batch)
+        if newest is not None and newest.sent == sent:
+            return newest.led_to
+        # An entry for each acceptance: of identical forms that come after it, the first to add that entry is used.
+        again = _claim_entry(context, visit, page, digest, newest.save_id if newest else "")
+        return FormClaim(sent=sent, entries=(entry, again)) if await again.add(batch, "") else ""
+
+
+async def release_form(context: RequestContext, claimed: FormClaim) -> None:
+    """Release a claimed form that changed nothing. Raises StoreUnavailable. Source: D15, D73"""
+    async with context.provider.transient.batch(context.now) as batch:
+        await claimed.entries[-1].take(batch)
+
+
+async def save_form(context: RequestContext, visit: SelfServiceRequest, claimed: FormClaim, led_to: str) -> None:
+    """Save the address to which an accepted form led.
+
+    It counts for ten minutes, until the session accepts another form. Raises StoreUnavailable. Source: D15, D73
+    """
+    newest = _AcceptedForm(save_id=context.provider.new_id(), sent=claimed.sent, led_to=led_to)
+    async with context.provider.transient.batch(context.now) as batch:
+        for entry in claimed.entries:
+            await entry.put(batch, led_to, seconds=_NEWEST_FORM.seconds)
+        await _newest_form(context, visit).put(batch, newest)
+
+
+def _claim_entry(context: RequestContext, visit: SelfServiceRequest, *parts: str) -> Entry[str]:
+    return namespaces.SAVED_FORM.entry(context.provider.policy.base_url, visit.session.session_id, *parts)
+
+
+def _newest_form(context: RequestContext, visit: SelfServiceRequest) -> Entry[_AcceptedForm]:
+    return _NEWEST_FORM.entry(context.provider.policy.base_url, visit.session.session_id)

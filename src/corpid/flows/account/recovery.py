@@ -9,9 +9,9 @@ from __future__ import annotations
 from math import ceil
 from typing import TYPE_CHECKING
 
-from corpid.flows import namespaces, notifications, stored_forms
+from corpid.flows import encrypted_values, namespaces, notifications
 from corpid.flows.account import enrolments, links
-from corpid.flows.authentication import second_factor_methods, throttle
+from corpid.flows.authentication import second_factors, throttle
 from corpid.flows.authentication.throttle import Throttled
 from corpid.rules.directory import names
 from corpid.rules.directory.actors import ANONYMOUS
@@ -22,8 +22,6 @@ from corpid.rules.networks import site
 if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.records import User
-
-"""under base_url"""
 
 
 async def ask(context: RequestContext) -> None:
@@ -50,7 +48,10 @@ async def answer(context: RequestContext, user_name: str, *, browser_key: str, d
         user = await _named(context, user_name)
         if user is None or not user.email or not await _admitted(context, user, browser_key, digest):
             return
-        if not user.enabled or not await _goes_on(context, user):
+        if (
+            not user.enabled
+            or not (await second_factors.held_factors(context.provider.registry, user.user_id)).second_factor
+        ):
             notifications.no_link(context, user)
             return
         link = await links.make(
@@ -87,7 +88,7 @@ async def _named(context: RequestContext, user_name: str) -> User | None:
 
 
 async def _admitted(context: RequestContext, user: User, browser_key: str, digest: bytes) -> bool:
-    if digest and not await stored_forms.is_first_rejection(context, ("forgotten password", user.user_id), digest):
+    if digest and not await encrypted_values.is_first_rejection(context, ("forgotten password", user.user_id), digest):
         return False
     known = await throttle.is_known(context, names.user_name(user.user_name), browser_key, user_id=user.user_id)
     emails = namespaces.RECOVERY_EMAILS.entry(
@@ -96,11 +97,3 @@ async def _admitted(context: RequestContext, user: User, browser_key: str, diges
     async with context.provider.transient.batch(context.now) as batch:
         sent = await context.counts.count(batch, emails)
     return sent <= RECOVERIES_PER_ACCOUNT
-
-
-async def _goes_on(context: RequestContext, user: User) -> bool:
-    """Return whether recovery can verify a factor other than the mailbox.
-
-    The link comes to the mailbox already.
-    """
-    return (await second_factor_methods.held_factors(context.provider.registry, user.user_id)).second_factor

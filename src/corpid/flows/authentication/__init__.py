@@ -4,11 +4,10 @@ A *browser* is a cookie (`browsers`). Its unfinished sign-in is an *interaction*
 `interaction_context` loads for one request, with all that a step needs. A *session* (`sessions`) remembers a person who
 has signed in. To *claim* is to write an entry first: a browser claims a pushed request by its first factor and then
 *owns* it; a request of HTTP claims the next step of its interaction. A browser is *known* for a person who signed in
-there before. A request that no client pushed is *held* by its browser before it is stored
-(`flows.oauth.pending_requests`).
+there before. A request that no client pushed is *held* by its browser before it is stored.
 
 `sign_in` has the pages and steps, by the state machine of `rules.authentication.sign_in`. Passwords go through
-`password_checks` and `throttle`; second factors through `second_factors` (which of them: `second_factor_methods`),
-their guesses through `code_guesses`; passkeys through `passkeys`. `session_start` follows the last factor,
-`entity_selection` and `consents` the choices, `completion` the end: one code or one refusal for each request.
+`password_checks`; codes through `second_factors`; `throttle` limits guesses at both; passkeys go through `passkeys`. A
+session starts after the last factor; `entity_selection` and `consents` have the choices, `completion` the end: one code
+or one refusal for each request.
 """

@@ -14,9 +14,16 @@ from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.sign_in import CompletedInteraction, Interaction, InteractionOutcome
 from corpid.rules.directory.actors import ANONYMOUS, Person
 from corpid.rules.limits import REDIRECT_REPEATED_SECONDS
-from corpid.rules.oauth import acr, authorization_response, client_registration, deprecated_usage, scopes
-from corpid.rules.oauth.errors import AccessDenied, InvalidRequest, InvalidRequestURI, reason_of
-from corpid.rules.oauth.explanations import list_values, shorten_value, without_query
+from corpid.rules.oauth import acr, authorization_endpoint, client_registration, deprecated_usage, scopes
+from corpid.rules.oauth.errors import (
+    AccessDenied,
+    InvalidRequest,
+    InvalidRequestURI,
+    list_values,
+    reason_of,
+    shorten_value,
+    without_query,
+)
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import Grant, RequestingClient
 from corpid.rules.oauth.refusals import Reason
@@ -25,7 +32,7 @@ if TYPE_CHECKING:
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
     from corpid.rules.audit_records import AuditEvent
-    from corpid.rules.oauth.authorization_response import AuthorizationResponse
+    from corpid.rules.oauth.authorization_endpoint import AuthorizationResponse
     from corpid.rules.oauth.errors import OAuthError
     from corpid.rules.oauth.records import AuthorizationRequest, Client
     from corpid.stores.transient import TransientBatch
@@ -179,17 +186,6 @@ async def write_code(
     return code
 
 
-async def write_grant(context: RequestContext, batch: TransientBatch, interaction: Interaction) -> str:
-    """Write the code of a request that was won; returns the code.
-
-    Source: D15, D18
-    """
-    code, entry, grant = _granted(context, interaction)
-    await entry.put(batch, grant)
-    await _record(context, interaction, code)
-    return code
-
-
 async def _record(context: RequestContext, interaction: Interaction, code: str) -> None:
     context.provider.issued.note_code(code, interaction.request, context.now)
     entry = event(context, interaction, AuditAction.SIGN_IN_COMPLETE)
@@ -286,7 +282,9 @@ async def write_outcome(context: RequestContext, batch: TransientBatch, finished
     The request must have been won; the interaction itself is written afterwards. Source: D15, D18, SECURITY.md
     """
     if finished.outcome is InteractionOutcome.CODE:
-        await write_grant(context, batch, finished)
+        code, stored, grant = _granted(context, finished)
+        await stored.put(batch, grant)
+        await _record(context, finished, code)
         return
     refused = finished.error_description if finished.outcome is InteractionOutcome.REFUSED else ""
     action = AuditAction.SIGN_IN_REFUSE if refused else AuditAction.SIGN_IN_COMPLETE
@@ -310,16 +308,6 @@ async def refuse(context: RequestContext, interaction: Interaction, error: OAuth
     return finished
 
 
-def _ended(request: AuthorizationRequest) -> OAuthError:
-    """Return the error for a sign-in that has ended.
-
-    It depends on the generation: a request without a request_uri cannot have an invalid one.
-    """
-    sentence = "this sign-in has ended or has expired"
-    refusal = InvalidRequestURI if GENERATIONS[request.generation].pushed else AccessDenied
-    return refusal(Reason.SIGN_IN_ENDED, sentence)
-
-
 async def leave(context: RequestContext, interaction: Interaction) -> AuthorizationResponse:
     """Return the browser's redirect from a finished interaction.
 
@@ -331,13 +319,15 @@ async def leave(context: RequestContext, interaction: Interaction) -> Authorizat
     if own_pages.purpose(request) != "sign_in":
         cancelled = interaction.outcome is InteractionOutcome.REFUSED
         return own_pages.way_on(context, request, cancelled=cancelled, back=interaction.back)
-    address = authorization_response.of_request(request, iss=context.provider.policy.iss_of_callback)
+    address = authorization_endpoint.address_response(request, iss=context.provider.policy.iss_of_callback)
     repeated = context.now < interaction.finished_at + REDIRECT_REPEATED_SECONDS
     if interaction.outcome is InteractionOutcome.CODE and repeated:
-        return authorization_response.success(address, code=code_of(context, interaction))
-    error = _ended(request)
+        return authorization_endpoint.create_code_response(address, code=code_of(context, interaction))
+    # A request without a request_uri cannot have an invalid one.
+    refusal: type[OAuthError] = InvalidRequestURI if GENERATIONS[request.generation].pushed else AccessDenied
+    error = refusal(Reason.SIGN_IN_ENDED, "this sign-in has ended or has expired")
     if interaction.outcome is InteractionOutcome.REFUSED and repeated:
         error = AccessDenied(reason_of(interaction.error_reason), interaction.error_description)
-    return authorization_response.failure(
+    return authorization_endpoint.create_error_response(
         address, error, reference=context.request_id, catalogue=context.provider.policy.error_catalogue
     )

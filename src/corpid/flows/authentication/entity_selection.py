@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.rules.authentication import single_sign_on
+from corpid.rules.authentication import sign_in
 from corpid.rules.directory.entity_choice import Choice, accepted_entities, search_words, usable
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ async def find_only_entity(context: RequestContext, user_id: str, client: Client
     No choice is needed then. The result is empty for none or several, and if the client requests a choice in any case.
     Source: D30, D40
     """
-    if single_sign_on.asks_choice(request):
+    if sign_in.requests_entity_choice(request):
         return ""
     found = await _first_usable(context, user_id, client)
     return found[0].entity.entity_id if len(found) == 1 else ""

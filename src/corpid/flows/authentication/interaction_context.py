@@ -12,16 +12,15 @@ from msgspec.structs import replace
 
 from corpid.flows.authentication import (
     browsers,
-    code_guesses,
     completion,
     consents,
     interactions,
     own_pages,
-    second_factor_methods,
+    second_factors,
     throttle,
 )
 from corpid.flows.authentication.browsers import Browser, SubmittedForm
-from corpid.flows.authentication.second_factor_methods import PendingSecondFactor
+from corpid.flows.authentication.second_factors import PendingSecondFactor
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.records import Session
 from corpid.rules.authentication.sign_in import Interaction
@@ -115,8 +114,8 @@ async def visit(context: RequestContext, interaction_id: str, cookie: str | None
     D15, D34
     """
     stored = interactions.INTERACTION.entry(context.provider.policy.base_url, interaction_id)
-    looked_at = await browsers.recognise_with(context, cookie, stored)
-    browser, interaction = looked_at
+    recognised = await browsers.recognise_with(context, cookie, stored)
+    browser, interaction = recognised
     if interaction is None:
         raise NoInteraction
     if browser is None or cookie is None or browser.browser_id != interaction.browser_id:
@@ -198,8 +197,11 @@ async def _as_it_still_holds(context: RequestContext, visit: InteractionContext)
     if interaction.made_session_id:
         return await _as_its_session_holds(context, visit)
     signed_in = interaction.signed_in
-    last = None if signed_in else await _last_entity(context, visit)
-    group = code_guesses.group(context, interaction.user_id, visit.browser.browser_key, known=last is not None)
+    # A known browser counts the attempts at a second factor on its own.
+    last, browser_key = None, visit.browser.browser_key
+    if not signed_in and visit.knows():
+        last = await throttle.last_entity(context, interaction.user_name, browser_key, user_id=interaction.user_id)
+    group = throttle.guess_group(context, interaction.user_id, browser_key, known=last is not None)
     account = await context.provider.registry.factors.account(interaction.user_id, browser=group)
     if account is None:
         return replace(visit, interaction=interaction.anonymous)
@@ -210,7 +212,7 @@ async def _as_it_still_holds(context: RequestContext, visit: InteractionContext)
         return replace(visit, interaction=interaction.anonymous)
     if signed_in:
         return visit
-    pending = second_factor_methods.pending_second_factor(context, account)
+    pending = second_factors.pending_second_factor(context, account)
     if not pending.ways:
         return replace(visit, interaction=interaction.anonymous, lacks_second_factor=account.user, last_entity=last)
     return replace(visit, awaiting_second_factor=pending, last_entity=last)
@@ -219,20 +221,8 @@ async def _as_it_still_holds(context: RequestContext, visit: InteractionContext)
 async def _as_its_session_holds(context: RequestContext, visit: InteractionContext) -> InteractionContext:
     interaction, sessions = visit.interaction, context.provider.registry.sessions
     made = await sessions.with_factors(interaction.made_session_id, passkey=interaction.passkey, now=context.now)
-    if made is None:
-        return replace(visit, interaction=interaction.anonymous)
-    same = interactions.same_factors(interaction, made.credentials, owns_passkey=made.owns_passkey)
-    if not machine.holds(interaction, same_factors=same, session_lives=True, now=context.now):
-        return replace(visit, interaction=interaction.anonymous)
-    return replace(visit, session=made.session)
-
-
-async def _last_entity(context: RequestContext, visit: InteractionContext) -> str | None:
-    """Return the last entity of a person without their second factor.
-
-    A known browser counts the attempts at that factor on its own.
-    """
-    if not visit.knows():
-        return None
-    interaction, browser_key = visit.interaction, visit.browser.browser_key
-    return await throttle.last_entity(context, interaction.user_name, browser_key, user_id=interaction.user_id)
+    if made is not None:
+        same = interactions.same_factors(interaction, made.credentials, owns_passkey=made.owns_passkey)
+        if machine.holds(interaction, same_factors=same, session_lives=True, now=context.now):
+            return replace(visit, session=made.session)
+    return replace(visit, interaction=interaction.anonymous)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from corpid.rules.limits import ACCOUNT_FRESH_SECONDS
 from corpid.rules.oauth import acr
-from corpid.rules.oauth.authorization_response import AuthorizationResponse
+from corpid.rules.oauth.authorization_endpoint import AuthorizationResponse
 from corpid.rules.oauth.records import AuthorizationRequest, Client
 
 if TYPE_CHECKING:

@@ -1,6 +1,7 @@
-"""Passkeys: challenges, registration and sign-in (D45, D46).
+"""Passkeys: challenges, registration, sign-in and offer (D45, D46).
 
-A challenge is `nonce.mac`. The MAC covers its purpose and subject, so opening a page stores nothing.
+A challenge is `nonce.mac`. The MAC covers its purpose and subject, so opening a page stores nothing. A passkey is offered
+at most once in a sign-in, after the last factor (`rules.authentication.passkey_offer`).
 """
 
 from __future__ import annotations
@@ -14,16 +15,20 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from corpid.flows import namespaces
-from corpid.flows.authentication import browsers, second_factors, session_start, throttle
+from corpid.flows import namespaces, notifications
+from corpid.flows.authentication import browsers, sessions, sign_in, throttle
 from corpid.flows.authentication.sign_in import InvalidInput, event
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import passkeys as law
-from corpid.rules.authentication.passkeys import CounterWentBack, PasskeyRefused
-from corpid.rules.authentication.records import Passkey
-from corpid.rules.authentication.rp_id import relying_party
+from corpid.rules.authentication import sign_in as machine
+from corpid.rules.authentication.passkeys import CounterWentBack, PasskeyRefused, relying_party
+from corpid.rules.authentication.records import FactorChange, Passkey
 from corpid.rules.authentication.sign_in import SecondFactorMethod, SignInEvent, StaleStep
 from corpid.rules.directory import names
+from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.actors import Person
+from corpid.rules.directory.changes import MissingReference
+from corpid.rules.limits import PASSKEYS_PER_PERSON
 from corpid.rules.oauth import acr
 from corpid.texts import phrase
 
@@ -32,13 +37,22 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from corpid.flows.authentication.interaction_context import InteractionContext
+    from corpid.flows.authentication.sign_in import PasskeyOffer
     from corpid.flows.request_context import RequestContext
     from corpid.rules.audit_records import AuditEvent
-    from corpid.rules.authentication.passkeys import NewPasskey
-    from corpid.rules.authentication.rp_id import RelyingParty
+    from corpid.rules.authentication.passkeys import NewPasskey, RelyingParty
     from corpid.rules.authentication.sign_in import Interaction
     from corpid.rules.directory.records import Account, User
     from corpid.stores.transient import TransientBatch
+
+CHARACTERS: Final = 60
+_REGISTRATION: Final = "registration"
+_REASON_CHARACTERS: Final = 200
+"""bounded, since it may repeat the browser's input"""
+_ALONE: Final = "sign-in"
+_BESIDE_A_PASSWORD: Final = "second-factor"
+_OF_THIS_ACCOUNT: Final = phrase("This passkey was not accepted. Use another one of this account, or another way.")
+_OF_ANY_ACCOUNT: Final = phrase("This passkey was not accepted. Use another one, or your user name and password.")
 
 
 class ForeignChallenge(StaleStep):
@@ -89,9 +103,6 @@ def _mac(context: RequestContext, purpose: str, subject: str, nonce: str) -> str
     return context.keys.mac("challenge", purpose, subject, nonce)
 
 
-CHARACTERS: Final = 60
-
-
 def default_name(context: RequestContext) -> str:
     """Return the default name of a new passkey.
 
@@ -116,11 +127,6 @@ def canonical_name(typed: str) -> str:
     if len(name) > CHARACTERS:
         raise InvalidInput(remedy)
     return name
-
-
-_REGISTRATION: Final = "registration"
-_REASON_CHARACTERS: Final = 200
-"""bounded, since it may repeat the browser's input"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,10 +307,6 @@ async def _redeem(context: RequestContext, challenge: bytes, purpose: str, subje
         raise PasskeyRefused("the challenge was not made for this page") from error
 
 
-_ALONE: Final = "sign-in"
-_BESIDE_A_PASSWORD: Final = "second-factor"
-
-
 def _purpose(interaction: Interaction) -> str:
     return _BESIDE_A_PASSWORD if interaction.user_id else _ALONE
 
@@ -348,11 +350,7 @@ async def submit_passkey(context: RequestContext, visit: InteractionContext, *, 
         await throttle.attempt_unguessable(context, batch)
         if refusal is None:
             spent = await spend(context, batch, challenge)
-    pending = (
-        await second_factors.require_password_given(context, visit, SignInEvent.PASSKEY)
-        if interaction.user_id
-        else None
-    )
+    pending = await sign_in.require_password_given(context, visit, SignInEvent.PASSKEY) if interaction.user_id else None
     account = pending.account if pending else None
     try:
         if refusal is not None and not challenge:
@@ -375,8 +373,8 @@ async def submit_passkey(context: RequestContext, visit: InteractionContext, *, 
         name, browser_key = names.user_name(account.user.user_name), visit.browser.browser_key
         last = await throttle.last_entity(context, name, browser_key, user_id=account.user.user_id)
         visit = replace(visit, last_entity=last)
-    shown = session_start.Authentication(account=account, amr=amr, passkey=used.credential_id)
-    return await session_start.complete(context, visit, shown)
+    shown = sessions.Authentication(account=account, amr=amr, passkey=used.credential_id)
+    return await sessions.complete(context, visit, shown)
 
 
 async def _claimed(
@@ -399,10 +397,6 @@ async def _claimed(
     )
 
 
-_OF_THIS_ACCOUNT: Final = phrase("This passkey was not accepted. Use another one of this account, or another way.")
-_OF_ANY_ACCOUNT: Final = phrase("This passkey was not accepted. Use another one, or your user name and password.")
-
-
 def _event(
     context: RequestContext,
     visit: InteractionContext,
@@ -414,3 +408,71 @@ def _event(
         way = SecondFactorMethod.PASSKEY.value
         return event(context, visit, user, AuditAction.SIGN_IN_SECOND_FACTOR, outcome, way=way, **detail)
     return event(context, visit, user, AuditAction.SIGN_IN_PASSKEY, outcome, **detail)
+
+
+def offer_options(context: RequestContext, visit: InteractionContext, page: PasskeyOffer) -> str:
+    """Return the JSON with which the browser creates the passkey.
+
+    The result is empty if passkeys no longer work here. Opening the page uses nothing up. Source: WebAuthn §5.4, D46
+    """
+    account = page.account
+    return creation_options(context, account.user, _offer_subject(visit), known=account.held.passkeys)
+
+
+def _offer_subject(visit: InteractionContext) -> str:
+    """Return what a challenge is for: this person in this sign-in."""
+    return f"{visit.interaction.interaction_id} {visit.interaction.user_id}"
+
+
+async def accept_offer(context: RequestContext, visit: InteractionContext, *, answer: str) -> InteractionContext:
+    """Add the new passkey and continue the sign-in; return the updated visit.
+
+    The passkey is written only while the session lives that the sign-in's factors began. Raises InvalidInput, Throttled
+    and StaleStep, and the errors of `completion.complete_request` if nothing else remains to be asked. Source: WebAuthn
+    §7.1, D15, D46, D47
+    """
+    interaction = visit.interaction
+    visit.require(context, SignInEvent.MAKE_PASSKEY)
+    user_id = interaction.user_id
+    await throttle.attempt_change(context, user_id)
+    made = await newly_made(context, _offer_subject(visit), answer=answer)
+    account = await context.provider.registry.factors.account(user_id)
+    if account is None or not account.user.enabled:
+        raise StaleStep
+    person = Person(user_id=user_id)
+    authorise(person, "write", Object(kind="credentials", user_id=user_id))
+    credentials = account.held.credentials
+    change = FactorChange(
+        before=credentials,
+        after=credentials,
+        add_passkey=of_person(context, user_id, made),
+        passkeys_at_most=PASSKEYS_PER_PERSON,
+        session_id=interaction.made_session_id,
+    )
+    client_id = visit.client.client_id
+    event = context.event(person, AuditAction.FACTORS_ADD_PASSKEY, subject=user_id, client_id=client_id)
+    if not await context.provider.registry.factors.change(change, event):
+        raise InvalidInput(phrase("The passkey could not be set up. Try again, or choose another way."))
+    notifications.notify(context, account.user, notifications.PASSKEY_ADDED)
+    await browsers.record_passkey(context, visit.cookie, visit.browser)
+    return await _continue(context, visit)
+
+
+async def decline_offer(context: RequestContext, visit: InteractionContext) -> InteractionContext:
+    """Continue the sign-in without a passkey; return the updated visit.
+
+    The person is not offered one again for 30 days. Raises the same errors as `create`. Source: D15, D46
+    """
+    visit.require(context, SignInEvent.NOT_NOW)
+    user_id = visit.interaction.user_id
+    authorise(Person(user_id=user_id), "write", Object(kind="credentials", user_id=user_id))
+    try:
+        await context.provider.registry.factors.decline_passkey(user_id, at=int(context.now))
+    except MissingReference:  # the person was erased at this moment
+        raise StaleStep from None
+    return await _continue(context, visit)
+
+
+async def _continue(context: RequestContext, visit: InteractionContext) -> InteractionContext:
+    usable = await sign_in.find_chosen_entity(context, visit) is not None
+    return await sign_in.continue_sign_in(context, visit, machine.offer_answered(visit.interaction), usable=usable)

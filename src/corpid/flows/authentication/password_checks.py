@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from corpid.rules.authentication.password_hash import HashingSource
-from corpid.rules.authentication.password_rules import chosen_password
+from corpid.rules.authentication.passwords import HashingSource, require_allowed_password
 from corpid.rules.directory import names
 from corpid.rules.failures import PasswordsBusy
 from corpid.rules.networks import neighbourhood
@@ -25,7 +24,9 @@ async def hash_password(passwords: Passwords, user: User, password: str, *, sour
 
     Raises PasswordRefused and PasswordsBusy. Source: D44
     """
-    chosen = chosen_password(password, user_name=user.user_name, name=user.name, blocklist=passwords.guessable())
+    chosen = require_allowed_password(
+        password, user_name=user.user_name, name=user.name, blocklist=passwords.guessable()
+    )
     return await passwords.hash(chosen, source=source)
 
 

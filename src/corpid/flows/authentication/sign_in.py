@@ -1,7 +1,8 @@
-"""The sign-in, step by step: password, code, entity, consent (Spec 3, D15, D29, D34, D45).
+"""The sign-in, step by step: password, second factor, entity, consent (Spec 3, D15, D29, D34, D45).
 
 `interaction_context` loads the data of a step, once. `rules.authentication.sign_in` decides the result of the step. Each
-`submit_…` writes it in one batch, which claims the step; any later request gets the current page.
+`submit_…` writes it in one batch, which claims the step; any later request gets the current page. A passkey is taken by
+`passkeys`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec.structs import replace
 
+from corpid.flows import namespaces, notifications
 from corpid.flows.authentication import (
     browsers,
     completion,
@@ -19,33 +21,64 @@ from corpid.flows.authentication import (
     interactions,
     own_pages,
     password_checks,
-    second_factor_methods,
-    sent_forms,
+    second_factors,
     sessions,
     throttle,
 )
 from corpid.flows.authentication.interaction_context import with_consent
-from corpid.flows.authentication.second_factor_methods import SecondFactorQuestion
-from corpid.flows.authentication.sent_forms import Repeated, SentForm
+from corpid.flows.authentication.second_factors import SecondFactorQuestion
+from corpid.flows.authentication.throttle import Repeated, SentForm
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication import totp
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.authentication.sign_in import InteractionOutcome, SignInEvent, SignInState, StaleStep
+from corpid.rules.authentication.sign_in import (
+    InteractionOutcome,
+    SecondFactorMethod,
+    SignInEvent,
+    SignInState,
+    StaleStep,
+)
+from corpid.rules.authentication.throttling import pause_after
+from corpid.rules.authentication.totp import WrongCode
 from corpid.rules.directory import names
 from corpid.rules.directory.actors import ANONYMOUS, Person
 from corpid.rules.directory.entity_choice import Choice
+from corpid.rules.failures import StoreUnavailable
+from corpid.rules.limits import CODE_MISSES, MAILED_CODES_PER_HOUR, MAILED_CODES_PER_SIGN_IN
+from corpid.rules.oauth import acr
 from corpid.rules.oauth.errors import AccessDenied
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import Phrase, phrase
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from corpid.flows.authentication.interaction_context import InteractionContext
+    from corpid.flows.authentication.second_factors import PendingSecondFactor
+    from corpid.flows.authentication.throttle import Attempt
     from corpid.flows.request_context import RequestContext
     from corpid.rules.audit_records import AuditEvent
     from corpid.rules.authentication.records import Session
     from corpid.rules.authentication.sign_in import Interaction
+    from corpid.rules.authentication.throttling import CodeGuesses
     from corpid.rules.directory.records import Account, ActingPerson, User
+    from corpid.stores.transient import TransientBatch
+    from corpid.texts import Phrase
+
+_WRONG_CODE: Final[Mapping[SecondFactorMethod, Phrase]] = {
+    SecondFactorMethod.APP: phrase("This code is not right. Wait for the next one in your app, then enter it."),
+    SecondFactorMethod.EMAIL: phrase(
+        "This code is not right. Enter the one from the latest e-mail, or send a new one."
+    ),
+    SecondFactorMethod.RECOVERY: phrase(
+        "This recovery code is not right, or was already used. Check it, or enter another one."
+    ),
+}
+_WRONG: Final = phrase("The user name or password is not right. Check both and try again.")
+WRONG_PASSWORD: Final = phrase("The password is not right. Check it and try again.")
+_NO_ENTITY: Final = Reason.NO_ENTITY, "none of the organisations that the person acts for can be used here"
+_CANCELLED: Final = Reason.CANCELLED, "the person cancelled the sign-in"
 
 
 class InvalidInput(Exception):
@@ -136,7 +169,7 @@ async def current(context: RequestContext, visit: InteractionContext, *, query: 
     """
     interaction = visit.interaction
     if visit.awaiting_second_factor is not None:
-        return second_factor_methods.second_factor_question(interaction, visit.awaiting_second_factor, now=context.now)
+        return second_factors.second_factor_question(interaction, visit.awaiting_second_factor, now=context.now)
     if not interaction.signed_in:
         return PasswordQuestion(lacks_second_factor=visit.lacks_second_factor is not None)
     if interaction.offers_passkey:
@@ -203,7 +236,7 @@ def event(
 def form_place(interaction: Interaction) -> tuple[str, ...]:
     """The place of a form of the current step.
 
-    As `stored_forms` takes it. A step that has moved on has another place. Source: D73
+    As `encrypted_values` takes it. A step that has moved on has another place. Source: D73
     """
     return ("sign-in", interaction.interaction_id, step_name(interaction))
 
@@ -232,10 +265,10 @@ async def submit_password(
     except ValueError:
         name = ""
     known = visit.knows() and await throttle.is_known(context, name, visit.browser.browser_key)
-    attempt = await throttle.attempt(context, name, visit.browser.browser_key, known=known)
+    attempt = await throttle.attempt_password(context, name, visit.browser.browser_key, known=known)
     sent = SentForm(place=form_place(visit.interaction), digest=visit.form.digest, attempt=attempt)
     try:
-        await sent_forms.refuse_repeated(context, sent)
+        await throttle.refuse_repeated(context, sent)
     except Repeated:
         raise InvalidInput(_WRONG if renewing is None else WRONG_PASSWORD) from None
     # The database gets the same query for every name, whether the user exists or not.
@@ -246,7 +279,7 @@ async def submit_password(
     if renewing is not None and user is not None and user.user_id != renewing.user.user_id:
         right = False  # renamed meanwhile, and somebody else has the name now
     if not right or account is None or user is None or not user.enabled:
-        if await sent_forms.counts(context, sent):
+        if await throttle.rejection_counts(context, sent):
             await context.provider.registry.audit.write(
                 event(context, visit, user, AuditAction.SIGN_IN_PASSWORD, "refused"), now=context.now
             )
@@ -273,16 +306,12 @@ async def submit_password(
     return replace(visit, interaction=moved)
 
 
-_WRONG: Final = phrase("The user name or password is not right. Check both and try again.")
-WRONG_PASSWORD: Final = phrase("The password is not right. Check it and try again.")
-
-
 async def _refuse_without_second_factor(context: RequestContext, visit: InteractionContext, account: Account) -> None:
     """Refuse an account without a second factor.
 
     Only a person who typed the correct password reads this reason.
     """
-    if second_factor_methods.pending_second_factor(context, account).ways:
+    if second_factors.pending_second_factor(context, account).ways:
         return
     refused = without_second_factor(context, visit, account.user)
     await context.provider.registry.audit.write(refused, now=context.now)
@@ -302,6 +331,212 @@ def no_second_factor(context: RequestContext) -> Phrase:
         "your organisation's {name} administrator for a link to set one up.",
         name=context.provider.policy.name,
     )
+
+
+async def count_email(context: RequestContext, user: User, browser_key: str, *, known: bool) -> None:
+    """Count a code that is about to be sent.
+
+    A known browser has an allowance of its own, which a thief of the password alone cannot use up. Raises InvalidInput
+    if too many were sent within an hour. Source: D45, D47
+    """
+    issuer, browser = context.provider.policy.deployment_url, browser_key if known else ""
+    async with context.provider.transient.batch(context.now) as batch:
+        sent = await context.counts.count(batch, namespaces.MAILED_CODES.entry(issuer, user.user_id, browser))
+    if sent > MAILED_CODES_PER_HOUR:
+        raise InvalidInput(phrase("We have sent you too many codes. Wait an hour, then try again."))
+
+
+class SignInStopped(Exception):
+    """Too many wrong codes have just ended this sign-in (D45)."""
+
+
+async def submit_code(
+    context: RequestContext, visit: InteractionContext, *, code: str, makes_passkeys: bool = False
+) -> InteractionContext:
+    """Verify the code of the chosen second factor.
+
+    `makes_passkeys` says that the browser can create a passkey. Returns the updated visit, with a new cookie value.
+    Five wrong codes, of any methods, end the interaction with access_denied. Raises InvalidInput, SignInStopped,
+    Throttled (also as Paused), StaleStep, FormHandled, AlreadyCompleted. Source: D34, D45
+    """
+    pending = await require_password_given(context, visit, SignInEvent.CODE)
+    account, way = pending.account, second_factors.current_method(visit.interaction, pending)
+    user = account.user
+    if way is SecondFactorMethod.PASSKEY:
+        raise StaleStep
+    try:
+        guesses, right = await _try(context, visit, account, way, code)
+    except second_factors.PerhapsUsed as refused:
+        entry = event(
+            context, visit, user, AuditAction.SIGN_IN_SECOND_FACTOR, "refused", way=way.value, reason=str(refused)
+        )
+        await context.provider.registry.audit.write(entry, now=context.now)
+        raise InvalidInput(refused.sentence) from None
+    if not right:
+        await _miss(context, visit, user, way, guesses)
+        raise InvalidInput(_WRONG_CODE[way])
+    shown = sessions.Authentication(account=account, amr=acr.PASSWORD_AND_CODE, way=way, makes_passkeys=makes_passkeys)
+    return await sessions.complete(context, visit, shown)
+
+
+async def choose_way(context: RequestContext, visit: InteractionContext, *, way: str) -> InteractionContext:
+    """Switch to another second-factor method.
+
+    For e-mail, a code is sent unless a valid one is still to be typed. Returns the updated visit. Raises InvalidInput,
+    Paused, StaleStep. Source: D45
+    """
+    interaction = visit.interaction
+    pending = await require_password_given(context, visit, SignInEvent.WAY)
+    named = next((each for each in pending.ways if each.value == way), None)
+    if named is None:
+        raise InvalidInput(phrase("Choose one of the options."))
+    back = interaction.way is not SecondFactorMethod.EMAIL and second_factors.under_way(interaction, now=context.now)
+    if named is SecondFactorMethod.EMAIL and not back:
+        throttle.one_more_guess(context, pending.account.guesses, interaction.factors)
+        if interaction.mails >= MAILED_CODES_PER_SIGN_IN:
+            raise InvalidInput(
+                phrase("We cannot send any more codes in this sign-in. Use the latest one, or cancel and start again.")
+            )
+        await count_email(context, pending.user, visit.browser.browser_key, known=visit.last_entity is not None)
+        moved = machine.with_mailed_code(interaction, now=context.now)
+        async with context.provider.transient.batch(context.now) as batch:
+            await interactions.claim_step(context, batch, interaction)
+            await interactions.save(context, batch, moved)
+            await context.provider.registry.audit.write(
+                event(context, visit, pending.user, AuditAction.SIGN_IN_MAIL_CODE, "ok"), now=context.now
+            )
+        # Who knows only the password must not choose the language of what warns the owner.
+        language = visit.picked_language if visit.last_entity is not None else ""
+        why = notifications.signing_in(visit.client.name, context.provider.policy.name)
+        code = second_factors.code_of(context, interaction.interaction_id, moved, pending.user)
+        notifications.mailed_code(context, pending.user, code, why=why, language=language)
+    else:
+        moved = machine.other_way(interaction, named)
+        await interactions.move(context, interaction, moved)
+    return replace(visit, interaction=moved)
+
+
+async def require_password_given(
+    context: RequestContext, visit: InteractionContext, event: SignInEvent
+) -> PendingSecondFactor:
+    """Return the person who has typed their password, and nothing else yet.
+
+    Raises InvalidInput for a disabled account. Raises StaleStep if there is no such person, also if no second factor is
+    left, which is then audited. Raises Throttled, so that nobody fills the audit log with such entries. Source: D45,
+    D47, D50
+    """
+    if visit.lacks_second_factor is not None:
+        user = visit.lacks_second_factor
+        async with context.provider.transient.batch(context.now) as batch:
+            await _throttle(context, batch, visit, user)
+        await context.provider.registry.audit.write(without_second_factor(context, visit, user), now=context.now)
+    visit.require(context, event)
+    if visit.awaiting_second_factor is None:
+        raise StaleStep
+    if not visit.awaiting_second_factor.user.enabled:
+        raise InvalidInput(
+            phrase(
+                "This account can no longer sign in. Ask the operator of {name}.",
+                name=context.provider.policy.name,
+            )
+        )
+    return visit.awaiting_second_factor
+
+
+async def _throttle(context: RequestContext, batch: TransientBatch, visit: InteractionContext, user: User) -> Attempt:
+    name, known = names.user_name(user.user_name), visit.last_entity is not None
+    return await throttle.attempt_second_factor(context, batch, name, visit.browser.browser_key, known=known)
+
+
+async def _try(
+    context: RequestContext, visit: InteractionContext, account: Account, way: SecondFactorMethod, code: str
+) -> tuple[CodeGuesses | None, bool]:
+    """Count an attempt, then try it.
+
+    Both are written in one transaction where an engine has one for them. Returns the count of guesses, None for a
+    recovery code, which cannot be guessed; and whether the code was right. Raises second_factors.PerhapsUsed after giving both back.
+    """
+    refused: second_factors.PerhapsUsed | None = None
+    async with context.provider.transient.batch(context.now) as batch:
+        if way is not SecondFactorMethod.RECOVERY:
+            after = throttle.one_more_guess(context, account.guesses, visit.interaction.factors)
+            await browsers.note_form(context, batch, visit.cookie, visit.form)
+            attempt = await _throttle(context, batch, visit, account.user)
+            try:
+                guesses = await throttle.count_guess(context, account.guesses, after, visit.interaction.factors)
+                return guesses, await _accepts(context, visit, account, way, code)
+            except second_factors.PerhapsUsed as perhaps:
+                # Raised below: an engine that rolls batches back would keep what another one forgets.
+                refused = perhaps
+                await throttle.give_back_within(context, batch, attempt)
+                await throttle.give_guess_back(context, guesses)
+            except StoreUnavailable:
+                await context.counts.take_back_within(batch)
+                raise
+        else:
+            await browsers.note_form(context, batch, visit.cookie, visit.form)
+            await throttle.attempt_unguessable(context, batch)
+    if refused is not None:
+        raise refused
+    # In a transaction of its own: the owner is notified at once, so this must not be rolled back afterwards.
+    return None, await _accepts(context, visit, account, way, code)
+
+
+async def _accepts(
+    context: RequestContext, visit: InteractionContext, account: Account, way: SecondFactorMethod, code: str
+) -> bool:
+    """Use up a code, if it is right."""
+    at, user = visit.interaction, account.user
+    entry = event(context, visit, user, AuditAction.SIGN_IN_SECOND_FACTOR, "ok", way=way.value)
+    try:
+        if way is SecondFactorMethod.APP:
+            await second_factors.accept_app(context, account.held.credentials, code, entry)
+        elif way is SecondFactorMethod.RECOVERY:
+            await second_factors.accept_recovery(context, user, code, entry)
+        else:
+            second_factors.check_emailed_code(context, at.interaction_id, at, user, code)
+            await context.provider.registry.audit.write(entry, now=context.now)
+    except WrongCode:
+        return False
+    return True
+
+
+async def _miss(
+    context: RequestContext, visit: InteractionContext, user: User, way: SecondFactorMethod, guesses: CodeGuesses | None
+) -> None:
+    """Count and audit a wrong code, and notify the owner.
+
+    A person who gets here has the password, so its owner is notified: once a day, however often it happens. Raises
+    SignInStopped after too many.
+    """
+    of_owner = namespaces.MISSES_OF_OWNER.entry(context.provider.policy.deployment_url, user.user_id)
+    events = [event(context, visit, user, AuditAction.SIGN_IN_SECOND_FACTOR, "refused", way=way.value)]
+    if guesses is not None and guesses.paused_until:
+        entry = event(context, visit, user, AuditAction.SIGN_IN_PAUSE_CODES, "refused")
+        events.append(throttle.pause_event(entry, guesses))
+    async with context.provider.transient.batch(context.now) as batch:
+        too_many = await second_factors.count_miss(context, batch, visit.interaction.interaction_id)
+        misses = await context.counts.count(batch, of_owner)
+        try:
+            for each in events:
+                await context.provider.registry.audit.write(each, now=context.now)
+        except StoreUnavailable:
+            await context.counts.take_back_within(batch)
+            raise
+    if guesses is not None and guesses.paused_until and guesses.told_at == int(context.now):
+        notice = notifications.codes_paused(
+            guesses.guesses,
+            duration=throttle.pause_duration(pause_after(guesses.guesses)),
+            known=guesses.browser != throttle.UNKNOWN_BROWSERS,
+            recover=context.provider.policy.deployment_url + own_pages.RECOVERY_PATH,
+        )
+        notifications.notify(context, user, notice)
+    elif misses == CODE_MISSES:
+        notifications.notify(context, user, notifications.WRONG_CODES)
+    if too_many:
+        refusal = AccessDenied(Reason.SECOND_FACTOR_FAILED, "the second factor was wrong too often")
+        await completion.refuse(context, visit.interaction, refusal)
+        raise SignInStopped
 
 
 async def submit_entity(context: RequestContext, visit: InteractionContext, *, entity_id: str) -> InteractionContext:
@@ -432,7 +667,3 @@ async def cancel(context: RequestContext, visit: InteractionContext) -> Interact
     refused = await completion.refuse(context, interaction, AccessDenied(*(_NO_ENTITY if nothing else _CANCELLED)))
     await sessions.end_with_sign_in(context, _made(visit))
     return replace(visit, interaction=refused)
-
-
-_NO_ENTITY: Final = Reason.NO_ENTITY, "none of the organisations that the person acts for can be used here"
-_CANCELLED: Final = Reason.CANCELLED, "the person cancelled the sign-in"

@@ -1,44 +1,55 @@
-"""Growing delay for wrong passwords and codes, never a permanent lock (D47).
+"""Limits on guessing: delays for attempts, and pauses for codes (D45, D47).
 
 Each attempt is counted before it is tried, in a bucket that also holds the end of the delay
-(`rules.authentication.throttling`). After the free attempts, each attempt begins a delay; of several that do so at
-once, only one is tried. An account is counted for each address, so that a stranger slows only themselves. When very
-many addresses guess at it, it is also counted for each neighbourhood of addresses; never for all of them together, or
-strangers could keep its owner out. A browser with an earlier sign-in is counted on its own, and by nothing else. An
-attempt that was never tried is given back, so such counts use fixed windows of time: nothing carries over into a later
-window.
+(`rules.authentication.throttling`); there is never a permanent lock. After the free attempts, each attempt begins a
+delay; of several that do so at once, only one is tried. An account is counted for each address, so that a stranger slows
+only themselves. When very many addresses guess at it, it is also counted for each neighbourhood of addresses; never for
+all of them together, or strangers could keep its owner out. A browser with an earlier sign-in is counted on its own, and
+by nothing else. An attempt that was never tried is given back, so such counts use fixed windows of time: nothing carries
+over into a later window.
 
 Buckets are taken in one order (codes, account or browser, everywhere, address, then those of an unlocked account and of
 the neighbourhood); otherwise two concurrent requests could deadlock on PostgreSQL. Those that every attempt raises are
 raised together; one that is refused by a bucket is taken back from all of them.
+
+Guesses of codes of an app and by e-mail are also counted in the registry, so that a restart gives none back: for each
+browser that is known for the person, for all others together, and for enrolments by a link. They count only after the
+password or a link was presented, so no stranger can lock a person out.
+
+The bytes of a form that was rejected are no further attempt when they come once more. An accepted form costs nothing for
+this: only after a rejection is it noted which bytes it was.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
+from math import ceil
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
-from corpid.flows import namespaces
+from corpid.flows import encrypted_values, namespaces
 from corpid.flows.namespaces import Entry
-from corpid.rules.authentication.throttling import blocking, bucket, delay
-from corpid.rules.limits import FACTOR_CHANGES
+from corpid.rules.authentication.sign_in import fingerprint
+from corpid.rules.authentication.throttling import CodesPaused, blocking, bucket, delay, one_more, pause_after
+from corpid.rules.limits import CODE_GUESSES, FACTOR_CHANGES, HOUR, MINUTE
 from corpid.rules.networks import neighbourhood, site
-from corpid.texts import counted
+from corpid.texts import counted, phrase
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.authentication.throttling import Bucket
+    from corpid.rules.audit_records import AuditEvent
+    from corpid.rules.authentication.records import Credentials
+    from corpid.rules.authentication.throttling import Bucket, CodeGuesses
     from corpid.stores.transient import TransientBatch
     from corpid.texts import Phrase
 
 _Who: TypeAlias = tuple[str, ...]
-
 _WINDOW_SECONDS: Final = int(namespaces.ATTEMPTS.seconds)
 _FREE_FOR_ACCOUNT: Final = 5
 """from one address, or in one known browser"""
@@ -52,6 +63,12 @@ _FREE_FOR_LINK_CODES: Final = 20
 _LONGEST_SECONDS: Final = 300
 _COUNTED_IN_SECONDS: Final = 300
 """longer delays are given in minutes"""
+_ENTRY: Final = attrgetter("entry")
+UNKNOWN_BROWSERS: Final = ""
+"""all browsers that are not known for the person, counted together"""
+LINK_GUESSES: Final = "link"
+_IN_HOURS: Final = 2 * HOUR
+"""a shorter time is given in minutes"""
 
 
 class Throttled(Exception):
@@ -99,9 +116,6 @@ class _Limit(msgspec.Struct, frozen=True, kw_only=True):
     """seconds of the longest delay"""
     nearby: _Limit | None = None
     """the limit that counts after the free attempts, in place of a delay"""
-
-
-_ENTRY: Final = attrgetter("entry")
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,7 +176,7 @@ def _address(context: RequestContext) -> _Who:
     return _in_window(context, "address", site(context.address))
 
 
-async def attempt(context: RequestContext, user_name: str, browser_key: str, *, known: bool) -> Attempt:
+async def attempt_password(context: RequestContext, user_name: str, browser_key: str, *, known: bool) -> Attempt:
     """Count an attempt at a password.
 
     `known` says that the browser is known for the account. Raises Throttled if the attempt comes too early. Source: D47
@@ -259,7 +273,7 @@ def _link_codes(context: RequestContext) -> _Who:
     return _in_window(context, "link codes", site(context.address))
 
 
-async def change(context: RequestContext, by: str) -> Attempt:
+async def attempt_change(context: RequestContext, by: str) -> Attempt:
     """Count an attempt to change one's own factors.
 
     `by` is a person's id or the hash of a link. Each attempt may cost a hash and an e-mail, and hashing and mail are
@@ -413,3 +427,182 @@ async def unlock(batch: TransientBatch, issuer: str, user_name: str) -> None:
     unlocks = namespaces.UNLOCKS.entry(issuer, user_name)
     # Written, not counted: each unlocking lasts as long as the first.
     await unlocks.put(batch, (await unlocks.get(batch) or 0) + 1)
+
+
+class Paused(Throttled):
+    """A pause after too many wrong codes.
+
+    For some time no code of an app or by e-mail is accepted. Source: D45
+    """
+
+    def __init__(self, seconds: int, *, elsewhere: bool) -> None:
+        super().__init__(seconds)
+        self.elsewhere = elsewhere
+        """true if a browser that is known for the person has an allowance of its own"""
+
+    @property
+    def sentence(self) -> Phrase:
+        """The explanation for the person, and the options left."""
+        if self.elsewhere:
+            return phrase(
+                "Too many wrong codes were entered for this account, so codes from an app or by e-mail are not "
+                "accepted here {duration}. Use a passkey or a recovery code if you have one, sign in with a "
+                "browser that you have used before, or wait.",
+                duration=pause_duration(self.seconds),
+            )
+        return phrase(
+            "Too many wrong codes were entered for this account, so codes from an app or by e-mail are not "
+            "accepted here {duration}. Use a passkey or a recovery code if you have one, or wait.",
+            duration=pause_duration(self.seconds),
+        )
+
+
+def pause_duration(seconds: int) -> Phrase:
+    """Return a duration in minutes, or in hours from two hours on.
+
+    It is rounded up. Source: D45
+    """
+    if seconds < _IN_HOURS:
+        return counted(ceil(seconds / MINUTE), "for {count} minute", "for {count} minutes")
+    return counted(ceil(seconds / HOUR), "for {count} hour", "for {count} hours")
+
+
+def guess_group(context: RequestContext, user_id: str, browser_key: str, *, known: bool) -> str:
+    """Return the counter key of a known browser, or of all others.
+
+    Guesses in unknown browsers are common to the deployment's issuers, since the codes are. A known browser is one
+    issuer's: its key comes from that issuer's cookie. Source: D45, D62
+    """
+    if not known:
+        return UNKNOWN_BROWSERS
+    return namespaces.KNOWN_BROWSER.entry(context.provider.policy.base_url, user_id, browser_key).key.hex()
+
+
+async def guesses_with_links(context: RequestContext, user_id: str) -> CodeGuesses:
+    """Return the count of a person's guesses in enrolments by a link. Source: D45"""
+    return await context.provider.registry.code_guesses.get(user_id, LINK_GUESSES)
+
+
+async def attempt_code_with_link(
+    context: RequestContext, seen: CodeGuesses, credentials: Credentials, link_hash: str
+) -> tuple[Attempt, CodeGuesses]:
+    """Count a guess in an enrolment by a link.
+
+    `seen` is that of `of_links`. Returns the attempt, and the count including it. Raises Paused and Throttled. Source:
+    D45, D47
+    """
+    factors = fingerprint(credentials)
+    after = one_more_guess(context, seen, factors)
+    attempt = await attempt_with_link(context, link_hash)
+    return attempt, await count_guess(context, seen, after, factors)
+
+
+async def give_guess_back(context: RequestContext, counted: CodeGuesses) -> None:
+    """Take back a guess, unless others were counted since.
+
+    `counted` includes it. Source: D45, D73
+    """
+    before = msgspec.structs.replace(counted, guesses=counted.guesses - 1, paused_until=0)
+    context.counts.settle(counted)
+    await context.provider.registry.code_guesses.replace(counted, before)
+
+
+async def _taken_back(context: RequestContext, counted: CodeGuesses, _: TransientBatch) -> None:
+    await give_guess_back(context, counted)
+
+
+def pause_event(entry: AuditEvent, guesses: CodeGuesses) -> AuditEvent:
+    """Return an audit entry with the details of a new pause (D45)."""
+    where = {UNKNOWN_BROWSERS: "new", LINK_GUESSES: "link"}.get(guesses.browser, "known")
+    seconds = pause_after(guesses.guesses)
+    detail = {"guesses": str(guesses.guesses), "pause_seconds": str(seconds), "browser": where}
+    return msgspec.structs.replace(entry, detail={**entry.detail, **detail})
+
+
+async def count_guess(context: RequestContext, seen: CodeGuesses, after: CodeGuesses, factors: bytes) -> CodeGuesses:
+    """Count a guess that is about to be tried.
+
+    It writes `after` in place of `seen` and returns the count. `factors` is the fingerprint of the credentials. Each
+    lost race means that a concurrent request made a guess, so the pause begins before the last round. Raises Paused and
+    Throttled. Source: D45
+    """
+    guesses = context.provider.registry.code_guesses
+    for _ in range(2 * CODE_GUESSES):
+        if await guesses.replace(seen, after):
+            context.counts.note(after, partial(_taken_back, context, after))
+            return after
+        seen = await guesses.get(seen.user_id, seen.browser)
+        after = one_more_guess(context, seen, factors)
+    raise Throttled(1)
+
+
+async def forget_guesses(context: RequestContext, seen: CodeGuesses, group: str, *, guessed: bool) -> None:
+    """Forget a person's guesses in this group after a success.
+
+    `seen` is the count as it was loaded, `guessed` says that this request has raised it since. Nothing is written if
+    there was none. Source: D45
+    """
+    if guessed or seen.guesses or seen.browser != group:
+        await context.provider.registry.code_guesses.forget(seen.user_id, group)
+
+
+def one_more_guess(context: RequestContext, seen: CodeGuesses, factors: bytes) -> CodeGuesses:
+    """Return the count including another guess, without writing it.
+
+    `factors` is the fingerprint of the credentials. Raises Paused if no guess is allowed. Source: D45
+    """
+    try:
+        return one_more(seen, factors.hex(), context.now)
+    except CodesPaused as paused:
+        raise Paused(max(1, ceil(paused.until - context.now)), elsewhere=seen.browser == UNKNOWN_BROWSERS) from None
+
+
+class Repeated(Exception):
+    """A form whose bytes were rejected a short time ago.
+
+    Nothing is tried, and nothing counted.
+    """
+
+
+@dataclass(slots=True, kw_only=True)
+class SentForm:
+    """The bytes of a form, and what was counted for them."""
+
+    place: tuple[str, ...]
+    """whose form it is, and of which page (`encrypted_values`)"""
+    digest: bytes
+    """SHA-256 of the form"""
+    attempt: Attempt | None = None
+    first: bool | None = None
+    """whether its rejection is the first of these bytes; None: not known yet"""
+
+
+async def refuse_repeated(context: RequestContext, form: SentForm | None) -> None:
+    """Raise Repeated for a form that was rejected before.
+
+    Its attempt is given back. This costs a statement, so a form whose attempt is the first in its window of time is not
+    looked up. Raises StoreUnavailable. Source: D73
+    """
+    if form is None or (form.attempt is not None and not form.attempt.earlier):
+        return
+    if not await encrypted_values.was_rejected(context, form.place, form.digest):
+        return
+    if form.attempt is not None:
+        await give_back(context, form.attempt)
+    raise Repeated
+
+
+async def rejection_counts(context: RequestContext, form: SentForm | None) -> bool:
+    """Return whether a rejected form counts.
+
+    The first of those with the same bytes does, however often it is asked. The attempt of a later one is given back.
+    Raises StoreUnavailable. Source: D73
+    """
+    if form is None:
+        return True
+    if form.first is None:
+        form.first = await encrypted_values.is_first_rejection(context, form.place, form.digest)
+        # Alone in its window of time, a repeated one stays counted: otherwise any number would cost nothing.
+        if not form.first and form.attempt is not None and form.attempt.earlier:
+            await give_back(context, form.attempt)
+    return form.first

@@ -3,6 +3,9 @@
 The link leads to the invitation, and a person decides. A person with an account answers while signed in with both
 factors; a person without one sets it up first. Declining needs no account, and the history names the placeholder, so
 that the inviter learns nothing about accounts (D60).
+
+Each answer is one transaction that rests on the invitation as it was seen: of two answers, or an answer and a
+revocation, at the same moment one is carried out. Every transaction locks a membership before its placeholder.
 """
 
 from __future__ import annotations
@@ -12,13 +15,17 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import msgspec
 
 from corpid.flows import namespaces, notifications
-from corpid.flows.account import enrolments, set_factor
+from corpid.flows.account import enrolment_steps, enrolments
 from corpid.flows.account.enrolments import NotHere
 from corpid.flows.account.links import EnrolmentStep
-from corpid.flows.directory import invitations
+from corpid.flows.directory.write import audit_event
+from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.authentication.sign_in import StaleStep
-from corpid.rules.directory.changes import ChangedMeanwhile, Conflict, NameTaken
-from corpid.rules.directory.records import Administrator, Membership
+from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.actors import Person
+from corpid.rules.directory.changes import Accept, ChangedMeanwhile, Conflict, Delete, NameTaken, Precondition, Upsert
+from corpid.rules.directory.invitations import accepted_by, account, shown_invitation
+from corpid.rules.directory.records import Administrator, Entity, Membership, User
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -28,7 +35,11 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
+    from corpid.rules.audit_records import AuditEvent
+    from corpid.rules.directory.access import Action
+    from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.invitations import OpenInvitation
+    from corpid.stores.sql.registry import Registry
 
 Outcome: TypeAlias = Literal["accepted", "declined"]
 _ATTEMPTS: Final = 3
@@ -49,6 +60,11 @@ class InvitationAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _ANSWERED: Final = namespaces.ANSWERED_INVITATION.holding(InvitationAnswer)
+_GONE: Final = "the invitation is no longer as it was shown: open its link again"
+
+
+class AlreadyBelongs(Exception):
+    """The person belongs to the entity already."""
 
 
 async def find_invitation(
@@ -69,65 +85,65 @@ async def find_answer(context: RequestContext, browser_id: str, opened_id: str) 
 
     A form that is sent twice leads to the same page. Source: D15
     """
-    found = await _entry(context, opened_id).read(context.provider.transient, now=context.now)
+    found = await _locate_answer(context, opened_id).read(context.provider.transient, now=context.now)
     return found if found is not None and found.browser_id == browser_id else None
 
 
-async def answered_by(context: RequestContext, enrolment: Enrolment) -> InvitationAnswer | None:
+async def find_answer_of(context: RequestContext, enrolment: Enrolment) -> InvitationAnswer | None:
     """The answer that a finished enrolment gave; None without one. Source: D60"""
     opened_id = enrolments.derive_opened_id(context, enrolment.browser_id, enrolment.link_hash)
     return await find_answer(context, enrolment.browser_id, opened_id)
 
 
-async def belongs(context: RequestContext, user_id: str, entity_id: str) -> bool:
+async def is_member(context: RequestContext, user_id: str, entity_id: str) -> bool:
     """Return whether a person belongs to an entity, if only suspended (D60)."""
     key = (user_id, entity_id)
     return bool(await context.provider.registry.directory.read(Membership, [key]))
 
 
-async def accept(context: RequestContext, visit: AccountRequest, opened_id: str) -> None:
+async def accept_invitation(context: RequestContext, visit: AccountRequest, opened_id: str) -> None:
     """Accept an invitation with the account that is signed in here.
 
     No factor of the account changes. Raises NotOpened, NotHere, AlreadyBelongs, StaleStep. Source: D60
     """
+    registry, user = context.provider.registry, visit.user
+    invited = await _answer(
+        context,
+        visit.browser,
+        opened_id,
+        lambda found: accept_with_account(registry, found.membership, user, now=context.now),
+    )
+    await _note(context, visit.browser.browser_id, opened_id, invited, user.user_id)
+    notifications.notify(context, user, notifications.notify_joined(invited.entity))
 
-    async def once(invited: OpenInvitation) -> None:
-        await invitations.accept_with_account(
-            context.provider.registry, invited.membership, visit.user, now=context.now
-        )
 
-    invited = await _answer(context, visit.browser, opened_id, once)
-    await _note_accepted(context, visit.browser.browser_id, opened_id, invited, visit.user.user_id)
-    notifications.notify(context, visit.user, notifications.notify_joined(invited.entity))
-
-
-async def decline(context: RequestContext, browser: Browser, opened_id: str) -> None:
+async def decline_invitation(context: RequestContext, browser: Browser, opened_id: str) -> None:
     """Decline an invitation, which ends it.
 
     Raises NotOpened, NotHere, StaleStep. Source: D60
     """
-
-    async def once(invited: OpenInvitation) -> None:
-        await invitations.decline(context.provider.registry, invited.membership)
-
-    invited = await _answer(context, browser, opened_id, once)
-    done = InvitationAnswer(browser_id=browser.browser_id, outcome="declined", entity=invited.entity.name)
-    await _note(context, opened_id, done)
+    registry = context.provider.registry
+    invited = await _answer(context, browser, opened_id, lambda found: decline_membership(registry, found.membership))
+    await _note(context, browser.browser_id, opened_id, invited)
 
 
-async def finish(context: RequestContext, visit: EnrolmentContext, *, language: str) -> None:
+async def finish_enrolment(context: RequestContext, visit: EnrolmentContext, *, language: str) -> None:
     """Make a new member with the factors of the enrolment.
 
     `language` is a tag, that of their e-mails. Person, membership and factors are written in one transaction. If
     somebody else has taken the user name meanwhile, the page that asks for it is shown again. Raises NotHere,
     StaleStep. Source: D60
     """
-    factors, enrolment, registry = await set_factor.to_write(context, visit), visit.enrolment, context.provider.registry
+    factors, enrolment, registry = (
+        await enrolment_steps.to_write(context, visit),
+        visit.enrolment,
+        context.provider.registry,
+    )
     if factors.invited is None:
         raise NotHere
     try:
         async with registry.invitations.transaction():
-            await invitations.accept_with_new_account(
+            await accept_with_new_account(
                 registry,
                 factors.invited.membership,
                 enrolment.user_id,
@@ -148,8 +164,60 @@ async def finish(context: RequestContext, visit: EnrolmentContext, *, language: 
         # The page looks again: the invitation is gone, or it can be saved now.
         raise StaleStep from None
     opened_id = enrolments.derive_opened_id(context, enrolment.browser_id, enrolment.link_hash)
-    await _note_accepted(context, enrolment.browser_id, opened_id, factors.invited, enrolment.user_id, new=True)
-    await set_factor.end_written(context, visit)
+    await _note(context, enrolment.browser_id, opened_id, factors.invited, enrolment.user_id, new=True)
+    await enrolment_steps.end_written(context, visit)
+
+
+async def accept_with_account(registry: Registry, invited: Membership, user: User, *, now: float) -> None:
+    """Make an invited membership that of a signed-in person.
+
+    Level and roles go with it; no factor and no member of the person changes. `invited` and `user` are as the person
+    saw them, `now` in epoch seconds. Raises AlreadyBelongs, ChangedMeanwhile, access.Forbidden, StoreUnavailable.
+    Source: D60
+    """
+    actor = Person(user.user_id)
+    _authorise(actor, "write", invited)
+    if user.placeholder or not user.enabled:
+        raise ChangedMeanwhile(_GONE)
+    key = (user.user_id, invited.entity_id)
+    if await registry.directory.read(Membership, [key]):
+        raise AlreadyBelongs
+    becomes = accepted_by(invited, user.user_id, now=int(now))
+    event = _event(actor, AuditAction.MEMBERSHIP_ACCEPT, becomes, invited_as=invited.user_id)
+    of = (invited.entity_id,)
+    entity = (await registry.directory.read(Entity, [of])).get(of)
+    if entity is None or not entity.enabled:
+        raise ChangedMeanwhile(_GONE)
+    guards = [Precondition(User, user.key, user), Precondition(Membership, key, None), Precondition(Entity, of, entity)]
+    await registry.directory.write([*guards, Accept(invited, becomes, event)])
+
+
+async def accept_with_new_account(
+    registry: Registry, invited: Membership, user_id: str, *, user_name: str, name: str, language: str, now: float
+) -> None:
+    """Add a new person, and make an invited membership theirs.
+
+    The caller has seen that the person reads the address of `invited`, and sets factors in the same transaction.
+    `user_id` is new, and not the placeholder's; `now` is in epoch seconds. Raises NameTaken, NameRefused,
+    ChangedMeanwhile, access.Forbidden, StoreUnavailable. Source: D51, D60
+    """
+    person = account(user_id, user_name=user_name, name=name, email=invited.email, language=language)
+    added = audit_event(Person(user_id), AuditAction.USER_ADD, user_id)
+    async with registry.invitations.transaction():
+        await registry.directory.write([Precondition(User, person.key, None), Upsert(person, added)])
+        await accept_with_account(registry, invited, person, now=now)
+
+
+async def decline_membership(registry: Registry, invited: Membership) -> None:
+    """Decline an invitation, which ends with its level and roles.
+
+    The history names only the placeholder, never an account. Raises ChangedMeanwhile, access.Forbidden,
+    StoreUnavailable. Source: D60
+    """
+    actor = Person(invited.user_id)
+    _authorise(actor, "delete", invited)
+    event = _event(actor, AuditAction.MEMBERSHIP_DECLINE, invited)
+    await registry.directory.write([Precondition(Membership, invited.key, invited), Delete(invited, event)])
 
 
 async def _answer(
@@ -165,27 +233,38 @@ async def _answer(
     raise StaleStep
 
 
-async def _note_accepted(
+async def _note(
     context: RequestContext,
     browser_id: str,
     opened_id: str,
     invited: OpenInvitation,
-    user_id: str,
+    user_id: str = "",
     *,
     new: bool = False,
 ) -> None:
+    """Note the answer to an invitation: accepted by a person, or declined."""
     key = (user_id, invited.entity.entity_id)
-    administers = bool(await context.provider.registry.directory.read(Administrator, [key]))
-    done = InvitationAnswer(
-        browser_id=browser_id, outcome="accepted", entity=invited.entity.name, administers=administers, new=new
+    answer = InvitationAnswer(
+        browser_id=browser_id,
+        outcome="accepted" if user_id else "declined",
+        entity=invited.entity.name,
+        administers=bool(user_id and await context.provider.registry.directory.read(Administrator, [key])),
+        new=new,
     )
-    await _note(context, opened_id, done)
-
-
-async def _note(context: RequestContext, opened_id: str, found: InvitationAnswer) -> None:
     async with context.provider.transient.batch(context.now) as batch:
-        await _entry(context, opened_id).put(batch, found)
+        await _locate_answer(context, opened_id).put(batch, answer)
 
 
-def _entry(context: RequestContext, opened_id: str) -> Entry[InvitationAnswer]:
+def _locate_answer(context: RequestContext, opened_id: str) -> Entry[InvitationAnswer]:
     return _ANSWERED.entry(context.provider.policy.base_url, opened_id)
+
+
+def _authorise(actor: Person, action: Action, invited: Membership) -> None:
+    """Authorise an answer by the invitation's link."""
+    thing = Object(kind="membership", entity_id=invited.entity_id, user_id=actor.user_id, answers=invited.invited)
+    authorise(actor, action, thing)
+
+
+def _event(actor: Actor, action: AuditAction, membership: Membership, **detail: str) -> AuditEvent:
+    named = {INVITED_PERSON: shown_invitation(membership)} if membership.invited else {}
+    return audit_event(actor, action, "/".join(membership.key), entity_id=membership.entity_id, **named, **detail)

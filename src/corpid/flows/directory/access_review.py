@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
-from corpid.flows.directory.administrators import still_acting
-from corpid.flows.directory.approvals import NoReason, submit
+from corpid.flows.directory.actors import assume_recent, check_still_acting, is_allowed
 from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.lists import ListPage, cut_page
-from corpid.flows.directory.write import Refused, audit_event, authorise_changes
+from corpid.flows.directory.member_changes import plan_removals
+from corpid.flows.directory.write import NoReason, Refused, audit_event, authorise_changes, read_pages, write_or_request
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.directory import access_review as rules
-from corpid.rules.directory.access import Forbidden, Object, authorise
+from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.access_review import ACCESS_ACTIONS, Access, AccessReview, ReviewDecision
 from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.invitations import shown_invitation
@@ -186,12 +186,7 @@ async def may_keep_own(registry: Registry, actor: EntityAdministrator) -> bool:
     With a recent sign-in. Raises StoreUnavailable. Source: D54
     """
     administrators = await registry.directory.administrators(actor.entity_id)
-    recent = msgspec.structs.replace(actor, auth_time=actor.now)
-    try:
-        authorise(recent, "write", _about(actor, actor.entity_id, actor.user_id, administrators))
-    except Forbidden:
-        return False
-    return True
+    return is_allowed(assume_recent(actor), "write", _about(actor, actor.entity_id, actor.user_id, administrators))
 
 
 async def keep(
@@ -242,7 +237,7 @@ async def end(
     """End a person's membership, with their level and roles.
 
     As outside of a review: returns the request if it needs approval, until which the person stays in the list.
-    `reason` and `unique` are as in `approvals.submit`. Raises Refused, access.Forbidden, Conflict, StoreUnavailable.
+    `reason` and `unique` are as in `write_or_request`. Raises Refused, access.Forbidden, Conflict, StoreUnavailable.
     Source: D53, D54, D55
     """
     await entity_named(registry, entity_id, actor=actor)
@@ -251,14 +246,8 @@ async def end(
     membership = (await registry.directory.read(Membership, [key])).get(key)
     if membership is None:
         raise Refused(_NO_SUCH_MEMBER)
-    access = await _access(registry, membership)
-    changes = [
-        *(Change(verb="remove", kind="third-party row", key=row.key, was=row) for row in access.third_party_roles),
-        *(Change(verb="remove", kind="assignment", key=row.key, was=row) for row in access.roles),
-    ]
-    if access.administrator is not None:
-        changes.append(Change(verb="remove", kind="administrator", key=key, was=access.administrator))
-    changes.append(Change(verb="remove", kind="membership", key=key, was=membership))
+    end_of_membership = Change(verb="remove", kind="membership", key=key, was=membership)
+    changes = [*await plan_removals(registry, membership), end_of_membership]
     found = await authorise_changes(registry, actor, changes)
     if found.needing and not reason.strip():
         raise NoReason("reason: say why, for the approver")
@@ -266,7 +255,7 @@ async def end(
         entity_id=entity_id, user_id=user_id, decision="end", seen="", decided_at=int(now), decided_by=actor.name
     )
     await _decided(registry, actor, entity_id, [decision], [], now=now)
-    return await submit(registry, actor, changes, reason=reason, now=now, unique=unique)
+    return await write_or_request(registry, actor, changes, reason=reason, now=now, unique=unique)
 
 
 async def sign_off(registry: Registry, actor: Actor, entity_id: str, *, now: float) -> AccessReview:
@@ -297,7 +286,7 @@ async def sign_off(registry: Registry, actor: Actor, entity_id: str, *, now: flo
     async def within() -> None:
         await registry.access_reviews.sign_off(review, becomes, actions=ACCESS_ACTIONS, after=settled)
 
-    await registry.directory.write(await still_acting(registry, actor), event, within)
+    await registry.directory.write(await check_still_acting(registry, actor), event, within)
     return becomes
 
 
@@ -345,7 +334,7 @@ async def _decided(
         for event in events:
             await registry.audit.write(event, now=now)
 
-    await registry.directory.write([*await still_acting(registry, actor), *guards], None, within)
+    await registry.directory.write([*await check_still_acting(registry, actor), *guards], None, within)
     return review
 
 
@@ -387,15 +376,13 @@ async def _look_through(registry: Registry, entity_id: str) -> tuple[list[str], 
 
 async def _roles(registry: Registry, kind: type[R], entity_id: str) -> dict[str, list[R]]:
     found: defaultdict[str, list[R]] = defaultdict(list)
-    after: tuple[str, ...] = ("",) * (6 if kind is Assignment else 7)
-    while True:
-        rows = await registry.directory.page(kind, {"entity_id": entity_id}, after=after, limit=_ROLES_AT_ONCE)
+    width = 6 if kind is Assignment else 7
+    where = {"entity_id": entity_id}
+    async for rows in read_pages(registry.directory, kind, where, width=width, at_once=_ROLES_AT_ONCE):
         for row in rows:
             found[row.user_id].append(row)
-        if len(rows) < _ROLES_AT_ONCE:
-            return found
-        after = rows[-1].key
         await asyncio.sleep(0)
+    return found
 
 
 class ReviewDates:

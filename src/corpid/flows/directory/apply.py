@@ -6,24 +6,29 @@ import asyncio
 import hashlib
 from collections import Counter, defaultdict
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
-from corpid.flows.directory.write import REMOVALS, audit_event, write
+from corpid.flows.directory.write import REMOVALS, InvalidMembers, Refused, audit_event, read_pages, write_changes
 from corpid.flows.large import in_thread_if_many, in_turns
 from corpid.jose.keys import KeySetError, parse_client_key_set
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditQuery
-from corpid.rules.authentication.password_hash import COMMAND_LINE
-from corpid.rules.authentication.password_rules import PasswordRefused, chosen_password
+from corpid.rules.authentication.passwords import (
+    COMMAND_LINE,
+    PasswordRefused,
+    require_allowed_password,
+)
 from corpid.rules.authentication.records import Credentials
+from corpid.rules.characters import printable
 from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.current import Current, References, new_users, references, user_ids
 from corpid.rules.directory.differences import Difference, RetainedRecordNote, difference, kept_record
-from corpid.rules.directory.document import entry_text, parse, user_text
+from corpid.rules.directory.document import entry_text, one_entry, parse, user_text
 from corpid.rules.directory.nodes import DirectoryError, Problem
-from corpid.rules.directory.plan import ALL_BUT_LEVELS, RECORDS, Plan, plan, record_key
+from corpid.rules.directory.plan import ALL_BUT_LEVELS, RECORDS, Change, Plan, plan, record_key
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -46,7 +51,7 @@ from corpid.rules.oauth.client_registration import (
     register,
 )
 from corpid.rules.oauth.records import Client
-from corpid.rules.printable import printable
+from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
@@ -62,6 +67,8 @@ if TYPE_CHECKING:
 
     Records: TypeAlias = dict[Kind, dict[Key, msgspec.Struct]]
     AllSources: TypeAlias = dict[Kind, dict[Key, Sources]]
+    from corpid.rules.directory.plan import Verb
+    from corpid.rules.directory.sections import Kind
 
 HASHED_AT_ONCE: Final = 4
 _BETWEEN: Final = ("client_entity_id", "entity_id", "service_id")
@@ -69,6 +76,17 @@ _GRANTS_AT_ONCE: Final = 200
 _BYTES_OF_AN_ENTRY: Final = 100
 """of the text of a file, about"""
 _EVERY: Final[Mapping[Kind, type[msgspec.Struct]]] = {**RECORDS, "client": Client}
+_EXPORT_HEADER = (
+    "# A CorpID directory. It holds no passwords and no TOTP secrets; applying it leaves those unchanged.\n"
+)
+R = TypeVar("R", bound=msgspec.Struct)
+ADDS: Final[frozenset[Verb]] = frozenset({"add"})
+CHANGES: Final[frozenset[Verb]] = frozenset({"change"})
+REMOVES: Final[frozenset[Verb]] = frozenset({"remove"})
+SETS: Final[frozenset[Verb]] = ADDS | CHANGES
+NOBODY: Final[Mapping[str, str]] = {}
+_CHANGED_WITH: Final[Mapping[Kind, str]] = {"client": "corpid client update", "entity": "corpid entity update"}
+"""the command that changes one record of a kind"""
 
 
 class PlanWithNames(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +96,104 @@ class PlanWithNames(msgspec.Struct, frozen=True, kw_only=True):
     user_names: dict[str, str]
 
 
-async def prepare(
+class ApplyResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Changes by a file, made or planned, in order of writing."""
+
+    differences: tuple[Difference, ...]
+    warnings: tuple[Problem, ...]
+    written: bool
+    kept: tuple[RetainedRecordNote, ...] = ()
+    """what the file would change or remove, and leaves to others"""
+
+
+async def apply_document(
+    registry: Registry,
+    passwords: Passwords,
+    content: bytes,
+    *,
+    file: str,
+    actor: Actor,
+    new_user_id: Callable[[], str],
+    document: Document | None = None,
+    rules: Rules = PLAIN_RULES,
+    within: Callable[[ApplyResult], Awaitable[None]] | None = None,
+    plain_passwords: bool = False,
+    prune: bool = False,
+    prune_administrators: bool = False,
+    take_over: bool = False,
+    dry_run: bool = False,
+) -> ApplyResult:
+    """Apply a directory file.
+
+    `file` names it in errors, `new_user_id` gives a UUID. `document` is the content if it was read already. `within` is
+    awaited in the last transaction of what is written, or in one of its own if there is nothing to write.
+
+    Additive: what the file does not name is unchanged, unless `prune`, or, for administrators and operators,
+    `prune_administrators`. What others than files have written since stays as it is, unless `take_over`. `rules` are
+    those of clients; `plain_passwords` are for development. A large file is written in several short transactions;
+    since applying is idempotent, an interrupted one is finished by applying again. Raises DirectoryError with every
+    problem of the file, access.Forbidden, StoreUnavailable, PasswordsBusy; nothing was changed then. Source:
+    docs/directory.md, docs/decisions/0018, D44, D51, D65, R-14, R-21
+    """
+    read = document
+    if read is None:
+        number = len(content) // _BYTES_OF_AN_ENTRY
+        read = await in_thread_if_many(lambda: parse(content, file, plain_passwords=plain_passwords), number)
+    kinds = (ALL_BUT_LEVELS if prune else frozenset()) | (LEVELS if prune_administrators else frozenset())
+    prepared = await prepare_document(
+        registry, passwords, read, new_user_id=new_user_id, rules=rules, prune=kinds,
+        claims=Ownership(channel=channel(actor.name), sources={}, take_over=take_over),
+    )  # fmt: skip
+    changes = prepared.plan.changes
+    applied = await in_thread_if_many(lambda: _describe(prepared, written=bool(changes) and not dry_run), len(changes))
+
+    async def last() -> None:
+        if within is not None:
+            await within(applied)
+
+    if changes and not dry_run:
+        counts: dict[str, str] = {
+            verb: str(number) for verb, number in Counter(change.verb for change in changes).items()
+        }
+        digest = hashlib.sha256(content).hexdigest()
+        summary = audit_event(actor, AuditAction.DIRECTORY_APPLY, printable(file), sha256=digest, **counts)
+        await write_changes(registry, actor, changes, summary=summary, within=last)
+    elif within is not None and not dry_run:
+        async with registry.idempotency_keys.transaction():
+            await last()
+    return applied
+
+
+async def export_directory(registry: Registry, *, actor: Actor) -> AsyncIterator[str]:
+    """The text of a directory file, piece by piece.
+
+    Applying it again changes nothing.
+
+    Passwords, their hashes and TOTP secrets are never read. Sections without records are left out.
+    Raises access.Forbidden, StoreUnavailable. Source: docs/directory.md
+    """
+    for each in KINDS:
+        authorise(actor, "read", Object(kind=each))
+    yield _EXPORT_HEADER
+    async for piece in _export_section(registry, "entities", Entity, {}):
+        yield piece
+    async for piece in _export_section(registry, "services", Service, {}):
+        yield piece
+    names = {user.user_id: user.user_name async for user in registry.directory.scan(User) if not user.placeholder}
+    async for piece in _export_users(registry):
+        yield piece
+    for name, kind in (("administrators", Administrator), ("operators", Operator), ("assignments", Assignment)):
+        async for piece in _export_section(registry, name, kind, names):
+            yield piece
+    async for piece in _export_third_party(registry, names):
+        yield piece
+    heading = "\nclients:\n"
+    for client in await registry.clients.list_all():
+        yield heading + entry_text("clients", client, {})
+        heading = ""
+
+
+async def prepare_document(
     registry: Registry,
     passwords: Passwords,
     document: Document,
@@ -95,25 +210,25 @@ async def prepare(
     defaults of `rules` for members that the document omits. Raises DirectoryError, StoreUnavailable, PasswordsBusy.
     D44, D51.
     """
-    number = _entries(document)
+    number = _count_entries(document)
     needed = await in_thread_if_many(lambda: references(document), number)
-    by_name, by_id = await _users(registry, needed)
+    by_name, by_id = await _read_users(registry, needed)
 
     def identified() -> dict[str, str]:
         fresh = {name: new_user_id() for name in new_users(document, by_name)}
         return user_ids(document, by_name, by_id, fresh)
 
     ids = await in_thread_if_many(identified, number)
-    records, sources = await (_everything(registry) if prune else _named(registry, document, needed, ids))
+    records, sources = await (_read_everything(registry) if prune else _read_named(registry, document, needed, ids))
     current = Current(records=records)
-    complete = _with_public_keys(_with_what_new_clients_get(document, current, rules))
-    hashed = await _with_hashes(complete, current, ids, passwords)
+    complete = _complete_clients(document, current, rules)
+    hashed = await _hash_passwords(complete, current, ids, passwords)
 
     def check_client(client: msgspec.Struct) -> Iterable[tuple[str, str]]:
-        return _faults(client, rules)
+        return _check_client(client, rules)
 
     if claims is not None:
-        removed = await _removers(registry, document, current, ids)
+        removed = await _find_removers(registry, document, current, ids)
         claims = msgspec.structs.replace(claims, sources=sources, removed=removed)
     settled = claims
 
@@ -123,7 +238,7 @@ async def prepare(
         )  # fmt: skip
 
     made = await in_thread_if_many(planned, number)
-    warnings = sorted({*made.warnings, *document.remarks, *_key_remarks(document)})
+    warnings = sorted({*made.warnings, *document.remarks, *_remark_keys(document)})
     names = {user.user_id: user.user_name for user in current.records_of("user").values() if isinstance(user, User)}
     names |= {user_id: name for name, user_id in ids.items()}
     writers = {by for each in made.kept for by in each.by} | {by for each in made.changes for by in each.taken.values()}
@@ -132,7 +247,102 @@ async def prepare(
     return PlanWithNames(plan=msgspec.structs.replace(made, warnings=tuple(warnings)), user_names=names)
 
 
-async def _users(registry: Registry, needed: References) -> tuple[dict[str, User], dict[str, User]]:
+async def prepare_entry(
+    registry: Registry,
+    passwords: Passwords,
+    section: str,
+    key: str | None,
+    members: Mapping[str, object],
+    *,
+    new_user_id: Callable[[], str],
+    rules: Rules = PLAIN_RULES,
+) -> PlanWithNames:
+    """The changes that a file with this one entry would make.
+
+    `members` are keys of its section, None for those not given; `key` is None for a row, which has no other identifier.
+
+    Raises Refused with every fault. Source: docs/directory.md
+    """
+    try:
+        document = parse(one_entry(section, key, members), "", typed=True)
+        return await prepare_document(registry, passwords, document, new_user_id=new_user_id, rules=rules)
+    except DirectoryError as error:
+        raise InvalidMembers(tuple(problem.reason for problem in error.problems)) from None
+
+
+async def prepare_addition(
+    registry: Registry,
+    passwords: Passwords,
+    record: type[R],
+    section: str,
+    key: str,
+    members: Mapping[str, object],
+    *,
+    new_user_id: Callable[[], str],
+    rules: Rules = PLAIN_RULES,
+) -> tuple[R, PlanWithNames]:
+    """Return a record to add, with the changes that it brings.
+
+    `members` are keys of its section, None for those not given. `rules` are those of clients.
+
+    Raises Refused when it exists already or breaks a rule. Source: docs/directory.md
+    """
+    kind = SECTIONS[section].kind
+    prepared = await prepare_entry(registry, passwords, section, key, members, new_user_id=new_user_id, rules=rules)
+    added = [change.becomes for change in prepared.plan.changes if change.kind == kind and change.verb == "add"]
+    if not added or not isinstance(added[0], record):
+        raise Refused(f"the {kind} {key} exists already: change it with `{_CHANGED_WITH.get(kind, 'corpid apply')}`")
+    return added[0], prepared
+
+
+async def write_one_change(
+    registry: Registry,
+    change: Change,
+    *,
+    actor: Actor,
+    dry_run: bool,
+    user_names: Mapping[str, str] = NOBODY,
+    remarks: Iterable[str] = (),
+) -> ApplyResult:
+    """Write one change, unless `dry_run`, and return it in words.
+
+    `user_names` is user identifier → user name, `remarks` go along. Raises access.Forbidden, Conflict,
+    StoreUnavailable. Source: docs/directory.md
+    """
+    plan = Plan(changes=(change,), warnings=tuple(Problem(0, remark) for remark in remarks))
+    prepared = PlanWithNames(plan=plan, user_names=dict(user_names))
+    return await carry_out(registry, prepared, actor=actor, verbs=frozenset({change.verb}), dry_run=dry_run)
+
+
+async def carry_out(
+    registry: Registry,
+    prepared: PlanWithNames,
+    *,
+    actor: Actor,
+    verbs: frozenset[Verb],
+    dry_run: bool,
+    action: AuditAction | None = None,
+    was: Entity | Client | Service | None = None,
+) -> ApplyResult:
+    """Write the prepared change, unless `dry_run`, and describe it.
+
+    `action` as in `write_changes`; `was` is the record that the change was decided on, otherwise the one that it was prepared
+    on. What somebody else writes at the same moment is not overwritten. Raises Refused if a change is none of `verbs`,
+    access.Forbidden, Conflict, StoreUnavailable. Source: docs/directory.md
+    """
+    changes = prepared.plan.changes
+    if any(change.verb not in verbs for change in changes):
+        raise Refused(phrase("it was removed at the same moment: nothing was changed"))
+    if changes and not dry_run:
+        await write_changes(registry, actor, changes, action=action, seen=_guard_seen(changes, was))
+    return ApplyResult(
+        differences=tuple(difference(change, prepared.user_names) for change in changes),
+        warnings=prepared.plan.warnings,
+        written=bool(changes) and not dry_run,
+    )
+
+
+async def _read_users(registry: Registry, needed: References) -> tuple[dict[str, User], dict[str, User]]:
     by_name: dict[str, User] = {}
     async for name in in_turns(sorted(needed.user_names)):
         user = await registry.directory.user_by_name(name)
@@ -142,7 +352,7 @@ async def _users(registry: Registry, needed: References) -> tuple[dict[str, User
     return by_name, {user.user_id: user for user in by_key.values()}
 
 
-async def _removers(
+async def _find_removers(
     registry: Registry, document: Document, current: Current, ids: Mapping[str, str]
 ) -> dict[tuple[Kind, Key], str]:
     """The removers of records that the document would add, by the audit.
@@ -151,7 +361,9 @@ async def _removers(
     """
     found: dict[tuple[Kind, Key], str] = {}
     for kind in RELATIONS:
-        missing = await in_thread_if_many(partial(_missing, kind, document, current, ids), _entries(document))
+        missing = await in_thread_if_many(
+            partial(_list_missing, kind, document, current, ids), _count_entries(document)
+        )
         actions = REMOVALS[kind]
         if not missing or not await registry.audit.latest(AuditQuery(actions=actions), limit=1):
             continue
@@ -161,14 +373,14 @@ async def _removers(
     return found
 
 
-def _missing(kind: Kind, document: Document, current: Current, ids: Mapping[str, str]) -> list[Key]:
+def _list_missing(kind: Kind, document: Document, current: Current, ids: Mapping[str, str]) -> list[Key]:
     """The keys of records that the document would add."""
-    keys = {record_key(entry, ids) for entry in document.entries_of(kind).values() if _user_known(entry, ids)}
+    keys = {record_key(entry, ids) for entry in document.entries_of(kind).values() if _knows_user(entry, ids)}
     return sorted(keys - current.records_of(kind).keys())
 
 
-async def _everything(registry: Registry) -> tuple[Records, AllSources]:
-    records, sources = _nothing(), _nothing()
+async def _read_everything(registry: Registry) -> tuple[Records, AllSources]:
+    records, sources = _make_empty(), _make_empty()
     for kind, record in _EVERY.items():
         async for found in registry.directory.scan_sourced(record):  # type: ignore[type-var]
             key = (found.record.client_id,) if isinstance(found.record, Client) else found.record.key  # type: ignore[attr-defined]
@@ -176,23 +388,25 @@ async def _everything(registry: Registry) -> tuple[Records, AllSources]:
     return records, sources
 
 
-async def _named(
+async def _read_named(
     registry: Registry, document: Document, needed: References, ids: Mapping[str, str]
 ) -> tuple[Records, AllSources]:
-    keys = await in_thread_if_many(lambda: _named_keys(document, needed, ids), _entries(document))
-    records, sources = _nothing(), _nothing()
+    keys = await in_thread_if_many(lambda: _list_keys(document, needed, ids), _count_entries(document))
+    records, sources = _make_empty(), _make_empty()
     for kind, record in _EVERY.items():
         read = await registry.directory.sourced(record, keys[kind])  # type: ignore[type-var]
         async for key, found in in_turns(read.items()):
             _add(records, sources, kind, key, found)
-    async for between in in_turns(_parties(document)):
-        async for grant in _grants_between(registry, between):
-            records["grant"].setdefault(grant.key, grant)
+    async for between in in_turns(_list_parties(document)):
+        pages = read_pages(registry.directory, ThirdPartyGrant, between, width=6, at_once=_GRANTS_AT_ONCE)
+        async for grants in pages:
+            for grant in grants:
+                records["grant"].setdefault(grant.key, grant)
     await _add_levels(registry, document, records, ids)
     return records, sources
 
 
-def _parties(document: Document) -> list[dict[str, str]]:
+def _list_parties(document: Document) -> list[dict[str, str]]:
     """Client entity, third party and service of a document's third-party rows."""
     identity = SECTIONS["third_party.assignments"].identity
     rows = [dict(zip(identity, key, strict=True)) for key in document.entries_of("third-party row")]
@@ -200,22 +414,12 @@ def _parties(document: Document) -> list[dict[str, str]]:
     return [dict(zip(_BETWEEN, each, strict=True)) for each in sorted(named)]
 
 
-async def _grants_between(registry: Registry, between: Mapping[str, str]) -> AsyncIterator[ThirdPartyGrant]:
-    after: tuple[str, ...] = ("",) * 6
-    while page := await registry.directory.page(ThirdPartyGrant, between, after=after, limit=_GRANTS_AT_ONCE):
-        for grant in page:
-            yield grant
-        if len(page) < _GRANTS_AT_ONCE:
-            return
-        after = page[-1].key
-
-
-def _named_keys(document: Document, needed: References, ids: Mapping[str, str]) -> dict[Kind, list[Key]]:
+def _list_keys(document: Document, needed: References, ids: Mapping[str, str]) -> dict[Kind, list[Key]]:
     """The keys of records that a document needs, by kind."""
     keys: dict[Kind, set[Key]] = {"client": set(document.entries_of("client"))}
     for kind in RECORDS:
         entries = document.entries_of(kind).values()
-        keys[kind] = {record_key(entry, ids) for entry in entries if kind == "user" or _user_known(entry, ids)}
+        keys[kind] = {record_key(entry, ids) for entry in entries if kind == "user" or _knows_user(entry, ids)}
     keys["user"] |= {key[:1] for key in keys["operator"]}
     keys["entity"] |= needed.entities
     keys["service"] |= needed.services
@@ -223,11 +427,11 @@ def _named_keys(document: Document, needed: References, ids: Mapping[str, str]) 
     return {kind: sorted(every) for kind, every in keys.items()}
 
 
-def _entries(document: Document) -> int:
+def _count_entries(document: Document) -> int:
     return sum(len(entries) for entries in document.entries.values())
 
 
-def _nothing() -> dict[Kind, dict[Key, Any]]:
+def _make_empty() -> dict[Kind, dict[Key, Any]]:
     return {kind: {} for kind in KINDS}
 
 
@@ -270,31 +474,22 @@ async def _add_levels(
     records["user"] |= await registry.directory.read(User, sorted(people - set(records["user"])))
 
 
-def _user_known(entry: Entry, ids: Mapping[str, str]) -> bool:
+def _knows_user(entry: Entry, ids: Mapping[str, str]) -> bool:
     return entry.kind in {"service", "entity", "grant"} or entry.key[0] in ids
 
 
-def _with_what_new_clients_get(document: Document, current: Current, rules: Rules) -> Document:
-    clients = {
-        key: entry
-        if key in current.records_of("client")
-        else msgspec.structs.replace(entry, fields=new_client(rules, entry.fields))
-        for key, entry in document.entries_of("client").items()
-    }
+def _complete_clients(document: Document, current: Current, rules: Rules) -> Document:
+    """The document with what new clients get, and public keys only."""
+    clients = {}
+    for key, entry in document.entries_of("client").items():
+        fields = entry.fields if key in current.records_of("client") else new_client(rules, entry.fields)
+        if fields.get("jwks") is not None:
+            fields = {**fields, "jwks": public_key_set(str(fields["jwks"]))}
+        clients[key] = msgspec.structs.replace(entry, fields=fields)
     return msgspec.structs.replace(document, entries={**document.entries, "client": clients})
 
 
-def _with_public_keys(document: Document) -> Document:
-    clients = {
-        key: msgspec.structs.replace(entry, fields={**entry.fields, "jwks": public_key_set(str(entry.fields["jwks"]))})
-        if entry.fields.get("jwks") is not None
-        else entry
-        for key, entry in document.entries_of("client").items()
-    }
-    return msgspec.structs.replace(document, entries={**document.entries, "client": clients})
-
-
-def _key_remarks(document: Document) -> list[Problem]:
+def _remark_keys(document: Document) -> list[Problem]:
     remarks = []
     for entry in document.entries_of("client").values():
         if entry.fields.get("jwks") is None:
@@ -307,7 +502,7 @@ def _key_remarks(document: Document) -> list[Problem]:
     return remarks
 
 
-def _faults(client: msgspec.Struct, rules: Rules) -> Iterable[tuple[str, str]]:
+def _check_client(client: msgspec.Struct, rules: Rules) -> Iterable[tuple[str, str]]:
     if not isinstance(client, Client):
         raise TypeError("the record of a client is a Client")
     try:
@@ -317,7 +512,9 @@ def _faults(client: msgspec.Struct, rules: Rules) -> Iterable[tuple[str, str]]:
     return []
 
 
-async def _with_hashes(document: Document, current: Current, ids: Mapping[str, str], passwords: Passwords) -> Document:
+async def _hash_passwords(
+    document: Document, current: Current, ids: Mapping[str, str], passwords: Passwords
+) -> Document:
     entries = dict(document.entries_of("credentials"))
     plain = [key for key, entry in entries.items() if "password" in entry.fields]
     _refuse_guessable(document, current, ids, passwords)
@@ -325,7 +522,7 @@ async def _with_hashes(document: Document, current: Current, ids: Mapping[str, s
         keys = plain[start : start + HASHED_AT_ONCE]
         known = [current.records_of("credentials").get((ids[key[0]],)) for key in keys]
         hashed = await asyncio.gather(
-            *(_hashed(entries[key], held, passwords) for key, held in zip(keys, known, strict=True))
+            *(_hash_password(entries[key], held, passwords) for key, held in zip(keys, known, strict=True))
         )
         entries |= dict(zip(keys, hashed, strict=True))
     return msgspec.structs.replace(document, entries={**document.entries, "credentials": entries})
@@ -341,14 +538,14 @@ def _refuse_guessable(document: Document, current: Current, ids: Mapping[str, st
         )
         try:
             if typed:
-                chosen_password(typed, user_name=key[0], name=name, blocklist=passwords.guessable())
+                require_allowed_password(typed, user_name=key[0], name=name, blocklist=passwords.guessable())
         except PasswordRefused as error:
             problems.append(Problem(entry.line_of("password"), f"password of {entry.key[0]}: {error}"))
     if problems:
         raise DirectoryError(document.file, problems)
 
 
-async def _hashed(entry: Entry, known: msgspec.Struct | None, passwords: Passwords) -> Entry:
+async def _hash_password(entry: Entry, known: msgspec.Struct | None, passwords: Passwords) -> Entry:
     """The entry with its password hashed.
 
     Removed if it would not change.
@@ -363,75 +560,7 @@ async def _hashed(entry: Entry, known: msgspec.Struct | None, passwords: Passwor
     return msgspec.structs.replace(entry, fields=fields)
 
 
-class ApplyResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Changes by a file, made or planned, in order of writing."""
-
-    differences: tuple[Difference, ...]
-    warnings: tuple[Problem, ...]
-    written: bool
-    kept: tuple[RetainedRecordNote, ...] = ()
-    """what the file would change or remove, and leaves to others"""
-
-
-async def apply(
-    registry: Registry,
-    passwords: Passwords,
-    content: bytes,
-    *,
-    file: str,
-    actor: Actor,
-    new_user_id: Callable[[], str],
-    document: Document | None = None,
-    rules: Rules = PLAIN_RULES,
-    within: Callable[[ApplyResult], Awaitable[None]] | None = None,
-    plain_passwords: bool = False,
-    prune: bool = False,
-    prune_administrators: bool = False,
-    take_over: bool = False,
-    dry_run: bool = False,
-) -> ApplyResult:
-    """Apply a directory file.
-
-    `file` names it in errors, `new_user_id` gives a UUID. `document` is the content if it was read already. `within` is
-    awaited in the last transaction of what is written, or in one of its own if there is nothing to write.
-
-    Additive: what the file does not name is unchanged, unless `prune`, or, for administrators and operators,
-    `prune_administrators`. What others than files have written since stays as it is, unless `take_over`. `rules` are
-    those of clients; `plain_passwords` are for development. A large file is written in several short transactions;
-    since applying is idempotent, an interrupted one is finished by applying again. Raises DirectoryError with every
-    problem of the file, access.Forbidden, StoreUnavailable, PasswordsBusy; nothing was changed then. Source:
-    docs/directory.md, docs/decisions/0018, D44, D51, D65, R-14, R-21
-    """
-    read = document
-    if read is None:
-        number = len(content) // _BYTES_OF_AN_ENTRY
-        read = await in_thread_if_many(lambda: parse(content, file, plain_passwords=plain_passwords), number)
-    kinds = (ALL_BUT_LEVELS if prune else frozenset()) | (LEVELS if prune_administrators else frozenset())
-    prepared = await prepare(
-        registry, passwords, read, new_user_id=new_user_id, rules=rules, prune=kinds,
-        claims=Ownership(channel=channel(actor.name), sources={}, take_over=take_over),
-    )  # fmt: skip
-    changes = prepared.plan.changes
-    applied = await in_thread_if_many(lambda: _applied(prepared, written=bool(changes) and not dry_run), len(changes))
-
-    async def last() -> None:
-        if within is not None:
-            await within(applied)
-
-    if changes and not dry_run:
-        counts: dict[str, str] = {
-            verb: str(number) for verb, number in Counter(change.verb for change in changes).items()
-        }
-        digest = hashlib.sha256(content).hexdigest()
-        summary = audit_event(actor, AuditAction.DIRECTORY_APPLY, printable(file), sha256=digest, **counts)
-        await write(registry, actor, changes, summary=summary, within=last)
-    elif within is not None and not dry_run:
-        async with registry.idempotency_keys.transaction():
-            await last()
-    return applied
-
-
-def _applied(prepared: PlanWithNames, *, written: bool) -> ApplyResult:
+def _describe(prepared: PlanWithNames, *, written: bool) -> ApplyResult:
     return ApplyResult(
         differences=tuple(difference(change, prepared.user_names) for change in prepared.plan.changes),
         warnings=prepared.plan.warnings,
@@ -440,41 +569,7 @@ def _applied(prepared: PlanWithNames, *, written: bool) -> ApplyResult:
     )
 
 
-_EXPORT_HEADER = (
-    "# A CorpID directory. It holds no passwords and no TOTP secrets; applying it leaves those unchanged.\n"
-)
-
-
-async def export(registry: Registry, *, actor: Actor) -> AsyncIterator[str]:
-    """The text of a directory file, piece by piece.
-
-    Applying it again changes nothing.
-
-    Passwords, their hashes and TOTP secrets are never read. Sections without records are left out.
-    Raises access.Forbidden, StoreUnavailable. Source: docs/directory.md
-    """
-    for each in KINDS:
-        authorise(actor, "read", Object(kind=each))
-    yield _EXPORT_HEADER
-    async for piece in _exported_section(registry, "entities", Entity, {}):
-        yield piece
-    async for piece in _exported_section(registry, "services", Service, {}):
-        yield piece
-    names = {user.user_id: user.user_name async for user in registry.directory.scan(User) if not user.placeholder}
-    async for piece in _exported_users(registry):
-        yield piece
-    for name, kind in (("administrators", Administrator), ("operators", Operator), ("assignments", Assignment)):
-        async for piece in _exported_section(registry, name, kind, names):
-            yield piece
-    async for piece in _exported_third_party(registry, names):
-        yield piece
-    heading = "\nclients:\n"
-    for client in await registry.clients.list_all():
-        yield heading + entry_text("clients", client, {})
-        heading = ""
-
-
-async def _exported_section(
+async def _export_section(
     registry: Registry, name: str, kind: type[Record], user_names: Mapping[str, str]
 ) -> AsyncIterator[str]:
     title = name.rpartition(".")[2]
@@ -487,7 +582,7 @@ async def _exported_section(
         heading = ""
 
 
-async def _exported_users(registry: Registry) -> AsyncIterator[str]:
+async def _export_users(registry: Registry) -> AsyncIterator[str]:
     held: defaultdict[str, list[Membership]] = defaultdict(list)
     async for membership in registry.directory.scan(Membership):
         held[membership.user_id].append(membership)
@@ -499,9 +594,20 @@ async def _exported_users(registry: Registry) -> AsyncIterator[str]:
         heading = ""
 
 
-async def _exported_third_party(registry: Registry, user_names: Mapping[str, str]) -> AsyncIterator[str]:
+async def _export_third_party(registry: Registry, user_names: Mapping[str, str]) -> AsyncIterator[str]:
     heading = "\nthird_party:\n"
     for name, kind in (("third_party.grants", ThirdPartyGrant), ("third_party.assignments", ThirdPartyAssignment)):
-        async for piece in _exported_section(registry, name, kind, user_names):
+        async for piece in _export_section(registry, name, kind, user_names):
             yield heading + piece
             heading = ""
+
+
+def _guard_seen(changes: Iterable[Change], was: Entity | Client | Service | None) -> list[Precondition]:
+    """The entities, clients and services that the changes were decided on."""
+    found = []
+    for change in changes:
+        record = change.becomes or change.was
+        if isinstance(record, Entity | Client | Service):
+            decided_on = was if was is not None and type(was) is type(record) else change.was
+            found.append(Precondition(type(record), change.key, decided_on))  # type: ignore[arg-type]  # of the same type
+    return found

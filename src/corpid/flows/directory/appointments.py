@@ -1,101 +1,64 @@
-"""Single roles and administrators, by the rules of a file."""
+"""Levels: administrators and owners of entities, and operators of the deployment (D53, D54).
+
+An entity's administrators give and take levels (`appoint_member`, `dismiss_member`: what needs approval is requested),
+operators appoint its owners, and commands set any level under the rules of a file.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, get_args
 
-from corpid.flows.directory.administrators import has_owner_beside
-from corpid.flows.directory.approvals import submit
-from corpid.flows.directory.entities import SETS, carried_out, one_change, prepared_entry
-from corpid.flows.directory.finding import RowFilter, entity_named, only_one, service_named, user_named
-from corpid.flows.directory.provisioning import Member
-from corpid.flows.directory.write import Refused
+from corpid.flows.authentication.sign_in import InvalidInput
+from corpid.flows.directory.actors import is_last_owner
+from corpid.flows.directory.apply import SETS, carry_out, prepare_addition, prepare_entry, write_one_change
+from corpid.flows.directory.finding import entity_named, service_named, user_named
+from corpid.flows.directory.member_changes import plan_invitation
+from corpid.flows.directory.members import Member
+from corpid.flows.directory.write import Refused, write_changes, write_or_request
 from corpid.rules.directory.access import Object, authorise, find_obstacle
 from corpid.rules.directory.access_conditions import APPOINTS, Condition
 from corpid.rules.directory.approvals import change_needs_approval, unfit
 from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.current import Current
-from corpid.rules.directory.effect import in_words
+from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import (
-    NO_END,
     Administrator,
     AdministratorServices,
-    Assignment,
     Entity,
     Membership,
+    Operator,
+    OperatorLevel,
     Service,
     User,
 )
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from corpid.flows.directory.apply import ApplyResult
     from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.access import Level
     from corpid.rules.directory.actors import Actor, EntityAdministrator
+    from corpid.rules.directory.member_details import MemberDetails
     from corpid.rules.directory.records import AdministratorLevel, ChangeRequest
     from corpid.stores.sql.registry import Registry
 
 _LEVELS: Final[tuple[Level, ...]] = ("owner", "administrator", "sub_administrator", "")
-_MOST: Final = 1000
-"""roles of one person for one entity at one service that are looked through"""
 
 
-class RoleFilter(RowFilter, frozen=True, kw_only=True):
-    """A role by its key, as far as it is known."""
+class MemberLevel(Member, frozen=True, kw_only=True):
+    """A member of an entity, with their level there, if any."""
 
-    user: str
-    entity: str
-    service: str
+    administrator: Administrator | None = None
+    last_owner: bool = False
+    """whether the entity would have no owner who can act without them"""
 
-
-async def add_role(
-    registry: Registry,
-    passwords: Passwords,
-    user_name: str,
-    entity_id: str,
-    service_id: str,
-    members: Mapping[str, object],
-    *,
-    actor: Actor,
-    dry_run: bool = False,
-) -> ApplyResult:
-    """Give a person a role, or change one that is there.
-
-    `members` as in a directory file, None for those not given. Raises Refused with every fault, access.Forbidden,
-    Conflict, StoreUnavailable. Source: R-14, D53, docs/directory.md
-    """
-    user = await user_named(registry, user_name, actor=actor)
-    await entity_named(registry, entity_id, actor=actor)
-    await service_named(registry, service_id, actor=actor)
-    row = {"user": user.user_name, "entity": entity_id, "service": service_id, **members}
-    prepared = await prepared_entry(registry, passwords, "assignments", None, row, new_user_id=str)
-    return await carried_out(registry, prepared, actor=actor, verbs=SETS, dry_run=dry_run)
-
-
-async def remove_role(registry: Registry, wanted: RoleFilter, *, actor: Actor, dry_run: bool = False) -> ApplyResult:
-    """Take one role from a person.
-
-    Raises Refused if there is none or more than one, access.Forbidden, Conflict, StoreUnavailable. Source: R-14, D53
-    """
-    user = await user_named(registry, wanted.user, actor=actor)
-    await entity_named(registry, wanted.entity, actor=actor)
-    await service_named(registry, wanted.service, actor=actor)
-    where = {"user_id": user.user_id, "entity_id": wanted.entity, "service_id": wanted.service}
-    held = await registry.directory.page(Assignment, where, after=("",) * 6, limit=_MOST)
-    none = f"{user.user_name} has no {'such ' if held else ''}role for {wanted.entity} at {wanted.service}"
-    found = [row for row in held if wanted.fits(row)]
-    row = only_one(found, none=none, several="several roles are meant", note=_last_day, among=held)
-    change = Change(verb="remove", kind="assignment", key=row.key, was=row)
-    names = {user.user_id: user.user_name}
-    return await one_change(registry, change, actor=actor, dry_run=dry_run, user_names=names)
-
-
-def _last_day(row: Assignment) -> str:
-    return "" if row.end_date == NO_END else f"until {in_words(row.end_date)}"
+    @property
+    def level(self) -> Level:
+        """The level; empty for none."""
+        return self.administrator.level if self.administrator is not None else ""
 
 
 async def set_administrator(
@@ -119,8 +82,8 @@ async def set_administrator(
     for service_id in services if isinstance(services, list) else ():
         await service_named(registry, service_id, actor=actor)
     row = {"user": user.user_name, "entity": entity_id, **members}
-    prepared = await prepared_entry(registry, passwords, "administrators", None, row, new_user_id=str)
-    return await carried_out(registry, prepared, actor=actor, verbs=SETS, dry_run=dry_run)
+    prepared = await prepare_entry(registry, passwords, "administrators", None, row, new_user_id=str)
+    return await carry_out(registry, prepared, actor=actor, verbs=SETS, dry_run=dry_run)
 
 
 async def remove_administrator(
@@ -140,27 +103,13 @@ async def remove_administrator(
         raise Refused(
             f"{user.user_name} does not administer {entity_id}: `corpid administrator list --entity {entity_id}` shows who does"
         )
-    is_last = mine.level == "owner" and not has_owner_beside(key, held)
-    remarks = [f"the entity {entity_id} will have no owner who can act"] if is_last else []
+    remarks = [f"the entity {entity_id} will have no owner who can act"] if is_last_owner(mine, held) else []
     change = Change(verb="remove", kind="administrator", key=key, was=mine)
     names = {user.user_id: user.user_name}
-    return await one_change(registry, change, actor=actor, dry_run=dry_run, user_names=names, remarks=remarks)
+    return await write_one_change(registry, change, actor=actor, dry_run=dry_run, user_names=names, remarks=remarks)
 
 
-class MemberLevel(Member, frozen=True, kw_only=True):
-    """A member of an entity, with their level there, if any."""
-
-    administrator: Administrator | None = None
-    last_owner: bool = False
-    """whether the entity would have no owner who can act without them"""
-
-    @property
-    def level(self) -> Level:
-        """The level; empty for none."""
-        return self.administrator.level if self.administrator is not None else ""
-
-
-async def administering(registry: Registry, actor: EntityAdministrator) -> list[MemberLevel]:
+async def list_administrators(registry: Registry, actor: EntityAdministrator) -> list[MemberLevel]:
     """The administrators of the actor's entity: by level, then by name.
 
     Raises access.Forbidden, StoreUnavailable. Source: D53
@@ -174,7 +123,7 @@ async def administering(registry: Registry, actor: EntityAdministrator) -> list[
             user=users[each.record.key[:1]],
             membership=memberships[each.record.key],
             administrator=each.record,
-            last_owner=each.record.level == "owner" and not has_owner_beside(each.record.key, held),
+            last_owner=is_last_owner(each.record, held),
         )
         for each in held
         if each.record.key[:1] in users and each.record.key in memberships
@@ -182,7 +131,7 @@ async def administering(registry: Registry, actor: EntityAdministrator) -> list[
     return sorted(found, key=lambda each: (_LEVELS.index(each.level), each.name.casefold(), each.user.user_id))
 
 
-async def member(registry: Registry, actor: EntityAdministrator, membership_id: str) -> MemberLevel | None:
+async def load_member_level(registry: Registry, actor: EntityAdministrator, membership_id: str) -> MemberLevel | None:
     """A member of the actor's entity; None if there is none.
 
     Raises access.Forbidden, StoreUnavailable. Source: D53, D60
@@ -197,11 +146,11 @@ async def member(registry: Registry, actor: EntityAdministrator, membership_id: 
         user=stored.user,
         membership=stored.membership,
         administrator=mine,
-        last_owner=mine is not None and mine.level == "owner" and not has_owner_beside(mine.key, held),
+        last_owner=mine is not None and is_last_owner(mine, held),
     )
 
 
-def refusal(actor: EntityAdministrator, held: MemberLevel, becomes: Level) -> Condition | None:
+def find_refusal(actor: EntityAdministrator, held: MemberLevel, becomes: Level) -> Condition | None:
     """The condition that keeps the actor from giving a level.
 
     The empty level takes one away. None if nothing does, but perhaps a sign-in that is too old. Source: D53, D54
@@ -223,7 +172,7 @@ def needs_approval(entity: Entity) -> bool:
     return change_needs_approval(Change(verb="add", kind="administrator", key=()), "", entity, None)
 
 
-async def appoint(
+async def appoint_member(
     registry: Registry,
     actor: EntityAdministrator,
     held: MemberLevel,
@@ -236,7 +185,7 @@ async def appoint(
 ) -> ChangeRequest | None:
     """Give a member a level, or request it if that needs approval.
 
-    `services` are of a sub-administrator only; `reason`, `now` and `unique` as in `approvals.submit`. Raises Refused,
+    `services` are of a sub-administrator only; `reason`, `now` and `unique` as in `write_or_request`. Raises Refused,
     also for services of another level, access.Forbidden, Conflict, StoreUnavailable. Source: D53, D54, D55, D68
     """
     user_id, entity_id = key = held.membership.key
@@ -255,10 +204,10 @@ async def appoint(
     if problems:
         raise Refused("; ".join(problems))
     seen = [Precondition(Administrator, key, was), Precondition(Membership, key, held.membership)]
-    return await submit(registry, actor, [change], reason=reason, now=now, unique=unique, seen=seen)
+    return await write_or_request(registry, actor, [change], reason=reason, now=now, unique=unique, seen=seen)
 
 
-async def dismiss(
+async def dismiss_member(
     registry: Registry, actor: EntityAdministrator, held: MemberLevel, *, reason: str, now: float, unique: str
 ) -> ChangeRequest | None:
     """Take a member's level away, or request it; membership and roles stay.
@@ -270,4 +219,158 @@ async def dismiss(
         raise Refused(phrase("this person does not administer the entity any more"))
     change = Change(verb="remove", kind="administrator", key=was.key, was=was)
     seen = [Precondition(Administrator, was.key, was), Precondition(Membership, was.key, held.membership)]
-    return await submit(registry, actor, [change], reason=reason, now=now, unique=unique, seen=seen)
+    return await write_or_request(registry, actor, [change], reason=reason, now=now, unique=unique, seen=seen)
+
+
+async def add_entity_with_owner(
+    registry: Registry,
+    passwords: Passwords,
+    entity_id: str,
+    members: Mapping[str, object],
+    owner: MemberDetails | None,
+    *,
+    actor: Actor,
+    now: float,
+    new_id: Callable[[], str],
+) -> None:
+    """Add an entity and invite its first owner: both or neither.
+
+    `members` as in a directory file, `owner` None to invite nobody; `now` is in epoch seconds, `new_id` gives UUIDs.
+    Raises Refused, InvalidDetails, access.Forbidden, Conflict, StoreUnavailable. Source: R-12.4, D53, D60
+    """
+    _, prepared = await prepare_addition(registry, passwords, Entity, "entities", entity_id, members, new_user_id=str)
+    invited = _plan_owner_invitation(owner, entity_id, now=now, new_id=new_id) if owner is not None else []
+    seen = [Precondition(Entity, (entity_id,), None), *_guard_absent(invited)]
+    await write_changes(registry, actor, [*prepared.plan.changes, *invited], seen=seen)
+
+
+async def list_owners(registry: Registry, entity_id: str, *, actor: Actor) -> dict[str, str]:
+    """The owners of an entity: user identifier → name.
+
+    Raises Refused if there is no such entity, access.Forbidden, StoreUnavailable. Source: D53
+    """
+    await entity_named(registry, entity_id, actor=actor)
+    held = [each.record for each in await registry.directory.administrators(entity_id) if each.record.level == "owner"]
+    users = await registry.directory.read(User, [(each.user_id,) for each in held])
+    memberships = await registry.directory.read(Membership, [each.key for each in held])
+    names = {key[0]: each.name for key, each in users.items()}
+    return {each.user_id: names.get(each.user_id, "") or memberships[each.key].name for each in held}
+
+
+async def appoint_owner(
+    registry: Registry,
+    entity_id: str,
+    owner: str | MemberDetails,
+    *,
+    instead_of: str = "",
+    actor: Actor,
+    now: float,
+    new_id: Callable[[], str],
+) -> None:
+    """Make somebody an owner, also in place of another one.
+
+    `owner` is the user name of a member, or somebody to invite. `instead_of` is the user identifier of an owner, who
+    stays a member without a level. Both changes are made or none. Raises InvalidInput, InvalidDetails, Refused,
+    access.Forbidden, Conflict, StoreUnavailable. Source: D53, D54, D60
+    """
+    await entity_named(registry, entity_id, actor=actor)
+    held = {each.record.user_id: each.record for each in await registry.directory.administrators(entity_id)}
+    changes: list[Change] = []
+    seen: list[Precondition] = []
+    if isinstance(owner, str):
+        user, membership = await _find_able_member(registry, owner, entity_id)
+        was = held.get(user.user_id)
+        if was is not None and was.level == "owner":
+            raise InvalidInput(phrase("This person is an owner already."), field="user_name")
+        becomes = Administrator(user_id=user.user_id, entity_id=entity_id, level="owner")
+        verb = "add" if was is None else "change"
+        changes.append(Change(verb=verb, kind="administrator", key=becomes.key, was=was, becomes=becomes))  # type: ignore[arg-type]
+        seen = [Precondition(User, user.key, user), Precondition(Membership, membership.key, membership)]
+    else:
+        changes += _plan_owner_invitation(owner, entity_id, now=now, new_id=new_id)
+        seen = _guard_absent(changes)
+    if instead_of:
+        gone = held.get(instead_of)
+        if gone is None or gone.level != "owner":
+            raise InvalidInput(phrase("This person is no longer an owner. Choose again."), field="instead_of")
+        changes.append(Change(verb="remove", kind="administrator", key=gone.key, was=gone))
+    await write_changes(registry, actor, changes, seen=seen)
+
+
+async def list_operators(registry: Registry, *, actor: Actor) -> list[tuple[User, OperatorLevel]]:
+    """The operators of the deployment, by level and user name.
+
+    Raises access.Forbidden, StoreUnavailable. Source: D53
+    """
+    authorise(actor, "read", Object(kind="operator"))
+    found = []
+    for level in get_args(OperatorLevel):
+        held = await registry.directory.operators(level)
+        people = await registry.directory.read(User, [(each.record.user_id,) for each in held])
+        found += [(user, level) for user in sorted(people.values(), key=lambda each: each.user_name)]
+    return found
+
+
+async def set_operator(
+    registry: Registry,
+    passwords: Passwords,
+    user_name: str,
+    level: str,
+    *,
+    actor: Actor,
+    dry_run: bool = False,
+) -> ApplyResult:
+    """Make a person an operator, or change the level of one.
+
+    Raises Refused with every fault, access.Forbidden, Conflict, StoreUnavailable. Source: D53, docs/directory.md
+    """
+    user = await user_named(registry, user_name, actor=actor)
+    row = {"user": user.user_name, "level": level}
+    prepared = await prepare_entry(registry, passwords, "operators", None, row, new_user_id=str)
+    return await carry_out(registry, prepared, actor=actor, verbs=SETS, dry_run=dry_run)
+
+
+async def remove_operator(registry: Registry, user_name: str, *, actor: Actor, dry_run: bool = False) -> ApplyResult:
+    """Take the level of an operator.
+
+    The last one who can act stays.
+
+    Raises Refused if the person is none, access.Forbidden, Conflict, StoreUnavailable. Source: D53
+    """
+    user = await user_named(registry, user_name, actor=actor)
+    held = (await registry.directory.read(Operator, [user.key])).get(user.key)
+    if held is None:
+        raise Refused(f"{user.user_name} does not operate this deployment: `corpid operator list` shows who does")
+    change = Change(verb="remove", kind="operator", key=user.key, was=held)
+    return await write_one_change(
+        registry, change, actor=actor, dry_run=dry_run, user_names={user.user_id: user.user_name}
+    )
+
+
+def _plan_owner_invitation(
+    details: MemberDetails, entity_id: str, *, now: float, new_id: Callable[[], str]
+) -> list[Change]:
+    """The invitation of an owner, with the level."""
+    invited = plan_invitation(details, entity_id, now=now, new_id=new_id, enabled=True, send=True)
+    level = Administrator(user_id=invited.key[0], entity_id=entity_id, level="owner")
+    return [invited, Change(verb="add", kind="administrator", key=level.key, becomes=level)]
+
+
+def _guard_absent(changes: Sequence[Change]) -> list[Precondition]:
+    """Guards of invitations: the store adds a placeholder to a new one."""
+    return [Precondition(Membership, each.key, None) for each in changes if each.kind == "membership"]
+
+
+async def _find_able_member(registry: Registry, user_name: str, entity_id: str) -> tuple[User, Membership]:
+    """A member who can act."""
+    try:
+        user = await registry.directory.user_by_name(mapped(user_name))
+    except ValueError:
+        user = None
+    key = (user.user_id, entity_id) if user is not None else ("", "")
+    membership = (await registry.directory.read(Membership, [key])).get(key) if user is not None else None
+    if user is None or membership is None or membership.invited:
+        raise InvalidInput(phrase("Nobody with this user name belongs to the organisation."), field="user_name")
+    if not user.enabled or not membership.enabled:
+        raise InvalidInput(phrase("This person cannot sign in for the organisation at present."), field="user_name")
+    return user, membership

@@ -6,67 +6,73 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from corpid.flows.directory.administrators import MOST_GRANTS, acting_administrator
-from corpid.flows.directory.api_clients import acting_api_client
-from corpid.flows.directory.lists import ListPage, cut_page, place
-from corpid.flows.directory.person_names import NameChanges, as_requested, name_changes, names_digest, people_of
+from corpid.flows.directory.actors import assume_recent, guard_acting, is_allowed, load_administrator, load_api_client
+from corpid.flows.directory.lists import ListPage, as_place, cut_page, place, search_page
+from corpid.flows.directory.person_names import NameChanges, as_requested, name_changes, names_digest, names_of
 from corpid.flows.directory.write import (
     AuthorisedChanges,
     Refused,
     authorise_changes,
-    is_of_entity,
-    object_of,
+    build_object,
+    check_reason,
+    guard_records,
+    read_grants,
     record_changes,
-    with_reason,
+    require_reason,
+    write_or_request,
 )
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.access import Forbidden, Object, authorise
-from corpid.rules.directory.actors import SYSTEM, ApiClient, ProvisioningToken
+from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.approvals import (
-    MOST_CHANGES,
-    MOST_REASON_CHARACTERS,
+    LIFETIME_SECONDS,
     REDIRECTED,
     ApprovalEvent,
     ApprovalState,
     RequestClosed,
+    approvers,
     change_of,
     decide_request,
     is_asked_for_oneself,
     refresh_change,
     stale,
     state_at,
-    to_requested_change,
+    step,
     unfit,
 )
 from corpid.rules.directory.changes import ChangedMeanwhile, MemberNameTaken, Precondition, Upsert
 from corpid.rules.directory.current import Current
 from corpid.rules.directory.differences import Difference, difference
+from corpid.rules.directory.invitations import shown_invitation
+from corpid.rules.directory.levels import APPROVERS
 from corpid.rules.directory.names import is_storable
-from corpid.rules.directory.plan import RECORDS
+from corpid.rules.directory.plan import RECORDS, Change
 from corpid.rules.directory.records import (
     Administrator,
     ChangeRequest,
+    Entity,
     Membership,
     Service,
     ThirdPartyAssignment,
-    ThirdPartyGrant,
     User,
 )
+from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from corpid.rules.directory.actors import Actor, EntityAdministrator
     from corpid.rules.directory.changes import Change as StoreChange
     from corpid.rules.directory.current import Key
-    from corpid.rules.directory.plan import Change
+    from corpid.rules.directory.records import Approvals
     from corpid.rules.directory.sections import Kind
     from corpid.stores.sql.registry import Registry
 
@@ -77,8 +83,30 @@ _ACTIONS: Final = {
     ApprovalEvent.EXPIRE: AuditAction.APPROVAL_EXPIRE,
 }
 _NAMES_CHANGED: Final = phrase("names have changed since this was requested: look at it again before you approve")
-_EXPIRED_AT_ONCE: Final = 100
 _GONE: Final = "there is no such request: `corpid approval list` shows those that wait"
+ENDED: Final = (ApprovalState.APPROVED, ApprovalState.DECLINED, ApprovalState.WITHDRAWN, ApprovalState.EXPIRED)
+_AT_ONCE: Final = 100
+_NO_SUCH_REQUEST: Final = "there is no such request"
+_NO_NAMES: Final[Mapping[str, str]] = {}
+_LAST: Final = "\U0010ffff"
+
+
+class RequestNames(msgspec.Struct, frozen=True, kw_only=True):
+    """Names of what changes are about, by identifier."""
+
+    people: Mapping[str, str]
+    entities: Mapping[str, str]
+    services: Mapping[str, str]
+
+
+class ChangesWithNames(msgspec.Struct, frozen=True, kw_only=True):
+    changes: Mapping[str, tuple[Change, ...]]
+    """by the identifier of the request"""
+    names: Mapping[str, RequestNames]
+    """by the identifier of the request; people as they were when it was made"""
+
+
+NO_CHANGES: Final = ChangesWithNames(changes={}, names={})
 
 
 class NoRequest(Refused):
@@ -103,10 +131,6 @@ class AlreadyDecided(Refused):
     """The request was decided before, or has expired."""
 
 
-class NoReason(Refused):
-    """A request or a decision without its reason."""
-
-
 class RequestSummary(msgspec.Struct, frozen=True, kw_only=True):
     """A request with its changes in words and its present state."""
 
@@ -120,63 +144,31 @@ class RequestSummary(msgspec.Struct, frozen=True, kw_only=True):
     """how names differ from when it was made (D68)"""
 
 
-async def submit(
-    registry: Registry,
-    actor: Actor,
-    changes: Sequence[Change],
-    *,
-    reason: str,
-    now: float,
-    unique: str,
-    seen: Sequence[Precondition] = (),
-) -> ChangeRequest | None:
-    """Write changes, or request them if one of them needs approval.
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """A request as an administrator sees it."""
 
-    Returns the request, None if the changes were written. `reason` is for the approver, `now` in epoch
-    seconds; `unique` makes the identifier of a request, with the moment; `seen` as in `write`. Raises access.Forbidden
-    (also for provisioning tokens, which request nothing), Refused, Conflict, StoreUnavailable. Source: D55, D59, D60
-    """
-    found = await authorise_changes(registry, actor, changes)
-    if not is_of_entity(actor) or not found.needing:
-        await registry.directory.write([*record_changes(found), *(each for each in seen if each not in found.guards)])
-        return None
-    if isinstance(actor, ProvisioningToken):
-        raise Forbidden(actor, "write", found.needing[0].kind, phrase("this is read-only here: it needs approval"))
-    check_reason(reason)
-    request = ChangeRequest(
-        request_id=f"{int(now):08x}-{unique}",
-        entity_id=_entity_of(found),
-        requester=actor.name,
-        bound_to=actor.entity_id if isinstance(actor, ApiClient) else "",
-        changes=tuple(map(to_requested_change, changes)),
-        reason=reason,
-        created_at=int(now),
-        people=await people_of(registry, _entity_of(found), changes, actor.name),
-    )
-    event = _event(actor, AuditAction.APPROVAL_REQUEST, request)
-    guards = dict.fromkeys(
-        [*found.guards, *_as_requested(changes), *seen, Precondition(ChangeRequest, request.key, None)]
-    )
-    await registry.directory.write([*guards, Upsert(request, event)])
-    return request
+    record: ChangeRequest
+    state: ApprovalState
+    changes: tuple[Change, ...]
+    names: RequestNames
+    requester: str
+    """the name of a person or an API client; empty if the entity may not know it"""
+    decided_by: str
+    own: bool
+    why_not: str
+    """why this administrator cannot decide on it, a sentence; empty if they can"""
+    can_withdraw: bool
+    why_no_approval: str = ""
+    """why they can only decline it, a sentence; empty if they can approve it. Of a request on its own"""
+    nobody_approves: bool = False
+    """whether no administrator can approve it at present. Of a request on its own"""
+    name_changes: NameChanges | None = None
+    """how names differ from when it was made (D68); of a request that waits, on its own"""
 
-
-def _entity_of(found: AuthorisedChanges) -> str:
-    """The entity whose administrators decide."""
-    if len(found.changes) > MOST_CHANGES:
-        raise Refused(phrase("a request for approval has at most {count} changes: make several", count=MOST_CHANGES))
-    concerned = {getattr(found.actor, "entity_id", "") or thing.entity_id for thing in found.objects}
-    if len(concerned) != 1 or not all(concerned):
-        raise Refused(phrase("some of this needs approval: send the changes of each entity on their own"))
-    return concerned.pop()
-
-
-def check_reason(reason: str) -> None:
-    """Refuse a reason that is empty or too long. Raises Refused. Source: D55"""
-    if not reason.strip():
-        raise NoReason("reason: say why, for the approver")
-    if len(reason) > MOST_REASON_CHARACTERS or not reason.isprintable():
-        raise Refused(phrase("reason: write one line of at most {count} characters", count=MOST_REASON_CHARACTERS))
+    @property
+    def expires_at(self) -> int:
+        """When it ends without a decision, in epoch seconds."""
+        return self.record.created_at + LIFETIME_SECONDS
 
 
 async def approve(
@@ -189,88 +181,51 @@ async def approve(
     before, what it changes is no longer as it was, or breaks a rule by now, NamesChanged, access.Forbidden, Conflict,
     StoreUnavailable. Source: D55, D68
     """
-    request = await _decidable(registry, request_id, actor, reason)
-    after = _after(request, ApprovalEvent.APPROVE, actor, reason, now)
+    request = await _find_decidable(registry, request_id, actor, reason)
+    after = _decide_request(request, ApprovalEvent.APPROVE, actor, reason, now)
     changes = [change_of(each) for each in request.changes]
     are_now = await name_changes(registry, request)
     if are_now.redirected:
         raise StaleRequest(REDIRECTED)
     if are_now.digest != (names or names_digest(request.people)):
         raise NamesChanged(_NAMES_CHANGED, *(f"  {was} → {is_now}" for was, is_now in are_now.changed))
-    current = await _current(registry, changes)
+    current = await _read_current(registry, changes)
     changes = [refresh_change(each, current, now=now) for each in changes]
     gone = stale(changes, current)
     if gone:
-        named = await _user_names(registry, gone)
+        named = await _read_user_names(registry, gone)
         lines = (f"  {difference(each, named).subject}" for each in gone)
         raise StaleRequest("this was changed since it was requested, and has to be requested again:", *lines)
-    problems = unfit(changes, Current(records=current), await _user_names(registry, changes))
+    problems = unfit(changes, Current(records=current), await _read_user_names(registry, changes))
     if problems:
         raise Refused("the rules no longer allow this:", *(f"  {problem}" for problem in problems))
     agreed = await authorise_changes(registry, actor, changes, approving=request_id)
     if is_asked_for_oneself(request):
-        still = await _still_belonging(registry, request)
+        still = await _guard_requester(registry, request)
         done = record_changes(
             msgspec.structs.replace(agreed, needing=()), approval=request.request_id, requested_by=request.requester
         )
     else:
-        asked, still = await _asked(registry, request, changes, now)
+        asked, still = await _authorise_requester(registry, request, changes, now)
         done = record_changes(asked, approval=request.request_id, approved_by=actor.name)
     rests_on = [
         *still,
         *(Precondition(Service, key, record) for key, record in current.get("service", {}).items()),  # type: ignore[arg-type]
-        *_as_requested(changes),
+        *guard_records(changes),
     ]
-    await _decide(registry, request, after, ApprovalEvent.APPROVE, actor, [*done, *agreed.guards, *rests_on])
-    return after
+    changed = [*done, *agreed.guards, *rests_on]
+    return await _write_decision(registry, request, after, ApprovalEvent.APPROVE, actor, changed)
 
 
-def _as_requested(changes: Iterable[Change]) -> Iterable[Precondition]:
-    """Guards that the changed records are unchanged."""
-    for change in changes:
-        yield Precondition(RECORDS[change.kind], change.key, change.was)  # type: ignore[arg-type]
+async def refuse_unfit(registry: Registry, changes: Sequence[Change]) -> None:
+    """Refuse changes that break a rule, before they are made or requested.
 
-
-async def _still_belonging(registry: Registry, request: ChangeRequest) -> list[Precondition]:
-    """Guards that the requester still acts for the entity (D50)."""
-    _, _, user_id = request.requester.partition(":")
-    acting = await registry.directory.acting(user_id, request.entity_id)
-    if acting is None or not acting.allowed:
-        raise Refused(phrase("the requester no longer acts for this entity: decline it"))
-    return [
-        Precondition(User, acting.user.key, acting.user),
-        Precondition(Membership, acting.membership.key, acting.membership),
-    ]
-
-
-async def _asked(
-    registry: Registry, request: ChangeRequest, changes: Sequence[Change], now: float
-) -> tuple[AuthorisedChanges, list[Precondition]]:
-    """Authorise the requester, as if signed in at this moment.
-
-    A client of the API has what it may ask for now. Also returns guards of that.
+    Raises Refused with a line for each rule, StoreUnavailable. Source: D55, R-14, R-21
     """
-    kind, _, identifier = request.requester.partition(":")
-    try:
-        if kind == "user":
-            person = await acting_administrator(registry, identifier, request.entity_id, auth_time=now, now=now)
-            return await authorise_changes(registry, person, changes, approving=request.request_id), []
-        found = await acting_api_client(registry, identifier) if kind == "client" else None
-        if found is None or found[0].entity_id != request.bound_to:
-            raise Refused(phrase("the requester has no rights here any more: decline it"))
-        client, still = found
-        return await authorise_changes(registry, client, changes, approving=request.request_id), [still]
-    except Forbidden as error:
-        raise Refused(phrase("the requester may not do this any more: {reason}", reason=error.reason)) from None
-
-
-async def unfitting(registry: Registry, changes: Sequence[Change]) -> list[str]:
-    """Return why changes break a rule, a sentence each.
-
-    Asked before they are made or requested. Raises StoreUnavailable. Source: D55, R-14, R-21
-    """
-    current = await _current(registry, changes)
-    return unfit(changes, Current(records=current), await _user_names(registry, changes))
+    current = await _read_current(registry, changes)
+    problems = unfit(changes, Current(records=current), await _read_user_names(registry, changes))
+    if problems:
+        raise Refused("the rules do not allow this:", *(f"  {problem}" for problem in problems))
 
 
 async def decline(registry: Registry, request_id: str, *, actor: Actor, reason: str, now: float) -> ChangeRequest:
@@ -278,10 +233,9 @@ async def decline(registry: Registry, request_id: str, *, actor: Actor, reason: 
 
     Raises Refused if it was decided before, access.Forbidden, Conflict, StoreUnavailable. Source: D55
     """
-    request = await _decidable(registry, request_id, actor, reason)
-    after = _after(request, ApprovalEvent.DECLINE, actor, reason, now)
-    await _decide(registry, request, after, ApprovalEvent.DECLINE, actor, [])
-    return after
+    request = await _find_decidable(registry, request_id, actor, reason)
+    after = _decide_request(request, ApprovalEvent.DECLINE, actor, reason, now)
+    return await _write_decision(registry, request, after, ApprovalEvent.DECLINE, actor)
 
 
 async def withdraw(registry: Registry, request_id: str, *, actor: Actor, reason: str, now: float) -> ChangeRequest:
@@ -289,17 +243,16 @@ async def withdraw(registry: Registry, request_id: str, *, actor: Actor, reason:
 
     Raises Refused if it was decided before, access.Forbidden, Conflict, StoreUnavailable. Source: D55
     """
-    request = await _found(registry, request_id)
+    request = await _find(registry, request_id)
     authorise(
-        actor, "write", Object(kind="withdrawal") if request is None else object_of_request(request, "withdrawal")
+        actor, "write", Object(kind="withdrawal") if request is None else build_request_object(request, "withdrawal")
     )
     if request is None:
         raise NoRequest(_GONE)
     if reason:
         check_reason(reason)
-    after = _after(request, ApprovalEvent.WITHDRAW, actor, reason, now)
-    await _decide(registry, request, after, ApprovalEvent.WITHDRAW, actor, [])
-    return after
+    after = _decide_request(request, ApprovalEvent.WITHDRAW, actor, reason, now)
+    return await _write_decision(registry, request, after, ApprovalEvent.WITHDRAW, actor)
 
 
 async def expire(registry: Registry, *, now: float) -> int:
@@ -307,7 +260,7 @@ async def expire(registry: Registry, *, now: float) -> int:
 
     A hundred at most: called again and again, it ends all. Raises StoreUnavailable. Source: D55
     """
-    oldest = await registry.directory.page(ChangeRequest, {"state": "pending"}, after=("",), limit=_EXPIRED_AT_ONCE)
+    oldest = await registry.directory.page(ChangeRequest, {"state": "pending"}, after=("",), limit=_AT_ONCE)
     ended = 0
     for request in oldest:
         if state_at(request, now) is not ApprovalState.EXPIRED:
@@ -324,7 +277,7 @@ async def expire(registry: Registry, *, now: float) -> int:
     return ended
 
 
-async def requests(
+async def list_requests(
     registry: Registry, actor: Actor, *, entity_id: str, state: str, now: float, after: str, limit: int
 ) -> ListPage[RequestSummary]:
     """List requests, the oldest first.
@@ -333,36 +286,19 @@ async def requests(
     Source: D55
     """
     authorise(actor, "read", Object(kind="approval", entity_id=entity_id))
-    found = await _listed(registry, entity_id, state, after=place(after, 1), limit=limit + 1)
+    found = await _read_requests(registry, entity_id, state, after=place(after, 1), limit=limit + 1)
     page = cut_page(found, limit, [request.request_id for request in found])
     return ListPage(
         found=tuple([await summarise_request(registry, request, now) for request in page.found]), after=page.after
     )
 
 
-async def _listed(
-    registry: Registry, entity_id: str, state: str, *, after: tuple[str, ...], limit: int
-) -> list[ChangeRequest]:
-    """Requests in the order of their identifiers.
-
-    An entity's are indexed by their state: a page of each has those of a page of all.
-    """
-    if not entity_id:
-        where = {"state": state} if state else {}
-        return await registry.directory.page(ChangeRequest, where, after=after, limit=limit)
-    found: list[ChangeRequest] = []
-    for each in (state,) if state else [each.value for each in ApprovalState]:
-        where = {"entity_id": entity_id, "state": each}
-        found += await registry.directory.page(ChangeRequest, where, after=after, limit=limit)
-    return sorted(found, key=attrgetter("request_id"))[:limit]
-
-
-async def request(registry: Registry, actor: Actor, request_id: str, *, now: float) -> RequestSummary:
+async def read_request(registry: Registry, actor: Actor, request_id: str, *, now: float) -> RequestSummary:
     """Return one request.
 
     Raises Refused if there is none, access.Forbidden, StoreUnavailable. Source: D55
     """
-    found = await _request(registry, request_id, actor)
+    found = await _find_readable(registry, request_id, actor)
     return await summarise_request(registry, found, now)
 
 
@@ -382,34 +318,9 @@ async def summarise_request(registry: Registry, found: ChangeRequest, now: float
     )
 
 
-async def _request(registry: Registry, request_id: str, actor: Actor) -> ChangeRequest:
-    """Find a request.
-
-    Of another entity's an entity learns as much as of none.
-    """
-    found = await _found(registry, request_id)
-    authorise(actor, "read", Object(kind="approval") if found is None else object_of_request(found, "approval"))
-    if found is None:
-        raise NoRequest(_GONE)
-    return found
-
-
-async def _found(registry: Registry, request_id: str) -> ChangeRequest | None:
-    key = (request_id,)
-    return (await registry.directory.read(ChangeRequest, [key])).get(key) if is_storable(request_id) else None
-
-
-async def _decidable(registry: Registry, request_id: str, actor: Actor, reason: str) -> ChangeRequest:
-    found = await _request(registry, request_id, actor)
-    authorise(actor, "write", object_of_request(found, "approval"))
-    with_reason(actor)
-    check_reason(reason)
-    return found
-
-
-def object_of_request(found: ChangeRequest, kind: Literal["approval", "withdrawal"]) -> Object:
+def build_request_object(found: ChangeRequest, kind: Literal["approval", "withdrawal"]) -> Object:
     """Return a request as an object of access. Source: D53, D55"""
-    services = {object_of(change_of(each)).service_id for each in found.changes}
+    services = {build_object(change_of(each)).service_id for each in found.changes}
     return Object(
         kind=kind,
         entity_id=found.entity_id,
@@ -418,36 +329,290 @@ def object_of_request(found: ChangeRequest, kind: Literal["approval", "withdrawa
     )
 
 
-def _after(found: ChangeRequest, event: ApprovalEvent, actor: Actor, reason: str, now: float) -> ChangeRequest:
+def can_decide(found: ChangeRequest, actor: EntityAdministrator) -> bool:
+    """Return whether a request waits for this administrator.
+
+    A sign-in that is too old does not matter. Source: D53, D55
+    """
+    return state_at(found, actor.now) is ApprovalState.PENDING and not _why_not(found, actor)
+
+
+def lowers_approvals(entity: Entity, chosen: Approvals) -> bool:
+    """Return whether fewer changes would need approval, which needs approval itself. Source: D55"""
+    return step(_plan_choice(entity, chosen)) < 0
+
+
+async def lacks_approvers(registry: Registry, entity: Entity, chosen: Approvals) -> bool:
+    """Return whether too few people are there who can approve.
+
+    Raises StoreUnavailable. Source: D55
+    """
+    if step(_plan_choice(entity, chosen)) <= 0:
+        return False
+    return approvers(await registry.directory.administrators(entity.entity_id)) < APPROVERS
+
+
+async def choose_approvals(
+    registry: Registry, actor: Actor, entity: Entity, chosen: Approvals, *, reason: str, now: float, unique: str
+) -> ChangeRequest | None:
+    """Change which changes need approval, or request it.
+
+    `entity` as the actor has seen it; `reason`, `now` and `unique` as in `write_or_request`. Raises Refused with too
+    few people who can approve, access.Forbidden, Conflict, StoreUnavailable. Source: D55
+    """
+    seen = [Precondition(Entity, entity.key, entity)]
+    return await write_or_request(
+        registry, actor, [_plan_choice(entity, chosen)], reason=reason, now=now, unique=unique, seen=seen
+    )
+
+
+async def list_waiting(
+    registry: Registry, actor: EntityAdministrator, *, own: bool, now: float, after: str, limit: int
+) -> ListPage[Request]:
+    """List requests that wait, the oldest first.
+
+    Own ones, or others that the actor can decide on. There may be fewer than `limit` although more follow. Raises
+    Refused, StoreUnavailable. Source: D55
+    """
+
+    def fits(row: ChangeRequest) -> bool:
+        fitting = state_at(row, now) is ApprovalState.PENDING and _is_own(row, actor) is own
+        return fitting and (own or not _why_not(row, actor))
+
+    page = await _search_waiting(registry, actor, fits, after=after, limit=limit)
+    return await _show_page(registry, actor, page, now=now)
+
+
+async def list_waiting_on_person(
+    registry: Registry, actor: EntityAdministrator, user_id: str, *, now: float, limit: int
+) -> list[Request]:
+    """List waiting requests on a person, the oldest first.
+
+    Those that the actor may read. Raises StoreUnavailable. Source: D55
+    """
+
+    def fits(row: ChangeRequest) -> bool:
+        concerned = any(each.key[0] == user_id for each in row.changes)
+        return concerned and state_at(row, now) is ApprovalState.PENDING and _may_read(row, actor)
+
+    page = await _search_waiting(registry, actor, fits, after="", limit=limit)
+    return list((await _show_page(registry, actor, page, now=now)).found) if page.found else []
+
+
+async def list_ended(
+    registry: Registry,
+    actor: EntityAdministrator,
+    *,
+    states: Sequence[ApprovalState],
+    now: float,
+    before: str,
+    limit: int,
+) -> ListPage[Request]:
+    """List requests that have ended, the latest first.
+
+    Of a sub-administrator those at the listed services, and own ones. There may be fewer than `limit` although more
+    follow. Raises StoreUnavailable. Source: D55
+    """
+
+    async def read(start: str, limit: int) -> list[ChangeRequest]:
+        rows: list[ChangeRequest] = []
+        for each in states:
+            rows += await registry.directory.latest_requests(actor.entity_id, each.value, before=start, limit=limit)
+        return sorted(rows, key=attrgetter("request_id"), reverse=True)[:limit]
+
+    page = await search_page(
+        read, lambda row: row.request_id, lambda row: _may_read(row, actor),
+        after=before if before and is_storable(before) else _LAST, at_once=_AT_ONCE, limit=limit,
+    )  # fmt: skip
+    return await _show_page(registry, actor, page, now=now)
+
+
+async def load_changes(registry: Registry, actor: EntityAdministrator, request_ids: Iterable[str]) -> ChangesWithNames:
+    """Return the changes of requests of the actor's entity that are kept.
+
+    Raises access.Forbidden, StoreUnavailable. Source: D55, D57
+    """
+    keys = {(each,) for each in request_ids}
+    if not keys:
+        return NO_CHANGES
+    authorise(actor, "read", Object(kind="approval", entity_id=actor.entity_id))
+    found = (await registry.directory.read(ChangeRequest, keys)).values()
+    own = [each for each in found if each.entity_id == actor.entity_id]
+    changes = {each.request_id: tuple(map(change_of, each.changes)) for each in own}
+    names = await load_names(registry, actor.entity_id, [each for some in changes.values() for each in some])
+    return ChangesWithNames(
+        changes=changes, names={each.request_id: _with_names_as_requested(each, names) for each in own}
+    )
+
+
+async def load_request(registry: Registry, actor: EntityAdministrator, request_id: str, *, now: float) -> Request:
+    """Return one request.
+
+    Own ones are shown even if their service is no longer in the actor's list.
+
+    Raises NoRequest if there is none of this entity, access.Forbidden, StoreUnavailable. Source: D55
+    """
+    found = await _find(registry, request_id)
+    if found is None or found.entity_id != actor.entity_id:
+        raise NoRequest(_NO_SUCH_REQUEST)
+    if not _is_own(found, actor):
+        authorise(actor, "read", build_request_object(found, "approval"))
+    pending = state_at(found, now) is ApprovalState.PENDING
+    differing = await name_changes(registry, found) if pending else None
+    names_read = differing.people if differing is not None else {}  # what is shown is what an approver signs
+    shown = (await _show_page(registry, actor, ListPage(found=(found,)), now=now, names_read=names_read)).found[0]
+    if not pending:
+        return shown
+    shown = msgspec.structs.replace(shown, name_changes=differing)
+    if not shown.why_not:
+        shown = msgspec.structs.replace(shown, why_no_approval=await _why_no_approval(registry, found, actor))
+        if not shown.why_no_approval:
+            return shown
+    return msgspec.structs.replace(shown, nobody_approves=await _nobody_approves(registry, found, actor))
+
+
+async def load_names(
+    registry: Registry,
+    entity_id: str,
+    changes: Iterable[Change],
+    people: Iterable[str] = (),
+    names_read: Mapping[str, str] = _NO_NAMES,
+) -> RequestNames:
+    """Return the names of people, entities and services in changes.
+
+    People are named as the entity of the changes knows them, and whom it invites by their address; who acted on them,
+    in `people`, only if they belong to it. `names_read` are names of the entity's people that were read before, and
+    hold. Raises StoreUnavailable. Source: D55, D60, D61, D68
+    """
+    former, outside, entities, services = set[str](), set[str](), set[str](), set[str]()
+    typed: dict[str, str] = {}
+    for change in changes:
+        for record in filter(None, (change.was, change.becomes)):
+            own = getattr(record, "entity_id", "") == entity_id
+            (former if own else outside).add(str(getattr(record, "user_id", "")))
+            entities |= {str(getattr(record, "entity_id", "")), str(getattr(record, "client_entity_id", ""))}
+            services.add(str(getattr(record, "service_id", "")))
+            if isinstance(record, Administrator) and isinstance(record.services, tuple):
+                services |= set(record.services)
+            if isinstance(record, Membership) and record.invited and own:
+                typed[record.user_id] = shown_invitation(record)
+    directory = registry.directory
+    known = await directory.read(Entity, {(each,) for each in entities if each})
+    of = await directory.read(Service, {(each,) for each in services if each})
+    members = set(people)
+    found = typed | await names_of(registry, entity_id, members, former=former, outside=outside)
+    own = {*former, *members, *typed}
+    return RequestNames(
+        people={each: names_read.get(each, name) if each in own else name for each, name in found.items()},
+        entities={each.entity_id: each.name for each in known.values()},
+        services={each.service_id: each.name for each in of.values()},
+    )
+
+
+async def _guard_requester(registry: Registry, request: ChangeRequest) -> list[Precondition]:
+    """Guards that the requester still acts for the entity."""
+    _, _, user_id = request.requester.partition(":")
+    acting = await registry.directory.acting(user_id, request.entity_id)
+    if acting is None or not acting.allowed:
+        raise Refused(phrase("the requester no longer acts for this entity: decline it"))
+    return guard_acting(acting)
+
+
+async def _authorise_requester(
+    registry: Registry, request: ChangeRequest, changes: Sequence[Change], now: float
+) -> tuple[AuthorisedChanges, list[Precondition]]:
+    """Authorise the requester, as if signed in at this moment.
+
+    A client of the API has what it may ask for now. Also returns guards of that.
+    """
+    kind, _, identifier = request.requester.partition(":")
+    try:
+        if kind == "user":
+            person = await load_administrator(registry, identifier, request.entity_id, auth_time=now, now=now)
+            return await authorise_changes(registry, person, changes, approving=request.request_id), []
+        found = await load_api_client(registry, identifier) if kind == "client" else None
+        if found is None or found[0].entity_id != request.bound_to:
+            raise Refused(phrase("the requester has no rights here any more: decline it"))
+        client, still = found
+        return await authorise_changes(registry, client, changes, approving=request.request_id), [still]
+    except Forbidden as error:
+        raise Refused(phrase("the requester may not do this any more: {reason}", reason=error.reason)) from None
+
+
+async def _read_requests(
+    registry: Registry, entity_id: str, state: str, *, after: tuple[str, ...], limit: int
+) -> list[ChangeRequest]:
+    """Requests in the order of their identifiers.
+
+    An entity's are indexed by their state: a page of each has those of a page of all.
+    """
+    if not entity_id:
+        where = {"state": state} if state else {}
+        return await registry.directory.page(ChangeRequest, where, after=after, limit=limit)
+    found: list[ChangeRequest] = []
+    for each in (state,) if state else [each.value for each in ApprovalState]:
+        where = {"entity_id": entity_id, "state": each}
+        found += await registry.directory.page(ChangeRequest, where, after=after, limit=limit)
+    return sorted(found, key=attrgetter("request_id"))[:limit]
+
+
+async def _find_readable(registry: Registry, request_id: str, actor: Actor) -> ChangeRequest:
+    """Find a request.
+
+    Of another entity's an entity learns as much as of none.
+    """
+    found = await _find(registry, request_id)
+    authorise(actor, "read", Object(kind="approval") if found is None else build_request_object(found, "approval"))
+    if found is None:
+        raise NoRequest(_GONE)
+    return found
+
+
+async def _find(registry: Registry, request_id: str) -> ChangeRequest | None:
+    key = (request_id,)
+    return (await registry.directory.read(ChangeRequest, [key])).get(key) if is_storable(request_id) else None
+
+
+async def _find_decidable(registry: Registry, request_id: str, actor: Actor, reason: str) -> ChangeRequest:
+    found = await _find_readable(registry, request_id, actor)
+    authorise(actor, "write", build_request_object(found, "approval"))
+    require_reason(actor)
+    check_reason(reason)
+    return found
+
+
+def _decide_request(found: ChangeRequest, event: ApprovalEvent, actor: Actor, reason: str, now: float) -> ChangeRequest:
     try:
         return decide_request(found, event, by=actor.name, reason=reason, now=now)
     except RequestClosed as error:
         raise AlreadyDecided(str(error)) from None
 
 
-async def _decide(
+async def _write_decision(
     registry: Registry,
     found: ChangeRequest,
     after: ChangeRequest,
     event: ApprovalEvent,
     actor: Actor,
-    changes: Iterable[StoreChange],
-) -> None:
+    changes: Iterable[StoreChange] = (),
+) -> ChangeRequest:
     """Write a decision, if the request is still as it was."""
-    written = Upsert(after, _event(actor, _ACTIONS[event], found))
+    action = AuditEvent(
+        actor=actor.name,
+        action=_ACTIONS[event],
+        object=found.request_id,
+        entity_id=found.entity_id,
+        detail=actor.detail,
+    )
+    written = Upsert(after, action)
     try:
         await registry.directory.write([*changes, Precondition(ChangeRequest, found.key, found), written])
     except MemberNameTaken:
         raise Refused(phrase("another member has this user name by now: decline the request")) from None
+    return after
 
 
-def _event(actor: Actor, action: AuditAction, found: ChangeRequest) -> AuditEvent:
-    return AuditEvent(
-        actor=actor.name, action=action, object=found.request_id, entity_id=found.entity_id, detail=actor.detail
-    )
-
-
-async def _current(registry: Registry, changes: Sequence[Change]) -> dict[Kind, dict[Key, msgspec.Struct]]:
+async def _read_current(registry: Registry, changes: Sequence[Change]) -> dict[Kind, dict[Key, msgspec.Struct]]:
     """Read the changed records, and those that they name."""
     keys: defaultdict[Kind, set[Key]] = defaultdict(set)
     between: set[Key] = set()
@@ -468,26 +633,126 @@ async def _current(registry: Registry, changes: Sequence[Change]) -> dict[Kind, 
     for kind, wanted in keys.items():
         found[kind] = dict(await registry.directory.read(RECORDS[kind], sorted(wanted)))  # type: ignore[type-var]
     for each in between:
-        where = dict(zip(("client_entity_id", "entity_id", "service_id"), each, strict=True))
-        grants = await registry.directory.page(ThirdPartyGrant, where, after=("",) * 6, limit=MOST_GRANTS)
+        grants = await read_grants(registry.directory, each)
         found.setdefault("grant", {}).update({grant.key: grant for grant in grants})
     return found
 
 
-async def _user_names(registry: Registry, changes: Iterable[Change]) -> dict[str, str]:
+async def _read_user_names(registry: Registry, changes: Iterable[Change]) -> dict[str, str]:
     ids = {str(getattr(change.becomes or change.was, "user_id", "")) for change in changes}
     users = await registry.directory.read(User, sorted((each,) for each in ids if each))
     return {user.user_id: user.user_name for user in users.values()}
 
 
-def decidable(found: ChangeRequest, actor: EntityAdministrator) -> bool:
-    """Return whether a request waits for this administrator.
+def _plan_choice(entity: Entity, chosen: Approvals) -> Change:
+    becomes = msgspec.structs.replace(entity, approvals=chosen)
+    return Change(verb="change", kind="entity", key=entity.key, was=entity, becomes=becomes)
 
-    A sign-in that is too old does not matter. Source: D53, D55
+
+async def _search_waiting(
+    registry: Registry, actor: EntityAdministrator, fits: Callable[[ChangeRequest], bool], *, after: str, limit: int
+) -> ListPage[ChangeRequest]:
+    """A page of fitting requests that are stored as pending."""
+    where = {"entity_id": actor.entity_id, "state": ApprovalState.PENDING.value}
+    return await search_page(
+        lambda start, limit: registry.directory.page(ChangeRequest, where, after=place(start, 1), limit=limit),
+        lambda row: as_place(row.key), fits, after=after, at_once=_AT_ONCE, limit=limit,
+    )  # fmt: skip
+
+
+def _with_names_as_requested(request: ChangeRequest, names: RequestNames) -> RequestNames:
+    """Names, those of the entity's people as in the request.
+
+    Third parties' people keep the name that the entity may see.
     """
-    recent = msgspec.structs.replace(actor, auth_time=actor.now)
+    records = (each.becomes or each.was for each in map(change_of, request.changes))
+    own = {getattr(each, "user_id", "") for each in records if getattr(each, "entity_id", "") == request.entity_id}
+    then = {user_id: name for user_id, name in as_requested(request).items() if user_id in own}
+    return msgspec.structs.replace(names, people={**names.people, **then})
+
+
+async def _nobody_approves(registry: Registry, found: ChangeRequest, actor: EntityAdministrator) -> bool:
+    """Return whether nobody can approve a request as the entity's administrators are."""
+    for each in await registry.directory.administrators(found.entity_id):
+        held = each.record
+        other = msgspec.structs.replace(
+            actor, user_id=held.user_id, level=held.level, services=held.services, alone=False
+        )
+        able = each.enabled and not _is_own(found, other) and not _why_not(found, other)
+        if able and not await _why_no_approval(registry, found, other):
+            return False
+    return True
+
+
+def _is_own(found: ChangeRequest, actor: EntityAdministrator) -> bool:
+    return found.requester == actor.name
+
+
+def _may_read(found: ChangeRequest, actor: EntityAdministrator) -> bool:
+    return _is_own(found, actor) or is_allowed(actor, "read", build_request_object(found, "approval"))
+
+
+def _why_not(found: ChangeRequest, actor: EntityAdministrator) -> str:
+    """Return why the actor, signed in recently, cannot decide on a request."""
     try:
-        authorise(recent, "write", object_of_request(found, "approval"))
-    except Forbidden:
-        return False
-    return state_at(found, actor.now) is ApprovalState.PENDING
+        authorise(assume_recent(actor), "write", build_request_object(found, "approval"))
+    except Forbidden as error:
+        return error.reason
+    return ""
+
+
+async def _why_no_approval(registry: Registry, found: ChangeRequest, actor: EntityAdministrator) -> str:
+    """Return why the actor can only decline.
+
+    Approval takes the right to make the changes.
+    """
+    try:
+        await authorise_changes(registry, assume_recent(actor), [change_of(each) for each in found.changes])
+    except Forbidden as error:
+        return error.reason
+    except Refused as error:
+        return str(error)
+    return ""
+
+
+async def _show_page(
+    registry: Registry,
+    actor: EntityAdministrator,
+    page: ListPage[ChangeRequest],
+    *,
+    now: float,
+    names_read: Mapping[str, str] = _NO_NAMES,
+) -> ListPage[Request]:
+    """A page of requests as an administrator sees them; `names_read` as in `load_names`."""
+    changes = {each.request_id: tuple(map(change_of, each.changes)) for each in page.found}
+    actors = {name for each in page.found for name in (each.requester, each.decided_by) if name}
+    people = [identifier for kind, _, identifier in (name.partition(":") for name in actors) if kind == "user"]
+    names = await load_names(
+        registry, actor.entity_id, [each for some in changes.values() for each in some], people, names_read
+    )
+    called = {name: await _name_actor(registry, name, names) for name in actors}
+    shown = []
+    for each in page.found:
+        state, own = state_at(each, now), _is_own(each, actor)
+        shown.append(
+            Request(
+                record=each,
+                state=state,
+                changes=changes[each.request_id],
+                names=names if state is ApprovalState.PENDING else _with_names_as_requested(each, names),
+                requester=called[each.requester],
+                decided_by=called.get(each.decided_by, ""),
+                own=own,
+                why_not=_why_not(each, actor) if state is ApprovalState.PENDING else "",
+                can_withdraw=own and state is ApprovalState.PENDING,
+            )
+        )
+    return ListPage(found=tuple(shown), after=page.after)
+
+
+async def _name_actor(registry: Registry, name: str, names: RequestNames) -> str:
+    kind, _, identifier = name.partition(":")
+    if kind == "client":
+        client = await registry.api_clients.get(identifier)
+        return client.name if isinstance(client, RegisteredApiClient) else identifier
+    return names.people.get(identifier, "") if kind == "user" else name

@@ -2,29 +2,46 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec.structs import replace
 
-from corpid.flows.directory.apply import PlanWithNames
-from corpid.flows.directory.entities import ADDS, addition, carried_out, one_change, prepared_entry
-from corpid.flows.directory.finding import FIRST_CHARACTER, LAST
+from corpid.flows.directory.apply import (
+    ADDS,
+    CHANGES,
+    ApplyResult,
+    carry_out,
+    prepare_addition,
+    prepare_entry,
+    write_one_change,
+)
+from corpid.flows.directory.finding import FIRST_CHARACTER, LAST, entity_named
 from corpid.flows.directory.write import Refused, audit_event, switch_record
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.directory import api_clients as rules_of_members
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.plan import Change, Plan
-from corpid.rules.oauth.client_registration import PLAIN_RULES
+from corpid.rules.directory.changes import Delete, Precondition, Upsert
+from corpid.rules.directory.differences import Difference, members_changed, members_set
+from corpid.rules.directory.names import is_storable
+from corpid.rules.directory.nodes import Problem
+from corpid.rules.directory.plan import Change
+from corpid.rules.oauth.api_client import RegisteredApiClient
+from corpid.rules.oauth.client_registration import PLAIN_RULES, RegistrationError, public_key_set, register_api_client
 from corpid.rules.oauth.records import Client
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.flows.directory.apply import ApplyResult
     from corpid.outbound.passwords import Passwords
+    from corpid.rules.audit_records import AuditEvent
     from corpid.rules.directory.actors import Actor
     from corpid.rules.oauth.client_registration import Rules
     from corpid.stores.sql.registry import Registry
+
+_KEY_MEMBERS: Final = {"jwks": "jwks_uri", "jwks_uri": "jwks"}
+"""naming one takes the other away (D27)"""
 
 
 async def add_client(
@@ -43,10 +60,12 @@ async def add_client(
 
     Raises write.Refused with every fault, access.Forbidden, Conflict, StoreUnavailable. Spec 1, D27, D38
     """
-    adding = await addition(registry, passwords, Client, "clients", client_id, members, new_user_id=str, rules=rules)
+    client, prepared = await prepare_addition(
+        registry, passwords, Client, "clients", client_id, members, new_user_id=str, rules=rules
+    )
     await refuse_api_client(registry, client_id)
-    applied = await carried_out(registry, adding.prepared, actor=actor, verbs=ADDS, dry_run=dry_run)
-    return adding.record, applied
+    applied = await carry_out(registry, prepared, actor=actor, verbs=ADDS, dry_run=dry_run)
+    return client, applied
 
 
 async def refuse_api_client(registry: Registry, client_id: str) -> None:
@@ -63,7 +82,7 @@ async def refuse_api_client(registry: Registry, client_id: str) -> None:
         )
 
 
-async def client(registry: Registry, client_id: str, *, actor: Actor) -> Client:
+async def find_client(registry: Registry, client_id: str, *, actor: Actor) -> Client:
     """One client. Raises write.Refused when there is none, access.Forbidden, StoreUnavailable. Spec 1"""
     authorise(actor, "read", Object(kind="client"))
     found = await registry.clients.get(client_id)
@@ -72,13 +91,13 @@ async def client(registry: Registry, client_id: str, *, actor: Actor) -> Client:
     return found
 
 
-async def clients(registry: Registry, *, actor: Actor) -> list[Client]:
+async def list_clients(registry: Registry, *, actor: Actor) -> list[Client]:
     """Every client, by identifier. Raises access.Forbidden, StoreUnavailable. Spec 1"""
     authorise(actor, "read", Object(kind="client"))
     return sorted(await registry.clients.list_all(), key=lambda each: each.client_id)
 
 
-async def page_of_clients(
+async def list_clients_page(
     registry: Registry, *, search: str = "", after: str = "", limit: int, actor: Actor
 ) -> list[Client]:
     """At most `limit` clients whose identifier begins with `search`, by identifier.
@@ -109,11 +128,11 @@ async def update_client(
     A running server follows within 5 s. Raises write.Refused with every fault, when there is no such client or no
     member is named, access.Forbidden, Conflict, StoreUnavailable. Spec 1, D27, D38, docs/directory.md
     """
-    await client(registry, client_id, actor=actor)
+    await find_client(registry, client_id, actor=actor)
     if all(value is None for value in members.values()):
         raise Refused("nothing was named to change: `corpid client update --help` lists what can be")
-    prepared = await prepared_entry(registry, passwords, "clients", client_id, members, new_user_id=str, rules=rules)
-    return await carried_out(registry, prepared, actor=actor, verbs=frozenset({"change"}), dry_run=dry_run, was=was)
+    prepared = await prepare_entry(registry, passwords, "clients", client_id, members, new_user_id=str, rules=rules)
+    return await carry_out(registry, prepared, actor=actor, verbs=CHANGES, dry_run=dry_run, was=was)
 
 
 async def switch_client(
@@ -123,10 +142,10 @@ async def switch_client(
 
     Raises write.Refused when there is none or nothing would change, access.Forbidden, StoreUnavailable. D50
     """
-    found = await client(registry, client_id, actor=actor)
+    found = await find_client(registry, client_id, actor=actor)
     becomes = switch_record(found, phrase("client {name}", name=client_id), enabled=enabled)
     change = Change(verb="change", kind="client", key=(client_id,), was=found, becomes=becomes)
-    return await one_change(registry, change, actor=actor, dry_run=dry_run)
+    return await write_one_change(registry, change, actor=actor, dry_run=dry_run)
 
 
 async def remove_client(registry: Registry, client_id: str, *, actor: Actor, dry_run: bool = False) -> ApplyResult:
@@ -135,10 +154,9 @@ async def remove_client(registry: Registry, client_id: str, *, actor: Actor, dry
     A running server follows within 5 s. Raises write.Refused when there is none, access.Forbidden, StoreUnavailable.
     Source: D50
     """
-    found = await client(registry, client_id, actor=actor)
+    found = await find_client(registry, client_id, actor=actor)
     change = Change(verb="remove", kind="client", key=(client_id,), was=found)
-    prepared = PlanWithNames(plan=Plan(changes=(change,)), user_names={})
-    return await carried_out(registry, prepared, actor=actor, verbs=frozenset({"remove"}), dry_run=dry_run)
+    return await write_one_change(registry, change, actor=actor, dry_run=dry_run)
 
 
 async def drop_keys(registry: Registry, client_id: str, *, actor: Actor) -> None:
@@ -147,9 +165,169 @@ async def drop_keys(registry: Registry, client_id: str, *, actor: Actor) -> None
     A running server follows within 5 s. Raises write.Refused if there is no such client or its keys are in its
     record, access.Forbidden, StoreUnavailable. Source: D27
     """
-    found = await client(registry, client_id, actor=actor)
+    found = await find_client(registry, client_id, actor=actor)
     authorise(actor, "write", Object(kind="client"))
     if found.jwks_uri is None:
         raise Refused(f"the keys of {client_id} stand in its record: replace them with `corpid client update`")
     event = msgspec.structs.replace(audit_event(actor, AuditAction.CLIENT_DROP_KEYS, client_id), client_id=client_id)
     await registry.clients.drop_fetched_key_set(client_id, event)
+
+
+async def find_api_client(registry: Registry, client_id: str, *, actor: Actor) -> RegisteredApiClient | None:
+    """One client of the API, None if there is none.
+
+    Raises access.Forbidden, StoreUnavailable. Source: D59
+    """
+    authorise(actor, "read", Object(kind="API client"))
+    return await registry.api_clients.get(client_id) if is_storable(client_id) else None
+
+
+async def list_api_clients(registry: Registry, *, actor: Actor) -> list[RegisteredApiClient]:
+    """Every client of the API, by identifier. Raises access.Forbidden, StoreUnavailable. Source: D59"""
+    authorise(actor, "read", Object(kind="API client"))
+    return await registry.api_clients.list_all()
+
+
+async def add_api_client(
+    registry: Registry,
+    client_id: str,
+    members: Mapping[str, object],
+    *,
+    entity_id: str,
+    actor: Actor,
+    rules: Rules,
+    now: float,
+    dry_run: bool = False,
+) -> tuple[RegisteredApiClient, ApplyResult]:
+    """Register a client of the API, unless `dry_run`.
+
+    `members` are texts, None for those not given; `entity_id` is empty for a client that is bound to none. Returns it
+    with remarks on its keys. Raises Refused with every fault, access.Forbidden, Conflict, StoreUnavailable.
+    Source: D27, D59
+    """
+    fields = _read_fields(client_id, members)
+    if await find_api_client(registry, client_id, actor=actor) or await registry.clients.get(client_id):
+        raise Refused(f"the client {client_id} exists already: change it with `corpid client update`")
+    if entity_id:
+        await entity_named(registry, entity_id, actor=actor)
+    lacking = [name for name in ("name", "scopes") if name not in fields]
+    if lacking:
+        raise Refused(f"the client {client_id} is new and lacks {', '.join(lacking)}")
+    record = RegisteredApiClient(client_id=client_id, entity_id=entity_id, created_at=int(now), **fields)  # type: ignore[arg-type]
+    warnings = _check_registration(record, rules)
+    added = await _carry_out(registry, actor, AuditAction.API_CLIENT_ADD, None, record, warnings, dry_run=dry_run)
+    return record, added
+
+
+async def update_api_client(
+    registry: Registry,
+    client: RegisteredApiClient,
+    members: Mapping[str, object],
+    *,
+    actor: Actor,
+    rules: Rules,
+    dry_run: bool = False,
+) -> ApplyResult:
+    """Change members of a client of the API.
+
+    `members` are texts, None for those that keep their value. A running server follows within 5 s. Raises Refused with
+    every fault, access.Forbidden, Conflict, StoreUnavailable. Source: D27, D50, D59
+    """
+    fields = _read_fields(client.client_id, members)
+    if not fields:
+        raise Refused("nothing was named to change: `corpid client update --help` lists what can be")
+    becomes = replace(client, **fields)
+    warnings = _check_registration(becomes, rules)
+    if becomes == client:
+        return ApplyResult(differences=(), warnings=warnings, written=False)
+    return await _carry_out(registry, actor, AuditAction.API_CLIENT_UPDATE, client, becomes, warnings, dry_run=dry_run)
+
+
+async def switch_api_client(
+    registry: Registry, client: RegisteredApiClient, *, enabled: bool, actor: Actor, dry_run: bool = False
+) -> ApplyResult:
+    """Enable or disable a client of the API, unless `dry_run`.
+
+    A running server follows within 5 s. Its tokens are refused while it is disabled. Raises Refused when nothing would
+    change, access.Forbidden, Conflict, StoreUnavailable. Source: D50, D59
+    """
+    becomes = switch_record(client, f"API client {client.client_id}", enabled=enabled)
+    action = AuditAction.API_CLIENT_ENABLE if enabled else AuditAction.API_CLIENT_DISABLE
+    return await _carry_out(registry, actor, action, client, becomes, dry_run=dry_run)
+
+
+async def remove_api_client(
+    registry: Registry, client: RegisteredApiClient, *, actor: Actor, dry_run: bool = False
+) -> ApplyResult:
+    """Remove a client of the API, and with it its tokens.
+
+    A running server follows within 5 s. Raises access.Forbidden, Conflict, StoreUnavailable. Source: D50, D59
+    """
+    return await _carry_out(registry, actor, AuditAction.API_CLIENT_REMOVE, client, None, dry_run=dry_run)
+
+
+async def drop_api_client_keys(registry: Registry, client: RegisteredApiClient, *, actor: Actor) -> None:
+    """Drop the keys fetched from a jwks_uri.
+
+    A running server follows within 5 s. Raises Refused if its keys are in its record, access.Forbidden,
+    StoreUnavailable. Source: D27
+    """
+    if client.jwks_uri is None:
+        raise Refused(f"the keys of {client.client_id} stand in its record: replace them with `corpid client update`")
+    authorise(actor, "write", Object(kind="API client", entity_id=client.entity_id))
+    await registry.api_clients.drop_fetched_key_set(
+        client.client_id, _event(actor, AuditAction.CLIENT_DROP_KEYS, client)
+    )
+
+
+def _read_fields(client_id: str, members: Mapping[str, object]) -> dict[str, object]:
+    """The members as they are stored. Raises Refused with every fault."""
+    try:
+        fields = rules_of_members.read(client_id, members)
+    except rules_of_members.MembersRefused as error:
+        raise Refused("; ".join(error.reasons)) from None
+    if fields.keys() >= _KEY_MEMBERS.keys():
+        raise Refused("name either jwks or jwks_uri, not both")
+    if "jwks" in fields:
+        fields["jwks"] = public_key_set(str(fields["jwks"]))
+    return fields | {_KEY_MEMBERS[name]: None for name in _KEY_MEMBERS if name in fields}
+
+
+def _check_registration(client: RegisteredApiClient, rules: Rules) -> tuple[Problem, ...]:
+    try:
+        return tuple(Problem(0, remark) for remark in register_api_client(client, rules))
+    except RegistrationError as error:
+        raise Refused(str(error)) from None
+
+
+def _event(actor: Actor, action: AuditAction, client: RegisteredApiClient) -> AuditEvent:
+    event = audit_event(actor, action, client.client_id)
+    return replace(event, client_id=client.client_id, entity_id=client.entity_id)
+
+
+async def _carry_out(
+    registry: Registry,
+    actor: Actor,
+    action: AuditAction,
+    was: RegisteredApiClient | None,
+    becomes: RegisteredApiClient | None,
+    warnings: tuple[Problem, ...] = (),
+    *,
+    dry_run: bool,
+) -> ApplyResult:
+    """Authorise and write a change unless the record has changed meanwhile, or only describe it."""
+    record = becomes or was
+    assert record is not None  # noqa: S101 - one of the two is there
+    if not dry_run:
+        authorise(actor, "write" if becomes else "delete", Object(kind="API client", entity_id=record.entity_id))
+        event = _event(actor, action, record)
+        change = Upsert(becomes, event) if becomes is not None else Delete(record, event)
+        await registry.directory.write([Precondition(RegisteredApiClient, record.key, was), change])
+    subject = f"API client {record.client_id}"
+    if was is None:
+        described = Difference(sign="+", subject=subject, members=tuple(members_set(record, record.key)))
+    elif becomes is None:
+        described = Difference(sign="-", subject=subject)
+    else:
+        described = Difference(sign="~", subject=subject, members=tuple(members_changed(was, becomes)))
+    return ApplyResult(differences=(described,), warnings=warnings, written=not dry_run)

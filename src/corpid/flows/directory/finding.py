@@ -6,32 +6,47 @@ import shlex
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
-from corpid.flows.directory.people_facts import authorise_list, authorise_on_person
+from corpid.flows.directory.actors import is_allowed
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import DeploymentOperator
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.names import user_name as mapped
-from corpid.rules.directory.records import Assignment, Entity, Service, ThirdPartyGrant, User
+from corpid.rules.directory.records import Assignment, Entity, Operator, Service, ThirdPartyGrant, User
 from corpid.rules.directory.values import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from corpid.rules.directory.access import Action
     from corpid.rules.directory.actors import Actor
     from corpid.stores.sql.directory import N
     from corpid.stores.sql.registry import Registry
 
 K = TypeVar("K", Entity, Service)
 W = TypeVar("W", Assignment, ThirdPartyGrant)
-
 LAST: Final = "\U0010ffff"
 """after every identifier and user name"""
 FIRST_CHARACTER: Final = "\x01"
 """before every character of an identifier or user name"""
 _NEAR: Final = 200
 _BEGINNING: Final = 2
+T = TypeVar("T")
+
+
+class RowFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Members that distinguish rows of a service; None: any."""
+
+    role: str | None = None
+    sub_entity: str | None = None
+    ref: str | None = None
+
+    def fits(self, row: Assignment | ThirdPartyGrant) -> bool:
+        """Return whether a row is one that is meant."""
+        asked = ((self.role, row.role), (self.sub_entity, row.sub_entity), (self.ref, row.ref))
+        return all(named is None or named == value for named, value in asked)
 
 
 async def user_named(registry: Registry, user_name: str, *, actor: Actor) -> User:
@@ -71,46 +86,9 @@ async def service_named(registry: Registry, service_id: str, *, actor: Actor) ->
     return await _identified(registry, Service, service_id, Object(kind="service", service_id=service_id), actor)
 
 
-async def _identified(registry: Registry, record: type[K], identifier: str, thing: Object, actor: Actor) -> K:
-    authorise(actor, "read", thing)
-    key = (identifier,)
-    found = (await registry.directory.read(record, [key])).get(key) if is_storable(identifier) else None
-    if found is None:
-        raise Refused(f"there is no {thing.kind} {identifier!r}{await _hint(registry, record, identifier)}")
-    return found
-
-
 def shown_key(record: Entity | Service | User) -> str:
     """Return the identifier of a record, a user's name. Source: D51, R-14."""
     return record.user_name if isinstance(record, User) else record.key[0]
-
-
-async def _hint(registry: Registry, kind: type[N], word: str) -> str:
-    """Return the closest of some known identifiers.
-
-    Of the first ones, and of those that begin alike: a directory has too many to compare with each.
-    """
-    if not is_storable(word):
-        return ""
-    start: str = word[:_BEGINNING]
-    known = [
-        *await registry.directory.named(kind, first="", until=LAST, limit=_NEAR),
-        *await registry.directory.named(kind, first=start, until=start + LAST, limit=_NEAR),
-    ]
-    return suggestion(word, {shown_key(each) for each in known})
-
-
-class RowFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Members that distinguish rows of a service; None: any."""
-
-    role: str | None = None
-    sub_entity: str | None = None
-    ref: str | None = None
-
-    def fits(self, row: Assignment | ThirdPartyGrant) -> bool:
-        """Return whether a row is one that is meant."""
-        asked = ((self.role, row.role), (self.sub_entity, row.sub_entity), (self.ref, row.ref))
-        return all(named is None or named == value for named, value in asked)
 
 
 def only_one(rows: Sequence[W], *, none: str, several: str, note: Callable[[W], str], among: Sequence[W] = ()) -> W:
@@ -126,6 +104,64 @@ def only_one(rows: Sequence[W], *, none: str, several: str, note: Callable[[W], 
     raise Refused(
         f"{several}; name one of them by its options" if rows else f"{none}; there is" if listed else none, *shown
     )
+
+
+async def authorise_on_person(registry: Registry, actor: Actor, action: Action, thing: Object) -> None:
+    """Authorise with the fact whether the person operates the deployment.
+
+    Raises access.Forbidden, StoreUnavailable. Source: D53
+    """
+    operates = await registry.directory.read(Operator, [(thing.user_id,)])
+    authorise(actor, action, replace(thing, operates=bool(operates)))
+
+
+def authorise_list(actor: Actor, thing: Object) -> None:
+    """Authorise a list of people, which `visible` narrows.
+
+    Raises access.Forbidden. Source: D53
+    """
+    authorise(actor, "read", replace(thing, operates=False) if isinstance(actor, DeploymentOperator) else thing)
+
+
+async def visible(
+    registry: Registry, actor: Actor, thing: Object, found: Sequence[T], user_id: Callable[[T], str]
+) -> tuple[T, ...]:
+    """Those of some records whose people the actor may read about.
+
+    `thing` is the object of a list. Only people who operate the deployment are looked at one by one. Raises
+    StoreUnavailable. Source: D53
+    """
+    if not isinstance(actor, DeploymentOperator) or not found:
+        return tuple(found)
+    operators = await registry.directory.read(Operator, {(user_id(each),) for each in found})
+    hidden = {
+        key[0] for key in operators if not is_allowed(actor, "read", replace(thing, user_id=key[0], operates=True))
+    }
+    return tuple(each for each in found if user_id(each) not in hidden)
+
+
+async def _identified(registry: Registry, record: type[K], identifier: str, thing: Object, actor: Actor) -> K:
+    authorise(actor, "read", thing)
+    key = (identifier,)
+    found = (await registry.directory.read(record, [key])).get(key) if is_storable(identifier) else None
+    if found is None:
+        raise Refused(f"there is no {thing.kind} {identifier!r}{await _hint(registry, record, identifier)}")
+    return found
+
+
+async def _hint(registry: Registry, kind: type[N], word: str) -> str:
+    """Return the closest of some known identifiers.
+
+    Of the first ones, and of those that begin alike: a directory has too many to compare with each.
+    """
+    if not is_storable(word):
+        return ""
+    start: str = word[:_BEGINNING]
+    known = [
+        *await registry.directory.named(kind, first="", until=LAST, limit=_NEAR),
+        *await registry.directory.named(kind, first=start, until=start + LAST, limit=_NEAR),
+    ]
+    return suggestion(word, {shown_key(each) for each in known})
 
 
 def _as_options(row: Assignment | ThirdPartyGrant) -> str:

@@ -1,31 +1,34 @@
 """Third parties as the administrators of either entity see them (D56, D61).
 
-The changes that are planned here are written, or requested, by `approvals.submit`.
+The changes that are planned here are written, or requested, by `write_or_request`.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.flows.directory.entities import prepared_entry
-from corpid.flows.directory.finding import LAST
-from corpid.flows.directory.lists import ListPage, as_place, cut_page, place
-from corpid.flows.directory.third_parties import narrowed_or_offered, roles_ending
-from corpid.flows.directory.write import Refused
+from corpid.flows.directory.apply import SETS, ApplyResult, PlanWithNames, carry_out, prepare_entry
+from corpid.flows.directory.finding import LAST, RowFilter, entity_named, only_one, service_named
+from corpid.flows.directory.lists import ListPage, as_place, cut_page, place, search_page
+from corpid.flows.directory.write import Refused, find_decision, read_grants, require_reason, write_changes
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import person_names
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.approvals import change_needs_approval
+from corpid.rules.directory.differences import difference
 from corpid.rules.directory.entity_choice import search_words
 from corpid.rules.directory.names import is_storable
-from corpid.rules.directory.plan import Change
+from corpid.rules.directory.nodes import Problem
+from corpid.rules.directory.plan import Change, Plan
 from corpid.rules.directory.records import Entity, Membership, Service, ThirdPartyAssignment, ThirdPartyGrant, User
+from corpid.rules.directory.third_parties import AuthorisationSide, AuthorisationState, narrows, state_of, without_grant
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor
@@ -38,8 +41,8 @@ _MOST_SERVICES: Final = 1000
 _SIGN_INS: Final = 50
 """of a person that are looked through for the last one for a client entity"""
 _AT_ONCE: Final = 200
-_ROUNDS: Final = 20
-"""how often so many roles are read for one page of them"""
+_MOST: Final = 1000
+"""grants between two entities for one service that are looked through, and roles under them that are shown"""
 
 
 class NoGrant(Refused):
@@ -75,13 +78,21 @@ class RoleOfGrant(msgspec.Struct, frozen=True, kw_only=True):
     """an accepted grant that it fits"""
 
 
-async def organisations(registry: Registry, actor: Actor, text: str) -> list[Entity]:
+class GrantFilter(RowFilter, frozen=True, kw_only=True):
+    """A grant by its key, as far as it is known."""
+
+    client_entity: str
+    third_party: str
+    service: str
+
+
+async def find_organisations(registry: Registry, actor: Actor, text: str) -> list[Entity]:
     """Return the enabled entities of exactly this number or name.
 
     Letters count alike in either case. Nobody can list entities with it. Raises access.Forbidden, StoreUnavailable.
     Source: D56
     """
-    authorise(actor, "read", Object(kind="grant", entity_id=_own(actor)))
+    authorise(actor, "read", Object(kind="grant", entity_id=_read_own_entity(actor)))
     wanted = text.strip()
     if not wanted or not is_storable(wanted):
         return []
@@ -89,19 +100,11 @@ async def organisations(registry: Registry, actor: Actor, text: str) -> list[Ent
     found = {each.key: each for each in (await registry.directory.read(Entity, keys)).values()}
     first = " ".join(search_words(wanted)) + "\n"
     named = await registry.directory.entities_by_name(first=first, until=first + LAST, after=("", ""), limit=MOST_FOUND)
-    found |= {each.key: each for each in named if _named_exactly(each, first)}
+    found |= {each.key: each for each in named if _is_named(each, first)}
     return [each for each in found.values() if each.enabled]
 
 
-def _named_exactly(entity: Entity, first: str) -> bool:
-    return " ".join(search_words(entity.name)) + "\n" == first
-
-
-def _own(actor: Actor) -> str:
-    return str(getattr(actor, "entity_id", ""))
-
-
-async def services(registry: Registry, actor: Actor) -> list[Service]:
+async def list_services(registry: Registry, actor: Actor) -> list[Service]:
     """Return the enabled services that allow third parties, by name.
 
     Raises access.Forbidden, StoreUnavailable. Source: R-14.1, R-21
@@ -111,7 +114,7 @@ async def services(registry: Registry, actor: Actor) -> list[Service]:
     return sorted((each for each in found if each.enabled and each.third_parties), key=lambda each: each.name)
 
 
-async def authorisations(
+async def list_authorisations(
     registry: Registry,
     actor: Actor,
     *,
@@ -126,7 +129,7 @@ async def authorisations(
     `other` narrows to the other side, `state` to grants in it. Raises Refused, access.Forbidden, StoreUnavailable.
     Source: D56, D61
     """
-    own = _own(actor)
+    own = _read_own_entity(actor)
     authorise(actor, "read", Object(kind="grant", entity_id=own))
     sides = ("client_entity_id", "entity_id") if given else ("entity_id", "client_entity_id")
     narrowed = {sides[0]: own, sides[1]: other, "state": state or ""}
@@ -136,7 +139,7 @@ async def authorisations(
     return ListPage(found=tuple(await _with_names(registry, page.found)), after=page.after)
 
 
-async def authorisation(registry: Registry, actor: Actor, key: tuple[str, ...]) -> Authorisation:
+async def find_authorisation(registry: Registry, actor: Actor, key: tuple[str, ...]) -> Authorisation:
     """Return one grant. Raises NoGrant, StoreUnavailable. Source: D56, D61"""
     try:
         authorise(actor, "read", Object(kind="grant", entity_id=key[0], other_entity_id=key[1]))
@@ -146,23 +149,6 @@ async def authorisation(registry: Registry, actor: Actor, key: tuple[str, ...]) 
     if not found:
         raise NoGrant(phrase("there is no such authorisation"))
     return found[0]
-
-
-async def _with_names(registry: Registry, grants: Iterable[ThirdPartyGrant]) -> list[Authorisation]:
-    found = list(grants)
-    ids = {(each.client_entity_id,) for each in found} | {(each.entity_id,) for each in found}
-    entities = await registry.directory.read(Entity, ids)
-    of = await registry.directory.read(Service, {(each.service_id,) for each in found})
-    return [
-        Authorisation(
-            grant=each,
-            client_entity=entities[each.client_entity_id,],
-            third_party=entities[each.entity_id,],
-            service=of[each.service_id,],
-        )
-        for each in found
-        if (each.client_entity_id,) in entities and (each.entity_id,) in entities and (each.service_id,) in of
-    ]
 
 
 def needs_approval(entity: Entity, service: Service) -> bool:
@@ -187,8 +173,8 @@ async def plan_offer(
         **_terms(wanted),
         "state": "offered",
     }
-    prepared = await prepared_entry(registry, passwords, "third_party.grants", None, terms, new_user_id=str)
-    changes = [made for change in prepared.plan.changes for made in [narrowed_or_offered(change)] if made]
+    prepared = await prepare_entry(registry, passwords, "third_party.grants", None, terms, new_user_id=str)
+    changes = [made for change in prepared.plan.changes for made in [narrow_or_offer(change)] if made]
     if any(change.was != was for change in changes):
         raise Refused(phrase("this was changed at the same moment: look at it and try again"))
     return tuple(changes)
@@ -205,16 +191,16 @@ def plan_grant_end(grant: ThirdPartyGrant) -> Change:
     return Change(verb="remove", kind="grant", key=grant.key, was=grant)
 
 
-async def ending(registry: Registry, actor: Actor, grant: ThirdPartyGrant) -> int:
+async def count_roles_ending(registry: Registry, actor: Actor, grant: ThirdPartyGrant) -> int:
     """Return how many roles end with a grant, at most a thousand.
 
     Raises access.Forbidden, StoreUnavailable. Source: D56
     """
     authorise(actor, "read", Object(kind="grant", entity_id=grant.client_entity_id, other_entity_id=grant.entity_id))
-    return len(await roles_ending(registry, grant))
+    return len(await list_roles_ending(registry, grant))
 
 
-async def roles(
+async def list_roles(
     registry: Registry, actor: Actor, grant: ThirdPartyGrant, *, after: str, limit: int
 ) -> ListPage[ThirdPartyRole]:
     """List the roles of the third party's people under a grant.
@@ -224,22 +210,14 @@ async def roles(
     """
     _authorise_reading(actor, grant.entity_id, grant.client_entity_id)
     where = dict(zip(("client_entity_id", "entity_id", "service_id"), grant.key[:3], strict=True))
-    found: list[ThirdPartyAssignment] = []
-    start = place(after, 7)
-    stopped = ""
-    for _ in range(_ROUNDS):
-        rows = await registry.directory.page(ThirdPartyAssignment, where, after=start, limit=_AT_ONCE)
-        found += [row for row in rows if grant.fits(row)]
-        if len(rows) < _AT_ONCE or len(found) > limit:
-            break
-        start = rows[-1].key
-    else:
-        stopped = as_place(start)
-    page = cut_page(found, limit, [as_place(row.key) for row in found])
-    return ListPage(found=tuple(await _with_people(registry, actor, page.found)), after=page.after or stopped)
+    page = await search_page(
+        lambda start, limit: registry.directory.page(ThirdPartyAssignment, where, after=place(start, 7), limit=limit),
+        lambda row: as_place(row.key), grant.fits, after=after, at_once=_AT_ONCE, limit=limit,
+    )  # fmt: skip
+    return ListPage(found=tuple(await _with_people(registry, actor, page.found)), after=page.after)
 
 
-async def role(registry: Registry, actor: Actor, key: tuple[str, ...]) -> RoleOfGrant:
+async def find_role(registry: Registry, actor: Actor, key: tuple[str, ...]) -> RoleOfGrant:
     """Return a role of a third party's person.
 
     Raises NoGrant, StoreUnavailable. Source: D56, D61
@@ -252,8 +230,7 @@ async def role(registry: Registry, actor: Actor, key: tuple[str, ...]) -> RoleOf
     row = (await directory.read(ThirdPartyAssignment, [key])).get(key)
     if row is None:
         raise NoGrant(phrase("there is no such role"))
-    where = {"client_entity_id": row.client_entity_id, "entity_id": row.entity_id, "service_id": row.service_id}
-    held = await directory.page(ThirdPartyGrant, where, after=("",) * 6, limit=_AT_ONCE)
+    held = await read_grants(directory, (row.client_entity_id, row.entity_id, row.service_id))
     allowing = sorted((each for each in held if each.allows(row)), key=lambda each: not each.covers(row))
     under = await _with_names(registry, allowing[:1])
     clients, of = (row.client_entity_id,), (row.service_id,)
@@ -263,45 +240,6 @@ async def role(registry: Registry, actor: Actor, key: tuple[str, ...]) -> RoleOf
         service=(await directory.read(Service, [of]))[of],
         under=under[0] if under else None,
     )
-
-
-def _authorise_reading(actor: Actor, third_party: str, client_entity: str) -> None:
-    authorise(actor, "read", Object(kind="third-party row", entity_id=third_party, other_entity_id=client_entity))
-
-
-async def _with_people(registry: Registry, actor: Actor, rows: Sequence[ThirdPartyAssignment]) -> list[ThirdPartyRole]:
-    """Roles with their people; to the client entity only their names (D61)."""
-    held = await registry.directory.read(Membership, {row.key[:2] for row in rows if row.entity_id == _own(actor)})
-    users = await registry.directory.read(User, {(row.user_id,) for row in rows})
-    last = {
-        key: await _last_sign_in(registry, *key)
-        for key in {(row.user_id, row.entity_id, row.service_id) for row in rows}
-    }
-    found = []
-    for row in rows:
-        user, membership = users.get((row.user_id,)), held.get(row.key[:2])
-        name = ""
-        if user is not None and membership is not None:
-            name = person_names.shown_name(membership, user)
-        elif user is not None:
-            name = person_names.name_outside(user)
-        at = last[row.user_id, row.entity_id, row.service_id]
-        found.append(ThirdPartyRole(row=row, name=name, signed_in_at=at))
-    return found
-
-
-async def _last_sign_in(registry: Registry, user_id: str, entity_id: str, service_id: str) -> int:
-    """Return a person's last sign-in for an entity at a service.
-
-    0 if it is not known.
-    """
-    for entry in await registry.audit.sign_ins_of(user_id, limit=_SIGN_INS):
-        if entry.entity_id != entity_id or entry.action != AuditAction.SIGN_IN_COMPLETE or not entry.client_id:
-            continue
-        client = await registry.clients.get(entry.client_id)
-        if client is not None and service_id in client.services:
-            return entry.at
-    return 0
 
 
 async def is_stored(registry: Registry, row: ThirdPartyGrant | ThirdPartyAssignment) -> bool:
@@ -333,7 +271,7 @@ async def plan_role(
         "client_entity": wanted.client_entity_id,
         **_terms(wanted),
     }
-    prepared = await prepared_entry(registry, passwords, "third_party.assignments", None, terms, new_user_id=str)
+    prepared = await prepare_entry(registry, passwords, "third_party.assignments", None, terms, new_user_id=str)
     if any(change.was != was for change in prepared.plan.changes):
         raise Refused(phrase("this was changed at the same moment: look at it and try again"))
     return prepared.plan.changes
@@ -342,6 +280,177 @@ async def plan_role(
 def plan_role_end(row: ThirdPartyAssignment) -> Change:
     """Plan the end of a role of the third party's person. Source: D56"""
     return Change(verb="remove", kind="third-party row", key=row.key, was=row)
+
+
+async def offer_grant(
+    registry: Registry,
+    passwords: Passwords,
+    wanted: GrantFilter,
+    terms: Mapping[str, object],
+    *,
+    actor: Actor,
+    accepted: bool = False,
+    dry_run: bool = False,
+) -> ApplyResult:
+    """Offer a grant, or other terms of one.
+
+    `terms` as in a directory file, None for those not given; `accepted` speaks for the third party, too. Terms within
+    the accepted ones are effective at once; others make it an offer again, with a remark. Raises Refused with every
+    fault, access.Forbidden, Conflict, StoreUnavailable. Source: D56, R-21
+    """
+    await _check_names(registry, wanted, actor)
+    row = {
+        "client_entity": wanted.client_entity,
+        "third_party": wanted.third_party,
+        "service": wanted.service,
+        "role": wanted.role,
+        "sub_entity": wanted.sub_entity,
+        "ref": wanted.ref,
+        **terms,
+        "state": "accepted" if accepted else "offered",
+    }
+    prepared = await prepare_entry(registry, passwords, "third_party.grants", None, row, new_user_id=str)
+    changes = [
+        made for change in prepared.plan.changes for made in [change if accepted else narrow_or_offer(change)] if made
+    ]
+    remarks = [*prepared.plan.warnings, *(remark for change in changes for remark in _remark_suspension(change))]
+    plan = Plan(changes=tuple(changes), warnings=tuple(remarks))
+    action = None
+    if changes and not accepted:
+        action = find_decision(actor, changes[0], AuthorisationSide.CLIENT_ENTITY)
+    made = PlanWithNames(plan=plan, user_names=prepared.user_names)
+    return await carry_out(registry, made, actor=actor, verbs=SETS, dry_run=dry_run, action=action)
+
+
+def narrow_or_offer(change: Change) -> Change | None:
+    """Turn wider terms into an offer.
+
+    Those within the accepted ones are effective at once.
+
+    None if nothing changes. Source: D56
+    """
+    was, becomes = change.was, change.becomes
+    if not isinstance(was, ThirdPartyGrant) or not isinstance(becomes, ThirdPartyGrant):
+        return change
+    kept = msgspec.structs.replace(becomes, state=was.state)
+    if kept == was:
+        return None
+    return msgspec.structs.replace(change, becomes=kept) if narrows(was, kept) else change
+
+
+async def accept_grant(registry: Registry, wanted: GrantFilter, *, actor: Actor, dry_run: bool = False) -> ApplyResult:
+    """Accept an offer for the third party: effective from now.
+
+    Raises Refused if there is none or more than one, access.Forbidden, Conflict, StoreUnavailable. Source: D56
+    """
+    grant = await _find_grant(registry, wanted, actor, offered_only=True)
+    change = plan_acceptance(grant)
+    return await _write_decision(registry, change, (), AuthorisationSide.THIRD_PARTY, actor=actor, dry_run=dry_run)
+
+
+async def decline_grant(registry: Registry, wanted: GrantFilter, *, actor: Actor, dry_run: bool = False) -> ApplyResult:
+    """Decline an offer for the third party.
+
+    Raises Refused if there is none or more than one, or a command gives no reason, access.Forbidden, Conflict,
+    StoreUnavailable. Source: D54, D56
+    """
+    if not dry_run:
+        require_reason(actor)
+    grant = await _find_grant(registry, wanted, actor, offered_only=True)
+    ended = await list_roles_ending(registry, grant)
+    return await _write_decision(
+        registry, plan_grant_end(grant), ended, AuthorisationSide.THIRD_PARTY, actor=actor, dry_run=dry_run
+    )
+
+
+async def end_grant(registry: Registry, wanted: GrantFilter, *, actor: Actor, dry_run: bool = False) -> ApplyResult:
+    """End a grant at once, or withdraw an offer.
+
+    The roles of the third party's people end with it, except those that another accepted grant allows. Raises Refused
+    if there is none or more than one, or a command gives no reason, access.Forbidden, Conflict, StoreUnavailable.
+    Source: D54, D56
+    """
+    if not dry_run:
+        require_reason(actor)
+    grant = await _find_grant(registry, wanted, actor, offered_only=False)
+    ended = await list_roles_ending(registry, grant)
+    return await _write_decision(
+        registry, plan_grant_end(grant), ended, AuthorisationSide.CLIENT_ENTITY, actor=actor, dry_run=dry_run
+    )
+
+
+async def list_roles_ending(registry: Registry, grant: ThirdPartyGrant) -> list[ThirdPartyAssignment]:
+    """The roles that end with a grant, of the first thousand.
+
+    Raises StoreUnavailable. Source: D56
+    """
+    where = dict(zip(("client_entity_id", "entity_id", "service_id"), grant.key[:3], strict=True))
+    others = await read_grants(registry.directory, grant.key[:3])
+    rows = await registry.directory.page(ThirdPartyAssignment, where, after=("",) * 7, limit=_MOST)
+    return without_grant(grant, others, rows)
+
+
+def _is_named(entity: Entity, first: str) -> bool:
+    return " ".join(search_words(entity.name)) + "\n" == first
+
+
+def _read_own_entity(actor: Actor) -> str:
+    return str(getattr(actor, "entity_id", ""))
+
+
+async def _with_names(registry: Registry, grants: Iterable[ThirdPartyGrant]) -> list[Authorisation]:
+    found = list(grants)
+    ids = {(each.client_entity_id,) for each in found} | {(each.entity_id,) for each in found}
+    entities = await registry.directory.read(Entity, ids)
+    of = await registry.directory.read(Service, {(each.service_id,) for each in found})
+    return [
+        Authorisation(
+            grant=each,
+            client_entity=entities[each.client_entity_id,],
+            third_party=entities[each.entity_id,],
+            service=of[each.service_id,],
+        )
+        for each in found
+        if (each.client_entity_id,) in entities and (each.entity_id,) in entities and (each.service_id,) in of
+    ]
+
+
+def _authorise_reading(actor: Actor, third_party: str, client_entity: str) -> None:
+    authorise(actor, "read", Object(kind="third-party row", entity_id=third_party, other_entity_id=client_entity))
+
+
+async def _with_people(registry: Registry, actor: Actor, rows: Sequence[ThirdPartyAssignment]) -> list[ThirdPartyRole]:
+    """Roles with their people; to the client entity only their names (D61)."""
+    own = _read_own_entity(actor)
+    held = await registry.directory.read(Membership, {row.key[:2] for row in rows if row.entity_id == own})
+    users = await registry.directory.read(User, {(row.user_id,) for row in rows})
+    last = {
+        key: await _last_sign_in(registry, *key)
+        for key in {(row.user_id, row.entity_id, row.service_id) for row in rows}
+    }
+    found = []
+    for row in rows:
+        user, membership = users.get((row.user_id,)), held.get(row.key[:2])
+        name = ""
+        if user is not None:
+            name = person_names.shown_name(membership, user) if membership else person_names.name_outside(user)
+        at = last[row.user_id, row.entity_id, row.service_id]
+        found.append(ThirdPartyRole(row=row, name=name, signed_in_at=at))
+    return found
+
+
+async def _last_sign_in(registry: Registry, user_id: str, entity_id: str, service_id: str) -> int:
+    """Return a person's last sign-in for an entity at a service.
+
+    0 if it is not known.
+    """
+    for entry in await registry.audit.sign_ins_of(user_id, limit=_SIGN_INS):
+        if entry.entity_id != entity_id or entry.action != AuditAction.SIGN_IN_COMPLETE or not entry.client_id:
+            continue
+        client = await registry.clients.get(entry.client_id)
+        if client is not None and service_id in client.services:
+            return entry.at
+    return 0
 
 
 def _terms(row: ThirdPartyGrant | ThirdPartyAssignment) -> dict[str, object]:
@@ -353,12 +462,63 @@ def _terms(row: ThirdPartyGrant | ThirdPartyAssignment) -> dict[str, object]:
         "ref": row.ref or None,
         "start_date": row.start_date,
         "end_date": row.end_date,
-        "parameters": _values(row.parameters),
+        "parameters": _group_values(row.parameters),
     }
 
 
-def _values(parameters: Iterable[Parameter]) -> dict[str, list[str]]:
+def _group_values(parameters: Iterable[Parameter]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for each in parameters:
         found.setdefault(each.name, []).append(each.value)
     return found
+
+
+def _remark_suspension(change: Change) -> Iterable[Problem]:
+    was, becomes = getattr(change.was, "state", ""), getattr(change.becomes, "state", "")
+    if (was, becomes) == ("accepted", "offered"):
+        yield Problem(
+            0,
+            f"{change.key[1]} has accepted less than this, so nothing of it is effective until it accepts again: "
+            "offer it under another ref to keep what was accepted",
+        )
+
+
+async def _write_decision(
+    registry: Registry,
+    change: Change,
+    ended: Iterable[ThirdPartyAssignment],
+    side: AuthorisationSide,
+    *,
+    actor: Actor,
+    dry_run: bool,
+) -> ApplyResult:
+    """Write one side's decision; `ended` are shown as its consequence."""
+    if not dry_run:
+        await write_changes(registry, actor, [change], action=find_decision(actor, change, side))
+    also = [Change(verb="remove", kind="third-party row", key=row.key, was=row) for row in ended]
+    users = await registry.directory.read(User, {(row.user_id,) for row in ended})
+    names = {user.user_id: user.user_name for user in users.values()}
+    shown = tuple(difference(each, names) for each in (*also, change))
+    return ApplyResult(differences=shown, warnings=(), written=not dry_run)
+
+
+async def _find_grant(registry: Registry, wanted: GrantFilter, actor: Actor, *, offered_only: bool) -> ThirdPartyGrant:
+    thing = Object(kind="grant", entity_id=wanted.client_entity, other_entity_id=wanted.third_party)
+    authorise(actor, "read", thing)
+    await _check_names(registry, wanted, actor)
+    held = await read_grants(registry.directory, (wanted.client_entity, wanted.third_party, wanted.service))
+    found = [row for row in held if wanted.fits(row)]
+    if offered_only:
+        found = [row for row in found if state_of(row) is AuthorisationState.OFFERED]
+    between = f"{wanted.client_entity} to {wanted.third_party} at {wanted.service}"
+    none = f"there is no {'offer' if offered_only else 'grant'} of {between}"
+    return only_one(found, none=none, several="several are meant", note=lambda grant: grant.state, among=held)
+
+
+async def _check_names(registry: Registry, wanted: GrantFilter, actor: Actor) -> None:
+    """Refuse unknown names, if the actor may know of them."""
+    for entity_id in (wanted.client_entity, wanted.third_party):
+        with suppress(Forbidden):
+            await entity_named(registry, entity_id, actor=actor)
+    with suppress(Forbidden):
+        await service_named(registry, wanted.service, actor=actor)

@@ -5,26 +5,21 @@ What needs approval is requested. Source: D55, D60
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from corpid.flows.directory import approvals, role_assignment
-from corpid.flows.directory.members import AmbiguousName, find_member
+from corpid.flows.directory.approvals import refuse_unfit
+from corpid.flows.directory.member_changes import IdentifierConflict, plan_invitation, refuse_taken, translate_refusals
+from corpid.flows.directory.members import AmbiguousName, Member, find_member
 from corpid.flows.directory.person_names import known_name, names_digest
-from corpid.flows.directory.provisioning import (
-    IdentifierConflict,
-    InvalidDetails,
-    Member,
-    MemberDetails,
-    invitation,
-    refuse_taken,
-    store_refusals,
-)
-from corpid.flows.directory.write import Refused, authorise_changes
+from corpid.flows.directory.role_assignment import find_stored_role, list_services, plan_role
+from corpid.flows.directory.write import authorise_changes, check_reason, write_or_request
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.access_file import parse_access
 from corpid.rules.directory.changes import Precondition
+from corpid.rules.directory.member_details import InvalidDetails, MemberDetails
 from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.nodes import DirectoryError, Problem
 from corpid.rules.directory.plan import Change
@@ -33,10 +28,10 @@ from corpid.rules.directory.role_forms import ENDLESS, ON_DAY, RoleForm, faults,
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from datetime import date
 
-    from corpid.flows.directory.invitation_limits import InvitationLimit
+    from corpid.flows.directory.invitations import InvitationLimit
     from corpid.rules.directory.access_file import AccessLine
     from corpid.rules.directory.actors import EntityAdministrator
     from corpid.rules.directory.records import ChangeRequest, Entity
@@ -82,131 +77,116 @@ class ImportPlan(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+class _LineRefused(Exception):
+    """A line that cannot be carried out, with the reasons."""
+
+    def __init__(self, *reasons: str) -> None:
+        super().__init__(*reasons)
+        self.reasons = reasons
+
+
+@dataclass(kw_only=True)
 class _ImportPlanner:
     """The people and roles of a table, line by line."""
 
-    def __init__(
-        self, registry: Registry, actor: EntityAdministrator, services: Mapping[str, Service], *, now: float, today: date,
-        new_id: Callable[[], str],
-    ) -> None:  # fmt: skip
-        self.lines: list[ImportPlanLine] = []
-        self.invited: list[Change] = []
-        self.roles: list[Change] = []
-        self.problems: list[Problem] = []
-        self._registry = registry
-        self._actor = actor
-        self._services = services
-        self._now = now
-        self._today = today
-        self._new_id = new_id
-        self._people: dict[str, Member] = {}
-        """by what a line says: accounts differ whose names fold alike"""
-        self._invitees: dict[str, Member] = {}
-        """by folded name, which an entity gives once"""
-        self._rows: dict[tuple[str, ...], int] = {}
+    registry: Registry
+    actor: EntityAdministrator
+    services: Mapping[str, Service]
+    now: float
+    today: date
+    new_id: Callable[[], str]
+    lines: list[ImportPlanLine] = field(default_factory=list)
+    invited: list[Change] = field(default_factory=list)
+    roles: list[Change] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    people: dict[str, Member] = field(default_factory=dict)
+    """by what a line says: accounts differ whose names fold alike"""
+    invitees: dict[str, Member] = field(default_factory=dict)
+    """by folded name, which an entity gives once"""
+    rows: dict[tuple[str, ...], int] = field(default_factory=dict)
 
     async def add(self, line: AccessLine) -> None:
         """Plan one line, or note why it cannot be."""
-        person = await self._person(line)
-        if person is None:
-            return
-        if not line.cells.get("service"):
+        reasons: Iterable[str] = ()
+        try:
+            await self._plan(line)
+        except _LineRefused as refused:
+            reasons = refused.reasons
+        except InvalidDetails as error:
+            reasons = [f"{member}: {sentence}" for member, sentence in error.faults]
+        except (AmbiguousName, IdentifierConflict) as error:
+            reasons = [str(error)]
+        except Forbidden as error:
+            reasons = [error.reason]
+        self.problems += [Problem(line.line, reason) for reason in reasons]
+
+    async def _plan(self, line: AccessLine) -> None:
+        person = await self._find_person(line)
+        named = line.cells.get("service")
+        if not named:
             if not any(each.person is person for each in self.lines):
                 self.lines.append(ImportPlanLine(line=line.line, verb="nothing", person=person))
             return
-        service = self._services.get(line.cells["service"]) or self._by_name(line.cells["service"])
+        by_name = (each for each in self.services.values() if fold_text(each.name) == fold_text(named))
+        service = self.services.get(named) or next(by_name, None)
         if service is None:
-            self._wrong(line, phrase("There is no service {name} here.", name=line.cells["service"]))
-            return
-        unknown = [name for name, value in line.parameters.items() if value and name not in _names(service)]
+            raise _LineRefused(phrase("There is no service {name} here.", name=named))
+        defined = {each.name for each in service.parameters}
+        unknown = [name for name, value in line.parameters.items() if value and name not in defined]
         if unknown:
-            self._wrong(line, phrase("{service} has no parameter {name}.", service=service.name, name=unknown[0]))
-            return
-        await self._role(line, person, service)
+            raise _LineRefused(phrase("{service} has no parameter {name}.", service=service.name, name=unknown[0]))
+        await self._plan_role(line, person, service)
 
-    def _by_name(self, name: str) -> Service | None:
-        return next((each for each in self._services.values() if fold_text(each.name) == fold_text(name)), None)
-
-    async def _person(self, line: AccessLine) -> Member | None:
+    async def _find_person(self, line: AccessLine) -> Member:
         user_name = line.cells["user_name"]
-        if user_name not in self._people:
-            try:
-                found = await find_member(self._registry, self._actor.entity_id, user_name)
-            except AmbiguousName as error:
-                self._wrong(line, str(error))
-                return None
-            found = found or self._invitees.get(fold_text(user_name)) or await self._invited(line)
-            if found is None:
-                return None
-            self._people[user_name] = found
-        return self._people[user_name]
+        if user_name not in self.people:
+            found = await find_member(self.registry, self.actor.entity_id, user_name)
+            self.people[user_name] = found or self.invitees.get(fold_text(user_name)) or await self._invite(line)
+        return self.people[user_name]
 
-    async def _invited(self, line: AccessLine) -> Member | None:
+    async def _invite(self, line: AccessLine) -> Member:
         cells = line.cells
         if not cells.get("name"):
-            self._wrong(
-                line, phrase("Nobody here has this user name. To invite the person, fill in name and e-mail address.")
+            raise _LineRefused(
+                phrase("Nobody here has this user name. To invite the person, fill in name and e-mail address.")
             )
-            return None
         details = MemberDetails(user_name=cells["user_name"], name=cells["name"], email=cells.get("email", ""))
-        try:
-            change = invitation(
-                details, self._actor.entity_id, now=self._now, new_id=self._new_id, enabled=True, send=True
-            )
-            membership = change.becomes
-            assert isinstance(membership, Membership)  # noqa: S101 - of an invitation
-            await refuse_taken(self._registry, membership)
-            await authorise_changes(self._registry, self._actor, [change])
-        except InvalidDetails as error:
-            self.problems += [Problem(line.line, f"{member}: {sentence}") for member, sentence in error.faults]
-            return None
-        except IdentifierConflict as error:
-            self._wrong(line, str(error))
-            return None
-        except Forbidden as error:
-            self._wrong(line, error.reason)
-            return None
+        change = plan_invitation(
+            details, self.actor.entity_id, now=self.now, new_id=self.new_id, enabled=True, send=True
+        )
+        membership = change.becomes
+        assert isinstance(membership, Membership)  # noqa: S101 - of an invitation
+        await refuse_taken(self.registry, membership)
+        await authorise_changes(self.registry, self.actor, [change])
         self.invited.append(change)
         nobody = User(user_id=membership.user_id, user_name="", name="", enabled=False, placeholder=True)
         found = Member(membership=membership, user=nobody)
         self.lines.append(ImportPlanLine(line=line.line, verb="invite", person=found))
-        self._invitees[fold_text(cells["user_name"])] = found
+        self.invitees[fold_text(cells["user_name"])] = found
         return found
 
-    async def _role(self, line: AccessLine, person: Member, service: Service) -> None:
-        user_id, entity_id = person.membership.user_id, self._actor.entity_id
+    async def _plan_role(self, line: AccessLine, person: Member, service: Service) -> None:
+        user_id, entity_id = person.membership.user_id, self.actor.entity_id
         named = Assignment(
             user_id=user_id, entity_id=entity_id, service_id=service.service_id,
             role=line.cells.get("role", ""), sub_entity=line.cells.get("sub_entity", ""),
         )  # fmt: skip
-        was = await role_assignment.find_stored_role(self._registry, named)
-        form = _form(line, service, was if was and was.end_date >= self._today.isoformat() else None)
-        wrong = faults(form, self._today)
+        was = await find_stored_role(self.registry, named)
+        form = _form(line, service, was if was and was.end_date >= self.today.isoformat() else None)
+        wrong = faults(form, self.today)
         if wrong:
-            self.problems += [
-                Problem(line.line, _no_such_role(form) if member == "role" else text) for member, text in wrong
-            ]
-            return
-        row = row_of(form, user_id=user_id, entity_id=entity_id, today=self._today)
-        if row.key in self._rows:
-            self._wrong(line, phrase("The same role as in line {line}.", line=self._rows[row.key]))
-            return
-        self._rows[row.key] = line.line
-        if was == row:
-            self.lines.append(ImportPlanLine(line=line.line, verb="nothing", person=person, row=row, service=service))
-            return
-        change = role_assignment.plan_role(was, row)
-        try:
-            await authorise_changes(self._registry, self._actor, [change])
-        except Forbidden as error:
-            self._wrong(line, error.reason)
-            return
-        self.roles.append(change)
-        verb: Verb = "change" if was else "give"
+            raise _LineRefused(*(_no_such_role(form) if member == "role" else text for member, text in wrong))
+        row = row_of(form, user_id=user_id, entity_id=entity_id, today=self.today)
+        if row.key in self.rows:
+            raise _LineRefused(phrase("The same role as in line {line}.", line=self.rows[row.key]))
+        self.rows[row.key] = line.line
+        verb: Verb = "nothing"
+        if was != row:
+            change = plan_role(was, row)
+            await authorise_changes(self.registry, self.actor, [change])
+            self.roles.append(change)
+            verb = "change" if was else "give"
         self.lines.append(ImportPlanLine(line=line.line, verb=verb, person=person, row=row, service=service))
-
-    def _wrong(self, line: AccessLine, reason: str) -> None:
-        self.problems.append(Problem(line.line, reason))
 
 
 def _no_such_role(form: RoleForm) -> Phrase:
@@ -221,10 +201,6 @@ def _no_such_role(form: RoleForm) -> Phrase:
             "{service} has no role {role}. It has these: {roles}.", service=service.name, role=role, roles=service.roles
         )
     return phrase("Fill in the role. {service} has these: {roles}.", service=service.name, roles=service.roles)
-
-
-def _names(service: Service) -> set[str]:
-    return {each.name for each in service.parameters}
 
 
 def _form(line: AccessLine, service: Service, was: Assignment | None) -> RoleForm:
@@ -260,8 +236,8 @@ async def plan_import(
     access.Forbidden, StoreUnavailable. Source: D55, D60
     """
     lines = parse_access(text)
-    services = {each.service_id: each for each in await role_assignment.services(registry, actor, entity)}
-    planning = _ImportPlanner(registry, actor, services, now=now, today=today, new_id=new_id)
+    services = {each.service_id: each for each in await list_services(registry, actor, entity)}
+    planning = _ImportPlanner(registry=registry, actor=actor, services=services, now=now, today=today, new_id=new_id)
     for line in lines:
         await planning.add(line)
     if planning.problems:
@@ -271,7 +247,7 @@ async def plan_import(
     return ImportPlan(lines=tuple(planning.lines), changes=changes, needs_approval=needs)
 
 
-async def submit(
+async def submit_import(
     registry: Registry,
     limit: InvitationLimit,
     actor: EntityAdministrator,
@@ -283,14 +259,12 @@ async def submit(
 ) -> ChangeRequest | None:
     """Write what was planned, or request it: all or nothing.
 
-    Returns the request, None if the changes were written. Raises TooManyInvitations, approvals.NoReason,
+    Returns the request, None if the changes were written. Raises TooManyInvitations, NoReason,
     IdentifierConflict, Refused, access.Forbidden, Conflict, StoreUnavailable. Source: D55, D60
     """
-    problems = await approvals.unfitting(registry, plan.changes)
-    if problems:
-        raise Refused("the rules do not allow this:", *(f"  {problem}" for problem in problems))
+    await refuse_unfit(registry, plan.changes)
     if plan.needs_approval:
-        approvals.check_reason(reason)
+        check_reason(reason)
     for change in plan.changes:
         if isinstance(change.becomes, Membership):
             await limit.count(actor, actor.entity_id, change.becomes.email, now=now)
@@ -301,5 +275,5 @@ async def submit(
     new = {change.key for change in plan.changes if change.kind == "membership"}
     there = {each.person.membership.key: each.person.membership for each in plan.lines}
     seen += [Precondition(Membership, key, membership) for key, membership in there.items() if key not in new]
-    with store_refusals():
-        return await approvals.submit(registry, actor, plan.changes, reason=reason, now=now, unique=unique, seen=seen)
+    with translate_refusals():
+        return await write_or_request(registry, actor, plan.changes, reason=reason, now=now, unique=unique, seen=seen)

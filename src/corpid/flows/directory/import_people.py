@@ -8,25 +8,30 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 
-from corpid.flows.directory.apply import prepare
+from corpid.flows.directory.apply import prepare_document
 from corpid.flows.directory.finding import entity_named
-from corpid.flows.directory.write import write
+from corpid.flows.directory.member_changes import IdentifierConflict, check_invitation, plan_invitation
+from corpid.flows.directory.write import write_changes
 from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.changes import Precondition
+from corpid.rules.directory.invitations import UNREACHABLE, is_unreachable
+from corpid.rules.directory.members_file import parse_members
 from corpid.rules.directory.nodes import DirectoryError, Problem
 from corpid.rules.directory.people_file import parse_people
+from corpid.rules.directory.records import Membership
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor
-    from corpid.rules.directory.changes import Precondition
     from corpid.rules.directory.document import Document
     from corpid.rules.directory.plan import Change
     from corpid.stores.sql.registry import Registry
 
     Report: TypeAlias = Callable[[Literal["checked", "imported"], int, int], None]
     """the result for a number of people, of a total"""
+    from collections.abc import Callable
 
 PEOPLE_AT_ONCE: Final = 100
 """people of one transaction: themselves and their memberships"""
@@ -72,7 +77,7 @@ async def import_people(
     remarks: list[Problem] = []
     for number, part in enumerate(_parts(document), start=1):
         try:
-            prepared = await prepare(registry, passwords, part, new_user_id=new_user_id)
+            prepared = await prepare_document(registry, passwords, part, new_user_id=new_user_id)
         except DirectoryError as error:
             problems += error.problems
             continue
@@ -109,10 +114,62 @@ async def write_parts(
     for number, changes in enumerate(parts, start=1):
         if changes:
             started = time.monotonic()
-            await write(registry, actor, changes, seen=[guard for change in changes for guard in seen(change)])
+            await write_changes(registry, actor, changes, seen=[guard for change in changes for guard in seen(change)])
             # SQLite has no queue for writers: others need a gap between two writes.
             await asyncio.sleep(time.monotonic() - started)
         report("imported", min(number * PEOPLE_AT_ONCE, total), total)
+
+
+async def import_members(
+    registry: Registry,
+    content: bytes,
+    *,
+    file: str,
+    entity_id: str,
+    send: bool,
+    actor: Actor,
+    now: float,
+    new_id: Callable[[], str],
+    report: Report,
+    dry_run: bool = False,
+) -> ImportResult:
+    """Invite the people of a table (CSV) to an entity.
+
+    A user name that a member has already is skipped, so an interrupted import is finished by the same table again.
+    Everything is checked before the first change; then a hundred invitations are one transaction. E-mails are sent
+    later, if `send`. For operators' commands, whose invitations are not counted. Raises DirectoryError with every
+    problem, write.Refused if there is no such entity, access.Forbidden; Conflict and StoreUnavailable, after which
+    the transactions before stay. Source: D60, D61, docs/directory.md
+    """
+    await entity_named(registry, entity_id, actor=actor)
+    authorise(actor, "read", Object(kind="user"))
+    rows = parse_members(content, file)
+    changes: list[Change] = []
+    problems: list[Problem] = []
+    unreachable: list[Problem] = []
+    for number, (line, details) in enumerate(rows, start=1):
+        change = plan_invitation(details, entity_id, now=now, new_id=new_id, enabled=True, send=send)
+        try:
+            await check_invitation(registry, change, actor=actor)
+        except IdentifierConflict as taken:
+            if taken.member != "user_name":
+                problems.append(Problem(line, str(taken)))
+            continue
+        changes.append(change)
+        if is_unreachable(change.becomes):
+            unreachable.append(Problem(line, f"{details.user_name}: {UNREACHABLE}"))
+        if number % PEOPLE_AT_ONCE == 0 or number == len(rows):
+            report("checked", number, len(rows))
+            await asyncio.sleep(0)
+    if problems:
+        raise DirectoryError(file, problems)
+    if not dry_run:
+        parts = [changes[start : start + PEOPLE_AT_ONCE] for start in range(0, len(changes), PEOPLE_AT_ONCE)]
+        await write_parts(registry, actor, parts, report, len(changes), seen=_membership_absent)
+    return ImportResult(
+        people=len(rows), added=0, memberships=len(changes), remarks=tuple(unreachable),
+        written=bool(changes) and not dry_run,
+    )  # fmt: skip
 
 
 def _parts(document: Document) -> Iterator[Document]:
@@ -134,3 +191,8 @@ def _others(document: Document, changes: tuple[Change, ...]) -> Iterator[Problem
             differing = [each for each in names if getattr(change.was, each) != getattr(change.becomes, each)]
             line = document.entries_of("user")[(name,)].line
             yield Problem(line, f"{name} is there already, with another {' and '.join(differing)}, which stays")
+
+
+def _membership_absent(change: Change) -> list[Precondition]:
+    """The guard of an invitation: its membership does not exist yet."""
+    return [Precondition(Membership, change.key, None)]

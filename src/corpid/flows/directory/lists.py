@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
 from urllib.parse import quote, unquote
 
 import msgspec
 
-from corpid.flows.directory.administrators import MOST_GRANTS
-from corpid.flows.directory.finding import LAST, entity_named, service_named, shown_key, user_named
-from corpid.flows.directory.people_facts import authorise_list, authorise_on_person, visible
-from corpid.flows.directory.write import Refused
+from corpid.flows.directory.finding import (
+    LAST,
+    authorise_list,
+    authorise_on_person,
+    entity_named,
+    service_named,
+    shown_key,
+    user_named,
+    visible,
+)
+from corpid.flows.directory.write import Refused, read_grants
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import DeploymentOperator
 from corpid.rules.directory.effect import Role
@@ -30,7 +37,7 @@ from corpid.rules.directory.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from corpid.rules.directory.actors import Actor
     from corpid.stores.sql.directory import Directory, L, N
@@ -41,6 +48,8 @@ S = TypeVar("S")
 
 _AFTER: Final = "\x01"
 """before every character of an identifier or user name"""
+_ROUNDS: Final = 20
+"""how often rows are read for one page of those that fit"""
 _A_USER: Final = Object(kind="user")
 
 
@@ -98,7 +107,7 @@ async def people(registry: Registry, actor: Actor, *, search: str, after: str, l
     """
     authorise_list(actor, _A_USER)
     page = await _named(registry, User, search=_name(search), after=_name(after), limit=limit)
-    return await _seen(registry, actor, page)
+    return await _show(registry, actor, page)
 
 
 async def people_by_name(registry: Registry, actor: Actor, *, name: str, after: str, limit: int) -> ListPage[User]:
@@ -107,13 +116,7 @@ async def people_by_name(registry: Registry, actor: Actor, *, name: str, after: 
     `name` is its beginning, in small or capital letters; `after` is a user name. Raises Refused if there is nobody of
     it, access.Forbidden, StoreUnavailable. Source: R-12.4
     """
-    authorise_list(actor, _A_USER)
-    if not is_storable(name):
-        raise Refused("this has characters that no name has: leave them out")
-    before = await _before(registry, actor, after)
-    place = (before.name, before.user_id) if before else ("", "")
-    found = await registry.directory.people_by_name(first=name, until=name + LAST, after=place, limit=limit + 1)
-    return await _seen(registry, actor, cut_page(found, limit, [each.user_name for each in found]))
+    return await _list_people(registry, actor, registry.directory.people_by_name, "name", name, after, limit)
 
 
 async def people_by_email(registry: Registry, actor: Actor, *, email: str, after: str, limit: int) -> ListPage[User]:
@@ -122,16 +125,27 @@ async def people_by_email(registry: Registry, actor: Actor, *, email: str, after
     `email` is its beginning, in small or capital letters; `after` is a user name. Raises Refused if there is nobody of
     it, access.Forbidden, StoreUnavailable. Source: D61
     """
+    return await _list_people(registry, actor, registry.directory.people_by_email, "email", email, after, limit)
+
+
+async def _list_people(
+    registry: Registry,
+    actor: Actor,
+    read: Callable[..., Awaitable[list[User]]],
+    member: Literal["name", "email"],
+    beginning: str,
+    after: str,
+    limit: int,
+) -> ListPage[User]:
     authorise_list(actor, _A_USER)
-    if not is_storable(email):
-        raise Refused("this has characters that no address has: leave them out")
-    before = await _before(registry, actor, after)
-    place = (before.email, before.user_id) if before else ("", "")
-    found = await registry.directory.people_by_email(first=email, until=email + LAST, after=place, limit=limit + 1)
-    return await _seen(registry, actor, cut_page(found, limit, [each.user_name for each in found]))
+    _check_storable(beginning, "address" if member == "email" else member)
+    before = await _find_place(registry, actor, after)
+    start = (getattr(before, member), before.user_id) if before else ("", "")
+    found = await read(first=beginning, until=beginning + LAST, after=start, limit=limit + 1)
+    return await _show(registry, actor, cut_page(found, limit, [each.user_name for each in found]))
 
 
-async def _before(registry: Registry, actor: Actor, user_name: str) -> User | None:
+async def _find_place(registry: Registry, actor: Actor, user_name: str) -> User | None:
     """The last person of the page before, seen or not (D53)."""
     if not user_name:
         return None
@@ -143,9 +157,14 @@ async def _before(registry: Registry, actor: Actor, user_name: str) -> User | No
     return found
 
 
-async def _seen(registry: Registry, actor: Actor, page: ListPage[User]) -> ListPage[User]:
+async def _show(registry: Registry, actor: Actor, page: ListPage[User]) -> ListPage[User]:
     found = await visible(registry, actor, _A_USER, page.found, lambda each: each.user_id)
     return ListPage(found=found, after=page.after)
+
+
+def _check_storable(text: str, member: str) -> None:
+    if not is_storable(text):
+        raise Refused(f"this has characters that no {member} has: leave them out")
 
 
 async def members(
@@ -189,8 +208,7 @@ async def entities_by_name(registry: Registry, actor: Actor, *, name: str, after
     `after` is an identifier. Raises Refused if there is none of it, access.Forbidden, StoreUnavailable. Source: R-12.4
     """
     authorise(actor, "read", Object(kind="entity"))
-    if not is_storable(name):
-        raise Refused("this has characters that no name has: leave them out")
+    _check_storable(name, "name")
     before = await entity_named(registry, after, actor=actor) if after else None
     first = " ".join(search_words(name))
     place = (search_text(before), before.entity_id) if before else ("", "")
@@ -206,8 +224,7 @@ async def entities_by_number(
     `after` is an identifier. Raises Refused if there is none of it, access.Forbidden, StoreUnavailable. Source: R-12.4
     """
     authorise(actor, "read", Object(kind="entity"))
-    if not is_storable(number):
-        raise Refused("this has characters that no number has: leave them out")
+    _check_storable(number, "number")
     before = await entity_named(registry, after, actor=actor) if after else None
     place = (before.registration_number, before.entity_id) if before else ("", "")
     found = await registry.directory.entities_by_number(first=number, until=number + LAST, after=place, limit=limit + 1)
@@ -351,15 +368,12 @@ async def _grants(
     }
     found = {}
     for key in wanted:
-        where = dict(zip(("client_entity_id", "entity_id", "service_id"), key, strict=True))
-        page = await directory.page(ThirdPartyGrant, where, after=("",) * 6, limit=MOST_GRANTS)
-        found[key] = tuple(page)
+        found[key] = tuple(await read_grants(directory, key))
     return found
 
 
 async def _named(registry: Registry, kind: type[N], *, search: str, after: str, limit: int) -> ListPage[N]:
-    if not is_storable(search + after):
-        raise Refused("this has characters that no identifier has: leave them out")
+    _check_storable(search + after, "identifier")
     first, until = _span(search, after)
     found = await registry.directory.named(kind, first=first, until=until, limit=limit + 1)
     return cut_page(found, limit, [shown_key(each) for each in found])
@@ -370,6 +384,30 @@ async def _page(
 ) -> ListPage[L]:
     found = await registry.directory.page(kind, where, after=place(after, width), limit=limit + 1)
     return cut_page(found, limit, [as_place(each.key) for each in found])
+
+
+async def search_page(
+    read: Callable[[str, int], Awaitable[Sequence[S]]],
+    place_of: Callable[[S], str],
+    fits: Callable[[S], bool],
+    *,
+    after: str,
+    at_once: int,
+    limit: int,
+) -> ListPage[S]:
+    """Read rows after a place until enough of them fit, in a bounded number of rounds.
+
+    There may be fewer than `limit` although more follow. Raises StoreUnavailable. Source: D53
+    """
+    found: list[S] = []
+    for _ in range(_ROUNDS):
+        rows = await read(after, at_once)
+        found += filter(fits, rows)
+        if len(rows) < at_once or len(found) > limit:
+            return cut_page(found, limit, list(map(place_of, found)))
+        after = place_of(rows[-1])
+    page = cut_page(found, limit, list(map(place_of, found)))
+    return ListPage(found=page.found, after=page.after or after)
 
 
 def cut_page(found: Sequence[S], limit: int, places: Sequence[str]) -> ListPage[S]:

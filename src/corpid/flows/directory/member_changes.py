@@ -1,48 +1,95 @@
-"""Changes of members by an entity's administrators, or requests for them (D55, D60, D61).
+"""Changes of memberships: invited, given, suspended, restored, ended (D55, D60, D61).
 
-As `provisioning`, which programs use; what needs approval is requested.
+For an entity's administrators (`submit_…`: what needs approval is requested), for programs (`invite_member`,
+`change_member`, `end_member`: it is refused), and for operators' commands under the rules of a file (`add_membership`,
+`switch_membership`, `remove_membership`).
+
+An invitation never looks for accounts, so that its result reveals nothing about them. Only members of the membership
+are written, never those of the person.
 """
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
-from corpid.flows.directory.approvals import submit
-from corpid.flows.directory.provisioning import (
-    LastOwner,
-    MemberDetails,
-    count_redirection,
-    end_seen,
-    invitation,
-    refuse_taken,
-    rows_under,
-    store_refusals,
-    with_details,
+from corpid.flows.directory.actors import is_last_owner
+from corpid.flows.directory.apply import ADDS, CHANGES, REMOVES, PlanWithNames, carry_out, prepare_entry
+from corpid.flows.directory.finding import entity_named, user_named
+from corpid.flows.directory.members import Member, list_invited_at, load_member
+from corpid.flows.directory.write import (
+    Refused,
+    authorise_changes,
+    authorise_without_approval,
+    change_event,
+    record_changes,
+    write_or_request,
 )
-from corpid.flows.directory.write import Refused, authorise_changes
 from corpid.rules.directory.access import Forbidden, Object, refuse_early
 from corpid.rules.directory.access_conditions import OWNER_STAYS
 from corpid.rules.directory.approvals import MOST_CHANGES
-from corpid.rules.directory.changes import Precondition
-from corpid.rules.directory.plan import Change
+from corpid.rules.directory.changes import (
+    ChangedMeanwhile,
+    Delete,
+    ExternalIdTaken,
+    LastOwnerRemoved,
+    MemberNameTaken,
+    MissingReference,
+    Precondition,
+)
+from corpid.rules.directory.invitations import is_redirection, refuse_unreachable
+from corpid.rules.directory.member_details import InvalidDetails, MemberDetails, check_details
+from corpid.rules.directory.nodes import Problem
+from corpid.rules.directory.plan import Change, Plan
 from corpid.rules.directory.queries import MemberQuery
-from corpid.rules.directory.records import Membership
+from corpid.rules.directory.records import (
+    DUE,
+    NOT_TO_BE_SENT,
+    Administrator,
+    Assignment,
+    ChangeRequest,
+    Entity,
+    Membership,
+    ThirdPartyAssignment,
+)
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from corpid.flows.directory.invitation_limits import InvitationLimit
-    from corpid.rules.directory.actors import EntityAdministrator
-    from corpid.rules.directory.queries import MemberName
-    from corpid.rules.directory.records import ChangeRequest
+    from corpid.flows.directory.apply import ApplyResult
+    from corpid.flows.directory.invitations import InvitationLimit
+    from corpid.flows.directory.write import AuthorisedChanges
+    from corpid.outbound.passwords import Passwords
+    from corpid.rules.directory.actors import Actor, EntityAdministrator
+    from corpid.rules.directory.queries import MemberCondition, MemberName
+    from corpid.rules.directory.records import User
     from corpid.stores.sql.registry import Registry
 
 MOST_INVITED: Final = MOST_CHANGES
 _ADDRESSES: Final[tuple[MemberName, ...]] = ("email", "any_user_name")
 """members of a membership that may be an address"""
+_MOST: Final = 1000
+"""roles of one member that end with the membership, each with an audit entry"""
+_ATTEMPTS: Final = 3
+"""to end a membership that changes meanwhile"""
+
+
+class IdentifierConflict(Exception):
+    """Another member of the entity has this `member`: `user_name` or `external_id`."""
+
+    def __init__(self, member: str) -> None:
+        self.member = member
+        super().__init__(f"{member}: another member of this entity has it")
+
+
+class LastOwner(Exception):
+    """The entity would have no owner who can act."""
+
+    def __init__(self) -> None:
+        super().__init__(OWNER_STAYS.reason)
 
 
 async def known_addresses(
@@ -57,15 +104,6 @@ async def known_addresses(
     return frozenset([each for each in addresses if await _is_known(registry, actor.entity_id, each)])
 
 
-async def _is_known(registry: Registry, entity_id: str, address: str) -> bool:
-    for name in _ADDRESSES:
-        query = MemberQuery(entity_id=entity_id, conditions=((name, "eq", address),), limit=1)
-        _, found = await registry.provisioning.members(query)
-        if found:
-            return True
-    return False
-
-
 async def submit_invitations(
     registry: Registry,
     limit: InvitationLimit,
@@ -78,24 +116,17 @@ async def submit_invitations(
 ) -> ChangeRequest | None:
     """Invite people to the actor's entity, or request it: all or nobody.
 
-    `reason` is for the approver. Raises InvalidDetails, IdentifierConflict, TooManyInvitations, approvals.NoReason,
+    `reason` is for the approver. Raises InvalidDetails, IdentifierConflict, TooManyInvitations, NoReason,
     access.Forbidden, Refused, Conflict, StoreUnavailable. Source: D55, D60
     """
     refuse_early(actor, "write", Object(kind="membership", entity_id=actor.entity_id))
     if len(people) > MOST_INVITED:
         raise Refused(phrase("at most {count} people are invited at once", count=MOST_INVITED))
     changes = [
-        invitation(details, actor.entity_id, now=now, new_id=new_id, enabled=True, send=True) for details in people
+        plan_invitation(details, actor.entity_id, now=now, new_id=new_id, enabled=True, send=True) for details in people
     ]
-    invited = [change.becomes for change in changes if isinstance(change.becomes, Membership)]
-    await _check(registry, actor, changes)
-    for each in invited:
-        await refuse_taken(registry, each)
-    for each in invited:
-        await limit.count(actor, actor.entity_id, each.email, now=now)
-    seen = [Precondition(Membership, each.key, None) for each in invited]
-    with store_refusals():
-        return await submit(registry, actor, changes, reason=reason, now=now, unique=new_id(), seen=seen)
+    await authorise_changes(registry, actor, changes)
+    return await _submit_invitations(registry, limit, actor, changes, reason=reason, now=now, unique=new_id())
 
 
 async def submit_details(
@@ -113,12 +144,12 @@ async def submit_details(
     """Change what the entity writes about a member, or request it.
 
     `seen` is the membership as the person saw it. The user name follows an address that it repeats. Raises as
-    `provisioning.change_member`, and approvals.NoReason. Source: D55, D60, D61
+    `change_member`, and NoReason. Source: D55, D60, D61
     """
     details = MemberDetails(**{each: getattr(seen, each) for each in MemberDetails.__struct_fields__})
     user_name = "" if seen.user_name == seen.email and email else seen.user_name
     details = replace(details, name=name, email=email, user_name=user_name)
-    becomes = with_details(seen, details, enabled=seen.enabled, now=now)
+    becomes = replace_details(seen, details, enabled=seen.enabled, now=now)
     return await _submit_change(registry, limit, seen, becomes, actor=actor, reason=reason, now=now, new_id=new_id)
 
 
@@ -135,11 +166,353 @@ async def submit_switch(
 ) -> ChangeRequest | None:
     """Suspend or restore a member, or request it.
 
-    Raises LastOwner, ChangedMeanwhile, approvals.NoReason, access.Forbidden, Conflict, StoreUnavailable. Source: D55,
+    Raises LastOwner, ChangedMeanwhile, NoReason, access.Forbidden, Conflict, StoreUnavailable. Source: D55,
     D60
     """
     becomes = seen if seen.enabled is enabled else replace(seen, enabled=enabled, changed_at=int(now))
     return await _submit_change(registry, limit, seen, becomes, actor=actor, reason=reason, now=now, new_id=new_id)
+
+
+async def submit_end(
+    registry: Registry,
+    seen: Membership,
+    *,
+    actor: EntityAdministrator,
+    reason: str,
+    now: float,
+    new_id: Callable[[], str],
+) -> ChangeRequest | None:
+    """End a membership, or revoke an invitation, or request it.
+
+    `seen` is the membership as the person saw it. A request names its roles and level, unless they are too many. Raises
+    LastOwner, ChangedMeanwhile, NoReason, access.Forbidden, Conflict, StoreUnavailable. Source: D53, D55
+    """
+    change = Change(verb="remove", kind="membership", key=seen.key, was=seen)
+    with translate_refusals():
+        needs_approval = (await authorise_changes(registry, actor, [change])).needing
+    if not needs_approval:
+        await end_membership(registry, seen, actor=actor)
+        return None
+    rows = await plan_removals(registry, seen)
+    changes = [*rows, change] if len(rows) < MOST_CHANGES else [change]
+    guard = Precondition(Membership, seen.key, seen)
+    return await write_or_request(registry, actor, changes, reason=reason, now=now, unique=new_id(), seen=[guard])
+
+
+async def invite_member(
+    registry: Registry,
+    limit: InvitationLimit,
+    details: MemberDetails,
+    *,
+    actor: Actor,
+    now: float,
+    new_id: Callable[[], str],
+    entity_id: str = "",
+    enabled: bool = True,
+    send: bool = True,
+    reachable: bool = False,
+) -> Member:
+    """Invite a person to an entity.
+
+    `entity_id` is the actor's if it is empty; `now` is in epoch seconds; `new_id` gives UUIDs. The e-mail is sent
+    later, if `send` and there is an address, which is required if `reachable`. Raises InvalidDetails,
+    IdentifierConflict, TooManyInvitations, Refused if there is no such entity, access.Forbidden (also if it needs
+    approval), Conflict, StoreUnavailable. Source: D60
+    """
+    own = entity_id or str(getattr(actor, "entity_id", ""))
+    change = plan_invitation(details, own, now=now, new_id=new_id, enabled=enabled, send=send)
+    allowed, membership = await check_invitation(registry, change, actor=actor)
+    if reachable:
+        refuse_unreachable(membership)
+    await limit.count(actor, membership.entity_id, membership.email if send else "", now=now)
+    with translate_refusals():
+        await registry.directory.write([*record_changes(allowed), Precondition(Membership, membership.key, None)])
+    return await load_member(registry, membership.membership_id, actor=actor)
+
+
+async def submit_invitation(
+    registry: Registry,
+    limit: InvitationLimit,
+    details: MemberDetails,
+    *,
+    actor: Actor,
+    entity_id: str,
+    send: bool,
+    reason: str,
+    now: float,
+    new_id: Callable[[], str],
+) -> Membership | ChangeRequest:
+    """Invite a person to an entity, or request it for approval.
+
+    As `invite_member`; `reason` is for whoever approves it. Raises InvalidDetails (also of `entity`, if there is none),
+    IdentifierConflict, TooManyInvitations, NoReason, access.Forbidden, Conflict, StoreUnavailable. Source:
+    D55, D59, D60
+    """
+    change = plan_invitation(details, entity_id, now=now, new_id=new_id, enabled=True, send=send)
+    membership = change.becomes
+    assert isinstance(membership, Membership)  # noqa: S101
+    await authorise_changes(registry, actor, [change])
+    if not await registry.directory.read(Entity, [(entity_id,)]):
+        raise InvalidDetails((("entity", "there is no entity of this identifier"),))
+    request = await _submit_invitations(registry, limit, actor, [change], reason=reason, now=now, unique=new_id())
+    return request or membership
+
+
+async def check_invitation(registry: Registry, change: Change, *, actor: Actor) -> tuple[AuthorisedChanges, Membership]:
+    """Authorise an invitation, and look whether its names are free.
+
+    Nothing is written. Raises IdentifierConflict, Refused if there is no such entity, access.Forbidden,
+    StoreUnavailable. Source: D60
+    """
+    membership = change.becomes
+    assert isinstance(membership, Membership)  # noqa: S101
+    allowed = await authorise_without_approval(registry, actor, [change])
+    await entity_named(registry, membership.entity_id, actor=actor)
+    await refuse_taken(registry, membership)
+    return allowed, membership
+
+
+def plan_invitation(
+    details: MemberDetails, entity_id: str, *, now: float, new_id: Callable[[], str], enabled: bool, send: bool
+) -> Change:
+    """The change that invites a person.
+
+    Raises InvalidDetails. Source: D60
+    """
+    stored = check_details(details)
+    membership = Membership(
+        user_id=new_id(), entity_id=entity_id, membership_id=new_id(), invited=True, enabled=enabled,
+        created_at=int(now), changed_at=int(now),
+        invitation_sent_at=DUE if send and stored.email else NOT_TO_BE_SENT, **asdict(stored),
+    )  # fmt: skip
+    return Change(verb="add", kind="membership", key=membership.key, becomes=membership)
+
+
+async def change_member(
+    registry: Registry,
+    limit: InvitationLimit,
+    membership_id: str,
+    details: MemberDetails,
+    *,
+    enabled: bool,
+    actor: Actor,
+    now: float,
+    expected: Membership | None = None,
+) -> Member:
+    """Replace the details of a member, and suspend or restore it.
+
+    `expected` is the membership as the caller has read it. If the address of an invited member changes, an e-mail is
+    sent to the new one, and what was given or asked for under the earlier one ends. Raises UnknownMember,
+    InvalidDetails, IdentifierConflict, TooManyInvitations, LastOwner, ChangedMeanwhile, access.Forbidden (also if it
+    needs approval), Conflict, StoreUnavailable. Source: D55, D60, D61, D68
+    """
+    found = await load_member(registry, membership_id, actor=actor)
+    was = found.membership
+    if expected is not None and was != expected:
+        raise ChangedMeanwhile("the member was changed at the same moment: read it again")
+    becomes = replace_details(was, details, enabled=enabled, now=now)
+    if becomes == was:
+        return found
+    change = Change(verb="change", kind="membership", key=was.key, was=was, becomes=becomes)
+    with translate_refusals():
+        allowed = await authorise_without_approval(registry, actor, [change])
+        await refuse_taken(registry, becomes, was)
+        await _count_redirection(limit, was, becomes, actor=actor, now=now)
+        await registry.directory.write([*record_changes(allowed), Precondition(Membership, was.key, was)])
+    return await load_member(registry, membership_id, actor=actor)
+
+
+def replace_details(was: Membership, details: MemberDetails, *, enabled: bool, now: float) -> Membership:
+    """Return a membership with other details; unchanged if they are the same.
+
+    If the address of an invited member changes, an e-mail is due. Raises InvalidDetails. Source: D60, D61
+    """
+    stored = check_details(details, named=was.invited or bool(was.user_name))
+    becomes = replace(was, enabled=enabled, **asdict(stored))
+    if becomes == was:
+        return was
+    becomes = replace(becomes, changed_at=int(now))
+    if becomes.email and is_redirection(was, becomes) and (was.invitation_sent_at != NOT_TO_BE_SENT or not was.email):
+        becomes = replace(becomes, invitation_sent_at=DUE)
+    return becomes
+
+
+async def end_member(registry: Registry, membership_id: str, *, actor: Actor) -> None:
+    """End a membership, or take an invitation back, with level and roles.
+
+    Raises UnknownMember, LastOwner, access.Forbidden (also if it needs approval), Conflict, StoreUnavailable. Source:
+    D53, D60
+    """
+    for attempt in range(_ATTEMPTS):
+        found = (await load_member(registry, membership_id, actor=actor)).membership
+        try:
+            await end_membership(registry, found, actor=actor)
+        except (ChangedMeanwhile, MissingReference, Forbidden):  # e.g. it was accepted just now
+            now_read = (await load_member(registry, membership_id, actor=actor)).membership
+            if attempt == _ATTEMPTS - 1 or now_read == found:
+                raise
+            continue
+        return
+
+
+async def end_membership(registry: Registry, found: Membership, *, actor: Actor) -> None:
+    """End a membership as it was read, and its rows.
+
+    Raises LastOwner, ChangedMeanwhile if it is no longer so, access.Forbidden, Conflict, StoreUnavailable. Source: D53
+    """
+    change = Change(verb="remove", kind="membership", key=found.key, was=found)
+    with translate_refusals():
+        allowed = await authorise_without_approval(registry, actor, [change])
+        rows = await plan_removals(registry, found)
+        invited = found if found.invited else None
+        ended = [Delete(row.was, change_event(actor, row, invited=invited)) for row in rows]  # type: ignore[arg-type]
+        await registry.directory.write([Precondition(Membership, found.key, found), *ended, *record_changes(allowed)])
+
+
+async def plan_removals(registry: Registry, of: Membership) -> list[Change]:
+    """The removal of everything that ends with a membership: roles and level.
+
+    Raises StoreUnavailable. Source: D53
+    """
+    where = {"user_id": of.user_id, "entity_id": of.entity_id}
+    directory = registry.directory
+    return [
+        *(
+            Change(verb="remove", kind="third-party row", key=row.key, was=row)
+            for row in await directory.page(ThirdPartyAssignment, where, after=("",) * 7, limit=_MOST)
+        ),
+        *(
+            Change(verb="remove", kind="assignment", key=row.key, was=row)
+            for row in await directory.page(Assignment, where, after=("",) * 6, limit=_MOST)
+        ),
+        *(
+            Change(verb="remove", kind="administrator", key=row.key, was=row)
+            for row in (await directory.read(Administrator, [of.key])).values()
+        ),
+    ]
+
+
+@contextmanager
+def translate_refusals() -> Iterator[None]:
+    """Raise IdentifierConflict or LastOwner for a refusal by the rules or by the store. Source: D54, D60"""
+    try:
+        yield
+    except Forbidden as error:
+        if error.reason == OWNER_STAYS.reason:
+            raise LastOwner from None
+        raise
+    except MemberNameTaken:
+        raise IdentifierConflict("user_name") from None
+    except ExternalIdTaken:
+        raise IdentifierConflict("external_id") from None
+    except LastOwnerRemoved:
+        raise LastOwner from None
+
+
+async def refuse_taken(registry: Registry, membership: Membership, was: Membership | None = None) -> None:
+    """Refuse a user name or external identifier of another member.
+
+    Also the user name of another member's account. What stays as it `was` is not looked at: whoever has a name that
+    means two people can still be suspended. Raises IdentifierConflict, StoreUnavailable. Source: D60, D68
+    """
+    unique: tuple[tuple[str, MemberCondition], ...] = (
+        ("user_name", ("any_user_name", "eq", membership.user_name)),
+        ("external_id", ("external_id", "eq", membership.external_id)),
+    )
+    for member, condition in unique:
+        changed = condition[2] and getattr(was, member, "") != condition[2]
+        if changed and await _is_taken(registry, membership, condition):
+            raise IdentifierConflict(member)
+    if membership.user_name != getattr(was, "user_name", "") and await _identifies_invited(registry, membership):
+        raise IdentifierConflict("user_name")
+
+
+async def add_membership(
+    registry: Registry, passwords: Passwords, user_name: str, entity_id: str, *, actor: Actor, dry_run: bool = False
+) -> ApplyResult:
+    """Let a person act for an entity, if they do not yet.
+
+    Raises write.Refused if there is no such person or entity, access.Forbidden, Conflict, StoreUnavailable. Source:
+    D53
+    """
+    user = await user_named(registry, user_name, actor=actor)
+    await entity_named(registry, entity_id, actor=actor)
+    members = {"memberships": [entity_id]}
+    prepared = await prepare_entry(registry, passwords, "users", user.user_name, members, new_user_id=str)
+    return await carry_out(registry, prepared, actor=actor, verbs=ADDS, dry_run=dry_run)
+
+
+async def switch_membership(
+    registry: Registry,
+    passwords: Passwords,
+    user_name: str,
+    entity_id: str,
+    *,
+    enabled: bool,
+    actor: Actor,
+    dry_run: bool = False,
+) -> ApplyResult:
+    """Suspend or restore a membership.
+
+    Its level and roles stay, without effect meanwhile. Remarks on an entity whose last owner it was. Raises
+    write.Refused if the person does not act for the entity, access.Forbidden, Conflict, StoreUnavailable. Source:
+    D50, D60
+    """
+    user, _ = await _find_membership(registry, user_name, entity_id, actor=actor)
+    members = {"memberships": [{"entity": entity_id, "enabled": enabled}]}
+    prepared = await prepare_entry(registry, passwords, "users", user.user_name, members, new_user_id=str)
+    return await carry_out(registry, prepared, actor=actor, verbs=CHANGES, dry_run=dry_run)
+
+
+async def remove_membership(
+    registry: Registry, user_name: str, entity_id: str, *, actor: Actor, dry_run: bool = False
+) -> ApplyResult:
+    """End a membership, with its level and roles.
+
+    Each is a change of its own. An operator may end that of the last owner, which is remarked on. Raises
+    write.Refused if the person does not act for the entity, access.Forbidden, Conflict, StoreUnavailable. Source:
+    D53, D54
+    """
+    user, membership = await _find_membership(registry, user_name, entity_id, actor=actor)
+    rows = await plan_removals(registry, membership)
+    remarks = []
+    level = next((row.was for row in rows if isinstance(row.was, Administrator)), None)
+    if level is not None and is_last_owner(level, await registry.directory.administrators(entity_id)):
+        remarks = [Problem(0, f"the entity {entity_id} will have no owner who can act")]
+    end = Change(verb="remove", kind="membership", key=membership.key, was=membership)
+    plan = Plan(changes=(*rows, end), warnings=tuple(remarks))
+    prepared = PlanWithNames(plan=plan, user_names={user.user_id: user.user_name})
+    return await carry_out(registry, prepared, actor=actor, verbs=REMOVES, dry_run=dry_run)
+
+
+async def _is_known(registry: Registry, entity_id: str, address: str) -> bool:
+    for name in _ADDRESSES:
+        query = MemberQuery(entity_id=entity_id, conditions=((name, "eq", address),), limit=1)
+        _, found = await registry.provisioning.members(query)
+        if found:
+            return True
+    return False
+
+
+async def _submit_invitations(
+    registry: Registry,
+    limit: InvitationLimit,
+    actor: Actor,
+    changes: Sequence[Change],
+    *,
+    reason: str,
+    now: float,
+    unique: str,
+) -> ChangeRequest | None:
+    """Write or request invitations that are authorised; those whose e-mail is due are counted."""
+    invited = [change.becomes for change in changes if isinstance(change.becomes, Membership)]
+    for each in invited:
+        await refuse_taken(registry, each)
+    for each in invited:
+        await limit.count(actor, each.entity_id, each.email if each.invitation_sent_at == DUE else "", now=now)
+    seen = [Precondition(Membership, each.key, None) for each in invited]
+    with translate_refusals():
+        return await write_or_request(registry, actor, changes, reason=reason, now=now, unique=unique, seen=seen)
 
 
 async def _submit_change(
@@ -157,43 +530,43 @@ async def _submit_change(
     if becomes == was:
         return None
     change = Change(verb="change", kind="membership", key=was.key, was=was, becomes=becomes)
-    await _check(registry, actor, [change])
-    await refuse_taken(registry, becomes, was)
-    await count_redirection(limit, was, becomes, actor=actor, now=now)
     seen = [Precondition(Membership, was.key, was)]
-    with store_refusals():
-        return await submit(registry, actor, [change], reason=reason, now=now, unique=new_id(), seen=seen)
+    with translate_refusals():
+        await authorise_changes(registry, actor, [change])
+        await refuse_taken(registry, becomes, was)
+        await _count_redirection(limit, was, becomes, actor=actor, now=now)
+        return await write_or_request(registry, actor, [change], reason=reason, now=now, unique=new_id(), seen=seen)
 
 
-async def submit_end(
-    registry: Registry,
-    seen: Membership,
-    *,
-    actor: EntityAdministrator,
-    reason: str,
-    now: float,
-    new_id: Callable[[], str],
-) -> ChangeRequest | None:
-    """End a membership, or revoke an invitation, or request it.
-
-    `seen` is the membership as the person saw it. A request names its roles and level, unless they are too many. Raises
-    LastOwner, ChangedMeanwhile, approvals.NoReason, access.Forbidden, Conflict, StoreUnavailable. Source: D53, D55
-    """
-    change = Change(verb="remove", kind="membership", key=seen.key, was=seen)
-    if not await _check(registry, actor, [change]):
-        await end_seen(registry, seen, actor=actor)
-        return None
-    rows = await rows_under(registry, seen)
-    changes = [*rows, change] if len(rows) < MOST_CHANGES else [change]
-    guard = Precondition(Membership, seen.key, seen)
-    return await submit(registry, actor, changes, reason=reason, now=now, unique=new_id(), seen=[guard])
+async def _count_redirection(
+    limit: InvitationLimit, was: Membership, becomes: Membership, *, actor: Actor, now: float
+) -> None:
+    """Count the e-mail to another address of an invited member (D60)."""
+    if becomes.email and is_redirection(was, becomes) and becomes.invitation_sent_at == DUE:
+        await limit.count(actor, was.entity_id, becomes.email, now=now)
 
 
-async def _check(registry: Registry, actor: EntityAdministrator, changes: Sequence[Change]) -> bool:
-    """Authorise changes; True if they need approval."""
-    try:
-        return bool((await authorise_changes(registry, actor, changes)).needing)
-    except Forbidden as error:
-        if error.reason == OWNER_STAYS.reason:
-            raise LastOwner from None
-        raise
+async def _identifies_invited(registry: Registry, membership: Membership) -> bool:
+    """Return whether a user name is the address of another invitation (D68)."""
+    found = await list_invited_at(registry, membership.entity_id, membership.user_name)
+    return any(each.membership.membership_id != membership.membership_id for each in found)
+
+
+async def _is_taken(registry: Registry, membership: Membership, condition: MemberCondition) -> bool:
+    query = MemberQuery(entity_id=membership.entity_id, conditions=(condition,), limit=2)
+    _, found = await registry.provisioning.members(query)
+    return any(each.membership.membership_id != membership.membership_id for each in found)
+
+
+async def _find_membership(
+    registry: Registry, user_name: str, entity_id: str, *, actor: Actor
+) -> tuple[User, Membership]:
+    user = await user_named(registry, user_name, actor=actor)
+    await entity_named(registry, entity_id, actor=actor)
+    key = (user.user_id, entity_id)
+    found = (await registry.directory.read(Membership, [key])).get(key)
+    if found is None:
+        raise Refused(
+            f"{user.user_name} does not act for {entity_id}: `corpid entity list --user {user.user_name}` shows for whom"
+        )
+    return user, found

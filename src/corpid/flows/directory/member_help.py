@@ -13,9 +13,9 @@ import msgspec
 
 from corpid.flows import namespaces, notifications
 from corpid.flows.account import enrolments, links
-from corpid.flows.authentication import second_factor_methods
+from corpid.flows.authentication import second_factors
 from corpid.flows.directory import people
-from corpid.flows.directory.administrators import still_acting
+from corpid.flows.directory.actors import check_still_acting
 from corpid.flows.directory.write import Refused, audit_event
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditEvent
@@ -63,7 +63,7 @@ _RULES: Final[Mapping[Help, _Rule]] = {
 }
 
 
-def refusal(of: Membership, held: Administrator | None, *, actor: EntityAdministrator) -> Condition | None:
+def find_refusal(of: Membership, held: Administrator | None, *, actor: EntityAdministrator) -> Condition | None:
     """The condition that keeps an actor from helping a member.
 
     `held` is the member's level. None if nothing does, but perhaps a sign-in that is too old. The same whatever else
@@ -98,7 +98,7 @@ async def request_help(context: RequestContext, of: Membership, asked: Help, *, 
     registry, rule = context.provider.registry, _RULES[asked]
     held = await read_level(registry, of)
     authorise(actor, rule.action, _thing(rule, of, held))
-    guards = await still_acting(registry, actor)
+    guards = await check_still_acting(registry, actor)
     await _count(context, of, asked)
     event = audit_event(actor, rule.asked, "/".join(of.key), entity_id=of.entity_id)
     seen = [Precondition(Membership, of.key, of), Precondition(Administrator, of.key, held)]
@@ -221,7 +221,7 @@ def _referral(context: RequestContext, user: User, asked_by: Phrase, reason: str
 async def _unlock(context: RequestContext, user: User, done: AuditEvent, asked_by: Phrase) -> None:
     provider = context.provider
     issuer = provider.policy.deployment_url
-    await people.unlock(provider.registry, provider.transient, issuer, user, event=done, now=context.now)
+    await people.unlock_account(provider.registry, provider.transient, issuer, user, event=done, now=context.now)
     notifications.tell(provider, user, notifications.notify_unlocked(asked_by), now=context.now)
 
 
@@ -230,7 +230,7 @@ async def _send(
 ) -> None:
     """Send the link to the account's own address."""
     provider, texts = context.provider, links.PURPOSES[purpose]
-    held = await second_factor_methods.held_factors(provider.registry, user.user_id)
+    held = await second_factors.held_factors(provider.registry, user.user_id)
     can_prove = held.second_factor if purpose == "password" else held.password
     if not can_prove:
         raise _referral(context, user, asked_by, f"the account has no {texts.asks_for}")

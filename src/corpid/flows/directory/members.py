@@ -8,26 +8,28 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
+from corpid.flows.directory.actors import assume_recent, is_allowed
+from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.lists import ListPage, as_place, cut_page, place, with_records
-from corpid.flows.directory.provisioning import Member, MemberState, invited_at, members_by_name
 from corpid.flows.directory.write import Refused, authorise_changes
+from corpid.rules.directory import person_names
 from corpid.rules.directory.access import Forbidden, Level, Object, authorise
 from corpid.rules.directory.approvals import change_needs_approval
 from corpid.rules.directory.effect import Role
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.person_names import canonical
 from corpid.rules.directory.plan import Change
-from corpid.rules.directory.queries import SEARCH_WORDS, MemberQuery, MemberSearch
-from corpid.rules.directory.records import Administrator, Assignment, ThirdPartyAssignment
+from corpid.rules.directory.queries import SEARCH_WORDS, MemberQuery, MemberSearch, MemberState
+from corpid.rules.directory.records import Administrator, Assignment, Entity, Membership, ThirdPartyAssignment, User
+from corpid.rules.limits import PROVISIONING_CONDITIONS
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from corpid.rules.directory.access import ObjectKind
-    from corpid.rules.directory.actors import EntityAdministrator
+    from corpid.rules.directory.actors import Actor, EntityAdministrator
     from corpid.rules.directory.queries import StoredMember
-    from corpid.rules.directory.records import Entity, Membership, User
     from corpid.stores.sql.registry import Registry
 
 _EXAMINED_AT_ONCE: Final = 2000
@@ -39,6 +41,9 @@ _CANDIDATES: Final = 5
 """people whom a refusal lists, if a user name means several"""
 _CHARACTERS: Final = 100
 """of a search"""
+_LONGEST_ID: Final = 100
+_SAME_ADDRESS: Final = 20
+"""members with one address that are looked at"""
 
 
 class MemberFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +53,46 @@ class MemberFilter(msgspec.Struct, frozen=True, kw_only=True):
     """words of name, user name or e-mail address"""
     state: MemberState | Literal[""] = ""
     service_id: str = ""
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True):
+    """A member of an entity, whose person may be a placeholder."""
+
+    membership: Membership
+    user: User
+
+    @property
+    def name(self) -> str:
+        """The identity, with the name that the entity wrote (D68)."""
+        return person_names.shown_name(self.membership, self.user)
+
+    @property
+    def identity(self) -> str:
+        """The account's user name, or an invitation's address (D68)."""
+        return person_names.identity(self.membership, self.user)
+
+    @property
+    def name_alone(self) -> str:
+        """The name that the entity wrote, else their own, else the identity (D61)."""
+        return person_names.bound_name(person_names.full_name(self.membership, self.user)) or self.identity
+
+    @property
+    def email(self) -> str:
+        """The address at which the entity knows them; may be empty (D61).
+
+        That of an invitation is in small letters (D68).
+        """
+        address = person_names.email(self.membership, self.user)
+        return address.lower() if self.membership.invited else address
+
+    @property
+    def state(self) -> MemberState:
+        """The state of sign-in that the entity may know (D61)."""
+        if self.membership.invited:
+            return "invited"
+        if not self.membership.enabled:
+            return "suspended"
+        return "active" if self.user.enabled else "locked"
 
 
 class MemberSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,6 +134,37 @@ class MembershipEnd(msgspec.Struct, frozen=True, kw_only=True):
     for_others: int
 
 
+class UnknownMember(Exception):
+    """The entity has no such member."""
+
+
+async def load_member(registry: Registry, membership_id: str, *, actor: Actor) -> Member:
+    """Return a member by the identifier of the membership.
+
+    Raises UnknownMember, also for one of another entity, access.Forbidden, StoreUnavailable. Source: D60, D61
+    """
+    entity_id = getattr(actor, "entity_id", "")
+    is_one = 0 < len(membership_id) <= _LONGEST_ID and is_storable(membership_id)
+    found = await registry.provisioning.member(membership_id) if is_one else None
+    if entity_id:
+        authorise(actor, "read", Object(kind="membership", entity_id=entity_id))
+    if found is None or entity_id not in {"", found.membership.entity_id}:
+        raise UnknownMember("there is no such member")
+    authorise(actor, "read", Object(kind="membership", entity_id=found.membership.entity_id))
+    return _to_member(found)
+
+
+async def find_one_member(registry: Registry, actor: EntityAdministrator, membership_id: str) -> Member | None:
+    """A member by the identifier of the membership.
+
+    None if the entity has no such one. Raises access.Forbidden, StoreUnavailable. Source: D60, D61
+    """
+    try:
+        return await load_member(registry, membership_id, actor=actor)
+    except UnknownMember:
+        return None
+
+
 async def find_member(registry: Registry, entity_id: str, named: str) -> Member | None:
     """Return the member whom a user name means; None for nobody.
 
@@ -99,10 +175,12 @@ async def find_member(registry: Registry, entity_id: str, named: str) -> Member 
         return None
     query = MemberQuery(entity_id=entity_id, conditions=(("any_user_name", "eq", named),), limit=_CANDIDATES)
     _, stored = await registry.provisioning.members(query)
-    found = [Member(membership=each.membership, user=each.user) for each in stored]
+    found = list(map(_to_member, stored))
     known = {each.membership.membership_id: each.name for each in found}
     if known:  # an address identifies whom it invites, and means nobody (D68)
-        known |= {each.membership.membership_id: each.name for each in await invited_at(registry, entity_id, named)}
+        known |= {
+            each.membership.membership_id: each.name for each in await list_invited_at(registry, entity_id, named)
+        }
     refuse_several(named, list(known.values()))
     return found[0] if found else None
 
@@ -122,18 +200,6 @@ async def find_person(registry: Registry, entity_id: str, named: str, *, of_enti
     return found.user
 
 
-def refuse_several(named: str, candidates: Sequence[str]) -> None:
-    """Refuse a user name that means several people. Raises AmbiguousName. Source: D68"""
-    if len(candidates) > 1:
-        raise AmbiguousName(
-            phrase(
-                "{name} can mean several people here: {candidates}. Use another user name of that person, or open the person's page.",
-                name=named,
-                candidates=tuple(candidates),
-            )
-        )
-
-
 async def list_members(
     registry: Registry, wanted: MemberFilter, *, actor: EntityAdministrator, after: str, limit: int
 ) -> ListPage[MemberSummary]:
@@ -151,12 +217,12 @@ async def list_members(
     if words or wanted.state or wanted.service_id:
         authorise(actor, "read", Object(kind="membership", entity_id=entity_id))
         search = MemberSearch(entity_id=entity_id, words=tuple(words), state=wanted.state, service_id=wanted.service_id)
-        page = await _searched(registry, search, after, limit)
+        page = await _search(registry, search, after, limit)
     else:
-        page = await members_by_name(registry, entity_id, actor=actor, after=after, limit=limit)
+        page = await list_members_by_name(registry, entity_id, actor=actor, after=after, limit=limit)
     keys = [each.membership.key for each in page.found]
     levels = await registry.directory.read(Administrator, keys)
-    counts = await _counted(registry, actor, [each.user.user_id for each in page.found])
+    counts = await _count_roles(registry, actor, [each.user.user_id for each in page.found])
     found = [
         MemberSummary(member=each, level=levels[key].level if key in levels else "", roles=counts[each.user.user_id])
         for each, key in zip(page.found, keys, strict=True)
@@ -164,35 +230,58 @@ async def list_members(
     return ListPage(found=tuple(found), after=page.after)
 
 
-async def _searched(registry: Registry, search: MemberSearch, after: str, limit: int) -> ListPage[Member]:
-    """Search part by part, so that no statement takes long."""
+async def list_members_by_name(
+    registry: Registry, entity_id: str, *, actor: Actor, after: str, limit: int
+) -> ListPage[Member]:
+    """List the members of an entity by user name.
+
+    `after` is the place that the page before names. Raises Refused if there is no such entity or place,
+    access.Forbidden, StoreUnavailable. Source: D60
+    """
+    await entity_named(registry, entity_id, actor=actor)
+    authorise(actor, "read", Object(kind="membership", entity_id=entity_id))
     name, last = place(after, 2)
-    start: tuple[str, str] | None = (name, last)
-    found: list[tuple[StoredMember, tuple[str, str]]] = []
-    for _ in range(_PARTS):
-        if start is None or len(found) > limit:
-            break
-        part, start = await registry.provisioning.search(
-            search, after=start, limit=limit + 1 - len(found), examined=_EXAMINED_AT_ONCE
+    found = await registry.provisioning.members_by_name(entity_id, after=(name, last), limit=limit + 1)
+    places = [as_place(each) for _, each in found]
+    return cut_page([_to_member(stored) for stored, _ in found], limit, places)
+
+
+async def query_members(registry: Registry, query: MemberQuery, *, actor: Actor) -> tuple[int, list[Member]]:
+    """Return a part of the members of an entity, and the number of all.
+
+    Raises Refused for too many conditions, access.Forbidden, StoreUnavailable. Source: RFC 7644 §3.4.2, D60
+    """
+    authorise(actor, "read", Object(kind="membership", entity_id=query.entity_id))
+    if len(query.conditions) > PROVISIONING_CONDITIONS:
+        raise Refused(f"a filter has at most {PROVISIONING_CONDITIONS} conditions")
+    if not all(is_storable(value) for _, _, value in query.conditions):
+        return 0, []
+    total, found = await registry.provisioning.members(query)
+    return total, list(map(_to_member, found))
+
+
+async def list_invited_at(registry: Registry, entity_id: str, address: str) -> list[Member]:
+    """Return the open invitations of an entity to an address.
+
+    Raises StoreUnavailable. Source: D68
+    """
+    if "@" not in address:
+        return []
+    query = MemberQuery(entity_id=entity_id, conditions=(("email", "eq", address),), limit=_SAME_ADDRESS)
+    _, found = await registry.provisioning.members(query)
+    return [_to_member(each) for each in found if each.membership.invited]
+
+
+def refuse_several(named: str, candidates: Sequence[str]) -> None:
+    """Refuse a user name that means several people. Raises AmbiguousName. Source: D68"""
+    if len(candidates) > 1:
+        raise AmbiguousName(
+            phrase(
+                "{name} can mean several people here: {candidates}. Use another user name of that person, or open the person's page.",
+                name=named,
+                candidates=tuple(candidates),
+            )
         )
-        found += part
-        await asyncio.sleep(0)
-    page = cut_page(
-        [Member(membership=stored.membership, user=stored.user) for stored, _ in found],
-        limit,
-        [as_place(each) for _, each in found],
-    )
-    stopped = start is not None and len(found) <= limit
-    return ListPage(found=page.found, after=as_place(start)) if stopped and start else page
-
-
-async def _counted(registry: Registry, actor: EntityAdministrator, user_ids: Collection[str]) -> Counter[str]:
-    """Count the roles of people that the actor sees."""
-    counts: Counter[str] = Counter()
-    for user_id, service_id, count in await registry.provisioning.roles(actor.entity_id, user_ids):
-        if _sees(actor, "assignment", service_id):
-            counts[user_id] += count
-    return counts
 
 
 async def load_access(
@@ -218,7 +307,7 @@ async def load_access(
     )
 
 
-async def ending(registry: Registry, of: Membership, *, actor: EntityAdministrator) -> MembershipEnd:
+async def load_membership_end(registry: Registry, of: Membership, *, actor: EntityAdministrator) -> MembershipEnd:
     """Return what would end with a membership.
 
     Raises access.Forbidden, StoreUnavailable. Source: D53
@@ -232,18 +321,15 @@ async def ending(registry: Registry, of: Membership, *, actor: EntityAdministrat
     )
 
 
-async def possible_change(
-    registry: Registry, of: Membership, *, actor: EntityAdministrator, end: bool
-) -> ChangePreview:
+async def preview_change(registry: Registry, of: Membership, *, actor: EntityAdministrator, end: bool) -> ChangePreview:
     """Return whether an actor may change a membership, or end it.
 
     To suspend one counts as its end, to restore it as a change. Raises StoreUnavailable. Source: D53, D54, D55
     """
-    recent = msgspec.structs.replace(actor, auth_time=actor.now)
     becomes = None if end else msgspec.structs.replace(of, changed_at=int(actor.now))
     change = Change(verb="remove" if end else "change", kind="membership", key=of.key, was=of, becomes=becomes)
     try:
-        found = await authorise_changes(registry, recent, [change])
+        found = await authorise_changes(registry, assume_recent(actor), [change])
     except Forbidden as error:
         return ChangePreview(refusal=error.reason)
     return ChangePreview(needs_approval=bool(found.needing))
@@ -263,7 +349,7 @@ def may_give_access(of: Membership, held_level: Administrator | None, *, actor: 
         level=held_level.level if held_level is not None else "",
         belongs=True,
     )
-    return _allows(msgspec.structs.replace(actor, auth_time=actor.now), "write", thing)
+    return is_allowed(assume_recent(actor), "write", thing)
 
 
 def may_invite(actor: EntityAdministrator) -> bool:
@@ -271,13 +357,13 @@ def may_invite(actor: EntityAdministrator) -> bool:
     thing = Object(
         kind="membership", entity_id=actor.entity_id, user_id="-", level="", invites=True, takes_last_owner=False
     )
-    return _allows(msgspec.structs.replace(actor, auth_time=actor.now), "write", thing)
+    return is_allowed(assume_recent(actor), "write", thing)
 
 
 def may_send_again(of: Membership, *, actor: EntityAdministrator) -> bool:
     """Return whether an actor may have an invitation sent again. Source: D53, D60"""
     thing = Object(kind="invitation", entity_id=of.entity_id, user_id=of.user_id)
-    return of.invited and _allows(msgspec.structs.replace(actor, auth_time=actor.now), "write", thing)
+    return of.invited and is_allowed(assume_recent(actor), "write", thing)
 
 
 def invitation_needs_approval(entity: Entity) -> bool:
@@ -285,13 +371,36 @@ def invitation_needs_approval(entity: Entity) -> bool:
     return change_needs_approval(Change(verb="add", kind="membership", key=()), "", entity, None)
 
 
+async def _search(registry: Registry, search: MemberSearch, after: str, limit: int) -> ListPage[Member]:
+    """Search part by part, so that no statement takes long."""
+    name, last = place(after, 2)
+    start: tuple[str, str] | None = (name, last)
+    found: list[tuple[StoredMember, tuple[str, str]]] = []
+    for _ in range(_PARTS):
+        if start is None or len(found) > limit:
+            break
+        part, start = await registry.provisioning.search(
+            search, after=start, limit=limit + 1 - len(found), examined=_EXAMINED_AT_ONCE
+        )
+        found += part
+        await asyncio.sleep(0)
+    page = cut_page([_to_member(stored) for stored, _ in found], limit, [as_place(each) for _, each in found])
+    stopped = start is not None and len(found) <= limit
+    return ListPage(found=page.found, after=as_place(start)) if stopped and start else page
+
+
+async def _count_roles(registry: Registry, actor: EntityAdministrator, user_ids: Collection[str]) -> Counter[str]:
+    """Count the roles of people that the actor sees."""
+    counts: Counter[str] = Counter()
+    for user_id, service_id, count in await registry.provisioning.roles(actor.entity_id, user_ids):
+        if _sees(actor, "assignment", service_id):
+            counts[user_id] += count
+    return counts
+
+
 def _sees(actor: EntityAdministrator, kind: ObjectKind, service_id: str = "") -> bool:
-    return _allows(actor, "read", Object(kind=kind, entity_id=actor.entity_id, service_id=service_id))
+    return is_allowed(actor, "read", Object(kind=kind, entity_id=actor.entity_id, service_id=service_id))
 
 
-def _allows(actor: EntityAdministrator, action: Literal["read", "write"], thing: Object) -> bool:
-    try:
-        authorise(actor, action, thing)
-    except Forbidden:
-        return False
-    return True
+def _to_member(found: StoredMember) -> Member:
+    return Member(membership=found.membership, user=found.user)

@@ -96,43 +96,43 @@ class RequestDecision(msgspec.Struct, frozen=True, kw_only=True):
     at: int
 
 
-def access(reader: Reader, changes: Sequence[AccessChange], *, at: int) -> Email:
+def build_access_email(reader: Reader, changes: Sequence[AccessChange], *, at: int) -> Email:
     """Somebody else changed what a person may do.
 
     Source: docs/decisions/0022
     """
     entity = reader.entity.name
-    rows = [(_CHANGES[each.change], _changed(each, entity)) for each in changes[:MOST_LISTED]]
+    rows = [(_CHANGES[each.change], _describe_change(each, entity)) for each in changes[:MOST_LISTED]]
     parts: tuple[EmailPart, ...] = (
         phrase("What you may do for {entity} was changed by somebody else.", entity=entity),
-        Facts(((_WHEN, _moment(at)), *rows)),
-        *_further(len(changes)),
+        Facts(((_WHEN, _read_moment(at)), *rows)),
+        *_count_further(len(changes)),
         phrase("If you did not expect this, ask an administrator of {entity}.", entity=entity),
-        _account(reader),
+        _link_account(reader),
     )
     subject = phrase("What you may do for {entity} has changed", entity=entity)
-    return _email(reader, subject, phrase("{name}: {value}", name=rows[0][0], value=rows[0][1]), parts)
+    return _build_email(reader, subject, phrase("{name}: {value}", name=rows[0][0], value=rows[0][1]), parts)
 
 
-def access_ends(reader: Reader, roles: Sequence[RoleNames]) -> Email:
+def build_ending_email(reader: Reader, roles: Sequence[RoleNames]) -> Email:
     """Roles of a person end soon.
 
     Source: docs/decisions/0022
     """
     entity = reader.entity.name
-    rows = [(_last_day(each.end_date), _role(_without_end(each))) for each in roles[:MOST_LISTED]]
+    rows = [(_describe_last_day(each.end_date), _describe_role(_drop_end(each))) for each in roles[:MOST_LISTED]]
     parts: tuple[EmailPart, ...] = (
         phrase("You can act for {entity} like this until the end of these days:", entity=entity),
         Facts(tuple(rows)),
-        *_further(len(roles)),
+        *_count_further(len(roles)),
         phrase("If you still need it afterwards, ask an administrator of {entity}.", entity=entity),
-        _account(reader),
+        _link_account(reader),
     )
     subject = phrase("Your access for {entity} ends soon", entity=entity)
-    return _email(reader, subject, phrase("{name}: {value}", name=rows[0][0], value=rows[0][1]), parts)
+    return _build_email(reader, subject, phrase("{name}: {value}", name=rows[0][0], value=rows[0][1]), parts)
 
 
-def access_of_others_ends(reader: Reader, roles: Sequence[EndingRole], count: int) -> Email:
+def build_others_ending_email(reader: Reader, roles: Sequence[EndingRole], count: int) -> Email:
     """Roles of an entity's people end soon; `count` says how many.
 
     Source: docs/decisions/0022
@@ -141,7 +141,7 @@ def access_of_others_ends(reader: Reader, roles: Sequence[EndingRole], count: in
     rows = tuple(
         (
             phrase("{name}", name=each.person),
-            phrase("{what}, until {day}", what=_role(_without_end(each.role)), day=_day(each.role.end_date)),
+            phrase("{what}, until {day}", what=_describe_role(_drop_end(each.role)), day=_read_day(each.role.end_date)),
         )
         for each in roles[:MOST_LISTED]
     )
@@ -153,15 +153,15 @@ def access_of_others_ends(reader: Reader, roles: Sequence[EndingRole], count: in
             entity=entity,
         ),
         Facts(rows),
-        *_further(count),
+        *_count_further(count),
         phrase("Extend what is still needed. The people concerned have been told."),
-        _manage(reader, phrase("Look at your people")),
+        _link_portal(reader, phrase("Look at your people")),
     )
     subject = phrase("Access of people at {entity} ends soon", entity=entity)
-    return _email(reader, subject, phrase("Extend what is still needed."), parts)
+    return _build_email(reader, subject, phrase("Extend what is still needed."), parts)
 
 
-def owner(reader: Reader, changes: Sequence[tuple[str, str]], *, at: int) -> Email:
+def build_owner_email(reader: Reader, changes: Sequence[tuple[str, str]], *, at: int) -> Email:
     """Owners of an entity were appointed or are none any more.
 
     `changes` are appointed or ended, and the person's name. Source: docs/decisions/0022
@@ -171,22 +171,22 @@ def owner(reader: Reader, changes: Sequence[tuple[str, str]], *, at: int) -> Ema
     rows = [(words[change], name) for change, name in changes[:MOST_LISTED]]
     parts: tuple[EmailPart, ...] = (
         phrase("The owners of {entity} have changed. Owners can do everything for it.", entity=entity),
-        Facts(((_WHEN, _moment(at)), *rows)),
-        *_further(len(changes)),
+        Facts(((_WHEN, _read_moment(at)), *rows)),
+        *_count_further(len(changes)),
         phrase("If you did not expect this, ask another administrator of {entity} now.", entity=entity),
-        _manage(reader, phrase("Look at the administrators")),
+        _link_portal(reader, phrase("Look at the administrators")),
     )
     subject = phrase("The owners of {entity} have changed", entity=entity)
-    return _email(reader, subject, phrase("{name}: {value}", name=rows[0][0], value=rows[0][1]), parts)
+    return _build_email(reader, subject, phrase("{name}: {value}", name=rows[0][0], value=rows[0][1]), parts)
 
 
-def token(reader: Reader, tokens: Sequence[tuple[str, int]]) -> Email:
+def build_token_email(reader: Reader, tokens: Sequence[tuple[str, int]]) -> Email:
     """Provisioning tokens end soon; each with its name and end.
 
     Source: docs/decisions/0022
     """
     entity = reader.entity.name
-    rows = tuple((phrase("{name}", name=name), _moment(ends)) for name, ends in tokens[:MOST_LISTED])
+    rows = tuple((phrase("{name}", name=name), _read_moment(ends)) for name, ends in tokens[:MOST_LISTED])
     parts: tuple[EmailPart, ...] = (
         phrase("A provisioning token of {entity} works until:", entity=entity),
         Facts(rows),
@@ -194,13 +194,13 @@ def token(reader: Reader, tokens: Sequence[tuple[str, int]]) -> Email:
             "Create another token before then. Otherwise {entity}'s own directory stops updating people here.",
             entity=entity,
         ),
-        _manage(reader, phrase("Look at the tokens")),
+        _link_portal(reader, phrase("Look at the tokens")),
     )
     subject = phrase("A provisioning token of {entity} ends soon", entity=entity)
-    return _email(reader, subject, phrase("Create another one before then."), parts)
+    return _build_email(reader, subject, phrase("Create another one before then."), parts)
 
 
-def notify_waiting(reader: Reader, requests: Sequence[RequestDecision], *, ends_after: int) -> Email:
+def build_waiting_email(reader: Reader, requests: Sequence[RequestDecision], *, ends_after: int) -> Email:
     """Requests wait for the decision of a person.
 
     `ends_after` are the seconds that each of them waits. Source: docs/decisions/0022
@@ -212,7 +212,7 @@ def notify_waiting(reader: Reader, requests: Sequence[RequestDecision], *, ends_
             (
                 (phrase("Requested by"), each.requester),
                 (phrase("Reason"), each.reason),
-                (phrase("Waits until"), _moment(each.at + ends_after)),
+                (phrase("Waits until"), _read_moment(each.at + ends_after)),
             )
         )
         for each in requests[:MOST_LISTED]
@@ -225,16 +225,16 @@ def notify_waiting(reader: Reader, requests: Sequence[RequestDecision], *, ends_
             entity=entity,
         ),
         *facts,
-        *_further(count),
-        _manage(reader, phrase("Look at the requests")),
+        *_count_further(count),
+        _link_portal(reader, phrase("Look at the requests")),
     )
     subject = counted(
         count, "A request at {entity} waits for you", "{count} requests at {entity} wait for you", entity=entity
     )
-    return _email(reader, subject, phrase("Approve or decline it within 14 days."), parts)
+    return _build_email(reader, subject, phrase("Approve or decline it within 14 days."), parts)
 
 
-def notify_decided(reader: Reader, requests: Sequence[RequestDecision]) -> Email:
+def build_decided_email(reader: Reader, requests: Sequence[RequestDecision]) -> Email:
     """Requests of a person were decided.
 
     Source: docs/decisions/0022
@@ -243,7 +243,7 @@ def notify_decided(reader: Reader, requests: Sequence[RequestDecision]) -> Email
     facts = [
         Facts(
             (
-                (phrase("Requested"), _moment(each.at)),
+                (phrase("Requested"), _read_moment(each.at)),
                 (phrase("Outcome"), _OUTCOMES[each.state]),
                 *([(phrase("Reason"), each.reason)] if each.reason else []),
             )
@@ -259,8 +259,8 @@ def notify_decided(reader: Reader, requests: Sequence[RequestDecision]) -> Email
             entity=entity,
         ),
         *facts,
-        *_further(count),
-        _manage(reader, phrase("Look at your requests")),
+        *_count_further(count),
+        _link_portal(reader, phrase("Look at your requests")),
     )
     subject = counted(
         count,
@@ -268,10 +268,10 @@ def notify_decided(reader: Reader, requests: Sequence[RequestDecision]) -> Email
         "{count} of your requests at {entity} were decided",
         entity=entity,
     )
-    return _email(reader, subject, _OUTCOMES[requests[0].state], parts)
+    return _build_email(reader, subject, _OUTCOMES[requests[0].state], parts)
 
 
-def review(reader: Reader, *, due: date, again: bool) -> Email:
+def build_review_email(reader: Reader, *, due: date, again: bool) -> Email:
     """The yearly access review of an entity is due.
 
     Its link is to the review of this entity, and chooses none. Source: D54, docs/decisions/0022
@@ -287,48 +287,48 @@ def review(reader: Reader, *, due: date, again: bool) -> Email:
         phrase(
             "Look at what each person may do, keep it or end it, and sign the review off. An administrator can help."
         ),
-        _manage(reader, phrase("Look at the access review"), f"/{REVIEW_PAGE}?{REVIEW_OF}={entity_id}"),
+        _link_portal(reader, phrase("Look at the access review"), f"/{REVIEW_PAGE}?{REVIEW_OF}={entity_id}"),
     )
     subject = (
         phrase("The access review of {entity} is overdue", entity=entity)
         if again
         else phrase("The access review of {entity} is due", entity=entity)
     )
-    return _email(reader, subject, phrase("Look at what each person may do, keep it or end it."), parts)
+    return _build_email(reader, subject, phrase("Look at what each person may do, keep it or end it."), parts)
 
 
-def _email(reader: Reader, subject: Phrase, preview: Phrase, parts: tuple[EmailPart, ...]) -> Email:
+def _build_email(reader: Reader, subject: Phrase, preview: Phrase, parts: tuple[EmailPart, ...]) -> Email:
     user = reader.user
     return Email(to=user.email, subject=subject, preview=preview, name=user.name, parts=parts, language=user.language)
 
 
-def _account(reader: Reader) -> Action:
+def _link_account(reader: Reader) -> Action:
     return Action(text=phrase("Check your account"), url=reader.deployment_url + PATHS["account"])
 
 
-def _manage(reader: Reader, text: Phrase, page: str = "") -> Action:
+def _link_portal(reader: Reader, text: Phrase, page: str = "") -> Action:
     return Action(text=text, url=reader.deployment_url + MANAGE_PATH + page)
 
 
-def _further(count: int) -> Iterable[Phrase]:
+def _count_further(count: int) -> Iterable[Phrase]:
     left = count - MOST_LISTED
     if left > 0:
         yield counted(left, "There is {count} more.", "There are {count} more.")
 
 
-def _changed(change: AccessChange, entity: str) -> Phrase:
+def _describe_change(change: AccessChange, entity: str) -> Phrase:
     if change.role is not None:
-        return _role(change.role if change.change in {"given", "changed"} else _without_end(change.role))
+        return _describe_role(change.role if change.change in {"given", "changed"} else _drop_end(change.role))
     if change.level:
         return phrase("administration of {entity}, as {level}", entity=entity, level=_LEVELS[change.level])
     return phrase("acting for {entity}", entity=entity)
 
 
-def _without_end(role: RoleNames) -> RoleNames:
+def _drop_end(role: RoleNames) -> RoleNames:
     return msgspec.structs.replace(role, end_date="")
 
 
-def _role(role: RoleNames) -> Phrase:
+def _describe_role(role: RoleNames) -> Phrase:
     said = (
         phrase("{role} at {service}", role=role.role, service=role.service)
         if role.role
@@ -339,21 +339,21 @@ def _role(role: RoleNames) -> Phrase:
     if role.client:
         said = phrase("{what}, for {client}", what=said, client=role.client)
     if role.end_date and role.end_date != NO_END:
-        said = phrase("{what}, until {day}", what=said, day=_day(role.end_date))
+        said = phrase("{what}, until {day}", what=said, day=_read_day(role.end_date))
     return said
 
 
-def _last_day(day: str) -> Phrase:
-    return phrase("Until {day}", day=_day(day))
+def _describe_last_day(day: str) -> Phrase:
+    return phrase("Until {day}", day=_read_day(day))
 
 
-def _day(day: str) -> date | str:
+def _read_day(day: str) -> date | str:
     try:
         return date.fromisoformat(day)
     except ValueError:
         return day
 
 
-def _moment(seconds: float) -> datetime:
+def _read_moment(seconds: float) -> datetime:
     """Return a time of an e-mail, whose renderer knows the zone."""
     return datetime.fromtimestamp(seconds, UTC)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
-from corpid.flows.directory.approvals import object_of_request
+from corpid.flows.directory.approvals import build_request_object
 from corpid.flows.directory.finding import LAST
 from corpid.flows.directory.person_names import names_of
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
@@ -25,10 +25,9 @@ from corpid.rules.limits import DAY, HOUR
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import Provider
     from corpid.rules.audit_records import AuditEntry
     from corpid.rules.directory.notices import QueuedNotice
-    from corpid.rules.directory.records import Administrator, AppointmentStatus
 
 
 Row: TypeAlias = Assignment | ThirdPartyAssignment
@@ -116,7 +115,9 @@ class Notices:
         own = rules.of_access(entry)
         found = [own] if own else []
         if rules.owner_change(entry) and not await self._is_new(entry):
-            found += rules.of_owner(entry, await self._label(entry), await self._administrators(entry.entity_id))
+            found += rules.of_owner(
+                entry, await self._label(entry), await self._registry.directory.administrators(entry.entity_id)
+            )
         return found
 
     async def _label(self, entry: AuditEntry) -> str:
@@ -143,8 +144,8 @@ class Notices:
         request = await self._request(entry.object)
         if request is None or request.state != "pending":
             return []
-        thing = object_of_request(request, "approval")
-        held = await self._administrators(request.entity_id)
+        thing = build_request_object(request, "approval")
+        held = await self._registry.directory.administrators(request.entity_id)
         found = [
             each.record.user_id for each in held if each.enabled and rules.may_approve(each.record, thing, now=now)
         ]
@@ -157,9 +158,6 @@ class Notices:
     async def _request(self, request_id: str) -> ChangeRequest | None:
         key = (request_id,)
         return (await self._registry.directory.read(ChangeRequest, [key])).get(key)
-
-    async def _administrators(self, entity_id: str) -> list[AppointmentStatus[Administrator]]:
-        return await self._registry.directory.administrators(entity_id)
 
     async def _ends(self, now: float) -> bool:
         """Look through some roles that end soon; False if none is left."""
@@ -174,7 +172,7 @@ class Notices:
         rows, becomes = await self._ending(_KINDS[at.kind], at)
         found = [rules.of_end(row, now=now) for row in rows]
         for entity_id, end_date in dict.fromkeys((row.entity_id, row.end_date) for row in rows):
-            held = await self._administrators(entity_id)
+            held = await self._registry.directory.administrators(entity_id)
             found += [rules.of_ends(end_date, each, now=now) for each in held if each.enabled and each.record.approves]
         return await self._registry.notices.queue(found, position=_ENDS, seen=seen, becomes=_text(becomes))
 
@@ -199,7 +197,9 @@ class Notices:
         done = expiring[-1].expires_at - days * DAY if len(expiring) == _TOKENS_AT_ONCE else int(now)
         found: list[QueuedNotice] = []
         for token in expiring:
-            found += rules.of_token(token, days, await self._administrators(token.entity_id), now=now)
+            found += rules.of_token(
+                token, days, await self._registry.directory.administrators(token.entity_id), now=now
+            )
         await self._registry.notices.queue(found, position=name, seen=seen, becomes=str(done))
 
     async def _reviews(self, now: float) -> None:
@@ -207,7 +207,11 @@ class Notices:
         for review in await self._registry.access_reviews.due(now=now, limit=_REVIEWS_AT_ONCE):
             again = access_review.is_again(review, now=now)
             found = rules.of_review(
-                review.entity_id, review.due_at, await self._administrators(review.entity_id), again=again, now=now
+                review.entity_id,
+                review.due_at,
+                await self._registry.directory.administrators(review.entity_id),
+                again=again,
+                now=now,
             )
             await self._registry.access_reviews.remind(review, access_review.note_reminder(review, now=now), found)
             await asyncio.sleep(0)

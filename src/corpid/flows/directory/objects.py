@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.flows.directory.apply import prepare
-from corpid.flows.directory.approvals import submit
+from corpid.flows.directory.actors import is_allowed
+from corpid.flows.directory.apply import prepare_document
+from corpid.flows.directory.finding import FIRST_CHARACTER, LAST
 from corpid.flows.directory.members import find_person
-from corpid.flows.directory.write import object_of
+from corpid.flows.directory.write import build_object, write_or_request
 from corpid.rules.directory.access import Forbidden, Object, authorise, refuse_early
 from corpid.rules.directory.actors import ALL_SCOPES, ApiClient
 from corpid.rules.directory.changes import ChangedMeanwhile, NameTaken, Precondition
@@ -22,6 +23,7 @@ from corpid.rules.directory.json_nodes import Json, merge_patch
 from corpid.rules.directory.levels import without_services
 from corpid.rules.directory.members import mask_text
 from corpid.rules.directory.names import is_storable
+from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.objects import (
     READ_ONLY,
@@ -35,6 +37,7 @@ from corpid.rules.directory.objects import (
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import (
     Administrator,
+    Entity,
     Membership,
     Service,
     ThirdPartyAssignment,
@@ -53,6 +56,10 @@ if TYPE_CHECKING:
     from corpid.stores.sql.registry import Registry
 
 _NAME_TAKEN: Final = "somebody has this user name already"
+_COLUMNS: Final[Mapping[str, str]] = {
+    "user": "user_id", "entity": "entity_id", "third_party": "entity_id", "client_entity": "client_entity_id",
+    "service": "service_id",
+}  # fmt: skip
 
 
 class ObjectNotFound(Exception):
@@ -92,6 +99,16 @@ class ApiObject(msgspec.Struct, frozen=True, kw_only=True):
     members: dict[str, Json]
 
 
+class ObjectPage(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of objects.
+
+    `after` is the place of its last one if there are more.
+    """
+
+    found: tuple[ApiObject, ...]
+    after: tuple[str, ...] = ()
+
+
 async def read_object(by: Administration, resource: Resource, identifier: str) -> ApiObject:
     """One object.
 
@@ -99,7 +116,7 @@ async def read_object(by: Administration, resource: Resource, identifier: str) -
     """
     record = await _visible(by, resource, identifier)
     await _authorise_reading(by, by.actor, resource, record)
-    return to_api_object(by, resource, record, await user_names(by.registry, [record]))
+    return to_api_object(by, resource, record, await read_user_names(by.registry, [record]))
 
 
 async def read_written(by: Administration, resource: Resource, identifier: str) -> ApiObject:
@@ -109,7 +126,7 @@ async def read_written(by: Administration, resource: Resource, identifier: str) 
     """
     record = await _visible(by, resource, identifier)
     refuse_early(by.actor, "write", _object(resource, record))
-    return to_api_object(by, resource, record, await user_names(by.registry, [record]))
+    return to_api_object(by, resource, record, await read_user_names(by.registry, [record]))
 
 
 async def add_object(by: Administration, resource: Resource, value: Json) -> ApiObject | ChangeRequest:
@@ -126,15 +143,105 @@ async def add_object(by: Administration, resource: Resource, value: Json) -> Api
     if not own or own[0].verb != "add" or own[0].becomes is None:
         raise ObjectConflict(f"{resource.noun} of this key is there already: change it with PATCH")
     record = own[0].becomes
-    try:
-        request = await _submitted(by, changes, Precondition(type(record), own[0].key, None))  # type: ignore[arg-type]
-    except ChangedMeanwhile:
-        raise await _as_is_now(by, resource, own[0].key, None) from None
-    except NameTaken:
-        raise ObjectConflict(_NAME_TAKEN) from None
+    request = await _write_seen(by, resource, changes, own[0].key, None)
     if request is None and isinstance(record, Membership):  # the store gives it its identifier
         record = await _stored(by.registry, resource, record.key) or record
     return request or to_api_object(by, resource, record, users)
+
+
+async def change_object(
+    by: Administration, resource: Resource, identifier: str, patch: Json, *, matches: Callable[[str], bool]
+) -> ApiObject | ChangeRequest:
+    """Change an object by a JSON merge patch, or request it.
+
+    `matches` says whether an entity tag is one that the caller has seen. Raises ObjectNotFound, ObjectChanged,
+    InvalidObject with every fault, Refused, access.Forbidden, Conflict, StoreUnavailable. Source: RFC 7396, RFC 9110
+    §13.1.1, D55, D59
+    """
+    record = await _visible(by, resource, identifier)
+    if not matches(by.tag(record)):
+        raise ObjectChanged
+    refuse_early(by.actor, "write", _object(resource, record))
+    users = await read_user_names(by.registry, [record])
+    read_one = read_changed(resource, _whole(by, resource, record, users, patch), record)
+    await _refuse_taken_name(by.registry, record, read_one)
+    changes, known = await _planned(by, read_one)
+    _refuse_other_key(resource, changes, record)
+    if not changes:
+        return to_api_object(by, resource, record, users)
+    becomes = next(change.becomes for change in changes if change.kind == resource.kind)
+    request = await _write_seen(by, resource, changes, build_record_key(record), record)
+    return request or to_api_object(by, resource, becomes or record, known)
+
+
+async def remove_object(
+    by: Administration, resource: Resource, identifier: str, *, matches: Callable[[str], bool]
+) -> ChangeRequest | None:
+    """Remove an object, with everything that rests on it, or request it.
+
+    `matches` says whether an entity tag is one that the caller has seen. Raises ObjectNotFound, ObjectChanged, Refused,
+    access.Forbidden, Conflict, StoreUnavailable. Source: RFC 9110 §13.1.1, D55, D59, R-21
+    """
+    record = await _visible(by, resource, identifier)
+    if not matches(by.tag(record)):
+        raise ObjectChanged
+    key = build_record_key(record)
+    change = Change(verb="remove", kind=resource.kind, key=key, was=record)
+    narrowed = await _narrowed(by.registry, record.service_id) if isinstance(record, Service) else []
+    return await _write_seen(by, resource, [*narrowed, change], key, record)
+
+
+def build_record_key(record: msgspec.Struct) -> tuple[str, ...]:
+    """The key of a record of any kind. Source: D59"""
+    return (record.client_id,) if isinstance(record, Client) else record.key  # type: ignore[attr-defined]
+
+
+def to_api_object(
+    by: Administration, resource: Resource, record: msgspec.Struct, names: Mapping[str, str]
+) -> ApiObject:
+    """A record as it is shown.
+
+    `names` is user identifier → user name; a client entity gets none of its third parties' people. Source: D59, D61
+    """
+    tag = by.tag(record)
+    user_name = "" if _is_outside(by.actor, record) else names.get(getattr(record, "user_id", ""), "")
+    whole = is_allowed(by.actor, "read", Object(kind="identity number"))
+    members = {**to_json_object(resource, record, user_name=user_name, whole=whole), "etag": tag}
+    return ApiObject(id=str(members["id"]), tag=tag, members=members)
+
+
+async def read_user_names(registry: Registry, records: Sequence[msgspec.Struct]) -> dict[str, str]:
+    """User names by identifier, of the people of some rows.
+
+    Raises StoreUnavailable. Source: D51
+    """
+    ids = {getattr(record, "user_id", "") for record in records if not isinstance(record, User)} - {""}
+    users = await registry.directory.read(User, [(user_id,) for user_id in sorted(ids)])
+    return {user.user_id: user.user_name for user in users.values()}
+
+
+async def list_objects(
+    by: Administration, resource: Resource, wanted: Mapping[str, str], *, after: tuple[str, ...], limit: int
+) -> ObjectPage:
+    """List objects by key, people by user name.
+
+    Those of an entity by membership. `wanted` are filters of the resource; one that names nothing gives an empty page.
+    Raises access.Forbidden, StoreUnavailable. Source: D59, D61
+    """
+    narrowed = _own(by.actor, resource, wanted)
+    refuse_early(by.actor, "read", _object_of_list(by.actor, resource, narrowed))
+    if _names_outsider(by.actor, resource, narrowed):
+        return ObjectPage(found=())
+    page, places = await _page(by, resource, narrowed, after, limit + 1)
+    users = await read_user_names(by.registry, page[:limit])
+    shown = tuple(to_api_object(by, resource, record, users) for record in page[:limit])
+    return ObjectPage(found=shown, after=places[limit - 1] if len(page) > limit else ())
+
+
+def count_place_parts(by: Administration, resource: Resource, wanted: Mapping[str, str]) -> int:
+    """The number of parts of the places in a list. Source: D59"""
+    by_name = resource.record is Membership and "entity" in _own(by.actor, resource, wanted)
+    return 1 if by_name else 2 if "name" in wanted else resource.width
 
 
 def _offered(actor: ApiClient, resource: Resource, value: Json) -> Json:
@@ -160,47 +267,6 @@ async def _resolved(by: Administration, resource: Resource, value: Json) -> Json
     return value if found is None else {**value, "user": found.user_name}
 
 
-async def change_object(
-    by: Administration, resource: Resource, identifier: str, patch: Json, *, matches: Callable[[str], bool]
-) -> ApiObject | ChangeRequest:
-    """Change an object by a JSON merge patch, or request it.
-
-    `matches` says whether an entity tag is one that the caller has seen. Raises ObjectNotFound, ObjectChanged,
-    InvalidObject with every fault, Refused, access.Forbidden, Conflict, StoreUnavailable. Source: RFC 7396, RFC 9110
-    §13.1.1, D55, D59
-    """
-    record = await _visible(by, resource, identifier)
-    if not matches(by.tag(record)):
-        raise ObjectChanged
-    refuse_early(by.actor, "write", _object(resource, record))
-    users = await user_names(by.registry, [record])
-    read_one = read_changed(resource, _whole(by, resource, record, users, patch), record)
-    await _refuse_taken_name(by.registry, record, read_one)
-    changes, known = await _planned(by, read_one)
-    _refuse_other_key(resource, changes, record)
-    if not changes:
-        return to_api_object(by, resource, record, users)
-    becomes = next(change.becomes for change in changes if change.kind == resource.kind)
-    request = await _write_seen(by, resource, changes, record)
-    return request or to_api_object(by, resource, becomes or record, known)
-
-
-async def remove_object(
-    by: Administration, resource: Resource, identifier: str, *, matches: Callable[[str], bool]
-) -> ChangeRequest | None:
-    """Remove an object, with everything that rests on it, or request it.
-
-    `matches` says whether an entity tag is one that the caller has seen. Raises ObjectNotFound, ObjectChanged, Refused,
-    access.Forbidden, Conflict, StoreUnavailable. Source: RFC 9110 §13.1.1, D55, D59, R-21
-    """
-    record = await _visible(by, resource, identifier)
-    if not matches(by.tag(record)):
-        raise ObjectChanged
-    change = Change(verb="remove", kind=resource.kind, key=key_of_record(record), was=record)
-    narrowed = await _narrowed(by.registry, record.service_id) if isinstance(record, Service) else []
-    return await _write_seen(by, resource, [*narrowed, change], record)
-
-
 async def _narrowed(registry: Registry, service_id: str) -> list[Change]:
     """Sub-administrators whose list loses a service (D53)."""
     gone = frozenset({(service_id,)})
@@ -212,18 +278,19 @@ async def _narrowed(registry: Registry, service_id: str) -> list[Change]:
     return found
 
 
-async def _submitted(by: Administration, changes: Sequence[Change], seen: Precondition) -> ChangeRequest | None:
-    return await submit(
-        by.registry, by.actor, changes, reason=by.actor.reason, now=by.now, unique=by.new_id(), seen=[seen]
-    )
-
-
 async def _write_seen(
-    by: Administration, resource: Resource, changes: Sequence[Change], was: msgspec.Struct
+    by: Administration,
+    resource: Resource,
+    changes: Sequence[Change],
+    key: tuple[str, ...],
+    was: msgspec.Struct | None,
 ) -> ChangeRequest | None:
-    key = key_of_record(was)
+    """Write or request changes, if the object still is what it `was`."""
+    seen = [Precondition(resource.record, key, was)]  # type: ignore[arg-type]
     try:
-        return await _submitted(by, changes, Precondition(type(was), key, was))  # type: ignore[arg-type]
+        return await write_or_request(
+            by.registry, by.actor, changes, reason=by.actor.reason, now=by.now, unique=by.new_id(), seen=seen
+        )
     except ChangedMeanwhile:
         raise await _as_is_now(by, resource, key, was) from None
     except NameTaken:
@@ -240,16 +307,13 @@ async def _as_is_now(
     return ObjectChanged() if seen is not None else ObjectConflict(f"{resource.noun} of this key is there already")
 
 
-# --- what an actor sees
-
-
 def _as_is(actor: ApiClient, resource: Resource) -> Object:
     """An object of the actor's own entity."""
     return Object(kind=resource.kind, entity_id=actor.entity_id, other_entity_id="")
 
 
 def _object(resource: Resource, record: msgspec.Struct) -> Object:
-    return object_of(Change(verb="change", kind=resource.kind, key=(), becomes=record))
+    return build_object(Change(verb="change", kind=resource.kind, key=(), becomes=record))
 
 
 async def _visible(by: Administration, resource: Resource, identifier: str) -> msgspec.Struct:
@@ -300,9 +364,6 @@ async def _grants_anything(registry: Registry, client_entity: str, third_party: 
     return bool(await registry.directory.page(ThirdPartyGrant, between, after=("",) * 6, limit=1))
 
 
-# --- records
-
-
 async def _stored(registry: Registry, resource: Resource, key: tuple[str, ...]) -> msgspec.Struct | None:
     if resource.record is Client:
         return await registry.clients.get(key[0])
@@ -310,55 +371,17 @@ async def _stored(registry: Registry, resource: Resource, key: tuple[str, ...]) 
     return found.get(key)
 
 
-def key_of_record(record: msgspec.Struct) -> tuple[str, ...]:
-    """The key of a record of any kind. Source: D59"""
-    return (record.client_id,) if isinstance(record, Client) else record.key  # type: ignore[attr-defined]
-
-
-def to_api_object(
-    by: Administration, resource: Resource, record: msgspec.Struct, names: Mapping[str, str]
-) -> ApiObject:
-    """A record as it is shown.
-
-    `names` is user identifier → user name; a client entity gets none of its third parties' people. Source: D59, D61
-    """
-    tag = by.tag(record)
-    user_name = "" if _is_outside(by.actor, record) else names.get(getattr(record, "user_id", ""), "")
-    whole = _reads_numbers(by.actor)
-    members = {**to_json_object(resource, record, user_name=user_name, whole=whole), "etag": tag}
-    return ApiObject(id=str(members["id"]), tag=tag, members=members)
-
-
 def _is_outside(actor: ApiClient, record: msgspec.Struct) -> bool:
     """Return whether a row is of another entity's person (D61)."""
     return bool(actor.entity_id) and isinstance(record, ThirdPartyAssignment) and record.entity_id != actor.entity_id
 
 
-def _reads_numbers(actor: ApiClient) -> bool:
-    try:
-        authorise(actor, "read", Object(kind="identity number"))
-    except Forbidden:
-        return False
-    return True
-
-
-async def user_names(registry: Registry, records: Sequence[msgspec.Struct]) -> dict[str, str]:
-    """User names by identifier, of the people of some rows.
-
-    Raises StoreUnavailable. Source: D51
-    """
-    ids = {getattr(record, "user_id", "") for record in records if not isinstance(record, User)} - {""}
-    users = await registry.directory.read(User, [(user_id,) for user_id in sorted(ids)])
-    return {user.user_id: user.user_name for user in users.values()}
-
-
-# --- changes
-
-
 async def _planned(by: Administration, new: ParsedObject) -> tuple[tuple[Change, ...], Mapping[str, str]]:
     """The changes of a directory file with this one entry."""
     try:
-        prepared = await prepare(by.registry, by.passwords, new.document, new_user_id=by.new_user_id, rules=by.rules)
+        prepared = await prepare_document(
+            by.registry, by.passwords, new.document, new_user_id=by.new_user_id, rules=by.rules
+        )
     except DirectoryError as error:
         raise new.unfit(error) from None
     return prepared.plan.changes, prepared.user_names
@@ -409,6 +432,121 @@ async def _refuse_taken_name(registry: Registry, record: msgspec.Struct, read_on
 
 def _refuse_other_key(resource: Resource, changes: Sequence[Change], record: msgspec.Struct) -> None:
     """Refuse a change that would be one of another object."""
-    others = [change for change in changes if change.kind != resource.kind or change.key != key_of_record(record)]
+    others = [change for change in changes if change.kind != resource.kind or change.key != build_record_key(record)]
     if others:
         raise ObjectChanged
+
+
+def _names_outsider(actor: ApiClient, resource: Resource, wanted: Mapping[str, str]) -> bool:
+    """Return whether a third party's person is looked for by user name (D61)."""
+    by_name = resource.record is ThirdPartyAssignment and "user" in wanted
+    return by_name and bool(actor.entity_id) and wanted.get("third_party", "") != actor.entity_id
+
+
+def _own(actor: ApiClient, resource: Resource, wanted: Mapping[str, str]) -> dict[str, str]:
+    """The filters of a list.
+
+    A bound client has those of its entity only.
+    """
+    narrowed = dict(wanted)
+    sides = resource.sides
+    if actor.entity_id and resource.record is User:
+        sides = ("entity",)
+    if actor.entity_id and sides and not any(side in narrowed for side in sides):
+        narrowed[sides[0]] = actor.entity_id
+    return narrowed
+
+
+def _object_of_list(actor: ApiClient, resource: Resource, wanted: Mapping[str, str]) -> Object:
+    if resource.record is Entity:
+        sides = actor.entity_id, ""
+    elif resource.record is ThirdPartyGrant:
+        sides = wanted.get("client_entity", ""), wanted.get("third_party", "")
+    elif resource.record is ThirdPartyAssignment:
+        sides = wanted.get("third_party", ""), wanted.get("client_entity", "")
+    else:
+        sides = wanted.get("entity", ""), ""
+    return Object(kind=resource.kind, entity_id=sides[0], other_entity_id=sides[1])
+
+
+async def _page(
+    by: Administration, resource: Resource, wanted: Mapping[str, str], after: tuple[str, ...], limit: int
+) -> tuple[list[msgspec.Struct], list[tuple[str, ...]]]:
+    """Some records, and the place of each."""
+    directory, record = by.registry.directory, resource.record
+    if record is Client:
+        first, until = _span(wanted.get("search", ""), after, named=False)
+        clients = await by.registry.clients.named(first=first, until=until, limit=limit)
+        return [*clients], [(client.client_id,) for client in clients]
+    if record is Entity and by.actor.entity_id:
+        own = await directory.read(Entity, [(by.actor.entity_id,)])
+        fits = [
+            entity
+            for entity in own.values()
+            if entity.key > after and entity.entity_id.startswith(wanted.get("search", ""))
+        ]
+        return [*fits], [entity.key for entity in fits]
+    if record in {Membership, User} and "entity" in wanted and not wanted.keys() & {"user", "search"}:
+        belonging = await directory.belonging(wanted["entity"], after=after[0] if after else "", limit=limit)
+        records = [user if record is User else membership for membership, user in belonging]
+        return [*records], [(membership.membership_id,) for membership, _ in belonging]
+    if record is User and "name" in wanted:
+        place = (after[0], after[1]) if after else ("", "")
+        name = wanted["name"]
+        people = await directory.people_by_name(first=name, until=name + LAST, after=place, limit=limit)
+        return [*people], [(user.name, user.user_id) for user in people]
+    if record is User and "entity" in wanted:
+        users = await _members(by.registry, wanted, after, limit)
+        return [*users], [(user.user_name,) for user in users]
+    if record in {Entity, Service, User}:
+        first, until = _span(wanted.get("search", ""), after, named=record is User)
+        named = await directory.named(record, first=first, until=until, limit=limit)  # type: ignore[type-var]
+        places = [(each.user_name,) if isinstance(each, User) else build_record_key(each) for each in named]
+        return [*named], places
+    if record is Membership and "entity" in wanted:
+        return await _memberships(by.registry, wanted, after, of_entity=bool(by.actor.entity_id))
+    where = await _where(by.registry, wanted, of_entity=bool(by.actor.entity_id))
+    if where is None:
+        return [], []
+    rows = await directory.page(record, where, after=after or ("",) * resource.width, limit=limit)  # type: ignore[type-var]
+    return [*rows], [build_record_key(row) for row in rows]
+
+
+async def _members(registry: Registry, wanted: Mapping[str, str], after: tuple[str, ...], limit: int) -> list[User]:
+    first, until = _span(wanted.get("search", ""), after, named=True)
+    return await registry.directory.members(wanted["entity"], first=first, until=until, limit=limit)
+
+
+async def _memberships(
+    registry: Registry, wanted: Mapping[str, str], after: tuple[str, ...], *, of_entity: bool
+) -> tuple[list[msgspec.Struct], list[tuple[str, ...]]]:
+    """A person's membership of an entity."""
+    user = await find_person(registry, wanted["entity"], wanted["user"], of_entity=of_entity)
+    key = (user.user_id, wanted["entity"]) if user is not None and not after else ("", "")
+    held = (await registry.directory.read(Membership, [key])).get(key)
+    return ([], []) if held is None else ([held], [(held.membership_id,)])
+
+
+async def _where(registry: Registry, wanted: Mapping[str, str], *, of_entity: bool) -> dict[str, str] | None:
+    """The columns that a list is narrowed by.
+
+    None if it names a person who is not there.
+    """
+    where = {_COLUMNS[name]: value for name, value in wanted.items() if name != "user"}
+    if "user" in wanted:
+        entity_id = wanted.get("entity") or wanted.get("third_party", "")
+        user = await find_person(registry, entity_id, wanted["user"], of_entity=of_entity)
+        if user is None:
+            return None
+        where["user_id"] = user.user_id
+    return where
+
+
+def _span(search: str, after: tuple[str, ...], *, named: bool) -> tuple[str, str]:
+    """The bounds of keys that begin with `search`, after a place."""
+    if named and search:
+        try:
+            search = mapped(search)
+        except ValueError:
+            return LAST, LAST
+    return max(search, after[0] + FIRST_CHARACTER if after else ""), search + LAST

@@ -6,28 +6,45 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 
+from corpid.flows import namespaces
+from corpid.flows.directory import approvals
+from corpid.flows.directory.actors import guard_acting
 from corpid.flows.directory.lists import with_records
+from corpid.flows.directory.role_assignment import MOST_SERVICES, find_stored_role, plan_role
+from corpid.flows.directory.write import build_request, check_reason
+from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
+from corpid.rules.directory.approvals import change_of, is_asked_for_oneself, state_at
+from corpid.rules.directory.changes import Precondition, Upsert
 from corpid.rules.directory.effect import Role
 from corpid.rules.directory.person_names import shown_name
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
+    ChangeRequest,
     Entity,
     Membership,
+    Service,
     ThirdPartyAssignment,
     User,
 )
+from corpid.rules.directory.role_forms import is_open_to
+from corpid.rules.limits import ACCESS_REQUESTS_PER_DAY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from corpid.flows.request_context import RequestContext
+    from corpid.rules.directory.records import ActingPerson
     from corpid.stores.sql.registry import Registry
 
 MOST: Final = 200
 """memberships of a person, and roles of each sort, that are shown"""
 GivenBy: TypeAlias = Literal["operator", "program", "person", "you", ""]
+_SHOWN: Final = 20
+"""the latest requests of a person"""
 
 
 class Giver(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +70,30 @@ class OwnEntity(msgspec.Struct, frozen=True, kw_only=True):
     roles: tuple[OwnRole, ...]
 
 
-async def own_access(registry: Registry, user_id: str) -> list[OwnEntity]:
+class TooManyAsked(Exception):
+    """The person has asked too often today."""
+
+
+class AlreadyAsked(Exception):
+    """The person waits for the same role."""
+
+
+class AlreadyHeld(Exception):
+    """The person has this role."""
+
+
+class OwnRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A person's request for access of their own."""
+
+    request: ChangeRequest
+    state: str
+    """one of RequestState"""
+    row: Assignment
+    service: Service
+    entity: Entity
+
+
+async def list_own_access(registry: Registry, user_id: str) -> list[OwnEntity]:
     """The entities and roles of a person, by name of the entity.
 
     Invitations are left out, until they are accepted. Raises StoreUnavailable. Source: D53, D60, D65
@@ -69,7 +109,7 @@ async def own_access(registry: Registry, user_id: str) -> list[OwnEntity]:
     own = await directory.page(Assignment, where, after=("",) * 6, limit=MOST)
     others = await directory.page(ThirdPartyAssignment, where, after=("",) * 7, limit=MOST)
     roles = await with_records(directory, [*own, *others])
-    givers = await _givers(registry, user_id, roles)
+    givers = await _find_givers(registry, user_id, roles)
     found = [
         OwnEntity(
             entity=known[each.key[1:]],
@@ -87,44 +127,157 @@ async def own_access(registry: Registry, user_id: str) -> list[OwnEntity]:
     return sorted(found, key=lambda each: (each.entity.name.casefold(), each.entity.entity_id))
 
 
-async def _givers(registry: Registry, user_id: str, roles: Iterable[Role]) -> list[Giver]:
-    """The giver of each role, by its source (D65)."""
+async def list_requestable_entities(context: RequestContext, user_id: str) -> list[Entity]:
+    """The entities for which a person can ask, by name.
+
+    Raises StoreUnavailable. Source: D50, D55
+    """
+    authorise(Person(user_id), "read", Object(kind="membership", user_id=user_id))
+    directory = context.provider.registry.directory
+    held = await directory.page(Membership, {"user_id": user_id}, after=("", ""), limit=MOST)
+    live = [(each.entity_id,) for each in held if each.enabled and not each.invited]
+    found = [each for each in (await directory.read(Entity, live)).values() if each.enabled]
+    return sorted(found, key=lambda each: (each.name.casefold(), each.entity_id))
+
+
+async def has_no_approver(context: RequestContext, user_id: str, entity: Entity, service: Service) -> bool:
+    """Return whether an entity lacks others who decide at a service.
+
+    Raises access.Forbidden if they do not act for the entity, StoreUnavailable. Source: D53, D55
+    """
+    await _check_acting(context, user_id, entity.entity_id)
+    held = await context.provider.registry.directory.administrators(entity.entity_id)
+    others = [each.record for each in held if each.enabled and each.record.user_id != user_id]
+    return not any(each.approves or each.serves(service.service_id) for each in others)
+
+
+async def list_requestable_services(context: RequestContext, user_id: str, entity: Entity) -> list[Service]:
+    """Services with roles that a person can ask for.
+
+    By name. Raises access.Forbidden if they do not act for the entity, StoreUnavailable. Source: D55, R-20
+    """
+    await _check_acting(context, user_id, entity.entity_id)
+    found = await context.provider.registry.directory.named(Service, first="", until="\U0010ffff", limit=MOST_SERVICES)
+    return sorted((each for each in found if is_open_to(each, entity)), key=lambda each: each.name.casefold())
+
+
+async def request_access(context: RequestContext, row: Assignment, *, reason: str) -> ChangeRequest:
+    """Request a role for the person whom it is for.
+
+    Raises AlreadyHeld, AlreadyAsked, TooManyAsked, Refused without a reason or if it breaks a rule, access.Forbidden,
+    Conflict, StoreUnavailable. Source: D55
+    """
+    registry, user_id = context.provider.registry, row.user_id
+    acting = await _check_acting(context, user_id, row.entity_id)
+    check_reason(reason)
+    was = await find_stored_role(registry, row)
+    if was is not None and was.end_date >= context.today:
+        raise AlreadyHeld
+    if any(each.state == "pending" and each.row.key == row.key for each in await list_requests(context, user_id)):
+        raise AlreadyAsked
+    changes = [plan_role(was, row)]
+    await approvals.refuse_unfit(registry, changes)
+    await _count(context, user_id)
+    request = await build_request(
+        registry, Person(user_id).name, row.entity_id, changes, reason=reason, now=context.now,
+        unique=context.provider.new_id(),
+    )  # fmt: skip
+    event = context.event(
+        Person(user_id), AuditAction.APPROVAL_REQUEST, subject=request.request_id, entity_id=row.entity_id
+    )
+    seen = [Precondition(Assignment, row.key, was), Precondition(ChangeRequest, request.key, None)]
+    await registry.directory.write([*guard_acting(acting), *seen, Upsert(request, event)])
+    return request
+
+
+async def list_requests(context: RequestContext, user_id: str) -> list[OwnRequest]:
+    """The latest requests of a person for their own access.
+
+    The latest first. Raises StoreUnavailable. Source: D55
+    """
+    person, registry = Person(user_id), context.provider.registry
+    authorise(person, "read", Object(kind="access request", user_id=user_id))
+    query = AuditQuery(actor=person.name, actions=(AuditAction.APPROVAL_REQUEST,))
+    entries = await registry.audit.latest(query, limit=_SHOWN)
+    found = await registry.directory.read(ChangeRequest, [(each.object,) for each in entries])
+    own = [each for each in found.values() if each.requester == person.name and is_asked_for_oneself(each)]
+    return await _describe_requests(context, sorted(own, key=lambda each: each.request_id, reverse=True))
+
+
+async def withdraw_request(context: RequestContext, user_id: str, request_id: str) -> None:
+    """Withdraw one of the person's own requests.
+
+    Raises approvals.NoRequest if it is none of theirs, Refused if it was decided before, Conflict, StoreUnavailable.
+    Source: D55
+    """
+    if request_id not in {each.request.request_id for each in await list_requests(context, user_id)}:
+        raise approvals.NoRequest("there is no such request")
+    registry = context.provider.registry
+    await approvals.withdraw(registry, request_id, actor=Person(user_id), reason="", now=context.now)
+
+
+async def _find_givers(registry: Registry, user_id: str, roles: Iterable[Role]) -> list[Giver]:
+    """The giver of each role, by its source (D65); only people who belong to the same entity have names (D61)."""
     directory = registry.directory
     rows = [role.row for role in roles]
     sources: dict[tuple[str, ...], str] = {}
-    for kind in (Assignment, ThirdPartyAssignment):
-        keys = [row.key for row in rows if isinstance(row, kind)]
-        sources |= {key: each.sources.record for key, each in (await directory.sourced(kind, keys)).items()}
-    people = {
-        (row.key, sources[row.key].removeprefix("user:"), row.entity_id)
-        for row in rows
-        if _is_person(sources.get(row.key, ""))
-    }
-    names = await _names(registry, {(person, entity_id) for _, person, entity_id in people})
-    return [_giver(sources.get(row.key, ""), user_id, names, row.entity_id) for row in rows]
+    for record in (Assignment, ThirdPartyAssignment):
+        keys = [row.key for row in rows if isinstance(row, record)]
+        sources |= {key: each.sources.record for key, each in (await directory.sourced(record, keys)).items()}
+    writers = [(row.entity_id, *sources.get(row.key, "").partition(":")[::2]) for row in rows]
+    people = {(identifier, entity_id) for entity_id, kind, identifier in writers if kind == "user"}
+    belonging = await directory.read(Membership, people)
+    users = await directory.read(User, {(person,) for person, _ in people})
+    givers = []
+    for entity_id, kind, identifier in writers:
+        held, user = belonging.get((identifier, entity_id)), users.get((identifier,))
+        if kind == "user" and identifier == user_id:
+            givers.append(Giver(kind="you"))
+        elif kind == "user":
+            name = shown_name(held, user) if held is not None and user is not None and not held.invited else ""
+            givers.append(Giver(kind="person", name=name))
+        elif kind in {"operator", "command", "file"}:
+            givers.append(Giver(kind="operator"))
+        else:
+            givers.append(Giver(kind="program" if kind in {"client", "token"} else ""))
+    return givers
 
 
-def _is_person(source: str) -> bool:
-    return source.startswith("user:")
+async def _check_acting(context: RequestContext, user_id: str, entity_id: str) -> ActingPerson:
+    """The person at the entity.
+
+    Raises access.Forbidden if they do not act for it.
+    """
+    acting = await context.provider.registry.directory.acting(user_id, entity_id)
+    belongs = acting is not None and acting.allowed
+    thing = Object(kind="access request", entity_id=entity_id, user_id=user_id, belongs=belongs)
+    authorise(Person(user_id), "write", thing)
+    assert acting is not None  # noqa: S101 - nobody belongs otherwise
+    return acting
 
 
-async def _names(registry: Registry, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """Names of people who belong to an entity (D61)."""
-    belonging = await registry.directory.read(Membership, wanted)
-    users = await registry.directory.read(User, {(person,) for person, _ in wanted})
-    return {
-        (person, entity_id): shown_name(held, users[person,])
-        for (person, entity_id), held in belonging.items()
-        if not held.invited and (person,) in users
-    }
+async def _count(context: RequestContext, user_id: str) -> None:
+    counter = namespaces.ACCESS_REQUESTS.entry(context.provider.policy.deployment_url, user_id)
+    async with context.provider.transient.batch(context.now) as batch:
+        counted = await context.counts.count(batch, counter)
+    if counted > ACCESS_REQUESTS_PER_DAY:
+        raise TooManyAsked
 
 
-def _giver(source: str, user_id: str, names: dict[tuple[str, str], str], entity_id: str) -> Giver:
-    kind, _, identifier = source.partition(":")
-    if kind == "user":
-        if identifier == user_id:
-            return Giver(kind="you")
-        return Giver(kind="person", name=names.get((identifier, entity_id), ""))
-    if kind in {"operator", "command", "file"}:
-        return Giver(kind="operator")
-    return Giver(kind="program" if kind in {"client", "token"} else "")
+async def _describe_requests(context: RequestContext, own: Sequence[ChangeRequest]) -> list[OwnRequest]:
+    directory = context.provider.registry.directory
+    rows = {each.request_id: change_of(each.changes[0]).becomes for each in own}
+    wanted = [row for row in rows.values() if isinstance(row, Assignment)]
+    known = await directory.read(Service, {(row.service_id,) for row in wanted})
+    entity_of = await directory.read(Entity, {(row.entity_id,) for row in wanted})
+    found = []
+    for each in own:
+        row = rows[each.request_id]
+        if isinstance(row, Assignment) and (row.service_id,) in known and (row.entity_id,) in entity_of:
+            found.append(
+                OwnRequest(
+                    request=each, state=state_at(each, context.now).value, row=row,
+                    service=known[row.service_id,], entity=entity_of[row.entity_id,],
+                )
+            )  # fmt: skip
+    return found

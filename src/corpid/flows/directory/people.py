@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 
 from corpid.flows import notifications
 from corpid.flows.account import links
-from corpid.flows.authentication import password_checks, second_factor_methods, throttle
-from corpid.flows.directory.administrators import entities_without_owner
-from corpid.flows.directory.entities import ADDS, addition, carried_out, one_change
-from corpid.flows.directory.finding import user_named
-from corpid.flows.directory.people_facts import authorise_on_person
-from corpid.flows.directory.write import Refused, audit_event, switch_record, write
+from corpid.flows.authentication import password_checks, second_factors, throttle
+from corpid.flows.directory.actors import list_entities_without_owner
+from corpid.flows.directory.apply import ADDS, carry_out, prepare_addition, write_one_change
+from corpid.flows.directory.finding import authorise_on_person, user_named
+from corpid.flows.directory.write import Refused, audit_event, switch_record, write_changes
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.authentication.password_hash import COMMAND_LINE
-from corpid.rules.authentication.password_rules import PasswordRefused
+from corpid.rules.authentication.passwords import COMMAND_LINE, PasswordRefused
 from corpid.rules.authentication.records import Credentials, FactorChange
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.person_names import canonical
@@ -54,18 +52,19 @@ async def add_user(
 
     Raises write.Refused, access.Forbidden, StoreUnavailable, PasswordsBusy. D44, D45, D51
     """
-    adding = await addition(registry, passwords, User, "users", user_name, members, new_user_id=new_user_id)
-    user = adding.record
-    password_hash = await _hashed(passwords, user, password)
+    user, prepared = await prepare_addition(
+        registry, passwords, User, "users", user_name, members, new_user_id=new_user_id
+    )
+    password_hash = await _hash_password(passwords, user, password)
     factors = (
         Credentials(user_id=user.user_id).with_password(password_hash, "operator").with_app(totp_secret, "operator")
     )
     change = Change(verb="add", kind="credentials", key=user.key, becomes=factors)
-    await write(registry, actor, [*adding.prepared.plan.changes, change])
+    await write_changes(registry, actor, [*prepared.plan.changes, change])
     return user
 
 
-async def considered_addition(
+async def preview_addition(
     registry: Registry,
     passwords: Passwords,
     user_name: str,
@@ -79,8 +78,10 @@ async def considered_addition(
     `members` as in a directory file. Raises write.Refused, access.Forbidden, StoreUnavailable. Source: D51
     """
     authorise(actor, "read", Object(kind="user"))
-    adding = await addition(registry, passwords, User, "users", user_name, members, new_user_id=new_user_id)
-    return await carried_out(registry, adding.prepared, actor=actor, verbs=ADDS, dry_run=True)
+    _, prepared = await prepare_addition(
+        registry, passwords, User, "users", user_name, members, new_user_id=new_user_id
+    )
+    return await carry_out(registry, prepared, actor=actor, verbs=ADDS, dry_run=True)
 
 
 async def reset_password(
@@ -93,10 +94,11 @@ async def reset_password(
     Raises write.Refused when there is no such person or the password is not one that a person may have,
     access.Forbidden, StoreUnavailable, PasswordsBusy. D44
     """
-    user = await _account_named(registry, user_name, actor=actor)
+    user = await _find_account(registry, user_name, actor=actor)
     known = await registry.factors.credentials(user.user_id)
-    becomes = known.with_password(await _hashed(passwords, user, password), "operator")
-    await _write_factors(registry, actor, known, becomes, AuditAction.USER_RESET_PASSWORD)
+    becomes = known.with_password(await _hash_password(passwords, user, password), "operator")
+    change = Change(verb="change", kind="credentials", key=known.key, was=known, becomes=becomes)
+    await write_changes(registry, actor, [change], action=AuditAction.USER_RESET_PASSWORD)
     return user
 
 
@@ -106,7 +108,7 @@ async def reset_factors(registry: Registry, user_name: str, totp_secret: str, *,
     `totp_secret` is base32. Ends their sessions, and removes passkeys and recovery codes. A directory file does not
     undo it later. Raises write.Refused if there is no such person, access.Forbidden, StoreUnavailable. Source: D45
     """
-    user = await _account_named(registry, user_name, actor=actor)
+    user = await _find_account(registry, user_name, actor=actor)
     known = await registry.factors.credentials(user.user_id)
     becomes = known.with_app(totp_secret, "operator")
     await replace_factors(registry, known, becomes, AuditAction.USER_RESET_FACTORS, actor=actor)
@@ -135,11 +137,11 @@ async def switch_user(
     Remarks on entities whose last owner they are. Raises write.Refused if there is no such person or nothing would
     change, access.Forbidden, StoreUnavailable. Source: D50
     """
-    user = await _account_named(registry, user_name, actor=actor)
+    user = await _find_account(registry, user_name, actor=actor)
     becomes = switch_record(user, phrase("user {name}", name=user.user_name), enabled=enabled)
     change = Change(verb="change", kind="user", key=user.key, was=user, becomes=becomes)
-    alone = [] if enabled else await entities_without_owner(registry, user.user_id)
-    return await one_change(
+    alone = [] if enabled else await list_entities_without_owner(registry, user.user_id)
+    return await write_one_change(
         registry, change, actor=actor, dry_run=dry_run, user_names={user.user_id: user.user_name},
         remarks=[f"the entity {entity_id} has no owner who can act" for entity_id in alone],
     )  # fmt: skip
@@ -157,11 +159,11 @@ async def unlock_user(
     user = await user_named(registry, user_name, actor=actor)
     await authorise_on_person(registry, actor, "delete", Object(kind="lock", user_id=user.user_id))
     event = audit_event(actor, AuditAction.USER_UNLOCK, user.user_id)
-    await unlock(registry, transient, issuer, user, event=event, now=now)
+    await unlock_account(registry, transient, issuer, user, event=event, now=now)
     return user
 
 
-async def unlock(
+async def unlock_account(
     registry: Registry, transient: TransientStore, issuer: str, user: User, *, event: AuditEvent, now: float
 ) -> None:
     """End the delays and pauses of a person.
@@ -173,18 +175,11 @@ async def unlock(
         await registry.code_guesses.forget_all(user.user_id, event)
 
 
-async def _hashed(passwords: Passwords, user: User, password: str) -> str:
+async def _hash_password(passwords: Passwords, user: User, password: str) -> str:
     try:
         return await password_checks.hash_password(passwords, user, password, source=COMMAND_LINE)
     except PasswordRefused as error:
         raise Refused(str(error)) from None
-
-
-async def _write_factors(
-    registry: Registry, actor: Actor, was: Credentials, becomes: Credentials, action: AuditAction
-) -> None:
-    change = Change(verb="change", kind="credentials", key=was.key, was=was, becomes=becomes)
-    await write(registry, actor, [change], action=action)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,7 +206,7 @@ class LinkDependencies:
 
 
 async def add_invited(
-    office: LinkDependencies,
+    deps: LinkDependencies,
     passwords: Passwords,
     user_name: str,
     members: Mapping[str, object],
@@ -224,20 +219,21 @@ async def add_invited(
 
     Raises write.Refused, access.Forbidden, StoreUnavailable. D46, D51
     """
-    adding = await addition(office.registry, passwords, User, "users", user_name, members, new_user_id=new_user_id)
-    user = adding.record
-    await write(office.registry, office.actor, adding.prepared.plan.changes)
-    return await _give(office, user, "invitation")
+    user, prepared = await prepare_addition(
+        deps.registry, passwords, User, "users", user_name, members, new_user_id=new_user_id
+    )
+    await write_changes(deps.registry, deps.actor, prepared.plan.changes)
+    return await _issue_link(deps, user, "invitation")
 
 
-async def invite(office: LinkDependencies, user_name: str, *, anew: bool = False) -> IssuedLink:
+async def invite_user(deps: LinkDependencies, user_name: str, *, anew: bool = False) -> IssuedLink:
     """Invite a person to set up their sign-in.
 
     With factors only `anew`, which removes them first.
 
     Raises write.Refused, access.Forbidden, StoreUnavailable. D46
     """
-    user, held = await factors(office.registry, user_name, actor=office.actor)
+    user, held = await load_factors(deps.registry, user_name, actor=deps.actor)
     _refuse_invited(user)
     if held.any and not anew:
         raise Refused(
@@ -246,39 +242,37 @@ async def invite(office: LinkDependencies, user_name: str, *, anew: bool = False
         )
     if anew:
         bare = Credentials(user_id=user.user_id, password_set_by="operator", totp_set_by="operator")
-        await replace_factors(
-            office.registry, held.credentials, bare, AuditAction.USER_REMOVE_FACTORS, actor=office.actor
-        )
-    return await _give(office, user, "invitation")
+        await replace_factors(deps.registry, held.credentials, bare, AuditAction.USER_REMOVE_FACTORS, actor=deps.actor)
+    return await _issue_link(deps, user, "invitation")
 
 
-async def give_link(office: LinkDependencies, user_name: str, purpose: LinkPurpose) -> IssuedLink:
+async def give_link(deps: LinkDependencies, user_name: str, purpose: LinkPurpose) -> IssuedLink:
     """A link to set a new password or second factor.
 
     The person must still have the other one. Raises write.Refused, access.Forbidden, StoreUnavailable. Source: D44,
     D45
     """
-    user, held = await factors(office.registry, user_name, actor=office.actor)
+    user, held = await load_factors(deps.registry, user_name, actor=deps.actor)
     _refuse_invited(user)
     asked = links.PURPOSES[purpose].asks_for
     if asked and not {"password": held.password, "second factor": held.second_factor}[asked]:
         raise Refused(
             f"{user.user_name} has no {asked} to show first: use `corpid user invite {user.user_name} --anew`"
         )
-    return await _give(office, user, purpose)
+    return await _issue_link(deps, user, purpose)
 
 
-async def factors(registry: Registry, user_name: str, *, actor: Actor) -> tuple[User, PersonFactors]:
+async def load_factors(registry: Registry, user_name: str, *, actor: Actor) -> tuple[User, PersonFactors]:
     """A person and their factors.
 
     Raises write.Refused if there is no such person, access.Forbidden, StoreUnavailable. Source: D45, D46
     """
     user = await user_named(registry, user_name, actor=actor)
     await authorise_on_person(registry, actor, "read", Object(kind="credentials", user_id=user.user_id))
-    return user, await second_factor_methods.held_factors(registry, user.user_id)
+    return user, await second_factors.held_factors(registry, user.user_id)
 
 
-async def _account_named(registry: Registry, user_name: str, *, actor: Actor) -> User:
+async def _find_account(registry: Registry, user_name: str, *, actor: Actor) -> User:
     user = await user_named(registry, user_name, actor=actor)
     _refuse_invited(user)
     return user
@@ -292,23 +286,23 @@ def _refuse_invited(user: User) -> None:
         )
 
 
-async def _give(office: LinkDependencies, user: User, purpose: LinkPurpose) -> IssuedLink:
+async def _issue_link(deps: LinkDependencies, user: User, purpose: LinkPurpose) -> IssuedLink:
     texts = links.PURPOSES[purpose]
     thing = Object(kind=texts.object_kind, user_id=user.user_id)
-    await authorise_on_person(office.registry, office.actor, "write", thing)
+    await authorise_on_person(deps.registry, deps.actor, "write", thing)
     link = await links.write_link(
-        office.registry,
+        deps.registry,
         user,
         purpose,
-        event=audit_event(office.actor, texts.made, user.user_id),
-        base_url=office.base_url,
-        now=office.now,
-        new_id=office.new_id,
+        event=audit_event(deps.actor, texts.made, user.user_id),
+        base_url=deps.base_url,
+        now=deps.now,
+        new_id=deps.new_id,
     )
     return IssuedLink(user=user, link=link, purpose=purpose)
 
 
-def send(mail: Mail, given: IssuedLink, *, provider_name: str) -> bool:
+def send_link(mail: Mail, given: IssuedLink, *, provider_name: str) -> bool:
     """Send a link to the person it was made for.
 
     Whether there is an address, and mail.

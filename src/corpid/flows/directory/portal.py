@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from corpid.flows.account.own_sessions import SelfServiceRequest
 from corpid.flows.authentication import sessions
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.flows.directory.administrators import acting_administrator
+from corpid.flows.directory.actors import is_allowed, load_administrator
+from corpid.flows.directory.approvals import can_decide
+from corpid.flows.directory.lists import ListPage, as_place, cut_page, place
 from corpid.rules.authentication.sign_in import StaleStep
-from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.records import Entity, Membership
+from corpid.rules.directory.access import Forbidden, Object, authorise
+from corpid.rules.directory.queries import EntityTotals
+from corpid.rules.directory.records import Assignment, ChangeRequest, Entity, Membership, Service, User
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -19,6 +24,14 @@ if TYPE_CHECKING:
 
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.actors import EntityAdministrator
+    from corpid.stores.sql.registry import Registry
+
+MOST_COUNTED_PEOPLE: Final = 20_000
+"""up to which they are counted, and everything else"""
+MOST_REQUESTS: Final = 100
+"""that wait, which are looked through"""
+_WIDTH: Final = 7
+"""parts of a place in the list of roles: last day and key"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +50,25 @@ class PortalRequest(SelfServiceRequest):
         return f"{super().form} {self.session.entity_id}"
 
 
+class HomeNumbers(msgspec.Struct, frozen=True, kw_only=True):
+    """The numbers of an entity's home page."""
+
+    totals: EntityTotals
+    requests: int
+    """that the reader can decide on"""
+    more_requests: bool
+    """whether more wait than were looked through"""
+
+
+class ExpiringRole(msgspec.Struct, frozen=True, kw_only=True):
+    """A role that ends soon, with its records."""
+
+    row: Assignment
+    user: User
+    membership: Membership
+    service: Service
+
+
 async def admit_to_entity(
     context: RequestContext, visit: SelfServiceRequest, *, wanted: str = "", choosing: bool = False
 ) -> PortalRequest:
@@ -53,16 +85,16 @@ async def admit_to_entity(
         chosen = wanted if any(each.entity_id == wanted for each in mine) else only
         if not chosen:
             return found
-        return await _chosen(context, found, chosen)
+        return await _store_choice(context, found, chosen)
     try:
-        return await _acting(context, found)
+        return await _load_actor(context, found)
     except Forbidden:
         if choosing:
             return found
         raise
 
 
-async def choose(context: RequestContext, visit: PortalRequest, entity_id: str) -> PortalRequest:
+async def choose_entity(context: RequestContext, visit: PortalRequest, entity_id: str) -> PortalRequest:
     """Act for an entity until another one is chosen.
 
     The session stays as old as it is, so that a change needs a sign-in as before. Raises InvalidInput for an entity
@@ -70,17 +102,7 @@ async def choose(context: RequestContext, visit: PortalRequest, entity_id: str) 
     """
     if entity_id not in {each.entity_id for each in await list_administered(context, visit.user.user_id)}:
         raise InvalidInput(phrase("Choose one of your organisations."), field="entity")
-    return await _chosen(context, visit, entity_id)
-
-
-async def _chosen(context: RequestContext, visit: PortalRequest, entity_id: str) -> PortalRequest:
-    """Store the choice of an entity that they administer."""
-    if await sessions.use(context, visit.session, entity_id=entity_id) is None:
-        raise StaleStep
-    session = await context.provider.registry.sessions.get(visit.session.session_id, now=context.now)
-    if session is None:
-        raise StaleStep
-    return await _acting(context, replace(visit, session=session))
+    return await _store_choice(context, visit, entity_id)
 
 
 async def list_administered(context: RequestContext, user_id: str) -> Sequence[Entity]:
@@ -97,9 +119,72 @@ async def list_administered(context: RequestContext, user_id: str) -> Sequence[E
     return sorted(found, key=lambda each: (each.name.casefold(), each.entity_id))
 
 
-async def _acting(context: RequestContext, visit: PortalRequest) -> PortalRequest:
+async def load_home_numbers(registry: Registry, actor: EntityAdministrator, *, first: str, last: str) -> HomeNumbers:
+    """The numbers of the actor's entity; roles that end in these days.
+
+    Raises access.Forbidden, StoreUnavailable. Source: D53, D55, D61
+    """
+    authorise(actor, "read", Object(kind="membership", entity_id=actor.entity_id))
+    totals = await registry.directory.totals(actor.entity_id, first=first, last=last, most=MOST_COUNTED_PEOPLE)
+    if actor.level == "sub_administrator":  # reads the roles at its services only, and no grants
+        totals = EntityTotals(people=totals.people, ending=0, offers=0)
+    where = {"entity_id": actor.entity_id, "state": "pending"}
+    waiting = await registry.directory.page(ChangeRequest, where, after=("",), limit=MOST_REQUESTS + 1)
+    return HomeNumbers(
+        totals=totals,
+        requests=sum(can_decide(each, actor) for each in waiting),
+        more_requests=len(waiting) > MOST_REQUESTS,
+    )
+
+
+async def list_expiring_roles(
+    registry: Registry, actor: EntityAdministrator, *, first: str, last: str, after: str, limit: int
+) -> ListPage[ExpiringRole]:
+    """Roles of the actor's entity that end in these days.
+
+    The soonest first. Of a sub-administrator those at its services, so a page may have fewer than `limit` although more
+    follow. Raises Refused, access.Forbidden, StoreUnavailable. Source: D53
+    """
+    authorise(actor, "read", Object(kind="membership", entity_id=actor.entity_id))
+    directory = registry.directory
+    found = await directory.ending(actor.entity_id, first=first, last=last, after=place(after, _WIDTH), limit=limit + 1)
+    page = cut_page(found, limit, [as_place((each.end_date, *each.key)) for each in found])
+    rows = [
+        each
+        for each in page.found
+        if is_allowed(actor, "read", Object(kind="assignment", entity_id=each.entity_id, service_id=each.service_id))
+    ]
+    users = await directory.read(User, {(each.user_id,) for each in rows})
+    memberships = await directory.read(Membership, {each.key[:2] for each in rows})
+    services = await directory.read(Service, {(each.service_id,) for each in rows})
+    return ListPage(
+        found=tuple(
+            ExpiringRole(
+                row=each,
+                user=users[each.user_id,],
+                membership=memberships[each.key[:2]],
+                service=services[each.service_id,],
+            )
+            for each in rows
+            if (each.user_id,) in users and each.key[:2] in memberships and (each.service_id,) in services
+        ),
+        after=page.after,
+    )
+
+
+async def _store_choice(context: RequestContext, visit: PortalRequest, entity_id: str) -> PortalRequest:
+    """Store the choice of an entity that they administer."""
+    if await sessions.use(context, visit.session, entity_id=entity_id) is None:
+        raise StaleStep
+    session = await context.provider.registry.sessions.get(visit.session.session_id, now=context.now)
+    if session is None:
+        raise StaleStep
+    return await _load_actor(context, replace(visit, session=session))
+
+
+async def _load_actor(context: RequestContext, visit: PortalRequest) -> PortalRequest:
     registry, session = context.provider.registry, visit.session
-    actor = await acting_administrator(
+    actor = await load_administrator(
         registry,
         visit.user.user_id,
         session.entity_id,

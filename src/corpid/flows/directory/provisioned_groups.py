@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.directory.write import Refused, write
+from corpid.flows.directory.write import Refused, read_pages, write_changes
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Assignment, Entity, GroupRole, Membership, Service
@@ -122,7 +122,7 @@ async def change_group(
     for start in range(0, len(made), _AT_ONCE):
         if start and still is not None:
             await still()
-        await write(registry, actor, made[start : start + _AT_ONCE])
+        await write_changes(registry, actor, made[start : start + _AT_ONCE])
         await asyncio.sleep(0)
 
 
@@ -165,14 +165,12 @@ async def _rows(
     """
     _authorise(actor, actor.entity_id)
     where = {"entity_id": actor.entity_id, "service_id": group.service_id, "role": group.role}
-    after, found = ("",) * 6, list[Assignment]()
-    while len(found) < most:
-        rows = await registry.directory.page(Assignment, where, after=after, limit=_PAGE)
+    found: list[Assignment] = []
+    async for rows in read_pages(registry.directory, Assignment, where, width=6, at_once=_PAGE):
         found += (row for row in rows if _is_as_such(row, today))
-        if len(rows) < _PAGE:
+        if len(found) >= most:
             break
         await asyncio.sleep(0)
-        after = rows[-1].key  # type: ignore[assignment]
     return found[:most]
 
 

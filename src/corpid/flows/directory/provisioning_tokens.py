@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from corpid.flows.directory.administrators import still_acting
+from corpid.flows.directory.actors import check_still_acting
 from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.person_names import names_of
 from corpid.flows.directory.write import Refused, audit_event
@@ -81,7 +81,7 @@ async def add_token(
     )  # fmt: skip
     if not dry_run:
         written = Upsert(record, _event(actor, AuditAction.PROVISIONING_TOKEN_ADD, record))
-        guards = [Precondition(type(entity), entity.key, entity), *await still_acting(registry, actor)]
+        guards = [Precondition(type(entity), entity.key, entity), *await check_still_acting(registry, actor)]
         await registry.directory.write([*guards, Precondition(RegisteredProvisioningToken, record.key, None), written])
     return record
 
@@ -113,7 +113,7 @@ async def remove_token(
         )
     if not dry_run:
         event = _event(actor, AuditAction.PROVISIONING_TOKEN_REMOVE, record)
-        await registry.directory.write([*await still_acting(registry, actor), Delete(record, event)])
+        await registry.directory.write([*await check_still_acting(registry, actor), Delete(record, event)])
     return record
 
 

@@ -1,7 +1,7 @@
 """Roles that administrators of an entity give, change and end.
 
 What a page asks before its form: which services, which people, and whether it may be done at all. Everything is
-written by `approvals.submit`. Source: D53, D54, D55
+written by `write_or_request`. Source: D53, D54, D55
 """
 
 from __future__ import annotations
@@ -10,21 +10,27 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.flows.directory import approvals
+from corpid.flows.directory.actors import is_allowed
+from corpid.flows.directory.apply import SETS, carry_out, prepare_entry, write_one_change
+from corpid.flows.directory.approvals import refuse_unfit
+from corpid.flows.directory.finding import RowFilter, entity_named, only_one, service_named, user_named
 from corpid.flows.directory.lists import ListPage, as_place, cut_page
-from corpid.flows.directory.provisioning import Member, UnknownMember, member
-from corpid.flows.directory.write import Refused, authorise_changes
+from corpid.flows.directory.members import Member
+from corpid.flows.directory.write import authorise_changes, write_or_request
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.changes import Precondition
+from corpid.rules.directory.effect import in_words
 from corpid.rules.directory.objects import key_of, object_id
 from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import Assignment, Entity, Membership, Service, User
+from corpid.rules.directory.records import NO_END, Assignment, Entity, Membership, Service, User
 from corpid.rules.directory.role_forms import NO_VALUES, is_open_to, most_frequent_values
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from corpid.rules.directory.actors import EntityAdministrator
+    from corpid.flows.directory.apply import ApplyResult
+    from corpid.outbound.passwords import Passwords
+    from corpid.rules.directory.actors import Actor, EntityAdministrator
     from corpid.rules.directory.records import ChangeRequest
     from corpid.rules.directory.role_forms import ValuesInUse
     from corpid.stores.sql.registry import Registry
@@ -35,6 +41,8 @@ MOST_ROLES: Final = 200
 _MOST_LOOKED_THROUGH: Final = 500
 """roles of an entity at a service, for the values that they have"""
 _WIDTH: Final = 6
+_MOST_HELD: Final = 1000
+"""roles of one person for one entity at one service that are looked through"""
 
 
 class UnknownRole(Exception):
@@ -53,7 +61,15 @@ class HeldRole(msgspec.Struct, frozen=True, kw_only=True):
         return object_id(self.row.key)
 
 
-async def services(registry: Registry, actor: EntityAdministrator, entity: Entity) -> list[Service]:
+class RoleFilter(RowFilter, frozen=True, kw_only=True):
+    """A role by its key, as far as it is known."""
+
+    user: str
+    entity: str
+    service: str
+
+
+async def list_services(registry: Registry, actor: EntityAdministrator, entity: Entity) -> list[Service]:
     """Services at which the actor gives roles.
 
     By name, of those that the entity may use. Raises access.Forbidden, StoreUnavailable. Source: R-20, D53
@@ -82,7 +98,9 @@ async def list_roles(registry: Registry, actor: EntityAdministrator, user_id: st
     return ListPage(found=roles, after=page.after)
 
 
-async def values_in_use(registry: Registry, actor: EntityAdministrator, service: Service, *, today: str) -> ValuesInUse:
+async def list_values_in_use(
+    registry: Registry, actor: EntityAdministrator, service: Service, *, today: str
+) -> ValuesInUse:
     """Values of the entity's roles at a service that have not ended.
 
     `today` as in a record. Of a great many roles some are looked through. Raises access.Forbidden, StoreUnavailable.
@@ -97,15 +115,7 @@ async def values_in_use(registry: Registry, actor: EntityAdministrator, service:
     return most_frequent_values(row for row in rows if row.end_date >= today)
 
 
-def _may_read(actor: EntityAdministrator, row: Assignment) -> bool:
-    try:
-        authorise(actor, "read", Object(kind="assignment", entity_id=row.entity_id, service_id=row.service_id))
-    except Forbidden:
-        return False
-    return True
-
-
-async def role(registry: Registry, actor: EntityAdministrator, identifier: str) -> tuple[HeldRole, Member]:
+async def load_role(registry: Registry, actor: EntityAdministrator, identifier: str) -> tuple[HeldRole, Member]:
     """One role with its person.
 
     `identifier` is that of the admin API. Raises UnknownRole, also for one that is another entity's or that the actor
@@ -124,18 +134,7 @@ async def role(registry: Registry, actor: EntityAdministrator, identifier: str) 
     return HeldRole(row=row, service=known[row.service_id,]), Member(membership=membership, user=user)
 
 
-async def one_member(registry: Registry, actor: EntityAdministrator, membership_id: str) -> Member | None:
-    """A member by the identifier of the membership.
-
-    None if the entity has no such one. Raises access.Forbidden, StoreUnavailable. Source: D60, D61
-    """
-    try:
-        return await member(registry, membership_id, actor=actor)
-    except UnknownMember:
-        return None
-
-
-async def refusal(registry: Registry, actor: EntityAdministrator, found: Member, at: Service) -> str:
+async def explain_refusal(registry: Registry, actor: EntityAdministrator, found: Member, at: Service) -> str:
     """The reason against changing a member's roles; empty if none.
 
     Asked before a form is shown. Raises StoreUnavailable. Source: D53, D54
@@ -193,11 +192,11 @@ async def needs_approval(registry: Registry, actor: EntityAdministrator, changes
 
     Raises Refused if they break a rule, access.Forbidden, StoreUnavailable. Source: D55, R-14
     """
-    await _refuse_unfit(registry, changes)
+    await refuse_unfit(registry, changes)
     return bool((await authorise_changes(registry, actor, changes)).needing)
 
 
-async def submit(
+async def submit_role_changes(
     registry: Registry,
     actor: EntityAdministrator,
     of: Membership,
@@ -210,15 +209,59 @@ async def submit(
     """Write changes of a member's roles, or request them.
 
     `of` is the membership as it was decided on. Returns the request, None if the changes were written. As
-    `approvals.submit`; also raises Refused if they break a rule. Source: D55, D68, R-14
+    `write_or_request`; also raises Refused if they break a rule. Source: D55, D68, R-14
     """
-    await _refuse_unfit(registry, changes)
+    await refuse_unfit(registry, changes)
     roles = [Precondition(Assignment, change.key, change.was) for change in changes]  # type: ignore[arg-type]
     seen = [Precondition(Membership, of.key, of), *roles]
-    return await approvals.submit(registry, actor, changes, reason=reason, now=now, unique=unique, seen=seen)
+    return await write_or_request(registry, actor, changes, reason=reason, now=now, unique=unique, seen=seen)
 
 
-async def _refuse_unfit(registry: Registry, changes: Sequence[Change]) -> None:
-    problems = await approvals.unfitting(registry, changes)
-    if problems:
-        raise Refused("the rules do not allow this:", *(f"  {problem}" for problem in problems))
+async def add_role(
+    registry: Registry,
+    passwords: Passwords,
+    user_name: str,
+    entity_id: str,
+    service_id: str,
+    members: Mapping[str, object],
+    *,
+    actor: Actor,
+    dry_run: bool = False,
+) -> ApplyResult:
+    """Give a person a role, or change one that is there.
+
+    `members` as in a directory file, None for those not given. Raises Refused with every fault, access.Forbidden,
+    Conflict, StoreUnavailable. Source: R-14, D53, docs/directory.md
+    """
+    user = await user_named(registry, user_name, actor=actor)
+    await entity_named(registry, entity_id, actor=actor)
+    await service_named(registry, service_id, actor=actor)
+    row = {"user": user.user_name, "entity": entity_id, "service": service_id, **members}
+    prepared = await prepare_entry(registry, passwords, "assignments", None, row, new_user_id=str)
+    return await carry_out(registry, prepared, actor=actor, verbs=SETS, dry_run=dry_run)
+
+
+async def remove_role(registry: Registry, wanted: RoleFilter, *, actor: Actor, dry_run: bool = False) -> ApplyResult:
+    """Take one role from a person.
+
+    Raises Refused if there is none or more than one, access.Forbidden, Conflict, StoreUnavailable. Source: R-14, D53
+    """
+    user = await user_named(registry, wanted.user, actor=actor)
+    await entity_named(registry, wanted.entity, actor=actor)
+    await service_named(registry, wanted.service, actor=actor)
+    where = {"user_id": user.user_id, "entity_id": wanted.entity, "service_id": wanted.service}
+    held = await registry.directory.page(Assignment, where, after=("",) * 6, limit=_MOST_HELD)
+    none = f"{user.user_name} has no {'such ' if held else ''}role for {wanted.entity} at {wanted.service}"
+    found = [row for row in held if wanted.fits(row)]
+    row = only_one(found, none=none, several="several roles are meant", note=_last_day, among=held)
+    change = Change(verb="remove", kind="assignment", key=row.key, was=row)
+    names = {user.user_id: user.user_name}
+    return await write_one_change(registry, change, actor=actor, dry_run=dry_run, user_names=names)
+
+
+def _may_read(actor: EntityAdministrator, row: Assignment) -> bool:
+    return is_allowed(actor, "read", Object(kind="assignment", entity_id=row.entity_id, service_id=row.service_id))
+
+
+def _last_day(row: Assignment) -> str:
+    return "" if row.end_date == NO_END else f"until {in_words(row.end_date)}"

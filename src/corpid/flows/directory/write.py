@@ -1,44 +1,95 @@
-"""Writing of changes: each authorised, each with its audit event."""
+"""Changes of records: authorised, and written with their audit events, or requested.
+
+`write_or_request` is for actors of entities: what needs the approval of another administrator becomes a request (D55).
+`write_changes` is for everybody else, and refuses it. Both authorise every change, with facts that are looked up, and
+write all of them with guards: what was decided on is looked at again in the transaction of the change, so that a right
+which ends meanwhile gives nothing.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
-from corpid.flows.directory.administrators import add_facts, needing_approval
-from corpid.flows.large import in_thread_if_many
+from corpid.flows.directory.actors import check_still_acting, is_last_owner
+from corpid.flows.directory.person_names import people_of
+from corpid.flows.large import in_thread_if_many, in_turns
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.access import Forbidden, Object, authorise, on_self
-from corpid.rules.directory.actors import SYSTEM, Actor, ApiClient, CommandLine, EntityAdministrator, ProvisioningToken
-from corpid.rules.directory.approvals import REDIRECTED, ApprovalState, approvers, decide_request, state_at, step
+from corpid.rules.directory.actors import (
+    SYSTEM,
+    Actor,
+    ApiClient,
+    CommandLine,
+    DeploymentOperator,
+    DirectoryFile,
+    EntityAdministrator,
+    ProvisioningToken,
+)
+from corpid.rules.directory.approvals import (
+    MOST_CHANGES,
+    MOST_REASON_CHARACTERS,
+    OF_ENTITIES,
+    REDIRECTED,
+    ApprovalState,
+    approvers,
+    change_needs_approval,
+    decide_request,
+    ends_approval,
+    state_at,
+    step,
+    to_requested_change,
+)
 from corpid.rules.directory.approvals import ApprovalEvent as Decision
-from corpid.rules.directory.changes import AccessUnder, Delete, Precondition, RolesUnder, SignOut, Upsert
+from corpid.rules.directory.changes import (
+    AccessUnder,
+    Delete,
+    LastOwnerInvariant,
+    Precondition,
+    RolesUnder,
+    SignOut,
+    Upsert,
+)
 from corpid.rules.directory.changes import Change as StoreChange
 from corpid.rules.directory.invitations import CARRIED, is_invitation, is_redirection, shown_invitation
 from corpid.rules.directory.levels import APPROVERS
 from corpid.rules.directory.plan import RECORDS, Change
-from corpid.rules.directory.records import ChangeRequest, Entity, Membership, ThirdPartyGrant, User
+from corpid.rules.directory.records import (
+    Administrator,
+    ChangeRequest,
+    Entity,
+    Membership,
+    Operator,
+    Service,
+    ThirdPartyAssignment,
+    ThirdPartyGrant,
+    User,
+)
 from corpid.rules.directory.sections import KINDS
-from corpid.rules.directory.third_parties import AuthorisationEvent, event_by, side_of, sides
+from corpid.rules.directory.third_parties import AuthorisationEvent, AuthorisationSide, event_by, side_of, sides
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 
+    from corpid.rules.directory.access import Level
     from corpid.rules.directory.changes import Written
+    from corpid.rules.directory.current import Key
     from corpid.rules.directory.plan import Verb
     from corpid.rules.directory.sections import Kind
+    from corpid.stores.sql.directory import Directory, L
     from corpid.stores.sql.registry import Registry
 
 NEEDS_APPROVAL: Final = phrase("this needs the approval of another administrator")
 S = TypeVar("S", Client, Entity, RegisteredApiClient, User)
-
 _NOUNS: Final[Mapping[Kind, str]] = {"third-party row": "third_party_assignment"}
 """of kinds whose name is no noun of an action"""
 _VERBS: Final[Mapping[Verb, str]] = {"add": "add", "change": "update", "remove": "remove"}
@@ -51,7 +102,6 @@ SWITCHES: Final[Mapping[Kind, tuple[AuditAction, AuditAction]]] = {
     "user": (AuditAction.USER_DISABLE, AuditAction.USER_ENABLE),
 }
 """off and on, of the kinds whose switch has actions of its own"""
-
 GRANT_ACTIONS: Final[Mapping[AuthorisationEvent, AuditAction]] = {
     AuthorisationEvent.OFFER: AuditAction.GRANT_OFFER,
     AuthorisationEvent.ACCEPT: AuditAction.GRANT_ACCEPT,
@@ -73,6 +123,8 @@ REMOVALS: Final[Mapping[Kind, tuple[AuditAction, ...]]] = {
 }
 """the actions after which there is no such record any more"""
 _AT_ONCE: Final = 200
+_MOST_GRANTS: Final = 1000
+"""of one entity to one third party for one service, that a row is compared with"""
 
 
 class Refused(Exception):
@@ -82,7 +134,7 @@ class Refused(Exception):
     """
 
 
-class MembersRefused(Refused):
+class InvalidMembers(Refused):
     """Members of a record break rules.
 
     `faults` are sentences that begin with the name of a member and a colon, if they are about one.
@@ -113,98 +165,53 @@ class AuthorisedChanges(msgspec.Struct, frozen=True, kw_only=True):
         return {each.key: each for each in known if isinstance(each, Membership) and each.invited}
 
 
-async def authorise_changes(
-    registry: Registry, actor: Actor, changes: Sequence[Change], *, approving: str = ""
-) -> AuthorisedChanges:
-    """Authorise all changes.
+class NoReason(Refused):
+    """A request or a decision without its reason."""
 
-    `approving` is the request for them, if it is being approved. Raises access.Forbidden if one of them is not allowed,
-    Refused if approvals are turned on with nobody to give them, and StoreUnavailable. Source: SECURITY.md, D53,
-    D55
+
+async def write_or_request(
+    registry: Registry,
+    actor: Actor,
+    changes: Sequence[Change],
+    *,
+    reason: str,
+    now: float,
+    unique: str,
+    seen: Sequence[Precondition] = (),
+) -> ChangeRequest | None:
+    """Write changes, or request them if one of them needs approval.
+
+    Returns the request, None if the changes were written. `reason` is for the approver, `now` in epoch seconds;
+    `unique` makes the identifier of a request, with the moment; `seen` as in `write_changes`. Raises access.Forbidden
+    (also for provisioning tokens, which request nothing), NoReason, Refused, Conflict, StoreUnavailable. Source: D55,
+    D59, D60
     """
-    plain = await in_thread_if_many(lambda: [object_of(change) for change in changes], len(changes))
-    objects, guards = await add_facts(registry, actor, changes, plain)
-
-    def allowed() -> None:
-        for change, thing in zip(changes, objects, strict=True):
-            authorise(actor, "delete" if change.verb == "remove" else "write", thing)
-
-    await in_thread_if_many(allowed, len(changes))
-    needing, seen = await needing_approval(registry, actor, changes, objects)
-    if is_of_entity(actor):
-        guards = await in_thread_if_many(partial(_distinct, [*guards, *seen]), len(guards))
-        await _check_approvers(registry, changes)
-    return AuthorisedChanges(
-        actor=actor,
-        changes=tuple(changes),
-        objects=tuple(objects),
-        guards=tuple(guards),
-        needing=tuple(needing),
-        ended=tuple(await _ended_requests(registry, actor, changes, approving)),
+    found = await authorise_changes(registry, actor, changes)
+    if not is_of_entity(actor) or not found.needing:
+        await registry.directory.write([*record_changes(found), *(each for each in seen if each not in found.guards)])
+        return None
+    if isinstance(actor, ProvisioningToken):
+        raise Forbidden(actor, "write", found.needing[0].kind, phrase("this is read-only here: it needs approval"))
+    check_reason(reason)
+    request = await build_request(
+        registry, actor.name, _find_entity(found), changes, reason=reason, now=now, unique=unique,
+        bound_to=actor.entity_id if isinstance(actor, ApiClient) else "",
+    )  # fmt: skip
+    event = AuditEvent(
+        actor=actor.name,
+        action=AuditAction.APPROVAL_REQUEST,
+        object=request.request_id,
+        entity_id=request.entity_id,
+        detail=actor.detail,
     )
+    guards = dict.fromkeys(
+        [*found.guards, *guard_records(changes), *seen, Precondition(ChangeRequest, request.key, None)]
+    )
+    await registry.directory.write([*guards, Upsert(request, event)])
+    return request
 
 
-async def _ended_requests(
-    registry: Registry, actor: Actor, changes: Iterable[Change], approving: str
-) -> list[StoreChange]:
-    """Decline what waits for invitations that go to another address.
-
-    It was asked for under the earlier one (D68).
-    """
-    ended: list[StoreChange] = []
-    for change in changes:
-        was, becomes = change.was, change.becomes
-        if not is_redirection(was, becomes) or not isinstance(was, Membership) or not isinstance(becomes, Membership):
-            continue
-        for request in await _waiting(registry, was, now=becomes.changed_at):
-            if request.request_id == approving:
-                continue
-            after = decide_request(request, Decision.DECLINE, by=SYSTEM, reason=str(REDIRECTED), now=becomes.changed_at)
-            event = AuditEvent(
-                actor=SYSTEM,
-                action=AuditAction.APPROVAL_DECLINE,
-                object=request.request_id,
-                entity_id=request.entity_id,
-                request_id=actor.request_id,
-            )
-            ended += [Precondition(ChangeRequest, request.key, request), Upsert(after, event)]
-    return ended
-
-
-async def _waiting(registry: Registry, invited: Membership, *, now: float) -> list[ChangeRequest]:
-    """The requests about an invitation that wait."""
-    where = {"entity_id": invited.entity_id, "state": ApprovalState.PENDING.value}
-    found: list[ChangeRequest] = []
-    after: tuple[str, ...] = ("",)
-    while rows := await registry.directory.page(ChangeRequest, where, after=after, limit=_AT_ONCE):
-        found += [row for row in rows if any(each.key[0] == invited.user_id for each in row.changes)]
-        after = rows[-1].key
-    return [row for row in found if state_at(row, now) is ApprovalState.PENDING]
-
-
-def _distinct(guards: Iterable[StoreChange]) -> list[StoreChange]:
-    return list(dict.fromkeys(guards))
-
-
-async def _check_approvers(registry: Registry, changes: Sequence[Change]) -> None:
-    for change in changes:
-        if step(change) > 0 and approvers(await registry.directory.administrators(change.key[0])) < APPROVERS:
-            raise Refused(
-                phrase(
-                    "approvals: two people have to be there who can approve: appoint another owner or administrator first"
-                )
-            )
-
-
-def is_of_entity(actor: Actor) -> bool:
-    """Return whether an actor's changes may need approval.
-
-    Operators, their files and their commands go without. Source: D55
-    """
-    return isinstance(actor, EntityAdministrator | ApiClient | ProvisioningToken)
-
-
-async def write(
+async def write_changes(
     registry: Registry,
     actor: Actor,
     changes: Sequence[Change],
@@ -219,17 +226,57 @@ async def write(
     Each event is written in the transaction of its change. `action` is the action of the only change, if a command
     knows a more exact one than `action_of`. `summary` is an event about all changes, written with the last one. `seen`
     are records that the caller has decided on; `within` is awaited in the transaction of the last change. Raises
-    access.Forbidden before anything is written, also for what needs approval (`approvals.submit` requests it), Refused,
+    access.Forbidden before anything is written, also for what needs approval (`write_or_request` requests it), Refused,
     Conflict (LastOwnerRemoved if the last operator or owner would go, ChangedMeanwhile if what was decided on is no
     longer so), and StoreUnavailable. Source: SECURITY.md, D53, D55, D57
+    """
+    found = await authorise_without_approval(registry, actor, changes)
+    further = [each for each in seen if each not in found.guards]
+    written = await in_thread_if_many(partial(record_changes, found, action=action), len(changes))
+    await registry.directory.write([*written, *further], summary, within)
+
+
+async def authorise_changes(
+    registry: Registry, actor: Actor, changes: Sequence[Change], *, approving: str = ""
+) -> AuthorisedChanges:
+    """Authorise all changes.
+
+    `approving` is the request for them, if it is being approved. Raises access.Forbidden if one of them is not allowed,
+    Refused if approvals are turned on with nobody to give them, and StoreUnavailable. Source: SECURITY.md, D53,
+    D55
+    """
+    plain = await in_thread_if_many(lambda: [build_object(change) for change in changes], len(changes))
+    objects, guards = await add_facts(registry, actor, changes, plain)
+
+    def allowed() -> None:
+        for change, thing in zip(changes, objects, strict=True):
+            authorise(actor, "delete" if change.verb == "remove" else "write", thing)
+
+    await in_thread_if_many(allowed, len(changes))
+    needing, seen = await _find_needing(registry, actor, changes, objects)
+    if is_of_entity(actor):
+        guards = await in_thread_if_many(lambda: list(dict.fromkeys([*guards, *seen])), len(guards))
+        await _check_approvers(registry, changes)
+    return AuthorisedChanges(
+        actor=actor,
+        changes=tuple(changes),
+        objects=tuple(objects),
+        guards=tuple(guards),
+        needing=tuple(needing),
+        ended=tuple(await _decline_requests(registry, actor, changes, approving)),
+    )
+
+
+async def authorise_without_approval(registry: Registry, actor: Actor, changes: Sequence[Change]) -> AuthorisedChanges:
+    """Authorise changes that the actor may make alone.
+
+    Raises as `authorise_changes`, and access.Forbidden for what needs approval. Source: D55
     """
     found = await authorise_changes(registry, actor, changes)
     if found.needing and is_of_entity(actor):
         needing = found.needing[0]
         raise Forbidden(actor, "delete" if needing.verb == "remove" else "write", needing.kind, NEEDS_APPROVAL)
-    further = [each for each in seen if each not in found.guards]
-    written = await in_thread_if_many(partial(record_changes, found, action=action), len(changes))
-    await registry.directory.write([*written, *further], summary, within)
+    return found
 
 
 def record_changes(found: AuthorisedChanges, *, action: AuditAction | None = None, **detail: str) -> list[StoreChange]:
@@ -247,18 +294,12 @@ def record_changes(found: AuthorisedChanges, *, action: AuditAction | None = Non
             details["self"] = "true"
         if not is_of_entity(found.actor) and (change.kind, change.key) in needing:
             details["approval"] = "bypassed"
-        written.append(_recorded(change, msgspec.structs.replace(event, detail=details)))
-    under: list[StoreChange] = [*_roles_under(found.actor, found.changes), *_access_under(found.actor, found.changes)]
-    return [*written, *_signed_out(found.changes), *under, *found.ended, *found.guards]
-
-
-def with_reason(actor: Actor) -> None:
-    """Refuse a command without a reason.
-
-    Raises Refused. Source: D54
-    """
-    if isinstance(actor, CommandLine) and not actor.reason:
-        raise Refused('say why, for the history of those concerned: `corpid --reason "…"` and then the command')
+        written.append(_to_store_change(change, replace(event, detail=details)))
+    under: list[StoreChange] = [
+        *_find_roles_under(found.actor, found.changes),
+        *_find_access_under(found.actor, found.changes),
+    ]
+    return [*written, *_find_sign_outs(found.changes), *under, *found.ended, *found.guards]
 
 
 def change_event(
@@ -269,39 +310,26 @@ def change_event(
     Its object is the record's key. The store adds the members that differ from what it replaces. `invited` is the
     invitation of its person, whom the event names as they are known now. Source: D57, D68
     """
-    thing = object_of(change)
-    detail = dict(actor.detail)
-    if change.taken:
-        detail["taken_over"] = _from_whom(change)
+    thing = build_object(change)
+    detail = {"taken_over": " ".join(sorted(set(change.taken.values())))} if change.taken else {}  # D65
     if invited is not None:
         detail[INVITED_PERSON] = shown_invitation(invited)
-    return AuditEvent(
-        actor=actor.name,
-        action=action or _decision(actor, change) or action_of(change),
-        object="/".join(change.key),
-        client_id=change.key[0] if change.kind == "client" else "",
-        entity_id=thing.entity_id,
-        other_entity_id=thing.other_entity_id,
-        request_id=actor.request_id,
-        detail=detail,
-    )
+    action = action or find_decision(actor, change) or action_of(change)
+    event = audit_event(actor, action, "/".join(change.key), entity_id=thing.entity_id, **detail)
+    client_id = change.key[0] if change.kind == "client" else ""
+    return replace(event, client_id=client_id, other_entity_id=thing.other_entity_id)
 
 
-def _decision(actor: Actor, change: Change) -> AuditAction | None:
-    """The action of a grant's side, if the actor speaks for one (D56)."""
+def find_decision(actor: Actor, change: Change, spoken_for: AuthorisationSide | None = None) -> AuditAction | None:
+    """Return the action of one side of a grant.
+
+    The actor's own side, else the one that is spoken for. None if the change is no decision of theirs. Source: D56
+    """
     was, becomes = _grants(change)
     grant = becomes or was
-    side = side_of(actor, grant) if grant is not None else None
+    side = (side_of(actor, grant) if grant is not None else None) or spoken_for
     event = event_by(side, was, becomes) if side is not None else None
     return GRANT_ACTIONS[event] if event is not None else None
-
-
-def _grants(change: Change) -> tuple[ThirdPartyGrant | None, ThirdPartyGrant | None]:
-    was, becomes = change.was, change.becomes
-    return (
-        was if isinstance(was, ThirdPartyGrant) else None,
-        becomes if isinstance(becomes, ThirdPartyGrant) else None,
-    )
 
 
 def action_of(change: Change) -> AuditAction:
@@ -313,23 +341,9 @@ def action_of(change: Change) -> AuditAction:
     if is_invitation(change.was, change.becomes):
         return AuditAction.MEMBERSHIP_INVITE
     switch = SWITCHES.get(change.kind)
-    if switch is not None and list(_differing(change)) == ["enabled"]:
+    if switch is not None and list(_list_differing(change)) == ["enabled"]:
         return switch[getattr(change.becomes, "enabled", False)]
     return ACTIONS[change.kind, change.verb]
-
-
-def switch_record(record: S, described: str, *, enabled: bool) -> S:
-    """The record enabled or disabled.
-
-    Raises Refused when it is so already. Source: D50
-    """
-    if record.enabled == enabled:
-        raise Refused(
-            phrase("the {thing} is enabled already", thing=described)
-            if enabled
-            else phrase("the {thing} is disabled already", thing=described)
-        )
-    return msgspec.structs.replace(record, enabled=enabled)
 
 
 def audit_event(actor: Actor, action: AuditAction, subject: str, *, entity_id: str = "", **detail: str) -> AuditEvent:
@@ -347,7 +361,7 @@ def audit_event(actor: Actor, action: AuditAction, subject: str, *, entity_id: s
     )
 
 
-def object_of(change: Change) -> Object:
+def build_object(change: Change) -> Object:
     """Return the object of a change.
 
     Without facts that have to be looked up. Source: D53, D56
@@ -361,12 +375,254 @@ def object_of(change: Change) -> Object:
         other_entity_id=other,
         service_id=getattr(record, "service_id", ""),
         user_id=getattr(record, "user_id", ""),
-        members=frozenset(_differing(change)) if change.was and change.becomes else None,
+        members=frozenset(_list_differing(change)) if change.was and change.becomes else None,
         sides=sides(*_grants(change)),
     )
 
 
-def _signed_out(changes: Iterable[Change]) -> Iterable[SignOut]:
+async def build_request(
+    registry: Registry,
+    requester: str,
+    entity_id: str,
+    changes: Sequence[Change],
+    *,
+    reason: str,
+    now: float,
+    unique: str,
+    bound_to: str = "",
+) -> ChangeRequest:
+    """A request for changes of an entity, with its people's names now.
+
+    `requester` is named as in the audit; `bound_to` is the entity of an API client. The rest as in `write_or_request`.
+    Raises StoreUnavailable. Source: D55, D68
+    """
+    return ChangeRequest(
+        request_id=f"{int(now):08x}-{unique}",
+        entity_id=entity_id,
+        requester=requester,
+        bound_to=bound_to,
+        changes=tuple(map(to_requested_change, changes)),
+        reason=reason,
+        created_at=int(now),
+        people=await people_of(registry, entity_id, changes, requester),
+    )
+
+
+def guard_records(changes: Iterable[Change]) -> Iterable[Precondition]:
+    """Guards that the records which changes were planned on are unchanged. Source: D55"""
+    for change in changes:
+        yield Precondition(RECORDS[change.kind], change.key, change.was)  # type: ignore[arg-type]
+
+
+def check_reason(reason: str) -> None:
+    """Refuse a reason that is empty or too long. Raises Refused. Source: D55"""
+    if not reason.strip():
+        raise NoReason("reason: say why, for the approver")
+    if len(reason) > MOST_REASON_CHARACTERS or not reason.isprintable():
+        raise Refused(phrase("reason: write one line of at most {count} characters", count=MOST_REASON_CHARACTERS))
+
+
+def require_reason(actor: Actor) -> None:
+    """Refuse a command without a reason.
+
+    Raises Refused. Source: D54
+    """
+    if isinstance(actor, CommandLine) and not actor.reason:
+        raise Refused('say why, for the history of those concerned: `corpid --reason "…"` and then the command')
+
+
+def is_of_entity(actor: Actor) -> bool:
+    """Return whether an actor's changes may need approval.
+
+    Operators, their files and their commands go without. Source: D55
+    """
+    return isinstance(actor, EntityAdministrator | ApiClient | ProvisioningToken)
+
+
+async def read_pages(
+    directory: Directory, kind: type[L], where: Mapping[str, str], *, width: int, at_once: int
+) -> AsyncIterator[list[L]]:
+    """All rows of a kind, in the order of their keys, which have `width` parts.
+
+    Raises StoreUnavailable. Source: D53
+    """
+    after: tuple[str, ...] = ("",) * width
+    while rows := await directory.page(kind, where, after=after, limit=at_once):
+        yield rows
+        if len(rows) < at_once:
+            return
+        after = rows[-1].key
+
+
+async def read_grants(directory: Directory, between: Sequence[str]) -> list[ThirdPartyGrant]:
+    """The grants of a client entity to a third party for a service, by the identifiers of the three.
+
+    Of a great many the first ones. Raises StoreUnavailable. Source: D56
+    """
+    where = dict(zip(("client_entity_id", "entity_id", "service_id"), between, strict=True))
+    return await directory.page(ThirdPartyGrant, where, after=("",) * 6, limit=_MOST_GRANTS)
+
+
+def switch_record(record: S, described: str, *, enabled: bool) -> S:
+    """The record enabled or disabled.
+
+    Raises Refused when it is so already. Source: D50
+    """
+    if record.enabled == enabled:
+        raise Refused(
+            phrase("the {thing} is enabled already", thing=described)
+            if enabled
+            else phrase("the {thing} is disabled already", thing=described)
+        )
+    return replace(record, enabled=enabled)
+
+
+async def add_facts(
+    registry: Registry, actor: Actor, changes: Sequence[Change], objects: Sequence[Object]
+) -> tuple[list[Object], list[StoreChange]]:
+    """Return the objects with their facts, and guards of the write.
+
+    An operator's command or file needs no facts. Raises access.Forbidden if an administrator is none any more, and
+    StoreUnavailable. Source: D53, D54, D56, D60
+    """
+    covering = await _covering_grants(registry, changes)
+    guards: list[StoreChange] = [*_guard_grants(actor, changes, covering)]
+    if any(_takes_operator(change) for change in changes):
+        guards.insert(0, LastOwnerInvariant())
+    guards += await check_still_acting(registry, actor)
+    guards += await _guard_invitations(registry, changes)
+    if not isinstance(actor, EntityAdministrator | DeploymentOperator | ApiClient | ProvisioningToken):
+        return list(objects), guards
+    found = []
+    async for change, each in in_turns(zip(changes, objects, strict=True)):
+        thing = replace(
+            each,
+            covered=covering.get(change.key) is not None,
+            ends_approval=ends_approval(change),
+            moves_address=_moves_address(change),
+        )
+        fact, further = await _add_fact(registry, change, thing)
+        found.append(fact)
+        guards += further
+    if isinstance(actor, DeploymentOperator):
+        guards = [guard for guard in guards if not isinstance(guard, LastOwnerInvariant) or not guard.entity_id]
+    return found, await in_thread_if_many(lambda: list(dict.fromkeys(guards)), len(guards))
+
+
+async def _find_needing(
+    registry: Registry, actor: Actor, changes: Sequence[Change], objects: Sequence[Object]
+) -> tuple[list[Change], list[Precondition]]:
+    """Return the changes that entities want approved, and guards of that.
+
+    If the actor is an administrator, whose entity that is follows from the actor, else from each change. Raises
+    StoreUnavailable. Source: D55
+    """
+    acting_for = getattr(actor, "entity_id", "")
+    asked = [
+        (change, thing, (acting_for or thing.entity_id,), (thing.service_id,))
+        for change, thing in zip(changes, objects, strict=True)
+        if change.kind in OF_ENTITIES and (change.was is not None or change.kind != "entity")
+    ]
+    entities = await registry.directory.read(Entity, {entity for _, _, entity, _ in asked if entity[0]})
+    services = await registry.directory.read(Service, {service for _, _, _, service in asked if service[0]})
+    found = [
+        change
+        for change, thing, entity, service in asked
+        if change_needs_approval(change, thing.level or "", entities.get(entity), services.get(service))
+    ]
+    guards = [
+        *(Precondition(Entity, key, record) for key, record in entities.items()),
+        *(Precondition(Service, key, record) for key, record in services.items()),
+    ]
+    return found, guards
+
+
+async def _add_fact(registry: Registry, change: Change, thing: Object) -> tuple[Object, list[StoreChange]]:
+    """Return an object with its facts, and guards of them."""
+    if not thing.user_id:
+        return thing, []
+    key = (thing.user_id, thing.entity_id)
+    owned = await _find_owners_taken(registry, change, key)
+    held = (await registry.directory.read(Administrator, [key])).get(key)
+    level: Level = held.level if held is not None else ""
+    operates = await registry.directory.read(Operator, [(thing.user_id,)])
+    belongs = await registry.directory.read(Membership, [key])
+    with_facts = replace(
+        thing,
+        level=level,
+        becomes=change.becomes.level if isinstance(change.becomes, Administrator) else "",
+        belongs=bool(belongs),
+        invites=is_invitation(change.was, change.becomes)
+        and not await registry.directory.read(User, [(thing.user_id,)]),
+        operates=bool(operates),
+        parameters=await _has_parameters(registry, change, thing),
+        takes_last_owner=any(
+            [is_last_owner(each, await registry.directory.administrators(each.entity_id)) for each in owned]
+        ),
+    )
+    return with_facts, [
+        Precondition(Administrator, key, held),
+        *(LastOwnerInvariant(each.entity_id) for each in owned),
+    ]
+
+
+async def _decline_requests(
+    registry: Registry, actor: Actor, changes: Iterable[Change], approving: str
+) -> list[StoreChange]:
+    """Decline what waits for invitations that go to another address.
+
+    It was asked for under the earlier one (D68).
+    """
+    ended: list[StoreChange] = []
+    for change in changes:
+        was, becomes = change.was, change.becomes
+        if not is_redirection(was, becomes) or not isinstance(was, Membership) or not isinstance(becomes, Membership):
+            continue
+        for request in await _list_waiting(registry, was, now=becomes.changed_at):
+            if request.request_id == approving:
+                continue
+            after = decide_request(request, Decision.DECLINE, by=SYSTEM, reason=str(REDIRECTED), now=becomes.changed_at)
+            event = AuditEvent(
+                actor=SYSTEM,
+                action=AuditAction.APPROVAL_DECLINE,
+                object=request.request_id,
+                entity_id=request.entity_id,
+                request_id=actor.request_id,
+            )
+            ended += [Precondition(ChangeRequest, request.key, request), Upsert(after, event)]
+    return ended
+
+
+async def _list_waiting(registry: Registry, invited: Membership, *, now: float) -> list[ChangeRequest]:
+    """The requests about an invitation that wait."""
+    where = {"entity_id": invited.entity_id, "state": ApprovalState.PENDING.value}
+    return [
+        row
+        async for rows in read_pages(registry.directory, ChangeRequest, where, width=1, at_once=_AT_ONCE)
+        for row in rows
+        if any(each.key[0] == invited.user_id for each in row.changes) and state_at(row, now) is ApprovalState.PENDING
+    ]
+
+
+async def _check_approvers(registry: Registry, changes: Sequence[Change]) -> None:
+    for change in changes:
+        if step(change) > 0 and approvers(await registry.directory.administrators(change.key[0])) < APPROVERS:
+            raise Refused(
+                phrase(
+                    "approvals: two people have to be there who can approve: appoint another owner or administrator first"
+                )
+            )
+
+
+def _grants(change: Change) -> tuple[ThirdPartyGrant | None, ThirdPartyGrant | None]:
+    was, becomes = change.was, change.becomes
+    return (
+        was if isinstance(was, ThirdPartyGrant) else None,
+        becomes if isinstance(becomes, ThirdPartyGrant) else None,
+    )
+
+
+def _find_sign_outs(changes: Iterable[Change]) -> Iterable[SignOut]:
     """People to sign out: they lose a factor or their access."""
     for change in changes:
         was, becomes = change.was, change.becomes
@@ -376,55 +632,139 @@ def _signed_out(changes: Iterable[Change]) -> Iterable[SignOut]:
             yield SignOut(was.user_id)
 
 
-def _roles_under(actor: Actor, changes: Iterable[Change]) -> Iterable[RolesUnder]:
+def _find_roles_under(actor: Actor, changes: Iterable[Change]) -> Iterable[RolesUnder]:
     """The roles that end with grants, by any actor (D56)."""
     for change in changes:
         if isinstance(change.was, ThirdPartyGrant) and change.becomes is None:
-            event = AuditEvent(
-                actor=actor.name,
-                action=ACTIONS["third-party row", "remove"],
-                entity_id=change.was.entity_id,
-                other_entity_id=change.was.client_entity_id,
-                request_id=actor.request_id,
-                detail=actor.detail,
-            )
+            event = audit_event(actor, ACTIONS["third-party row", "remove"], "", entity_id=change.was.entity_id)
+            event = replace(event, other_entity_id=change.was.client_entity_id)
             yield RolesUnder(change.was, event, planned=change.seen is not None)
 
 
-def _access_under(actor: Actor, changes: Iterable[Change]) -> Iterable[AccessUnder]:
+def _find_access_under(actor: Actor, changes: Iterable[Change]) -> Iterable[AccessUnder]:
     """Level and roles that end with the address of an invitation (D68)."""
     for change in changes:
         was = change.was
         if isinstance(was, Membership) and is_redirection(was, change.becomes):
+            named = {INVITED_PERSON: shown_invitation(was)}
             events: dict[type[Written], AuditEvent] = {
-                record: AuditEvent(
-                    actor=actor.name,
-                    action=ACTIONS[kind, "remove"],
-                    entity_id=was.entity_id,
-                    request_id=actor.request_id,
-                    detail={**actor.detail, INVITED_PERSON: shown_invitation(was)},
-                )
+                record: audit_event(actor, ACTIONS[kind, "remove"], "", entity_id=was.entity_id, **named)
                 for kind, record in RECORDS.items()
                 if record in CARRIED
             }
             yield AccessUnder(was, events)
 
 
-def _from_whom(change: Change) -> str:
-    """The previous writers of records that a file takes over (D65)."""
-    return " ".join(sorted(set(change.taken.values())))
-
-
-def _recorded(change: Change, event: AuditEvent) -> StoreChange:
+def _to_store_change(change: Change, event: AuditEvent) -> StoreChange:
     if change.becomes is not None:
         return Upsert(change.becomes, event, frozenset(change.taken), change.seen)  # type: ignore[arg-type]
     return Delete(change.was, event, change.seen)  # type: ignore[arg-type]
 
 
-def _differing(change: Change) -> Iterable[str]:
+def _list_differing(change: Change) -> Iterable[str]:
     """Return the names of the members that a change modifies.
 
     There are none for a record that is added or removed.
     """
     names = change.becomes.__struct_fields__ if change.was and change.becomes else ()
     return (name for name in names if getattr(change.was, name) != getattr(change.becomes, name))
+
+
+async def _covering_grants(registry: Registry, changes: Sequence[Change]) -> dict[Key, ThirdPartyGrant]:
+    """Return accepted grants by the key of a role that each covers.
+
+    The roles are those of third parties' people among the changes. A grant among the changes counts as what it becomes.
+    """
+    rows = [change.becomes for change in changes if isinstance(change.becomes, ThirdPartyAssignment)]
+    if not rows:
+        return {}
+    written = {change.key for change in changes if change.kind == "grant"}
+    held: defaultdict[Key, list[ThirdPartyGrant]] = defaultdict(list)
+    for change in changes:
+        if isinstance(change.becomes, ThirdPartyGrant):
+            held[change.key[:3]].append(change.becomes)
+    for between in dict.fromkeys((row.client_entity_id, row.entity_id, row.service_id) for row in rows):
+        held[between] += [grant for grant in await read_grants(registry.directory, between) if grant.key not in written]
+    covering = ((row, held[row.client_entity_id, row.entity_id, row.service_id]) for row in rows)
+    return {row.key: grant for row, grants in covering for grant in grants if grant.covers(row)}
+
+
+def _guard_grants(
+    actor: Actor, changes: Sequence[Change], covering: Mapping[Key, ThirdPartyGrant]
+) -> Iterable[Precondition]:
+    """Return the grants that must still be as they were read.
+
+    A file says what a grant becomes, whatever it was.
+    """
+    written = {change.key for change in changes if change.kind == "grant"}
+    for change in changes:
+        if isinstance(change.was, ThirdPartyGrant) and (change.becomes is None or not isinstance(actor, DirectoryFile)):
+            yield Precondition(ThirdPartyGrant, change.key, change.was)
+    yield from dict.fromkeys(
+        Precondition(ThirdPartyGrant, grant.key, grant) for grant in covering.values() if grant.key not in written
+    )
+
+
+async def _guard_invitations(registry: Registry, changes: Sequence[Change]) -> list[Precondition]:
+    """Return the invitations of the people whose level or roles change.
+
+    They are for whom the invitation goes to: another address meanwhile, and nothing is written (D68). Nobody is looked
+    up whose membership is among the changes as a new one.
+    """
+    added = {change.key for change in changes if change.kind == "membership" and change.was is None}
+    people = {change.key[:2] for change in changes if isinstance(change.becomes or change.was, CARRIED)}
+    held = await registry.directory.read(Membership, sorted(people - added))
+    return [Precondition(Membership, key, each) for key, each in held.items() if each.invited]
+
+
+async def _find_owners_taken(registry: Registry, change: Change, key: tuple[str, str]) -> list[Administrator]:
+    """Return the person's levels as an owner that a change takes, or leaves without effect."""
+    owned = [each for each in await registry.directory.administered(key[0]) if each.level == "owner"]
+    if _disables(change):
+        return owned
+    return [each for each in owned if each.key == key] if _takes_owner(change) else []
+
+
+async def _has_parameters(registry: Registry, change: Change, thing: Object) -> bool:
+    """Return whether a row has parameters, or its service defines some."""
+    if getattr(change.becomes or change.was, "parameters", ()):
+        return True
+    found = await registry.directory.read(Service, [(thing.service_id,)]) if thing.service_id else {}
+    return any(service.parameters for service in found.values())
+
+
+def _moves_address(change: Change) -> bool:
+    """Return whether links for recovery, or an invitation, would go elsewhere (D60, D61)."""
+    was, becomes = change.was, change.becomes
+    if is_redirection(was, becomes):
+        return True
+    return isinstance(was, User) and isinstance(becomes, User) and was.email != becomes.email
+
+
+def _takes_owner(change: Change) -> bool:
+    if change.kind == "administrator":
+        return not isinstance(change.becomes, Administrator) or change.becomes.level != "owner"
+    return change.kind == "membership" and not getattr(change.becomes, "enabled", False)
+
+
+def _takes_operator(change: Change) -> bool:
+    was, becomes = change.was, change.becomes
+    if isinstance(was, Operator):
+        return was.level == "operator" and getattr(becomes, "level", "") != "operator"
+    return _disables(change)
+
+
+def _disables(change: Change) -> bool:
+    """Return whether a person is disabled or removed."""
+    was = change.was
+    return isinstance(was, User) and was.enabled and not getattr(change.becomes, "enabled", False)
+
+
+def _find_entity(found: AuthorisedChanges) -> str:
+    """The entity whose administrators decide."""
+    if len(found.changes) > MOST_CHANGES:
+        raise Refused(phrase("a request for approval has at most {count} changes: make several", count=MOST_CHANGES))
+    concerned = {getattr(found.actor, "entity_id", "") or thing.entity_id for thing in found.objects}
+    if len(concerned) != 1 or not all(concerned):
+        raise Refused(phrase("some of this needs approval: send the changes of each entity on their own"))
+    return concerned.pop()

@@ -1,11 +1,10 @@
 """The endpoints of OAuth: PAR, authorize, token, resources.
 
 An endpoint is a module: `par`, `authorize`, `token`, `userinfo`; `api_tokens` is the token endpoint of the admin API.
-PAR and token begin with `client_authentication`, which counts the request (`rate_limits`), and go on with `dpop`; both
-only verify. Proof and assertion are spent in one batch at the end (`dpop.spend_proof_and_assertion`), after
+PAR and token begin with `client_authentication`, which counts the request (`flows.rate_limits`), and go on with `dpop`;
+both only verify. Proof and assertion are spent in one batch at the end (`dpop.spend_proof_and_assertion`), after
 `client_clocks` has recorded the skew of the client's clock, which is needed only after a loss of data. `authorize`
-proves the redirect URI; `authorization` then completes the request or opens an interaction, for which `flows.authentication`
-is responsible; `pending_requests` keeps those that nobody pushed in the browser. `recently_issued` explains refusals, and
-decides nothing. `deprecated_usage` and `recent_refusals` are counts for operators.
-`encryption_keys` finds the key for what a client receives.
+proves the redirect URI, then completes the request or opens an interaction, for which `flows.authentication` is
+responsible; what nobody pushed is first held by the browser (`flows.authentication.interactions`). `recently_issued`
+explains refusals, and decides nothing. `client_keys` finds the key for what a client receives.
 """

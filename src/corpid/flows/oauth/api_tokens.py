@@ -10,24 +10,28 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from corpid.flows.oauth import client_authentication, dpop, rate_limits
+from corpid.flows import rate_limits
+from corpid.flows.oauth import client_authentication, dpop
 from corpid.jose.key_ring import ACCESS_TOKEN
 from corpid.rules.directory.actors import ApiClient
 from corpid.rules.limits import API_TOKEN_SECONDS
 from corpid.rules.oauth import api_server, client_assertion, tokens
-from corpid.rules.oauth.dpop import Proof, Target
-from corpid.rules.oauth.errors import InvalidRequest, InvalidToken, RequestOf, UnauthorizedClient
-from corpid.rules.oauth.explanations import Explanation, clip_text
+from corpid.rules.oauth.dpop import Target
+from corpid.rules.oauth.errors import (
+    Explanation,
+    InvalidToken,
+    RequestOf,
+    UnauthorizedClient,
+    clip_text,
+)
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.directory.actors import Scope
-    from corpid.rules.oauth.api_client import RegisteredApiClient
+    from corpid.rules.oauth.api_client import ApiScope, RegisteredApiClient
     from corpid.rules.oauth.client_assertion import Assertion
-    from corpid.rules.oauth.tokens import AccessToken
 
 
 class ApiTokenResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +60,8 @@ async def issue(
     client, assertion = await _authenticate(context, parameters, authorization)
     with RequestOf(client.client_id):
         granted = api_server.granted_scopes(parameters.get("scope"), client.scopes)
-        proof = await _proven(context, proofs, Target(method="POST", url=policy.base_url + api_server.TOKEN_PATH))
+        target = Target(method="POST", url=policy.base_url + api_server.TOKEN_PATH)
+        proof = dpop.require_proof(context, proofs, target, rules=policy.api)
         if not await _may_act(context, client, now=context.now):
             raise UnauthorizedClient(
                 Reason.API_CLIENT_ENTITY, "the entity that this client is bound to is disabled or removed"
@@ -106,13 +111,19 @@ async def verify(
     )
     origin = urlsplit(policy.base_url)
     target = Target(method=method, url=f"{origin.scheme}://{origin.netloc}{path}")
-    proof = await _proven(context, proofs, target, access_token=text)
+    proof = dpop.require_proof(context, proofs, target, rules=policy.api, access_token=text)
     tokens.validate_binding(token, proof.jkt)
     with RequestOf(token.client_id):
-        await _spend(context, token, proof)
+        if context.provider.transient.loss.refuses_token(token.issued_at, token.loss):
+            raise InvalidToken(
+                Reason.ACCESS_TOKEN_BEFORE_RESTART,
+                "access token: issued before this provider lost its short-lived data; request a new one",
+            )
+        async with context.provider.transient.batch(context.now) as batch:
+            await dpop.spend(context, batch, proof, client_id=token.client_id)
         actor = ApiClient(
             client_id=token.client_id,
-            scopes=frozenset(cast("tuple[Scope, ...]", token.scopes)),
+            scopes=frozenset(cast("tuple[ApiScope, ...]", token.scopes)),
             entity_id=token.entity_id,
         )
         await refuse_ended(context, actor, now=context.now)
@@ -146,25 +157,6 @@ async def _authenticate(
         context, client, candidate, source=context.provider.api_client_keys, issuer=issuer, endpoint=rate_limits.TOKEN
     )
     return client, assertion
-
-
-async def _proven(
-    context: RequestContext, proofs: Sequence[bytes], target: Target, *, access_token: str | None = None
-) -> Proof:
-    proof = dpop.verify_proof(context, proofs, target, rules=context.provider.policy.api, access_token=access_token)
-    if proof is None:
-        raise InvalidRequest(Reason.PROOF_MISSING, "a DPoP header is required")
-    return proof
-
-
-async def _spend(context: RequestContext, token: AccessToken, proof: Proof) -> None:
-    if context.provider.transient.loss.refuses_token(token.issued_at, token.loss):
-        raise InvalidToken(
-            Reason.ACCESS_TOKEN_BEFORE_RESTART,
-            "access token: issued before this provider lost its short-lived data; request a new one",
-        )
-    async with context.provider.transient.batch(context.now) as batch:
-        await dpop.spend(context, batch, proof, client_id=token.client_id)
 
 
 async def refuse_ended(context: RequestContext, actor: ApiClient, *, now: float) -> None:

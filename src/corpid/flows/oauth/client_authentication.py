@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.flows import namespaces
-from corpid.flows.oauth import rate_limits
+from corpid.flows import namespaces, rate_limits
 from corpid.flows.oauth.client_clocks import UNKNOWN
+from corpid.flows.oauth.client_keys import no_key_set
 from corpid.jose.keys import ClientKeySet
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.actors import ANONYMOUS
@@ -21,8 +21,14 @@ from corpid.rules.failures import KeySetUnavailable
 from corpid.rules.oauth import client_assertion, client_registration
 from corpid.rules.oauth.client_assertion import Assertion, KeyNotFound
 from corpid.rules.oauth.discovery import PAR_PATH, TOKEN_PATH
-from corpid.rules.oauth.errors import InvalidClient, RequestOf, ServerError, TemporarilyUnavailable
-from corpid.rules.oauth.explanations import Explanation, clip_text, list_values
+from corpid.rules.oauth.errors import (
+    Explanation,
+    InvalidClient,
+    RequestOf,
+    TemporarilyUnavailable,
+    clip_text,
+    list_values,
+)
 from corpid.rules.oauth.records import FIRST_ISSUER, Client
 from corpid.rules.oauth.refusals import Reason
 
@@ -46,14 +52,6 @@ class AuthenticatedClient(msgspec.Struct, frozen=True, kw_only=True):
     client: Client
     keys: ClientKeySet
     assertion: Assertion
-
-
-def no_key_set(cause: str, reason: Reason = Reason.CLIENT_KEYS_UNAVAILABLE) -> ServerError:
-    """Return the refusal for a client without a usable key set.
-
-    The caller sees the cause in developer mode. Source: D27, D28
-    """
-    return ServerError(reason, "the key set of this client cannot be fetched or used", detail=cause)
 
 
 async def authenticate(
@@ -123,9 +121,17 @@ async def verify_assertion(
         except KeyNotFound:
             keys = await source.refetch(client, now=context.now)
             if client.jwks_uri and not keys.signing:
-                cause = _no_signing_key(client.jwks_uri, keys)
+                # An inline set without a key would have been refused at registration.
+                why = "; ".join(keys.problems) or "no key has use sig"
+                cause = f"the key set at {client.jwks_uri} has no usable signing key: {why}"
                 raise no_key_set(cause, Reason.CLIENT_SIGNING_KEY_MISSING) from None
-            assertion = _verify_again(context, candidate, keys, issuer)
+            try:
+                assertion = client_assertion.verify(candidate, keys, now=context.now)
+            except KeyNotFound:
+                reason, explanation = client_assertion.unverified_reason(candidate, keys)
+                raise client_assertion.refuse_assertion(
+                    reason, candidate, issuer=issuer, explanation=explanation
+                ) from None
     except KeySetUnavailable as error:
         raise no_key_set(str(error)) from None
     with RequestOf(client.client_id):
@@ -150,22 +156,6 @@ def not_admitted(known: Client | None, client_id: str, issuer_id: str) -> tuple[
         received=received,
         registered=f"issuers {list_values(known.issuers or (FIRST_ISSUER,))}",
     )
-
-
-def _no_signing_key(url: str, keys: ClientKeySet) -> str:
-    """The reason why no key matches, and the remedy for the client.
-
-    Applies to fetched key sets: an inline set without a key would have been refused at registration.
-    """
-    return f"the key set at {url} has no usable signing key: {'; '.join(keys.problems) or 'no key has use sig'}"
-
-
-def _verify_again(context: RequestContext, candidate: Candidate, keys: ClientKeySet, issuer: str) -> Assertion:
-    try:
-        return client_assertion.verify(candidate, keys, now=context.now)
-    except KeyNotFound:
-        reason, explanation = client_assertion.unverified_reason(candidate, keys)
-        raise client_assertion.refuse_assertion(reason, candidate, issuer=issuer, explanation=explanation) from None
 
 
 def refuse_spent_before_loss(context: RequestContext, assertion: Assertion, skew: ClockSkew) -> None:

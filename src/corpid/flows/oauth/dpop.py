@@ -12,8 +12,7 @@ from corpid.flows import namespaces
 from corpid.flows.oauth import client_authentication
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.oauth import dpop
-from corpid.rules.oauth.errors import InvalidDPoPProof, InvalidRequest, UseDPoPNonce
-from corpid.rules.oauth.explanations import abbreviate_hash
+from corpid.rules.oauth.errors import InvalidDPoPProof, InvalidRequest, UseDPoPNonce, abbreviate_hash
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
@@ -51,6 +50,24 @@ def verify_proof(
     proof = dpop.verify(text, target, algorithms=rules.proof_algorithms, now=context.now, access_token=access_token)
     if context.provider.policy.dpop_nonces:
         _require_nonce(context, proof)
+    return proof
+
+
+def require_proof(
+    context: RequestContext,
+    headers: Sequence[bytes],
+    target: Target,
+    *,
+    rules: AuthenticationRules,
+    access_token: str | None = None,
+) -> Proof:
+    """As `verify_proof`, for a request that must have a proof.
+
+    Raises InvalidRequest if it has none, and as `verify_proof`. Source: RFC 9449 §4.3, §8
+    """
+    proof = verify_proof(context, headers, target, rules=rules, access_token=access_token)
+    if proof is None:
+        raise InvalidRequest(Reason.PROOF_MISSING, "a DPoP header is required")
     return proof
 
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.flows import namespaces
-from corpid.flows.oauth import client_authentication, dpop, rate_limits
-from corpid.flows.oauth.encryption_keys import id_token_key
+from corpid.flows import namespaces, rate_limits
+from corpid.flows.oauth import client_authentication, dpop
+from corpid.flows.oauth.client_keys import id_token_key
 from corpid.rules.limits import REQUEST_URI_SECONDS
-from corpid.rules.oauth import authorization_request, client_registration, deprecated_usage
+from corpid.rules.oauth import authorization_endpoint, client_registration, deprecated_usage
 from corpid.rules.oauth.discovery import PAR_PATH
 from corpid.rules.oauth.dpop import Target
 from corpid.rules.oauth.errors import InvalidRequest, OAuthError, RequestOf, UnauthorizedClient
@@ -20,11 +20,8 @@ from corpid.rules.oauth.refusals import Reason
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corpid.flows.oauth.client_authentication import AuthenticatedClient
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.oauth.dpop import Proof
     from corpid.rules.oauth.generations import Generation
-    from corpid.rules.oauth.records import AuthorizationRequest
 
 REQUEST_URI_PREFIX: Final = "urn:ietf:params:oauth:request_uri:"
 
@@ -53,58 +50,42 @@ async def push(
 
     Raises the errors of Spec 7.1. Source: RFC 9126 §2, Spec "The order of a request", D67
     """
+    policy = context.provider.policy
     caller = await client_authentication.authenticate(
         context, parameters, authorization, generation=generation, endpoint=rate_limits.PAR
     )
-    with RequestOf(caller.client.client_id):
-        return await _accept(context, caller, parameters, proofs, generation)
-
-
-async def _accept(
-    context: RequestContext,
-    caller: AuthenticatedClient,
-    parameters: dict[str, str],
-    proofs: Sequence[bytes],
-    generation: Generation,
-) -> ParResponse:
-    policy, client = context.provider.policy, caller.client
-    if not client_registration.serves(client, generation, context.today):
-        raise UnauthorizedClient(
-            Reason.GENERATION_NOT_REGISTERED, "this client is not registered for the generation that is served here"
-        ).with_cause(expected=generation.name, registered=client_registration.registered_generations(client))
-    if parameters.get("client_id") is None:
-        raise InvalidRequest(Reason.PARAMETER_MISSING, "parameter client_id is missing")
-    target = Target(method="POST", url=policy.base_url + PAR_PATH)
-    proof = dpop.verify_proof(context, proofs, target, rules=generation)
-    request = authorization_request.validate(
-        parameters,
-        client,
-        generation,
-        jkt=dpop.bound_key(proof, parameters.get("dpop_jkt"), generation=generation),
-        acr_prefix=policy.acr_prefix,
-        message_punctuation=policy.context_message_punctuation,
-    )
-    if caller.assertion.names_endpoint:
-        request = msgspec.structs.replace(request, deprecated_uses=(deprecated_usage.PAR_ENDPOINT_AUDIENCE,))
-    await id_token_key(context, client, generation, caller.keys, refusal=InvalidRequest)
-    return await _write(context, caller, proof, request)
-
-
-async def _write(
-    context: RequestContext,
-    caller: AuthenticatedClient,
-    proof: Proof | None,
-    request: AuthorizationRequest,
-) -> ParResponse:
-    reference, client_id = context.provider.new_id(), caller.client.client_id
-    skew = await context.provider.client_clocks.record_skew(caller.assertion, context.provider.transient)
-    entry = namespaces.PUSHED_REQUEST.entry(context.provider.policy.base_url, client_id, reference)
-    pushed = entry.adding(PushedRequest(request=request, pushed_at=context.now))
-    async with context.provider.transient.batch(context.now) as batch:
-        try:
-            await dpop.spend_proof_and_assertion(context, batch, proof, caller.assertion, skew, pushed)
-        except OAuthError:
-            await entry.take(batch)  # it may have been written; nobody knows its reference yet
-            raise
-    context.provider.issued.note_request(reference, client_id)
-    return ParResponse(request_uri=REQUEST_URI_PREFIX + reference, expires_in=REQUEST_URI_SECONDS, client_id=client_id)
+    client = caller.client
+    with RequestOf(client.client_id):
+        if not client_registration.serves(client, generation, context.today):
+            raise UnauthorizedClient(
+                Reason.GENERATION_NOT_REGISTERED, "this client is not registered for the generation that is served here"
+            ).with_cause(expected=generation.name, registered=client_registration.registered_generations(client))
+        if parameters.get("client_id") is None:
+            raise InvalidRequest(Reason.PARAMETER_MISSING, "parameter client_id is missing")
+        target = Target(method="POST", url=policy.base_url + PAR_PATH)
+        proof = dpop.verify_proof(context, proofs, target, rules=generation)
+        request = authorization_endpoint.validate_request(
+            parameters,
+            client,
+            generation,
+            jkt=dpop.bound_key(proof, parameters.get("dpop_jkt"), generation=generation),
+            acr_prefix=policy.acr_prefix,
+            message_punctuation=policy.context_message_punctuation,
+        )
+        if caller.assertion.names_endpoint:
+            request = msgspec.structs.replace(request, deprecated_uses=(deprecated_usage.PAR_ENDPOINT_AUDIENCE,))
+        await id_token_key(context, client, generation, caller.keys, refusal=InvalidRequest)
+        reference = context.provider.new_id()
+        skew = await context.provider.client_clocks.record_skew(caller.assertion, context.provider.transient)
+        entry = namespaces.PUSHED_REQUEST.entry(policy.base_url, client.client_id, reference)
+        pushed = entry.adding(PushedRequest(request=request, pushed_at=context.now))
+        async with context.provider.transient.batch(context.now) as batch:
+            try:
+                await dpop.spend_proof_and_assertion(context, batch, proof, caller.assertion, skew, pushed)
+            except OAuthError:
+                await entry.take(batch)  # it may have been written; nobody knows its reference yet
+                raise
+        context.provider.issued.note_request(reference, client.client_id)
+        return ParResponse(
+            request_uri=REQUEST_URI_PREFIX + reference, expires_in=REQUEST_URI_SECONDS, client_id=client.client_id
+        )

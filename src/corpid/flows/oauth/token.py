@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from corpid.flows import namespaces
-from corpid.flows.oauth import client_authentication, dpop, rate_limits
+from corpid.flows import namespaces, rate_limits
+from corpid.flows.oauth import client_authentication, dpop
 from corpid.flows.oauth.client_authentication import AuthenticatedClient
-from corpid.flows.oauth.encryption_keys import id_token_key
+from corpid.flows.oauth.client_keys import id_token_key
 from corpid.jose import encryption
 from corpid.jose.key_ring import ACCESS_TOKEN
 from corpid.jose.keys import EncryptionKey
@@ -19,8 +19,14 @@ from corpid.rules.limits import ACCESS_TOKEN_SECONDS
 from corpid.rules.oauth import client_registration, deprecated_usage, scopes, token_request, tokens
 from corpid.rules.oauth.discovery import TOKEN_PATH
 from corpid.rules.oauth.dpop import Proof, Target
-from corpid.rules.oauth.errors import InvalidGrant, InvalidRequest, RequestOf, ServerError
-from corpid.rules.oauth.explanations import list_values, shorten_value, without_query
+from corpid.rules.oauth.errors import (
+    InvalidGrant,
+    RequestOf,
+    ServerError,
+    list_values,
+    shorten_value,
+    without_query,
+)
 from corpid.rules.oauth.generations import GENERATIONS, Generation
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.token_request import TokenRequest
@@ -71,54 +77,46 @@ async def exchange(
     """Redeem a code. Raises the errors of Spec 7.3 (RFC 6749 §4.1.3, RFC 9449 §5, Spec "The order of a request")."""
     policy = context.provider.policy
     generation = policy.generation_of_code(parameters.get("code", ""))
-    request = token_request.validate(parameters, generation)
+    request = token_request.validate_token_request(parameters, generation)
     caller = await client_authentication.authenticate(
         context, parameters, authorization, generation=generation, endpoint=rate_limits.TOKEN
     )
     with RequestOf(caller.client.client_id):
-        redemption = await _proven(context, caller, generation, request, proofs)
+        pkce_optional = client_registration.pkce_optional(caller.client, generation, context.today)
+        token_request.require_verifier(request, generation, pkce_optional=pkce_optional)
+        proof = None
+        if generation.sender_constrained:
+            target = Target(method="POST", url=policy.base_url + TOKEN_PATH)
+            proof = dpop.require_proof(context, proofs, target, rules=generation)
+        redemption = _Redemption(
+            caller=caller,
+            generation=generation,
+            request=request,
+            proof=proof,
+            encrypted_to=await id_token_key(context, caller.client, generation, caller.keys, refusal=ServerError),
+            token_id=tokens.identifier(
+                issuer=policy.base_url,
+                client_id=caller.client.client_id,
+                code=request.code,
+                challenge=request.challenge,
+            ),
+        )
         grant, loss_tag = await _spend(context, redemption)
-        jkt = redemption.proof.jkt if redemption.proof else None
+        jkt = proof.jkt if proof else None
         grant = token_request.redeem(grant, request, jkt=jkt, mismatch_code=policy.dpop_mismatch_code)
         subject = await _parties(context, redemption, grant)
-        _note_use(context, redemption, grant)
+        of_assertion = deprecated_usage.of_assertion(
+            lifetime=caller.assertion.lifetime,
+            has_jti=caller.assertion.jti is not None,
+            names_endpoint=caller.assertion.names_endpoint,
+            successor=GENERATIONS[generation.successor] if generation.successor else None,
+        )
+        found = (*grant.deprecated_uses, *of_assertion)
+        if found or generation.successor:
+            context.provider.usage.note(grant.client_id, generation.name, found, context.now)
         issued = _issue(context, redemption, grant, subject, loss_tag)
     context.provider.counters.sign_in(issued.client_id, context.now)
     return issued
-
-
-async def _proven(
-    context: RequestContext,
-    caller: AuthenticatedClient,
-    generation: Generation,
-    request: TokenRequest,
-    proofs: Sequence[bytes],
-) -> _Redemption:
-    pkce_optional = client_registration.pkce_optional(caller.client, generation, context.today)
-    token_request.require_verifier(request, generation, pkce_optional=pkce_optional)
-    return _Redemption(
-        caller=caller,
-        generation=generation,
-        request=request,
-        proof=_prove(context, proofs, generation),
-        encrypted_to=await id_token_key(context, caller.client, generation, caller.keys, refusal=ServerError),
-        token_id=tokens.identifier(
-            issuer=context.provider.policy.base_url,
-            client_id=caller.client.client_id,
-            code=request.code,
-            challenge=request.challenge,
-        ),
-    )
-
-
-def _prove(context: RequestContext, proofs: Sequence[bytes], generation: Generation) -> Proof | None:
-    if not generation.sender_constrained:
-        return None
-    target = Target(method="POST", url=context.provider.policy.base_url + TOKEN_PATH)
-    proof = dpop.verify_proof(context, proofs, target, rules=generation)
-    if proof is None:
-        raise InvalidRequest(Reason.PROOF_MISSING, "a DPoP header is required")
-    return proof
 
 
 async def _spend(context: RequestContext, redemption: _Redemption) -> tuple[Grant, str]:
@@ -184,20 +182,6 @@ async def _parties(context: RequestContext, redemption: _Redemption, grant: Gran
         entity_attributes=entity_attributes(entity, grant.scopes),
         packed=packed,
     )
-
-
-def _note_use(context: RequestContext, redemption: _Redemption, grant: Grant) -> None:
-    """Count the use of deprecated generations and exceptions, for `corpid client migration`."""
-    generation, assertion = redemption.generation, redemption.caller.assertion
-    of_assertion = deprecated_usage.of_assertion(
-        lifetime=assertion.lifetime,
-        has_jti=assertion.jti is not None,
-        names_endpoint=assertion.names_endpoint,
-        successor=GENERATIONS[generation.successor] if generation.successor else None,
-    )
-    found = (*grant.deprecated_uses, *of_assertion)
-    if found or generation.successor:
-        context.provider.usage.note(grant.client_id, generation.name, found, context.now)
 
 
 def _issue(

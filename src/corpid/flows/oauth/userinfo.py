@@ -11,16 +11,14 @@ import msgspec
 
 from corpid.flows import namespaces
 from corpid.flows.oauth import dpop
-from corpid.flows.oauth.client_authentication import no_key_set, not_admitted
-from corpid.flows.oauth.encryption_keys import encryption_key
+from corpid.flows.oauth.client_authentication import not_admitted
+from corpid.flows.oauth.client_keys import current_keys, encryption_key
 from corpid.jose import encryption
 from corpid.rules.directory import authorization_data
 from corpid.rules.directory.parties import entity_attributes
-from corpid.rules.failures import KeySetUnavailable
 from corpid.rules.oauth import client_registration, scopes, tokens
 from corpid.rules.oauth.dpop import Target
-from corpid.rules.oauth.errors import InvalidRequest, InvalidToken, RequestOf, ServerError
-from corpid.rules.oauth.explanations import shorten_value
+from corpid.rules.oauth.errors import InvalidToken, RequestOf, ServerError, shorten_value
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.scopes import ENTITY_SCOPES
 
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.records import ActingPerson
     from corpid.rules.oauth.dpop import Proof
-    from corpid.rules.oauth.generations import Generation, Nesting, Resource
+    from corpid.rules.oauth.generations import Generation, Resource
     from corpid.rules.oauth.records import Client
     from corpid.rules.oauth.tokens import AccessToken
 
@@ -61,53 +59,38 @@ async def read(
     4.4, D22, D25, D26
     """
     text = tokens.access_token(authorization, generation.scheme)
-    token, proof = _verify(context, generation, resource, text, method, proofs)
-    with RequestOf(token.client_id):
-        return await _answer(context, generation, resource, token, proof)
-
-
-async def _answer(
-    context: RequestContext, generation: Generation, resource: Resource, token: AccessToken, proof: Proof | None
-) -> ResourceResponse:
-    await _spend(context, token, proof)
-    client, acting = await _live(context, generation, token)
-    blocks = await _blocks(context, resource, token, client)
-    claims = tokens.userinfo_claims(
-        token, client, blocks, issuer=context.provider.policy.base_url, now=int(context.now)
-    )
-    if resource.entity_member is not None:
-        claims[resource.entity_member] = entity_attributes(acting.entity, token.scopes)
-    content = msgspec.json.encode(claims)
-    nesting = resource.nesting(client.userinfo_encryption_alg, client.userinfo_encryption_enc)
-    if not (generation.userinfo_signed or client.userinfo_signing_alg or nesting):
-        return ResourceResponse(content=content, client_id=client.client_id, signed=False)
-    answer = context.keys.ring.sign(content, "JWT")
-    if nesting is not None:
-        answer = await _encrypt(context, client, answer, nesting)
-    return ResourceResponse(content=answer.encode("ascii"), client_id=client.client_id, signed=True)
-
-
-def _verify(
-    context: RequestContext,
-    generation: Generation,
-    resource: Resource,
-    text: str,
-    method: str,
-    proofs: Sequence[bytes],
-) -> tuple[AccessToken, Proof | None]:
-    """Verify access token and proof together."""
     url = context.provider.policy.base_url + resource.path
     token = tokens.verify(
         text, context.keys.ring, issuer=context.provider.policy.base_url, resource_url=url, now=context.now
     )
     target = Target(method=method, url=url)
-    proof = dpop.verify_proof(context, proofs, target, rules=generation, access_token=text)
-    if proof is None and generation.sender_constrained:
-        raise InvalidRequest(Reason.PROOF_MISSING, "a DPoP header is required")
+    proof = None
+    if generation.sender_constrained:
+        proof = dpop.require_proof(context, proofs, target, rules=generation, access_token=text)
     tokens.validate_binding(token, proof.jkt if proof else None)
     if resource.entity_member is not None:
         tokens.validate_scope(token, ENTITY_SCOPES)
-    return token, proof
+    with RequestOf(token.client_id):
+        await _spend(context, token, proof)
+        client, acting = await _live(context, generation, token)
+        blocks = await _blocks(context, resource, token, client)
+        claims = tokens.userinfo_claims(
+            token, client, blocks, issuer=context.provider.policy.base_url, now=int(context.now)
+        )
+        if resource.entity_member is not None:
+            claims[resource.entity_member] = entity_attributes(acting.entity, token.scopes)
+        content = msgspec.json.encode(claims)
+        nesting = resource.nesting(client.userinfo_encryption_alg, client.userinfo_encryption_enc)
+        if not (generation.userinfo_signed or client.userinfo_signing_alg or nesting):
+            return ResourceResponse(content=content, client_id=client.client_id, signed=False)
+        answer = context.keys.ring.sign(content, "JWT")
+        if nesting is not None:
+            key = await encryption_key(
+                context, client, await current_keys(context, client), nesting.alg, refusal=ServerError
+            )
+            repeated = context.provider.policy.replicated_claims(client)
+            answer = encryption.encrypt(answer, key, nesting.enc, claims=repeated)
+        return ResourceResponse(content=answer.encode("ascii"), client_id=client.client_id, signed=True)
 
 
 async def _spend(context: RequestContext, token: AccessToken, proof: Proof | None) -> None:
@@ -171,13 +154,3 @@ async def _blocks(
         if block is not None:
             blocks[resource.claim_names["tpauthinfo"]] = block
     return blocks
-
-
-async def _encrypt(context: RequestContext, client: Client, answer: str, nesting: Nesting) -> str:
-    try:
-        keys = await context.provider.client_keys.current(client, now=context.now)
-    except KeySetUnavailable as error:
-        raise no_key_set(str(error)) from None
-    key = await encryption_key(context, client, keys, nesting.alg, refusal=ServerError)
-    repeated = context.provider.policy.replicated_claims(client)
-    return encryption.encrypt(answer, key, nesting.enc, claims=repeated)

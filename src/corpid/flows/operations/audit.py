@@ -1,13 +1,15 @@
-"""Reading the audit, and erasing the details of a removed person (D57)."""
+"""Reading, exporting and erasing audit entries (D53, D57, D58)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 import msgspec
 
 from corpid.flows.directory.write import Refused, audit_event
+from corpid.flows.operations import audit_seals
 from corpid.rules.audit_actions import INVITED_PERSON, PERSONAL_DETAILS, AuditAction
 from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory.access import Object, authorise
@@ -15,12 +17,14 @@ from corpid.rules.directory.actors import ApiClient, EntityAdministrator
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.records import Entity, User
 from corpid.rules.directory.values import suggestion
+from corpid.rules.limits import CLOCKS_APART_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
+    from corpid.flows.operations.audit_seals import SealVerification
     from corpid.rules.audit_records import AuditEntry, AuditPart
-    from corpid.rules.directory.actors import Actor
+    from corpid.rules.directory.actors import Actor, DeploymentOperator
     from corpid.stores.sql.registry import Registry
 
 _EXAMINED: Final = 2000
@@ -31,9 +35,12 @@ _ACCEPTED: Final = 10_000
 """invitations that one person has accepted, at most"""
 _REMOVED_PEOPLE: Final = 10_000
 """how far back a removed person is looked for by name"""
+EXPORTED_AT_MOST: Final = 100_000
+"""entries of one file"""
+_EXPORTED_AT_ONCE: Final = 500
 
 
-async def names(registry: Registry, entries: Iterable[AuditEntry]) -> dict[str, str]:
+async def read_names(registry: Registry, entries: Iterable[AuditEntry]) -> dict[str, str]:
     """The user names of the people in some entries, by identifier.
 
     Of removed people those that the audit still has. Source: D57
@@ -50,7 +57,7 @@ async def names(registry: Registry, entries: Iterable[AuditEntry]) -> dict[str, 
     return known
 
 
-async def person(registry: Registry, named: str) -> str:
+async def identify_person(registry: Registry, named: str) -> str:
     """The identifier of a person, also of a removed one.
 
     `named` is an identifier or a user name. Raises Refused if the audit cannot know whom that means. Source: D57
@@ -64,7 +71,7 @@ async def person(registry: Registry, named: str) -> str:
     removed: dict[str, str] = {}
     for entry in await registry.audit.latest(query, limit=_REMOVED_PEOPLE):
         removed |= _removed(entry)
-    found = [user_id for user_id, name in removed.items() if _same(name, named)]
+    found = [user_id for user_id, name in removed.items() if _is_same_name(name, named)]
     if not found:
         raise Refused(
             f"there is no user {named!r}, and the audit has no removed one of that name: a removed one is found by "
@@ -87,7 +94,7 @@ async def known_person(registry: Registry, named: str) -> str:
     return user.user_id if user is not None else _NOBODY
 
 
-async def unknown(registry: Registry, query: AuditQuery) -> tuple[str, ...]:
+async def warn_of_unknown(registry: Registry, query: AuditQuery) -> tuple[str, ...]:
     """Sentences about entity and client of a query that do not exist.
 
     They may have existed before. Source: D57
@@ -103,7 +110,7 @@ async def unknown(registry: Registry, query: AuditQuery) -> tuple[str, ...]:
     return tuple(warnings)
 
 
-async def latest(registry: Registry, query: AuditQuery, *, limit: int, actor: Actor) -> list[AuditEntry]:
+async def list_latest(registry: Registry, query: AuditQuery, *, limit: int, actor: Actor) -> list[AuditEntry]:
     """The last entries that fit, the latest first.
 
     Of an actor who acts for one entity only what concerns it; addresses and devices are left out then. Raises
@@ -114,7 +121,7 @@ async def latest(registry: Registry, query: AuditQuery, *, limit: int, actor: Ac
     return [_as_entity_reads(entry, query.entity_id) for entry in entries] if _is_of_one_entity(actor) else entries
 
 
-async def part(registry: Registry, query: AuditQuery, *, limit: int, actor: Actor) -> AuditPart:
+async def read_part(registry: Registry, query: AuditQuery, *, limit: int, actor: Actor) -> AuditPart:
     """As `latest`, but no call looks at more than some thousand entries.
 
     So there may be fewer than `limit` although more follow. Raises access.Forbidden, StoreUnavailable. Source: D57,
@@ -149,7 +156,7 @@ async def erase_person(
     while the person exists, access.Forbidden, StoreUnavailable. Source: D57, docs/decisions/0015
     """
     authorise(actor, "write", Object(kind="deployment"))
-    user_id = await person(registry, named)
+    user_id = await identify_person(registry, named)
     if await registry.directory.user(user_id) is not None:
         raise Refused(f"{named} is in the directory: remove them first, since their changes go on being recorded")
     return user_id, await erase_details(registry, erase, user_id, actor=actor, now=now)
@@ -180,7 +187,7 @@ def _removed(entry: AuditEntry) -> dict[str, str]:
     return {entry.object: name} if isinstance(name, str) else {}
 
 
-def _same(name: str, typed: str) -> bool:
+def _is_same_name(name: str, typed: str) -> bool:
     try:
         return mapped(name) == mapped(typed)
     except ValueError:
@@ -196,3 +203,120 @@ def is_user_id(text: str) -> bool:
         return str(UUID(text)) == text
     except ValueError:
         return False
+
+
+class ExportQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """The entries that are exported: those that fit `query`, until a moment."""
+
+    query: AuditQuery
+    until: int
+    """epoch seconds"""
+    at: float
+    """when they were asked for"""
+    filters: dict[str, str]
+    """time range and filters as they were typed, for the record"""
+
+
+async def record_export(registry: Registry, actor: DeploymentOperator, wanted: ExportQuery) -> None:
+    """Record an export, before it is made. Raises access.Forbidden, StoreUnavailable. Source: D53, D57"""
+    authorise(actor, "read", Object(kind="audit export"))
+    event = audit_event(actor, AuditAction.AUDIT_EXPORT, "", filters=_describe_filters(wanted))
+    await registry.audit.write(event, now=wanted.at)
+
+
+async def export_entries(registry: Registry, actor: DeploymentOperator, wanted: ExportQuery) -> AsyncIterator[bytes]:
+    """Return a recorded export as JSON lines.
+
+    The first line has the range, the filters and the result of comparing its entries with their seals; then come the
+    entries, the latest first; the last line has their number, and where the next export goes on if there are more than
+    EXPORTED_AT_MOST. Memory holds some hundred entries. Raises access.Forbidden, StoreUnavailable. Source: D53, D57, D58
+    """
+    authorise(actor, "read", Object(kind="audit export"))
+    verified, is_partial = await _verify_range(registry, actor, wanted)
+    first = {
+        "export": "corpid audit entries",
+        "version": 1,
+        "at": int(wanted.at),
+        "filters": wanted.filters,
+        "verification": {
+            "found": verified.found,
+            "findings": [each.text for each in verified.findings],
+            "seals": verified.seals,
+            "entries": verified.entries,
+            "sealed_to": verified.sealed_to,
+            "partial": is_partial,
+        },
+    }
+    return _export_lines(registry, actor, wanted, first)
+
+
+async def _export_lines(
+    registry: Registry, actor: DeploymentOperator, wanted: ExportQuery, first: dict[str, Any]
+) -> AsyncIterator[bytes]:
+    yield _export_line(first)
+    count, before = 0, await _first_after(registry, wanted.until)
+    while count < EXPORTED_AT_MOST:
+        query = msgspec.structs.replace(wanted.query, before=before)
+        part = await read_part(registry, query, limit=min(_EXPORTED_AT_ONCE, EXPORTED_AT_MOST - count), actor=actor)
+        fitting = [entry for entry in part.entries if entry.at <= wanted.until]
+        yield b"".join(_export_line({"entry": msgspec.structs.asdict(entry)}) for entry in fitting)
+        count, before = count + len(fitting), part.before
+        if not before:
+            break
+        await asyncio.sleep(0)
+    yield _export_line({"end": count, "next": before or None})
+
+
+def _describe_filters(wanted: ExportQuery) -> str:
+    return "; ".join(f"{name} {value}" for name, value in wanted.filters.items()) or "none"
+
+
+def _export_line(value: dict[str, Any]) -> bytes:
+    return msgspec.json.encode(value) + b"\n"
+
+
+async def _first_after(registry: Registry, until: int) -> int:
+    """The number before which entries are not later than a moment."""
+
+    async def at(number: int) -> float | None:
+        found = await registry.audit.entries(after=number, limit=1)
+        return found[0].at if found else None
+
+    return await _find_last_before(at, until + CLOCKS_APART_SECONDS) + 1
+
+
+async def _verify_range(
+    registry: Registry, actor: DeploymentOperator, wanted: ExportQuery
+) -> tuple[SealVerification, bool]:
+    """The comparison with the range's seals, and whether it is partial."""
+
+    async def at(number: int) -> float | None:
+        found = await registry.seals.page(after=number, limit=1)
+        return found[0].at if found else None
+
+    # A seal is made after its entries: the one that covers the last moment may be the first after it.
+    after = await _find_last_before(at, wanted.query.since - 1) if wanted.query.since else 0
+    last = await _find_last_before(at, wanted.until) + 1
+    most = max(min(last - after, audit_seals.VERIFIED_AT_ONCE), 1)
+    return await audit_seals.verify(
+        registry, actor, now=wanted.at, after=after, most=most
+    ), last - after > audit_seals.VERIFIED_AT_ONCE
+
+
+async def _find_last_before(at: Callable[[int], Awaitable[float | None]], moment: float) -> int:
+    """The lowest number after which every row is later.
+
+    Rows are numbered in the order of time. Some dozens of reads.
+    """
+    high = 1
+    while (found := await at(high)) is not None and found <= moment:
+        high *= 2
+    low = 0
+    while low < high:
+        middle = (low + high) // 2
+        found = await at(middle)
+        if found is not None and found <= moment:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -12,15 +12,6 @@ from corpid.flows.operations.signing_keys import new_key, open_key
 from corpid.jose import compact
 from corpid.jose.encoding import base64url
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_evidence import (
-    cut_ends,
-    erased_by_age,
-    missing_seals,
-    people_of,
-    replaced_seals,
-    unexplained_erasure,
-    was_sealed_again,
-)
 from corpid.rules.audit_records import AuditQuery
 from corpid.rules.audit_seals import (
     ALGORITHM,
@@ -34,10 +25,17 @@ from corpid.rules.audit_seals import (
     Seal,
     SealFinding,
     covering,
+    cut_ends,
     details_finding,
     entry_digest,
+    erased_by_age,
+    missing_seals,
     payload_digest,
+    people_of,
+    replaced_seals,
     retention,
+    unexplained_erasure,
+    was_sealed_again,
 )
 from corpid.rules.directory.access import Object, authorise
 

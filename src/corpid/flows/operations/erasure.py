@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from corpid.flows import notifications
-from corpid.flows.directory.administrators import entities_without_owner
-from corpid.flows.directory.write import Refused, write
+from corpid.flows.directory.actors import list_entities_without_owner
+from corpid.flows.directory.write import Refused, write_changes
 from corpid.flows.operations import audit
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditQuery
@@ -76,7 +76,7 @@ async def identifier(registry: Registry, named: str) -> str:
     `named` is an identifier or a user name. Raises write.Refused if nobody is or was of it, StoreUnavailable. Source:
     D57
     """
-    user_id = await audit.person(registry, named)
+    user_id = await audit.identify_person(registry, named)
     if not await is_known(registry, user_id):
         raise Refused(f"there is no user {named!r}, and the audit has no removed one")
     return user_id
@@ -102,7 +102,7 @@ async def _remove(registry: Registry, user: User, *, actor: Actor, unrequested: 
         raise Refused(f"{user.user_name} has not asked to be deleted, or has withdrawn the request")
     remarks = [
         f"the entity {entity_id} has no owner left who can act"
-        for entity_id in await entities_without_owner(registry, user.user_id)
+        for entity_id in await list_entities_without_owner(registry, user.user_id)
     ]
     written_by = (await registry.directory.sourced(User, [user.key])).get(user.key)
     if written_by is not None and channel(written_by.sources.record) == "file":
@@ -110,7 +110,7 @@ async def _remove(registry: Registry, user: User, *, actor: Actor, unrequested: 
     removal = Change(verb="remove", kind="user", key=user.key, was=user)
     seen = [Precondition(User, user.key, user), Precondition(DeletionRequest, user.key, request)]
     try:
-        await write(registry, actor, [removal], seen=seen)
+        await write_changes(registry, actor, [removal], seen=seen)
     except ChangedMeanwhile:
         raise ChangedMeanwhile(
             f"{user.user_name} was changed, or withdrew the request, at the same moment: look again"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.flows.directory import request_lists
+from corpid.flows.directory import approvals
 from corpid.flows.directory.members import find_member, refuse_several
 from corpid.flows.directory.person_names import names_among, read_people
 from corpid.flows.operations import audit
@@ -75,7 +75,7 @@ class HistoryNames:
     """what identifies those who belong to the entity or did (D68)"""
     services: Mapping[str, str]
     entities: Mapping[str, str]
-    requests: request_lists.ChangesWithNames = request_lists.NOTHING
+    requests: approvals.ChangesWithNames = approvals.NO_CHANGES
     """what was asked for, of entries on requests"""
 
 
@@ -96,7 +96,7 @@ async def changes(
     )
     found: list[AuditEntry] = []
     for _ in range(_PARTS):
-        part = await audit.part(registry, query, limit=limit, actor=actor)
+        part = await audit.read_part(registry, query, limit=limit, actor=actor)
         fitting = [each for each in part.entries if _fits(each, wanted)]
         if len(found) + len(fitting) > limit:
             kept = [*found, *fitting][:limit]
@@ -129,7 +129,7 @@ async def _person(registry: Registry, actor: EntityAdministrator, named: str) ->
 async def _has_changes(registry: Registry, actor: EntityAdministrator, user_id: str) -> bool:
     """Return whether the history has somebody, who may have left."""
     query = AuditQuery(user_id=user_id, entity_id=actor.entity_id, actions=_EVERY)
-    return bool((await audit.part(registry, query, limit=1, actor=actor)).entries)
+    return bool((await audit.read_part(registry, query, limit=1, actor=actor)).entries)
 
 
 def _mapped(name: str) -> str:
@@ -177,7 +177,7 @@ async def change(registry: Registry, actor: EntityAdministrator, number: int) ->
     Raises access.Forbidden, StoreUnavailable. Source: D57, D61
     """
     query = AuditQuery(entity_id=actor.entity_id, actions=_EVERY, before=number + 1)
-    found = (await audit.part(registry, query, limit=1, actor=actor)).entries
+    found = (await audit.read_part(registry, query, limit=1, actor=actor)).entries
     return found[0] if found and found[0].number == number else None
 
 
@@ -208,7 +208,7 @@ async def names(registry: Registry, actor: EntityAdministrator, entries: Iterabl
         },
         services={service_id: each.name for (service_id,), each in services.items()},
         entities={entity_id: each.name for (entity_id,), each in entities.items()},
-        requests=await request_lists.load_changes(
+        requests=await approvals.load_changes(
             registry, actor, {each.object for each in entries if each.action in KINDS["requests"]}
         ),
     )

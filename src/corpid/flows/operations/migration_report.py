@@ -116,34 +116,19 @@ def uses_of(
     found = []
     for client in clients:
         for generation, successor in ending:
-            counts = counted[client.client_id, generation.name]
-            if generation.name in client.generations or counts:
-                use = _of_generation(client, generation, successor, counts, today)
-                found.append(msgspec.structs.replace(use, reaches_successor=_reaches(client, successor, rules)))
+            counts, allowed = counted[client.client_id, generation.name], generation.name in client.generations
+            if allowed or counts:
+                reaches = len(rules.issuers) == 1 or successor in pushed_for(client, rules)
+                use = _client_use(client, generation, counts, client.legacy_until, today, successor, allowed=allowed)
+                listed = not client.generations or successor.name in client.generations
+                found.append(msgspec.structs.replace(use, lists_successor=listed, reaches_successor=reaches))
         for generation in staying:
             counts = counted[client.client_id, generation.name]
-            is_allowed = client.endpoint_audience_until is not None and generation in used_generations(client, rules)
-            if is_allowed or deprecated_usage.AUDIENCES.intersection(counts):
-                found.append(_of_exception(client, generation, counts, today, allowed=is_allowed))
+            allowed = client.endpoint_audience_until is not None and generation in used_generations(client, rules)
+            if allowed or deprecated_usage.AUDIENCES.intersection(counts):
+                last_day = client.endpoint_audience_until
+                found.append(_client_use(client, generation, counts, last_day, today, None, allowed=allowed))
     return found
-
-
-def _of_generation(
-    client: Client, generation: Generation, successor: Generation, counts: _Counts, today: str
-) -> ClientUse:
-    listed = not client.generations or successor.name in client.generations
-    use = _client_use(client, generation, counts, client.legacy_until, today, described_for=successor)
-    allowed = generation.name in client.generations
-    return msgspec.structs.replace(use, successor=successor.name, allowed=allowed, lists_successor=listed)
-
-
-def _reaches(client: Client, successor: Generation, rules: Rules) -> bool:
-    return len(rules.issuers) == 1 or successor in pushed_for(client, rules)
-
-
-def _of_exception(client: Client, generation: Generation, counts: _Counts, today: str, *, allowed: bool) -> ClientUse:
-    use = _client_use(client, generation, counts, client.endpoint_audience_until, today, described_for=generation)
-    return msgspec.structs.replace(use, allowed=allowed)
 
 
 def _client_use(
@@ -152,17 +137,18 @@ def _client_use(
     counts: _Counts,
     last_day: str | None,
     today: str,
+    successor: Generation | None,
     *,
-    described_for: Generation,
+    allowed: bool,
 ) -> ClientUse:
-    days_left = _days(today, last_day)
+    days_left = None if last_day is None else (date.fromisoformat(last_day) - date.fromisoformat(today)).days
     sign_ins = counts.get(deprecated_usage.SIGN_IN)
     return ClientUse(
         client_id=client.client_id,
         name=client.name,
         generation=generation.name,
-        successor=None,
-        allowed=True,
+        successor=successor.name if successor is not None else None,
+        allowed=allowed,
         last_day=last_day,
         days_left=days_left,
         passed=days_left is not None and days_left < 0,
@@ -172,13 +158,12 @@ def _client_use(
         last_at=sign_ins.last_at if sign_ins else None,
         habits=tuple(
             DeprecatedUse(
-                habit=name, refused=deprecated_usage.sentence(name, described_for), count=one.count, last_at=one.last_at
+                habit=name,
+                refused=deprecated_usage.sentence(name, successor or generation),
+                count=one.count,
+                last_at=one.last_at,
             )
             for name, one in sorted(counts.items())
             if name != deprecated_usage.SIGN_IN
         ),
     )
-
-
-def _days(today: str, last_day: str | None) -> int | None:
-    return None if last_day is None else (date.fromisoformat(last_day) - date.fromisoformat(today)).days

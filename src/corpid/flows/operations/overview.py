@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from zoneinfo import ZoneInfo
 
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import Provider
     from corpid.rules.directory.actors import Actor
     from corpid.rules.oauth.client_registration import Rules
     from corpid.rules.oauth.records import Client

@@ -15,7 +15,7 @@ from corpid.rules.limits import CLOCKS_APART_SECONDS
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import Provider
     from corpid.rules.directory.actors import Actor
     from corpid.stores.sql.registry import Registry
 

@@ -1,4 +1,4 @@
-"""Signing keys: in use, and their calendar (D42)."""
+"""Signing keys: in use, their calendar, and an operator's certificates (D42, Spec 2.9)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from corpid.flows.directory.write import audit_event
+from corpid.flows.directory.write import Refused, audit_event
 from corpid.jose import key_ring
 from corpid.jose.encoding import base64url, from_base64url, json_object, tuple_bytes
 from corpid.jose.key_ring import generate_private_jwk
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from corpid.stores.sql.registry import Registry
 
 _NONCE_SECONDS: Final = 120
+ROTATED_EVERY_SECONDS: Final = 3600
+"""between two keys, if a program makes them"""
 
 
 def open_key(key: ProviderKey) -> SigningKey:
@@ -164,10 +166,6 @@ def _secret_of(issuer: str, secret: bytes) -> bytes:
     The first issuer uses the stored secret; each further one uses a secret derived from it.
     """
     return hmac.digest(secret, tuple_bytes("issuer", issuer), "sha256") if issuer else secret
-
-
-ROTATED_EVERY_SECONDS: Final = 3600
-"""between two keys, if a program makes them"""
 
 
 class TooSoon(Exception):
@@ -352,3 +350,78 @@ async def rewrap(reseal: Callable[[AuditEvent], Awaitable[int]], actor: Actor) -
     """
     authorise(actor, "write", Object(kind="key"))
     return await reseal(audit_event(actor, AuditAction.KEY_REWRAP, ""))
+
+
+async def request_certificate(registry: Registry, actor: Actor, kid: str, *, subject_name: str) -> str:
+    """A PEM certificate request for this key and common name.
+
+    The private key stays encrypted.
+
+    Raises write.Refused for a kid that names no usable key and a name that no certificate can hold,
+    access.Forbidden, StoreUnavailable. Source: RFC 2986 §4
+    """
+    from corpid.jose import certificates  # noqa: PLC0415 - takes long to load, and most commands do without
+
+    authorise(actor, "write", Object(kind="key"))
+    key = open_key(_find_usable_key(await stored_keys(registry), kid))
+    try:
+        return certificates.signing_request(key.private, subject_name=subject_name)
+    except certificates.CertificateRefused as error:
+        raise Refused(f"{error}: choose another with --subject-name") from error
+
+
+async def certify(registry: Registry, actor: Actor, kid: str, chain: str, *, now: float) -> ProviderKey:
+    """Store a certificate chain (PEM) with a key.
+
+    A running server publishes it within 5 s. Returns the key. Raises write.Refused for a kid that names no usable key
+    and a chain that is not this key's or not valid at `now`, access.Forbidden, StoreUnavailable. Source: RFC 7517 §4.7,
+    Spec 2.9
+    """
+    from corpid.jose import certificates  # noqa: PLC0415 - takes long to load, and most commands do without
+
+    authorise(actor, "write", Object(kind="key"))
+
+    def plan(keys: list[ProviderKey]) -> list[KeyTransition]:
+        key = _find_usable_key(keys, kid)
+        try:
+            parsed = certificates.parse_chain(chain)
+            certificates.check_chain(parsed, open_key(key).public, now=now)
+        except certificates.CertificateRefused as error:
+            raise Refused(f"this is no certificate chain for the key {kid}: {error}") from error
+        certified = msgspec.structs.replace(key, certificate_chain=certificates.pem(parsed))
+        fingerprint = certificates.fingerprint(parsed[0])
+        return [KeyTransition(key=certified, action=AuditAction.KEY_CERTIFY, details={"fingerprint": fingerprint})]
+
+    return (await change(registry, actor, plan))[0].key
+
+
+async def remove_certificate(registry: Registry, actor: Actor, kid: str) -> ProviderKey:
+    """Go back to the certificate that the key signs itself.
+
+    Returns the key. Raises write.Refused for a kid that names no key and a key without a chain, access.Forbidden,
+    StoreUnavailable. Source: Spec 2.9
+    """
+    authorise(actor, "delete", Object(kind="key"))
+
+    def plan(keys: list[ProviderKey]) -> list[KeyTransition]:
+        key = _find_key(keys, kid)
+        if key.certificate_chain is None:
+            raise Refused(f"no certificate is stored with the key {kid}")
+        plain = msgspec.structs.replace(key, certificate_chain=None)
+        return [KeyTransition(key=plain, action=AuditAction.KEY_CERTIFY, details={"fingerprint": ""})]
+
+    return (await change(registry, actor, plan))[0].key
+
+
+def _find_key(keys: Iterable[ProviderKey], kid: str) -> ProviderKey:
+    for key in keys:
+        if key.kid == kid:
+            return key
+    raise Refused(f"there is no signing key with the kid {kid}: `corpid key list` shows them")
+
+
+def _find_usable_key(keys: Iterable[ProviderKey], kid: str) -> ProviderKey:
+    key = _find_key(keys, kid)
+    if key.revoked_at is not None:
+        raise Refused(f"the key {kid} is revoked and is published no more: `corpid key list` shows the others")
+    return key

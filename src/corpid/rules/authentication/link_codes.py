@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Final
 
 from corpid.jose.encoding import tuple_bytes
-from corpid.rules.typed_text import with_ascii_digits
+from corpid.rules.characters import with_ascii_digits
 
 ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 """32 characters, without the letters that are mistaken for others: I, L, O and U"""

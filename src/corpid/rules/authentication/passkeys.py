@@ -1,13 +1,15 @@
-"""Passkeys: options for the browser, and reading of its answers.
+"""Passkeys: where they work, options for the browser, and its answers.
 
-The authenticator always verifies the user, so a passkey counts as two factors. Source: WebAuthn Level 3, D46
+`passkey_verification` verifies answers; its library takes long to load. The authenticator always verifies the user, so a passkey counts as two factors. Source: WebAuthn Level 3, D46
 """
 
 from __future__ import annotations
 
 import json
 from functools import lru_cache
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -16,7 +18,6 @@ from corpid.jose.encoding import MalformedToken, base64url, from_base64url, json
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from corpid.rules.authentication.rp_id import RelyingParty
 
 MILLISECONDS: Final = 300_000
 """the time that a browser gives a person to find their passkey"""
@@ -27,6 +28,14 @@ MALFORMED: Final = (
     MalformedToken, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
 )  # fmt: skip
 """what reading an answer raises that is not as WebAuthn says"""
+
+
+class RelyingParty(msgspec.Struct, frozen=True, kw_only=True):
+    """The relying party of passkeys: the provider's own pages."""
+
+    rp_id: str
+    origin: str
+    name: str
 
 
 class PasskeyRefused(Exception):
@@ -61,6 +70,30 @@ class UsedPasskey(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a verified sign-in."""
 
     sign_count: int
+
+
+def passkeys_work_at(base_url: str, rp_id: str = "") -> bool:
+    """Return whether passkeys of `rp_id` work at an issuer.
+
+    They do if the issuer's host is that domain or a subdomain of it, and no IP address. Without an rp_id the passkeys
+    belong to the issuer's own host. Source: WebAuthn §5.1.2, §5.1.3, D34, D46, D62
+    """
+    host = urlsplit(base_url).hostname or ""
+    try:
+        ip_address(host)
+    except ValueError:
+        return not rp_id or host == rp_id or host.endswith(f".{rp_id}")
+    return False
+
+
+@lru_cache(maxsize=64)
+def relying_party(base_url: str, name: str, rp_id: str = "") -> RelyingParty:
+    """Return the origin and rpId of an issuer.
+
+    Without an rp_id, the host of its base_url is used. Source: WebAuthn §5.1.2, D46, D62
+    """
+    parts = urlsplit(base_url)
+    return RelyingParty(rp_id=rp_id or parts.hostname or "", origin=f"{parts.scheme}://{parts.netloc}", name=name)
 
 
 def authentication_options(

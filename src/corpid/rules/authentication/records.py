@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from corpid.jose.encoding import tuple_bytes
-from corpid.rules.typed_text import with_ascii_digits
+from corpid.rules.characters import with_ascii_digits
 
 SetBy = Literal["directory", "operator", "user"]
 SessionPurpose: TypeAlias = Literal["sign_in", "account", "manage", "console"]

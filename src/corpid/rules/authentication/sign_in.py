@@ -4,7 +4,8 @@ A state is not stored: `state` derives it from the `Interaction` and the data lo
 `TRANSITIONS` lists the events that a state accepts, and the states that may follow each of them. Any other event is
 answered with the page of the current state. The functions below the table build the interaction after each move; a flow
 loads their inputs, calls them, and writes their result. Each raises the serial by one, even if it passes through
-several states. The first request to claim a serial moves the sign-in on; all others are too late.
+several states. The first request to claim a serial moves the sign-in on; all others are too late. Last come the
+conditions for skipping authentication in a signed-in browser, and for offering a passkey.
 """
 
 from __future__ import annotations
@@ -15,14 +16,19 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
-from corpid.rules.authentication import single_sign_on
-from corpid.rules.limits import INTERACTION_EXTENSIONS, INTERACTION_SECONDS, REDIRECT_REPEATED_SECONDS
+from corpid.rules.limits import (
+    INTERACTION_EXTENSIONS,
+    INTERACTION_SECONDS,
+    PASSKEY_OFFER_AGAIN_SECONDS,
+    REDIRECT_REPEATED_SECONDS,
+)
+from corpid.rules.oauth import acr
 from corpid.rules.oauth.records import AuthorizationRequest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.rules.authentication.records import Credentials
+    from corpid.rules.authentication.records import Credentials, PersonFactors
 
 
 class SignInState(Enum):
@@ -348,13 +354,13 @@ def holds(interaction: Interaction, *, same_factors: bool, session_lives: bool, 
 
     If it is not, the sign-in lapses. It depends on the factors, their age, and the session that they began.
     `session_lives` refers to the session of `made_session_id` and is ignored if there is none. Single sign-on is judged
-    by its session (`single_sign_on.suffices`). Source: D15, D40, D50
+    by its session (`suffices`). Source: D15, D40, D50
     """
     if not same_factors or (interaction.made_session_id and not session_lives):
         return False
     if not interaction.signed_in:
         return True
-    return single_sign_on.still_suffices(interaction.request, auth_time=interaction.auth_time, now=now)
+    return still_suffices(interaction.request, auth_time=interaction.auth_time, now=now)
 
 
 _Shown: TypeAlias = tuple[str, ...]
@@ -499,3 +505,59 @@ def with_outcome(
         error_description=description,
         error_reason=reason,
     )
+
+
+def sign_in_suffices(request: AuthorizationRequest, *, auth_time: int, level: int, acr_prefix: str, now: float) -> bool:
+    """Return whether a sign-in of this age and level answers the request (OpenID Connect Core §3.1.2.1, D40)."""
+    if "login" in request.prompt or acr.urn(acr_prefix, level) != request.acr:
+        return False
+    return request.max_age is None or now - auth_time < request.max_age
+
+
+def still_suffices(request: AuthorizationRequest, *, auth_time: int, now: float) -> bool:
+    """Return whether a sign-in made for the request may still answer it.
+
+    It is always valid for the ten minutes of a page. Otherwise a person who needs that time could never meet a small
+    max_age (WCAG 2.2.1). Source: OpenID Connect Core §3.1.2.1, D15, D40
+    """
+    return request.max_age is None or now - auth_time < max(request.max_age, INTERACTION_SECONDS)
+
+
+def requests_entity_choice(request: AuthorizationRequest) -> bool:
+    """Return whether the client requests that an entity be chosen.
+
+    The choice is then made on a page. Source: D40
+    """
+    return "select_account" in request.prompt
+
+
+def requests_consent(request: AuthorizationRequest) -> bool:
+    """Return whether the client requests consent on a page (D40)."""
+    return "consent" in request.prompt
+
+
+def forbids_pages(request: AuthorizationRequest) -> bool:
+    """Return whether no page may be shown (D40)."""
+    return "none" in request.prompt
+
+
+def is_passkey_offer_due(
+    request: AuthorizationRequest,
+    held: PersonFactors,
+    *,
+    declined_at: int,
+    acr_prefix: str,
+    level: int,
+    now: float,
+) -> bool:
+    """Return whether a person is offered a passkey in this sign-in.
+
+    They have none, and have not declined one for 30 days. A client that asked for a new sign-in wants a proof of
+    presence, and one whose level is not reached gets a refusal: neither waits for an offer. `declined_at` is 0 if they
+    never declined. Source: D40, D46
+    """
+    if held.passkeys or now < declined_at + PASSKEY_OFFER_AGAIN_SECONDS:
+        return False
+    if "login" in request.prompt or request.max_age is not None:
+        return False
+    return acr.is_met(request.acr, prefix=acr_prefix, level=level)

@@ -13,7 +13,7 @@ from typing import Final
 
 import pyotp
 
-from corpid.rules.typed_text import typed_code
+from corpid.rules.characters import typed_code
 
 STEP_SECONDS: Final = 30
 STEPS_ASIDE: Final = 1

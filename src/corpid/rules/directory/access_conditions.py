@@ -15,7 +15,6 @@ from corpid.rules.directory.actors import (
     Person,
     ProvisioningToken,
     Role,
-    Scope,
 )
 from corpid.rules.directory.records import Administrator, AdministratorLevel
 from corpid.rules.directory.sections import KINDS, Kind
@@ -24,6 +23,8 @@ from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from corpid.rules.oauth.api_client import ApiScope
 
 Action: TypeAlias = Literal["read", "write", "delete"]
 OtherKind: TypeAlias = Literal[
@@ -276,7 +277,7 @@ def _without_parameters(_actor: Actor, thing: Object) -> bool:
     return thing.parameters is False
 
 
-def _scope(scope: Scope) -> Condition:
+def _scope(scope: ApiScope) -> Condition:
     return Condition(
         holds=lambda actor, _thing: isinstance(actor, ApiClient) and scope in actor.scopes,
         description=f"with the scope `{scope}`",

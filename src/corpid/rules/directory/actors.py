@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from hashlib import sha256
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, TypeAlias
 
 import msgspec
 
+from corpid.rules.characters import printable
 from corpid.rules.directory.records import AdministratorLevel, AdministratorServices, OperatorLevel
-from corpid.rules.oauth import scopes
-from corpid.rules.printable import printable
+from corpid.rules.oauth.api_client import API_SCOPES, ApiScope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
 
 Role: TypeAlias = Literal[
     "command line", "file", "operator", "support", "auditor", "owner", "administrator", "sub_administrator", "person",
     "API client", "API client of an entity", "provisioning token", "anonymous",
 ]  # fmt: skip
 """kind or level of an actor, as in the rules of access"""
-Scope: TypeAlias = scopes.ApiScope
-"""of a token of the admin API (D59)"""
-ALL_SCOPES: Final[frozenset[Scope]] = frozenset(get_args(Scope))
+ALL_SCOPES: Final[frozenset[ApiScope]] = frozenset(API_SCOPES)
 ACTOR_KINDS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "user": "person",
@@ -193,7 +192,7 @@ class ApiClient(_Actor, frozen=True, kw_only=True):
     """A client of the admin API, with the scopes of its token (D59)."""
 
     client_id: str
-    scopes: frozenset[Scope]
+    scopes: frozenset[ApiScope]
     entity_id: str = ""
     """the entity that it is bound to"""
     request: str = ""

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec.structs import asdict
 
+from corpid.rules.characters import printable
 from corpid.rules.directory.names import InvisibleCharacter, display_name
 from corpid.rules.directory.values import address
-from corpid.rules.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -10,7 +10,7 @@ import unicodedata
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from corpid.rules.printable import JOINERS, is_invisible, is_needed, name_character
+from corpid.rules.characters import JOINERS, is_invisible, is_needed, name_character
 from corpid.texts import phrase
 
 if TYPE_CHECKING:

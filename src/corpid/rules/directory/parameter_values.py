@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from corpid.rules.characters import typed_code, typed_number
 from corpid.rules.directory.nodes import quote_value
 from corpid.rules.directory.records import Assignment, Service, ThirdPartyAssignment, ThirdPartyGrant
 from corpid.rules.directory.values import real_day
-from corpid.rules.typed_text import typed_code, typed_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, MutableMapping

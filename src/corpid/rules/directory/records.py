@@ -440,6 +440,15 @@ class AppointmentStatus(msgspec.Struct, Generic[A], frozen=True, kw_only=True):
     """the person is, and so is the membership of an administrator"""
 
 
+class ListedTestPerson(msgspec.Struct, frozen=True, kw_only=True):
+    """A test person, whom a page of developer mode offers by name (D66)."""
+
+    user_name: str
+    name: str
+    entities: tuple[str, ...] = ()
+    """identifiers of the entities that they act for"""
+
+
 class Account(msgspec.Struct, frozen=True, kw_only=True):
     """A person with all data for signing in, loaded in one query."""
 

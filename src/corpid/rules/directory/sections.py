@@ -19,7 +19,7 @@ from corpid.rules.oauth.records import CLIENT_MEMBERS
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from corpid.rules.oauth.client_members import ClientMember, Form
+    from corpid.rules.oauth.records import ClientMember, MemberForm
 
 Kind: TypeAlias = Literal[
     "service", "entity", "user", "credentials", "membership", "administrator", "operator",
@@ -148,7 +148,7 @@ def client_key(declared: ClientMember) -> Key:
     )
 
 
-_FORMS: Final[Mapping[Form, Callable[[ClientMember], Reader]]] = {
+_FORMS: Final[Mapping[MemberForm, Callable[[ClientMember], Reader]]] = {
     "text": lambda each: values.name(each.member.limit),
     "identifier": lambda each: values.identifier(each.member.limit),
     "algorithm": lambda each: values.identifier(each.member.limit, r"[A-Za-z0-9+-]", "letters, digits, + -"),

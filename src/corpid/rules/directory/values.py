@@ -12,8 +12,13 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
-from corpid.rules.authentication.password_hash import accept_hash
-from corpid.rules.authentication.password_rules import LONGEST, SHORTEST, normalise_password
+from corpid.rules.authentication.passwords import (
+    LONGEST_PASSWORD,
+    SHORTEST_PASSWORD,
+    normalise_password,
+    require_safe_hash,
+)
+from corpid.rules.characters import JOINERS, is_invisible, typed_number, with_ascii_digits
 from corpid.rules.directory.names import COUNTRIES, InvisibleCharacter, display_name
 from corpid.rules.directory.nodes import QUOTED_CHARACTERS, Items, Node, Pairs, Scalar, quote_value
 from corpid.rules.directory.records import (
@@ -23,8 +28,6 @@ from corpid.rules.directory.records import (
     RoleDescription,
 )
 from corpid.rules.oauth.urls import ascii_domain
-from corpid.rules.printable import JOINERS, is_invisible
-from corpid.rules.typed_text import typed_number, with_ascii_digits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -288,8 +291,10 @@ def password(node: Node) -> str:
     Never repeated in the error (D44).
     """
     typed = normalise_password(text_of(node))
-    if not SHORTEST <= len(typed) <= LONGEST:
-        raise InvalidValue(node.line, f"a password has {SHORTEST} to {LONGEST} characters, this one has {len(typed)}")
+    if not SHORTEST_PASSWORD <= len(typed) <= LONGEST_PASSWORD:
+        raise InvalidValue(
+            node.line, f"a password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters, this one has {len(typed)}"
+        )
     return typed
 
 
@@ -298,7 +303,7 @@ def password_hash(node: Node) -> str:
 
     The bounds are those of the setting password_hash. Source: D44
     """
-    return _checked(node, accept_hash)
+    return _checked(node, require_safe_hash)
 
 
 def totp_secret(node: Node) -> str:

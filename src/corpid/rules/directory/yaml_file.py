@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import yaml
 
+from corpid.rules.characters import printable, printable_lines
 from corpid.rules.directory.nodes import (
     DEPTH,
     NESTED_TOO_DEEPLY,
@@ -22,7 +23,6 @@ from corpid.rules.directory.nodes import (
     Scalar,
     quote_value,
 )
-from corpid.rules.printable import printable, printable_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from corpid.rules.oauth.errors import InvalidRequest
-from corpid.rules.oauth.explanations import shorten_value
+from corpid.rules.oauth.errors import InvalidRequest, shorten_value
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:

@@ -1,15 +1,35 @@
-"""The record of a client of the admin API."""
+"""Clients of the admin API: their scopes, and the record of one."""
 
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
-from corpid.rules.oauth.client_members import MemberDeclaration, declared_members
-from corpid.rules.oauth.records import CLIENT_MEMBERS
-from corpid.rules.oauth.scopes import API_SCOPES, ApiScope
+from corpid.rules.oauth.records import CLIENT_MEMBERS, MemberDeclaration, declared_members
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+ApiScope: TypeAlias = Literal[
+    "directory.read", "directory.write", "clients.read", "clients.write", "audit.read", "operations"
+]  # fmt: skip
+"""of a token of the admin API (D59)"""
+API_SCOPE_MEANINGS: Final[Mapping[ApiScope, str]] = {
+    "directory.read": (
+        "Read entities, people, memberships, services, roles, third parties, administrators and requests for approval"
+    ),
+    "directory.write": "Change them, and withdraw its own requests",
+    "clients.read": "Read relying parties",
+    "clients.write": "Change relying parties",
+    "audit.read": "Read and verify the audit",
+    "operations": "Read signing keys, make the next one, see and end sessions and locks, and switch maintenance",
+}
+"""scope → its meaning"""
+API_SCOPES: Final = tuple(API_SCOPE_MEANINGS)
+
 
 _LISTED: Final = ", ".join(f"`{scope}`" for scope in API_SCOPES)
 

@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 
 from corpid.rules.limits import API_TOKEN_SECONDS
 from corpid.rules.oauth import scopes, tokens
+from corpid.rules.oauth.api_client import API_SCOPES
 from corpid.rules.oauth.discovery import AUTHORIZATION_SERVER_PATH, JWKS_PATH
 from corpid.rules.oauth.errors import UnsupportedGrantType
 from corpid.rules.oauth.generations import ALGORITHMS, AuthenticationRules
 from corpid.rules.oauth.parameters import require_parameter
 from corpid.rules.oauth.refusals import Reason
-from corpid.rules.oauth.scopes import API_SCOPES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -81,7 +81,7 @@ def granted_scopes(asked: str | None, registered: Sequence[str]) -> tuple[str, .
     """
     if asked is None:
         return tuple(registered)
-    return scopes.validate(asked, registered, API_SCOPES, needed="")
+    return scopes.validate_scopes(asked, registered, API_SCOPES, needed="")
 
 
 def access_token_claims(

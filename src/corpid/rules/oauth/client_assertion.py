@@ -15,8 +15,14 @@ from corpid.jose import compact
 from corpid.jose.compact import BadSignature
 from corpid.jose.encoding import JoseError, MalformedToken
 from corpid.rules.limits import CLOCK_AHEAD_SECONDS, SPENT_MARGIN_SECONDS
-from corpid.rules.oauth.errors import InvalidClient, InvalidRequest
-from corpid.rules.oauth.explanations import Explanation, list_values, shorten_value, without_query
+from corpid.rules.oauth.errors import (
+    Explanation,
+    InvalidClient,
+    InvalidRequest,
+    list_values,
+    shorten_value,
+    without_query,
+)
 from corpid.rules.oauth.jwt_claims import CHECK_CLOCK, BadClaim, ahead, are_milliseconds, jti, numeric_date, seconds
 from corpid.rules.oauth.refusals import Reason
 

@@ -15,8 +15,7 @@ from corpid.jose.compact import BadSignature
 from corpid.jose.encoding import JoseError, base64url
 from corpid.jose.keys import UnusableKey, import_verifier, private_members, thumbprint
 from corpid.rules.limits import CLOCK_AHEAD_SECONDS, PROOF_AGE_SECONDS, SPENT_MARGIN_SECONDS
-from corpid.rules.oauth.errors import InvalidDPoPProof, InvalidRequest
-from corpid.rules.oauth.explanations import abbreviate_hash, shorten_value, without_query
+from corpid.rules.oauth.errors import InvalidDPoPProof, InvalidRequest, abbreviate_hash, shorten_value, without_query
 from corpid.rules.oauth.jwt_claims import CHECK_CLOCK, BadClaim, ahead, jti, numeric_date, seconds
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.urls import DEFAULT_PORTS

@@ -6,40 +6,23 @@ Source: Spec 4.9, R-4.1
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final
 
-from corpid.rules.oauth.errors import InvalidScope
-from corpid.rules.oauth.explanations import shorten_value
+from corpid.rules.oauth.errors import InvalidScope, shorten_value
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from corpid.rules.oauth.records import Client
 
 ENTITY_SCOPES: Final = ("entity.identity", "entity.basic_profile.name", "entity.basic_profile.uen_status")
 IDENTITY_SCOPES: Final = (*ENTITY_SCOPES, "user.identity", "user.name")
 SCOPES: Final = ("openid", "authinfo", "tpauthinfo", *IDENTITY_SCOPES)
-ApiScope: TypeAlias = Literal[
-    "directory.read", "directory.write", "clients.read", "clients.write", "audit.read", "operations"
-]  # fmt: skip
-"""of a token of the admin API (D59)"""
-API_SCOPE_MEANINGS: Final[Mapping[ApiScope, str]] = {
-    "directory.read": (
-        "Read entities, people, memberships, services, roles, third parties, administrators and requests for approval"
-    ),
-    "directory.write": "Change them, and withdraw its own requests",
-    "clients.read": "Read relying parties",
-    "clients.write": "Change relying parties",
-    "audit.read": "Read and verify the audit",
-    "operations": "Read signing keys, make the next one, see and end sessions and locks, and switch maintenance",
-}
-"""scope → its meaning"""
-API_SCOPES: Final = tuple(API_SCOPE_MEANINGS)
 _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*")
 
 
-def validate(
+def validate_scopes(
     text: str, registered: Collection[str], known: Sequence[str], *, needed: str = "openid"
 ) -> tuple[str, ...]:
     """The requested scopes, each once, in the order asked.

@@ -14,8 +14,17 @@ import msgspec
 
 from corpid.jose.encoding import MalformedToken, base64url, from_base64url
 from corpid.rules.limits import CODE_SECONDS
-from corpid.rules.oauth.errors import InvalidDPoPProof, InvalidGrant, InvalidRequest, UnsupportedGrantType
-from corpid.rules.oauth.explanations import abbreviate_hash, clip_text, shorten_value, url_difference, without_query
+from corpid.rules.oauth.errors import (
+    InvalidDPoPProof,
+    InvalidGrant,
+    InvalidRequest,
+    UnsupportedGrantType,
+    abbreviate_hash,
+    clip_text,
+    shorten_value,
+    url_difference,
+    without_query,
+)
 from corpid.rules.oauth.parameters import require_parameter
 from corpid.rules.oauth.refusals import Reason
 
@@ -45,7 +54,7 @@ def is_verifier(text: str) -> bool:
     return _VERIFIER.fullmatch(text) is not None
 
 
-def challenge(parameters: dict[str, str], *, optional: bool) -> str:
+def read_challenge(parameters: dict[str, str], *, optional: bool) -> str:
     """The code_challenge of an authorization request.
 
     NO_CHALLENGE if PKCE is `optional` and the request leaves it out.
@@ -101,7 +110,7 @@ class TokenRequest(msgspec.Struct, frozen=True, kw_only=True):
     """S256 of the presented verifier, or NO_CHALLENGE"""
 
 
-def validate(parameters: dict[str, str], generation: Generation) -> TokenRequest:
+def validate_token_request(parameters: dict[str, str], generation: Generation) -> TokenRequest:
     """Presence and syntax.
 
     Whether code_verifier may be missing is for `require_verifier`, once the client is known.

@@ -17,8 +17,15 @@ from corpid.jose import compact
 from corpid.jose.encoding import JoseError, MalformedToken, base64url, tuple_bytes
 from corpid.jose.key_ring import ACCESS_TOKEN
 from corpid.rules.limits import ACCESS_TOKEN_SECONDS, ID_TOKEN_SECONDS, USERINFO_SECONDS
-from corpid.rules.oauth.errors import CredentialsRequired, InsufficientScope, InvalidRequest, InvalidToken
-from corpid.rules.oauth.explanations import abbreviate_hash, shorten_value, without_query
+from corpid.rules.oauth.errors import (
+    CredentialsRequired,
+    InsufficientScope,
+    InvalidRequest,
+    InvalidToken,
+    abbreviate_hash,
+    shorten_value,
+    without_query,
+)
 from corpid.rules.oauth.jwt_claims import BadClaim, jti, numeric_date, seconds
 from corpid.rules.oauth.records import ALG_OF_KEY
 from corpid.rules.oauth.refusals import Reason

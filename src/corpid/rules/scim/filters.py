@@ -13,9 +13,9 @@ import msgspec
 from scim2_models import InvalidFilterException, InvalidPathException
 from scim2_models.path import AttrPath, CompareOperator, Comparison, LogicalExpr, LogicalOperator, ValuePath
 
+from corpid.rules.characters import printable
 from corpid.rules.directory.names import without_marks
 from corpid.rules.directory.values import as_stored
-from corpid.rules.printable import printable
 from corpid.rules.scim.resources import WORK, Group, User
 
 if TYPE_CHECKING:

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import sqlalchemy as sa
 
-from corpid.rules.audit_evidence import AuditEnds
 from corpid.rules.audit_records import StoredEntry
-from corpid.rules.audit_seals import Seal
+from corpid.rules.audit_seals import AuditEnds, Seal
 from corpid.rules.directory.changes import Conflict
 from corpid.stores.sql.audit import WRITING_LOCK
 from corpid.stores.sql.statements import insert, parameters

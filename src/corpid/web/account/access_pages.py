@@ -8,9 +8,9 @@ import msgspec
 from msgspec.structs import replace
 
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.flows.directory import access_requests, own_access
-from corpid.flows.directory.access_requests import AlreadyAsked, AlreadyHeld, TooManyAsked
+from corpid.flows.directory import own_access
 from corpid.flows.directory.approvals import NoRequest
+from corpid.flows.directory.own_access import AlreadyAsked, AlreadyHeld, TooManyAsked
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory import effect
 from corpid.rules.directory.access import Forbidden
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import date, datetime
 
-    from corpid.flows.directory.access_requests import OwnRequest
-    from corpid.flows.directory.own_access import Giver, OwnEntity, OwnRole
+    from corpid.flows.directory.own_access import Giver, OwnEntity, OwnRequest, OwnRole
     from corpid.rules.directory.records import Assignment, Entity, Service
     from corpid.texts import Phrase
     from corpid.web.pages.role_fields import Option, RoleFields
@@ -137,8 +136,8 @@ def section(account: AccountContext) -> views.Section:
 async def access(account: AccountContext) -> View:
     """The organisations and roles of the reader, and their requests."""
     context, user_id = account.context, account.visit.user.user_id
-    found = await own_access.own_access(context.provider.registry, user_id)
-    asked = await access_requests.list_requests(context, user_id)
+    found = await own_access.list_own_access(context.provider.registry, user_id)
+    asked = await own_access.list_requests(context, user_id)
     return OwnAccess(
         frame=frame(account),
         action=account_path(account.web, ACCESS),
@@ -216,7 +215,7 @@ async def ask(account: AccountContext) -> View:
         reason=given.get("reason", ""),
         errors=account.errors,
     )
-    entities = await access_requests.entities(account.context, account.visit.user.user_id)
+    entities = await own_access.list_requestable_entities(account.context, account.visit.user.user_id)
     if not entities:
         return replace(view, nothing=phrase("You do not belong to an organisation."))
     entity = entities[0] if len(entities) == 1 else _of_id(entities, given.get("entity", ""))
@@ -244,12 +243,12 @@ async def ask(account: AccountContext) -> View:
         kept=(*view.kept, ("service", service.service_id)),
         chosen=(*view.chosen, (phrase("Service"), service.name, f"{here}?entity={entity.entity_id}")),
         fields=role_fields.build_fields(form, account.context.day),
-        undecided=await access_requests.nobody_decides(account.context, account.visit.user.user_id, entity, service),
+        undecided=await own_access.has_no_approver(account.context, account.visit.user.user_id, entity, service),
     )
 
 
 async def _services(account: AccountContext, entity: Entity) -> list[Service]:
-    return await access_requests.services(account.context, account.visit.user.user_id, entity)
+    return await own_access.list_requestable_services(account.context, account.visit.user.user_id, entity)
 
 
 def _of_id(entities: Sequence[Entity], entity_id: str) -> Entity | None:
@@ -259,7 +258,7 @@ def _of_id(entities: Sequence[Entity], entity_id: str) -> Entity | None:
 async def request(account: AccountContext) -> FormResult:
     """Send the request. Raises InvalidInput, InvalidForm, NotFound."""
     context, form, user_id = account.context, account.form, account.visit.user.user_id
-    entity = _of_id(await access_requests.entities(context, user_id), form.get("entity", ""))
+    entity = _of_id(await own_access.list_requestable_entities(context, user_id), form.get("entity", ""))
     if entity is None:
         raise NotFound
     service = next((each for each in await _services(account, entity) if each.service_id == form.get("service")), None)
@@ -280,7 +279,7 @@ async def request(account: AccountContext) -> FormResult:
 async def _send(account: AccountContext, row: Assignment, reason: str) -> None:
     field = "role" if row.role else ""
     try:
-        await access_requests.ask(account.context, row, reason=reason)
+        await own_access.request_access(account.context, row, reason=reason)
     except AlreadyHeld:
         raise InvalidInput(phrase("You have this role already."), field=field) from None
     except AlreadyAsked:
@@ -300,7 +299,7 @@ async def _send(account: AccountContext, row: Assignment, reason: str) -> None:
 async def withdraw(account: AccountContext) -> FormResult:
     """Withdraw a request of the reader. Raises InvalidInput, NotFound."""
     try:
-        await access_requests.withdraw(account.context, account.visit.user.user_id, account.form.get("request", ""))
+        await own_access.withdraw_request(account.context, account.visit.user.user_id, account.form.get("request", ""))
     except NoRequest:
         raise NotFound from None
     except (Refused, Conflict):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows import stored_forms
+from corpid.flows import encrypted_values
 from corpid.flows.namespaces import REJECTED_FORM
 from corpid.web.context import ENTERED, with_parameter
 from corpid.web.http.requests import cookie
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.flows.authentication.browsers import Browser
+    from corpid.flows.encrypted_values import StoredForm
     from corpid.flows.request_context import RequestContext
-    from corpid.flows.stored_forms import StoredForm
     from corpid.web.context import WebContext
 
 _COOKIE_CHARACTERS: Final = 3072
@@ -45,9 +45,9 @@ def to_entered(
     """
     answer = to_parameter(where, parameter)
     place = _place(browser, page, parameter)
-    sealed = stored_forms.encrypt_form(context, place, kept)
+    sealed = encrypted_values.encrypt_form(context, place, kept)
     if len(sealed) > _COOKIE_CHARACTERS:
-        sealed = stored_forms.encrypt_form(context, place, replace(kept, fields={}))
+        sealed = encrypted_values.encrypt_form(context, place, replace(kept, fields={}))
     add_cookie(answer, web, web.form_cookie_name, sealed, seconds=int(REJECTED_FORM.seconds))
     return answer
 
@@ -73,7 +73,7 @@ def read_form(
     sealed = cookie(request, web.form_cookie_name)
     if browser is None or not sealed:
         return None
-    return stored_forms.decrypt_form(context, _place(browser, page, parameter), sealed)
+    return encrypted_values.decrypt_form(context, _place(browser, page, parameter), sealed)
 
 
 def forget(request: Request, web: WebContext, answer: Response) -> Response:

@@ -10,19 +10,12 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from corpid.flows.account import (
-    account_sessions,
-    activity,
-    deletion,
-    own_consents,
-    own_email,
-    own_factors,
-    own_sessions,
-)
+from corpid.flows.account import account_sessions, activity, own_email, own_factors, own_sessions
 from corpid.flows.account.account_sessions import AccountRequest
-from corpid.flows.authentication import sent_forms
-from corpid.flows.authentication.sent_forms import SentForm
+from corpid.flows.account.own_data import request_deletion, withdraw_deletion
+from corpid.flows.authentication import consents, throttle
 from corpid.flows.authentication.sign_in import InvalidInput
+from corpid.flows.authentication.throttle import SentForm
 from corpid.rules.limits import EMAIL_UNDO_SECONDS, HOUR
 from corpid.texts import phrase
 from corpid.web import sites
@@ -69,7 +62,7 @@ def _counted_once(submit: Submit) -> Submit:
         try:
             return await submit(replace(account, visit=replace(visit, sent=sent)))
         except InvalidInput:
-            await sent_forms.counts(account.context, sent)
+            await throttle.rejection_counts(account.context, sent)
             raise
 
     return submitted
@@ -140,7 +133,7 @@ async def _name_browser(account: AccountContext) -> str:
 
 
 async def _stop_sharing(account: AccountContext) -> str:
-    await own_consents.withdraw(account.context, account.visit, await pages.this_shared(account))
+    await consents.withdraw(account.context, account.visit.user.user_id, await pages.this_shared(account))
     return "sharing"
 
 
@@ -172,9 +165,9 @@ async def _choose_language(account: AccountContext) -> str:
 
 
 async def _delete_account(account: AccountContext) -> str:
-    decide = deletion.withdraw if account.form.get("decision") == "withdraw" else deletion.request
+    decide = withdraw_deletion if account.form.get("decision") == "withdraw" else request_deletion
     await decide(account.context, account.visit)
-    return "deletion-withdrawn" if decide is deletion.withdraw else "deletion"
+    return "deletion-withdrawn" if decide is withdraw_deletion else "deletion"
 
 
 _ONE_PASSKEY: Final = AccountPage(

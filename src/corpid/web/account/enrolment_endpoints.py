@@ -10,16 +10,15 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows import stored_forms
-from corpid.flows.account import enrolments, reauthenticate, set_factor
+from corpid.flows import encrypted_values
+from corpid.flows.account import enrolment_steps, enrolments
 from corpid.flows.account.enrolments import EnrolmentStopped, InvitationExpired, NotHere, OpenElsewhere
 from corpid.flows.account.links import EnrolmentStep
 from corpid.flows.authentication import browsers
-from corpid.flows.authentication.sent_forms import Repeated, SentForm
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.flows.authentication.throttle import Throttled
+from corpid.flows.authentication.throttle import Repeated, SentForm, Throttled
 from corpid.flows.directory import acceptance
-from corpid.flows.stored_forms import StoredForm
+from corpid.flows.encrypted_values import StoredForm
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.oauth import parameters
 from corpid.web.account import app_key, enrolment_pages
@@ -85,19 +84,21 @@ class _Action(ViewPart, frozen=True, kw_only=True):
 
 
 ACTIONS: Final[Mapping[tuple[EnrolmentStep | None, str], _Action]] = {
-    (EnrolmentStep.PROFILE, "profile"): _Action(submit=set_factor.submit_profile, takes="name", also="user_name"),
-    (EnrolmentStep.PROVE_PASSWORD, "password"): _Action(submit=reauthenticate.submit_password, takes="password"),
-    (EnrolmentStep.PROVE_SECOND_FACTOR, "code"): _Action(submit=reauthenticate.submit_code, takes="code"),
-    (EnrolmentStep.PROVE_SECOND_FACTOR, "passkey"): _Action(submit=reauthenticate.submit_passkey, takes="passkey"),
-    (EnrolmentStep.FIRST, "password"): _Action(submit=set_factor.submit_password, takes="password"),
-    (EnrolmentStep.FIRST, "passkey"): _Action(submit=set_factor.submit_passkey, takes="passkey"),
-    (EnrolmentStep.PASSWORD, "password"): _Action(submit=set_factor.submit_password, takes="password"),
-    (EnrolmentStep.SECOND_FACTOR, "code"): _Action(submit=set_factor.submit_app, takes="code"),
-    (EnrolmentStep.SECOND_FACTOR, "passkey"): _Action(submit=set_factor.submit_passkey, takes="passkey"),
-    (EnrolmentStep.SECOND_FACTOR, "way"): _Action(submit=set_factor.choose_way, takes="decision", beside=""),
-    (EnrolmentStep.MAILED_CODE, "code"): _Action(submit=set_factor.submit_mailed_code, takes="code"),
-    (EnrolmentStep.MAILED_CODE, "way"): _Action(submit=set_factor.choose_way, takes="decision", beside=""),
-    (EnrolmentStep.RECOVERY_CODES, "codes"): _Action(submit=set_factor.submit_codes, takes="kept", also="decision"),
+    (EnrolmentStep.PROFILE, "profile"): _Action(submit=enrolment_steps.submit_profile, takes="name", also="user_name"),
+    (EnrolmentStep.PROVE_PASSWORD, "password"): _Action(submit=enrolment_steps.prove_password, takes="password"),
+    (EnrolmentStep.PROVE_SECOND_FACTOR, "code"): _Action(submit=enrolment_steps.prove_code, takes="code"),
+    (EnrolmentStep.PROVE_SECOND_FACTOR, "passkey"): _Action(submit=enrolment_steps.prove_passkey, takes="passkey"),
+    (EnrolmentStep.FIRST, "password"): _Action(submit=enrolment_steps.submit_password, takes="password"),
+    (EnrolmentStep.FIRST, "passkey"): _Action(submit=enrolment_steps.submit_passkey, takes="passkey"),
+    (EnrolmentStep.PASSWORD, "password"): _Action(submit=enrolment_steps.submit_password, takes="password"),
+    (EnrolmentStep.SECOND_FACTOR, "code"): _Action(submit=enrolment_steps.submit_app, takes="code"),
+    (EnrolmentStep.SECOND_FACTOR, "passkey"): _Action(submit=enrolment_steps.submit_passkey, takes="passkey"),
+    (EnrolmentStep.SECOND_FACTOR, "way"): _Action(submit=enrolment_steps.choose_way, takes="decision", beside=""),
+    (EnrolmentStep.MAILED_CODE, "code"): _Action(submit=enrolment_steps.submit_mailed_code, takes="code"),
+    (EnrolmentStep.MAILED_CODE, "way"): _Action(submit=enrolment_steps.choose_way, takes="decision", beside=""),
+    (EnrolmentStep.RECOVERY_CODES, "codes"): _Action(
+        submit=enrolment_steps.submit_codes, takes="kept", also="decision"
+    ),
     **{(step, _EXTEND): _Action(submit=enrolments.extend) for step in (*EnrolmentStep, None)},
     (None, _FINISH): _Action(submit=None),
 }
@@ -124,7 +125,7 @@ async def enrolment(request: Request, web: WebContext) -> Response:
             return to_enrolment(web, enrolment_id)
         kept = None
         if request.scope["query_string"] and ENTERED in request.query_params:
-            kept = await stored_forms.read_form(context, enrolments.form_place(visit.enrolment))
+            kept = await encrypted_values.read_form(context, enrolments.form_place(visit.enrolment))
         return await _page(request, web, context, visit, kept)
     except StaleStep:
         return to_enrolment(web, enrolment_id)
@@ -193,10 +194,10 @@ async def _post(
     except InvalidInput as rejected:
         wrong = taken.wrong(rejected.sentence, field=rejected.field)
         if action == _EXTEND:
-            await stored_forms.add_error(context, sent.place, wrong)
+            await encrypted_values.add_error(context, sent.place, wrong)
         else:
             typed: dict[str, str] = {name: form[name][:_TYPED_CHARACTERS] for name in _TYPED if name in form}
-            await stored_forms.save_form(
+            await encrypted_values.save_form(
                 context, sent.place, StoredForm(fields=typed, errors=(wrong,), digest=sent.digest)
             )
         return _to_entered(web, at.enrolment_id)
@@ -207,9 +208,9 @@ async def _post(
     if moved.step is None and action != _EXTEND:
         after = await enrolments.load_own_enrolment(context, at.enrolment_id, at.browser_id)
         if after.invited is None:
-            await set_factor.finish(context, after)
+            await enrolment_steps.finish(context, after)
         else:
-            await acceptance.finish(context, after, language=reader_language(request, web.renderer).tag)
+            await acceptance.finish_enrolment(context, after, language=reader_language(request, web.renderer).tag)
     return to_enrolment(web, at.enrolment_id)
 
 

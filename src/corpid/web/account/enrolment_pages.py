@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import msgspec
 
-from corpid.flows.account import enrolments, reauthenticate, set_factor
+from corpid.flows.account import enrolment_steps, enrolments
 from corpid.flows.account.links import PURPOSES, EnrolmentStep, chosen_steps
 from corpid.flows.authentication import interactions
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH, PORTAL_PATH
@@ -212,7 +212,7 @@ async def _profile(
     enrolment, given = visit.enrolment, visit.invited.membership if visit.invited else None
     called = {"name": given.name, "user_name": given.user_name} if given else {}
     chosen = {"name": enrolment.name, "user_name": enrolment.user_name} if enrolment.user_name else called
-    taken = () if errors or not enrolment.name_taken else (("user_name", set_factor.NAME_TAKEN),)
+    taken = () if errors or not enrolment.name_taken else (("user_name", enrolment_steps.NAME_TAKEN),)
     typed = visit.typed or chosen
     shown = {name: typed.get(name, "")[:_SHOWN_CHARACTERS] for name in ("name", "user_name")}
     action = enrolment_path(web, enrolment.enrolment_id, "profile")
@@ -223,7 +223,7 @@ async def _profile(
 async def _first(
     web: WebContext, context: RequestContext, visit: EnrolmentContext, frame: Frame, errors: tuple[FieldError, ...]
 ) -> View:
-    options = await set_factor.passkey_options(context, visit)
+    options = await enrolment_steps.passkey_options(context, visit)
     return ChoosePassword(
         frame=frame,
         action=enrolment_path(web, visit.enrolment.enrolment_id, "password"),
@@ -258,8 +258,8 @@ async def _second_factor(
         picture=enrolment_path(web, enrolment_id, "qr.svg"),
         app_link=app_link(web, context, visit),
         secret=app_key.grouped(secret),
-        passkey=_passkey(web, visit, await set_factor.passkey_options(context, visit)),
-        by_email=enrolment_path(web, enrolment_id, "way") if set_factor.email_offered(context, visit) else "",
+        passkey=_passkey(web, visit, await enrolment_steps.passkey_options(context, visit)),
+        by_email=enrolment_path(web, enrolment_id, "way") if enrolment_steps.email_offered(context, visit) else "",
         errors=errors,
     )
 
@@ -267,7 +267,7 @@ async def _second_factor(
 async def _mailed_code(
     web: WebContext, context: RequestContext, visit: EnrolmentContext, frame: Frame, errors: tuple[FieldError, ...]
 ) -> View:
-    enrolment_id, page = visit.enrolment.enrolment_id, set_factor.mailed_code_request(context, visit)
+    enrolment_id, page = visit.enrolment.enrolment_id, enrolment_steps.mailed_code_request(context, visit)
     heading, wanted = second_factor_form(page, enrolment_path(web, enrolment_id, "way"))
     can_go_on = page.under_way or page.more
     return TypeMailedCode(
@@ -318,8 +318,8 @@ async def _prove_second_factor(
     return ProveSecondFactor(
         frame=frame,
         action=enrolment_path(web, visit.enrolment.enrolment_id, "code"),
-        takes_codes=await reauthenticate.has_codes(context, visit.user),
-        passkey=_passkey(web, visit, await reauthenticate.passkey_options(context, visit)),
+        takes_codes=await enrolment_steps.has_codes(context, visit.user),
+        passkey=_passkey(web, visit, await enrolment_steps.proof_options(context, visit)),
         errors=errors,
     )
 
@@ -344,10 +344,10 @@ _PAGES: Final[Mapping[EnrolmentStep | None, Page]] = {
 
 
 async def _finished(web: WebContext, context: RequestContext, visit: EnrolmentContext) -> View:
-    if PURPOSES[visit.enrolment.purpose].joins and (done := await acceptance.answered_by(context, visit.enrolment)):
+    if PURPOSES[visit.enrolment.purpose].joins and (done := await acceptance.find_answer_of(context, visit.enrolment)):
         return answered_page(done, base_path=web.base_path, has_portal=web.access["manage"].enabled)
     account = web.base_path + ACCOUNT_PATH
-    older = await set_factor.passkeys_from_before(context, visit)
+    older = await enrolment_steps.passkeys_from_before(context, visit)
     names = tuple(each.name for each in older)
     left = phrase(
         "These passkeys still open your account: {names}. If one of them is on a device that you have lost, remove it.",

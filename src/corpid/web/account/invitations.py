@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from corpid.flows import rate_limits
 from corpid.flows.account import account_sessions, enrolments, own_sessions
 from corpid.flows.account.enrolments import NotHere, NotOpened, OpenElsewhere
 from corpid.flows.account.links import PATH as LINK_PATH
@@ -17,8 +18,7 @@ from corpid.flows.authentication import browsers, interactions
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import acceptance
-from corpid.flows.directory.invitations import AlreadyBelongs
-from corpid.flows.oauth import rate_limits
+from corpid.flows.directory.acceptance import AlreadyBelongs
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.oauth import parameters
@@ -72,7 +72,7 @@ async def opened(
             begun = await enrolments.begin(context, found.link, browser, user_id=web.new_user_id())
             return to_enrolment(web, begun.enrolment_id)
         if decision == _DECLINE:
-            await acceptance.decline(context, browser, opened_id)
+            await acceptance.decline_invitation(context, browser, opened_id)
         elif decision == _SIGN_IN:
             return see_other(account)
         return see_other(_link_path(web, opened_id))
@@ -154,9 +154,9 @@ async def _answer(request: Request, account: AccountContext, opened_id: str, *, 
     if decision == _OTHER:
         return await _enter(request, account.web, context, visit.browser, opened_id)
     if decision == _ACCEPT:
-        await acceptance.accept(context, visit, opened_id)
+        await acceptance.accept_invitation(context, visit, opened_id)
     elif decision == _DECLINE:
-        await acceptance.decline(context, visit.browser, opened_id)
+        await acceptance.decline_invitation(context, visit.browser, opened_id)
     return again
 
 
@@ -179,7 +179,7 @@ async def _question(account: AccountContext, opened_id: str, invited: OpenInvita
         number=entity.registration_number,
         name=user.name,
         user_name=user.user_name,
-        belongs=await acceptance.belongs(account.context, user.user_id, entity.entity_id),
+        belongs=await acceptance.is_member(account.context, user.user_id, entity.entity_id),
     )
 
 

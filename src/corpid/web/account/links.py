@@ -15,13 +15,13 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from corpid.flows import rate_limits
 from corpid.flows.account import enrolments, own_email, recovery
 from corpid.flows.account.enrolments import EnrolmentStopped, InvitationExpired, NotHere, NotOpened, OpenElsewhere
 from corpid.flows.account.links import PATH
 from corpid.flows.authentication import browsers, interaction_context, interactions, own_pages
 from corpid.flows.authentication.throttle import Throttled
-from corpid.flows.oauth import rate_limits
-from corpid.flows.stored_forms import StoredForm
+from corpid.flows.encrypted_values import StoredForm
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.limits import MINUTE, PASSWORD_LINK_SECONDS
 from corpid.rules.networks import neighbourhood

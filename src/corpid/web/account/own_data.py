@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.responses import StreamingResponse
 
-from corpid.flows.account import deletion, own_data
+from corpid.flows.account import own_data
 from corpid.rules.limits import DATA_COPIES_PER_DAY
 from corpid.texts import phrase
 from corpid.web.account import views
@@ -25,7 +25,7 @@ DELETE: Final = "delete"
 
 async def sections(account: AccountContext) -> tuple[views.Section, ...]:
     """The parts of the overview that lead to these pages."""
-    asked = await deletion.find_request(account.context, account.visit) is not None
+    asked = await own_data.find_deletion_request(account.context, account.visit) is not None
     return (
         views.Section(
             url=account_path(account.web, DATA),
@@ -65,7 +65,7 @@ async def download(account: AccountContext) -> Response:
 
 async def delete(account: AccountContext) -> View:
     """A request to be deleted: made, or withdrawn (D61)."""
-    found = await deletion.find_request(account.context, account.visit)
+    found = await own_data.find_deletion_request(account.context, account.visit)
     return views.DeleteAccount(
         frame=frame(account),
         action=account_path(account.web, DELETE),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.account import activity, own_consents, own_factors
-from corpid.flows.authentication import completion
+from corpid.flows.account import activity, own_factors
+from corpid.flows.authentication import completion, consents
 from corpid.flows.authentication.own_pages import SIGN_OUT_PATH
 from corpid.rules.authentication.sign_in import SecondFactorMethod, StaleStep
 from corpid.rules.directory.parties import consent_items, consent_summary
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.flows.account.activity import PastSignIn
-    from corpid.flows.account.own_consents import SharedWith
+    from corpid.flows.authentication.consents import SharedWith
     from corpid.rules.authentication.records import Passkey, PersonFactors
     from corpid.texts import Phrase
     from corpid.web.account.page_context import AccountContext
@@ -53,7 +53,7 @@ async def overview(account: AccountContext) -> View:
     visit = account.visit
     factors = await own_factors.load_factors(account.context, visit)
     browsers = await activity.signed_in(account.context, visit)
-    clients = await own_consents.count(account.context, visit)
+    clients = await consents.count_sharing_clients(account.context, visit.user.user_id)
     return views.Overview(
         frame=frame(account),
         name=visit.user.name,
@@ -145,7 +145,7 @@ async def sharing(account: AccountContext) -> View:
     """
     web = account.web
     number = int(account.page.partition("/")[2] or 1)
-    found, total = await own_consents.list_shares(account.context, account.visit, page=number)
+    found, total = await consents.list_shares(account.context, account.visit.user.user_id, page=number)
     if number > 1 and not found:
         raise StaleStep
     return views.Sharing(
@@ -153,7 +153,7 @@ async def sharing(account: AccountContext) -> View:
         lines=tuple(_shared_line(web, each) for each in found),
         asked_again=_asks_again(web),
         later=_page_of_sharing(web, number - 1) if number > 1 else "",
-        earlier=_page_of_sharing(web, number + 1) if number * own_consents.SHOWN < total else "",
+        earlier=_page_of_sharing(web, number + 1) if number * consents.SHARES_SHOWN < total else "",
         saved=account.saved,
     )
 
@@ -189,7 +189,7 @@ async def this_shared(account: AccountContext) -> SharedWith:
     Raises StaleStep if it was withdrawn before, or is another person's.
     """
     name = account.page.partition("/")[2]
-    found = await own_consents.find_share(account.context, account.visit, name=name)
+    found = await consents.find_share(account.context, account.visit.user.user_id, name=name)
     if found is None:
         raise StaleStep
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from corpid.rules.authentication.password_rules import SHORTEST
+from corpid.rules.authentication.passwords import SHORTEST_PASSWORD
 from corpid.rules.limits import EMAIL_UNDO_SECONDS, HOUR, MAILED_CODE_SECONDS, MINUTE
 from corpid.texts import Phrase, phrase
 from corpid.web.pages.layout import FormView, PageView, ViewPart
@@ -314,7 +314,7 @@ class DeleteAccount(FormView, frozen=True, kw_only=True):
 
 RULES: Final = phrase(
     "At least {shortest} characters. Several words make a good one; you do not need special characters.",
-    shortest=SHORTEST,
+    shortest=SHORTEST_PASSWORD,
 )
 
 

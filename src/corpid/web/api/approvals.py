@@ -53,7 +53,7 @@ async def read_request(call: Call, request_id: str) -> Answer:
     """
     everything = msgspec.structs.replace(call.actor, scopes=ALL_SCOPES)
     try:
-        found = await approvals.request(call.provider.registry, everything, request_id, now=call.context.now)
+        found = await approvals.read_request(call.provider.registry, everything, request_id, now=call.context.now)
     except (Forbidden, approvals.NoRequest):
         raise ObjectNotFound from None
     return Answer(body=_members(call, found))
@@ -62,7 +62,7 @@ async def read_request(call: Call, request_id: str) -> Answer:
 async def list_approvals(call: Call) -> Response:
     """A page of requests, the oldest first (D55)."""
     after = place(call.given["cursor"], 1)[0] if call.given["cursor"] is not None else ""
-    page = await approvals.requests(
+    page = await approvals.list_requests(
         call.provider.registry,
         call.actor,
         entity_id=call.given["entity"] or call.actor.entity_id,
@@ -104,7 +104,7 @@ async def _visible(call: Call) -> RequestSummary:
     """A request that the caller may know of, whatever its token allows."""
     everything = msgspec.structs.replace(call.actor, scopes=ALL_SCOPES)
     try:
-        return await approvals.request(call.provider.registry, everything, call.given["id"], now=call.context.now)
+        return await approvals.read_request(call.provider.registry, everything, call.given["id"], now=call.context.now)
     except Forbidden:
         raise ObjectNotFound from None
 

@@ -29,7 +29,7 @@ async def list_audit(call: Call) -> Response:
     """Audit entries, the latest first (D57)."""
     limit, after = call.given["limit"], call.given["cursor"]
     query = await _query(call, before=number(place(after, 1)[0]) if after is not None else 0)
-    found = await audit.part(call.provider.registry, query, limit=limit, actor=call.actor)
+    found = await audit.read_part(call.provider.registry, query, limit=limit, actor=call.actor)
     content: dict[str, Any] = {"items": [msgspec.structs.asdict(entry) for entry in found.entries]}
     if found.before:
         content["next"] = cursor((str(found.before),))

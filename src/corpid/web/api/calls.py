@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from corpid.flows.provider import Provider
-    from corpid.flows.request_context import RequestContext
+    from corpid.flows.request_context import Provider, RequestContext
     from corpid.rules.directory.actors import ApiClient
     from corpid.rules.directory.json_nodes import Json
     from corpid.web.context import WebContext

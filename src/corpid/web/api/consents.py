@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from corpid.flows.directory import consents
+from corpid.flows.directory import person_records
 from corpid.web.api.calls import Answer, cursor, place, plain
 from corpid.web.api.operation import CURSOR, LIMIT, Operation, Query
 
@@ -20,7 +20,9 @@ async def list_consents(call: Call) -> Response:
     """A page of what a person agreed to share."""
     registry, limit, sent = call.provider.registry, call.given["limit"], call.given["cursor"]
     after = place(sent, 4) if sent is not None else ()
-    user, found = await consents.consents_of_named(registry, call.actor, call.given["user"], now=call.context.now)
+    user, found = await person_records.list_consents_by_name(
+        registry, call.actor, call.given["user"], now=call.context.now
+    )
     rest = sorted((each for each in found if _place(each) > after), key=_place)
     content: dict[str, Any] = {"items": [_members(user, each) for each in rest[:limit] if user is not None]}
     if len(rest) > limit:

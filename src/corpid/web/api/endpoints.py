@@ -8,11 +8,10 @@ from urllib.parse import quote
 
 import msgspec
 
-from corpid.flows.directory import apply, object_lists, objects
+from corpid.flows.directory import apply, objects
 from corpid.flows.large import in_thread_if_many, without_collector
 from corpid.flows.oauth import api_tokens
-from corpid.flows.oauth.recent_refusals import refusals_of
-from corpid.flows.operations import readiness, signing_keys
+from corpid.flows.operations import buffers, readiness, signing_keys
 from corpid.rules import signing_keys as rules
 from corpid.rules.directory.access import Object, refuse_early
 from corpid.rules.directory.document import from_nodes, parse
@@ -55,8 +54,8 @@ async def list_objects(call: Call, resource: Resource) -> Response:
         detail = "name cannot be combined with other filters, and clients bound to an entity cannot use it"
         raise Problem(400, "A query parameter is not valid", faults=[{"parameter": "name", "detail": detail}])
     by, limit = call.administration, call.given["limit"]
-    after = _after(call, object_lists.width(by, resource, wanted))
-    page = await object_lists.list_objects(by, resource, wanted, after=after, limit=limit)
+    after = _after(call, objects.count_place_parts(by, resource, wanted))
+    page = await objects.list_objects(by, resource, wanted, after=after, limit=limit)
     content: dict[str, Any] = {"items": [found.members for found in page.found]}
     if page.after:
         content["next"] = cursor(page.after)
@@ -164,7 +163,7 @@ async def _applied(
     try:
         _refuse_kinds(call, document)
         await _refuse_chosen_ids(call, document)
-        return await apply.apply(
+        return await apply.apply_document(
             call.provider.registry,
             call.provider.passwords,
             body,
@@ -228,7 +227,7 @@ async def _refuse_chosen_ids(call: Call, document: Document) -> None:
 async def list_refusals(call: Call, resource: Resource) -> Response:
     """The latest refusals of a relying party (D28)."""
     found = await objects.read_object(call.administration, resource, call.given["id"])
-    every = await refusals_of(call.provider.registry, str(found.members["client_id"]), actor=call.actor)
+    every = await buffers.list_refusals(call.provider.registry, str(found.members["client_id"]), actor=call.actor)
     return plain(Answer(body={"items": [_refusal(each) for each in every]}))
 
 

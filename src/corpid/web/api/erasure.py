@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from corpid.flows.directory import deletion_requests
+from corpid.flows.directory import person_records
 from corpid.flows.directory.objects import ObjectNotFound
 from corpid.flows.operations import erasure
 from corpid.rules.directory.names import is_storable
@@ -22,7 +22,7 @@ async def list_deletion_requests(call: Call) -> Response:
     """A page of people who asked to be deleted."""
     sent, limit = call.given["cursor"], call.given["limit"]
     after = place(sent, 1)[0] if sent is not None else ""
-    found = await deletion_requests.requests(call.provider.registry, call.actor, after=after, limit=limit)
+    found = await person_records.list_deletion_requests(call.provider.registry, call.actor, after=after, limit=limit)
     content: dict[str, Any] = {
         "items": [
             {"user": each.user.user_name, "user_id": each.user.user_id, "requested_at": each.requested_at}

@@ -7,13 +7,14 @@ from urllib.parse import quote
 
 import msgspec
 
-from corpid.flows.directory import invitations, objects, provisioning
-from corpid.flows.directory.invitation_limits import InvitationLimit
-from corpid.flows.directory.provisioning import MemberDetails
+from corpid.flows.directory import invitations, member_changes, objects
+from corpid.flows.directory.invitations import InvitationLimit
+from corpid.flows.directory.members import UnknownMember, load_member
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.access import Object, refuse_early
 from corpid.rules.directory.actors import ALL_SCOPES
 from corpid.rules.directory.invitations import email_state, was_invitation
+from corpid.rules.directory.member_details import MemberDetails
 from corpid.rules.directory.nodes import SHOWN
 from corpid.rules.directory.objects import RESOURCES, InvalidObject, MemberFault, object_id, unknown_member
 from corpid.rules.directory.records import ChangeRequest, Membership
@@ -40,7 +41,7 @@ async def list_invitations(call: Call) -> Response:
     if not entity_id:
         raise InvalidObject([MemberFault("/entity", "entity is required: the entity that invites")])
     after = place(call.given["cursor"], 1)[0] if call.given["cursor"] is not None else ""
-    page = await invitations.open_invitations(
+    page = await invitations.list_open_invitations(
         call.provider.registry, entity_id, actor=call.actor, after=after, limit=call.given["limit"]
     )
     content: dict[str, Any] = {"items": [_members(call, each) for each in page.found]}
@@ -62,7 +63,7 @@ async def add_invitation(call: Call) -> Response:
     refuse_early(call.actor, "write", Object(kind="membership", entity_id=entity_id))
 
     async def add() -> Answer:
-        made = await provisioning.submit_invitation(
+        made = await member_changes.submit_invitation(
             call.provider.registry, _limit(call), details, actor=call.actor, entity_id=entity_id, send=send,
             reason=call.actor.reason, now=call.context.now, new_id=call.web.new_user_id,
         )  # fmt: skip
@@ -87,7 +88,7 @@ async def resend_invitation(call: Call) -> Response:
     found = await _named(call, call.given["id"])
 
     async def resend() -> Answer:
-        sent = await invitations.send_again(
+        sent = await invitations.send_invitation_again(
             call.provider.registry, _limit(call), found, actor=call.actor, now=call.context.now
         )
         return Answer(body=_members(call, sent), shows=sent.membership_id)
@@ -116,8 +117,8 @@ async def _named(call: Call, membership_id: str) -> Membership:
     """An invitation that the caller may know of, whatever its token allows."""
     everything = msgspec.structs.replace(call.actor, scopes=ALL_SCOPES)
     try:
-        found = (await provisioning.member(call.provider.registry, membership_id, actor=everything)).membership
-    except provisioning.UnknownMember:
+        found = (await load_member(call.provider.registry, membership_id, actor=everything)).membership
+    except UnknownMember:
         raise objects.ObjectNotFound from None
     if not was_invitation(found):
         raise objects.ObjectNotFound

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from corpid import __version__
-from corpid.rules.oauth.scopes import API_SCOPE_MEANINGS
+from corpid.rules.oauth.api_client import API_SCOPE_MEANINGS
 from corpid.web.api.calls import CHANGE_REASON
 from corpid.web.api.schemas import components
 

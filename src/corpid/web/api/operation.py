@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from starlette.responses import Response
 
-    from corpid.rules.directory.actors import Scope
+    from corpid.rules.oauth.api_client import ApiScope
     from corpid.web.api.calls import Call
 
 Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -45,7 +45,7 @@ class Operation:
     tag: str
     summary: str
     description: str
-    scope: Scope | Literal[""]
+    scope: ApiScope | Literal[""]
     """empty: it needs no token"""
     run: Callable[[Call], Awaitable[Response]]
     queries: tuple[Query, ...] = ()

@@ -27,8 +27,8 @@ from corpid.web.api.operation import CURSOR, LIMIT, Operation, Query
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from corpid.rules.directory.actors import Scope
     from corpid.rules.directory.objects import Resource
+    from corpid.rules.oauth.api_client import ApiScope
 
 _FILTERS: Final = {
     "search": "The beginning of the identifier; for people, of the user name.",
@@ -43,8 +43,8 @@ _FILTERS: Final = {
 
 def _of(resource: Resource) -> Iterator[Operation]:
     """The five operations on a kind of record."""
-    read: Scope = "clients.read" if resource.kind == "client" else "directory.read"
-    write: Scope = "clients.write" if resource.kind == "client" else "directory.write"
+    read: ApiScope = "clients.read" if resource.kind == "client" else "directory.read"
+    write: ApiScope = "clients.write" if resource.kind == "client" else "directory.write"
     plural = resource.path.replace("-", " ")
     one, title = f"/{resource.path}/{{id}}", resource.title
     bound = resource.kind != "client"

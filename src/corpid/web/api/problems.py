@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from starlette.responses import Response
 
-from corpid.flows.directory.approvals import NoReason, NoRequest
-from corpid.flows.directory.invitation_limits import RETRY_SECONDS, TooManyInvitations
+from corpid.flows.directory.approvals import NoRequest
+from corpid.flows.directory.invitations import RETRY_SECONDS, TooManyInvitations
+from corpid.flows.directory.member_changes import IdentifierConflict
 from corpid.flows.directory.objects import ObjectChanged, ObjectConflict, ObjectNotFound
-from corpid.flows.directory.provisioning import IdentifierConflict, InvalidDetails
-from corpid.flows.directory.write import Refused
+from corpid.flows.directory.write import NoReason, Refused
 from corpid.flows.operations.idempotency import KeyReused
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.changes import Conflict
+from corpid.rules.directory.member_details import InvalidDetails
 from corpid.rules.directory.nodes import SHOWN
 from corpid.rules.directory.objects import InvalidObject
 from corpid.rules.failures import PasswordsBusy, StoreUnavailable

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.flows.oauth import api_tokens, rate_limits
+from corpid.flows import rate_limits
+from corpid.flows.oauth import api_tokens
 from corpid.rules.directory.actors import ApiClient
 from corpid.rules.oauth.errors import InsufficientScope
 from corpid.rules.oauth.refusals import Reason

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from corpid.flows.authentication.code_guesses import LINK, UNKNOWN
-from corpid.flows.directory import sessions
+from corpid.flows.authentication.throttle import LINK_GUESSES, UNKNOWN_BROWSERS
+from corpid.flows.directory import person_records
 from corpid.flows.directory.objects import ObjectChanged, ObjectNotFound
 from corpid.web.api.calls import Answer, cursor, number, place, plain
 from corpid.web.api.problems import Problem
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.records import User
     from corpid.web.api.calls import Call
 
-_WHERE: Final = {UNKNOWN: "new", LINK: "link"}
+_WHERE: Final = {UNKNOWN_BROWSERS: "new", LINK_GUESSES: "link"}
 """group of browsers → its word, as the audit has it; any other is a known browser"""
 
 
@@ -27,7 +27,9 @@ async def list_sessions(call: Call) -> Response:
     """A page of a person's sessions, the latest first."""
     registry, limit = call.provider.registry, call.given["limit"]
     after = _after(call.given["cursor"]) if call.given["cursor"] is not None else None
-    user, found = await sessions.sessions_of(registry, call.given["user"], actor=call.actor, now=call.context.now)
+    user, found = await person_records.list_sessions(
+        registry, call.given["user"], actor=call.actor, now=call.context.now
+    )
     if user is None:
         return plain(Answer(body={"items": []}))
     ordered = sorted(found, key=_order)
@@ -48,13 +50,13 @@ async def end_session(call: Call) -> Response:
     _, found = await _named(call)
     if not call.matches(_tag(call, found)):
         raise ObjectChanged
-    if not await sessions.end_session(call.provider.registry, found, actor=call.actor):
+    if not await person_records.end_session(call.provider.registry, found, actor=call.actor):
         raise ObjectNotFound
     return plain(Answer(status=204))
 
 
 async def end_sessions(call: Call) -> Response:
-    if not await sessions.end_sessions(call.provider.registry, call.given["user"], actor=call.actor):
+    if not await person_records.end_sessions(call.provider.registry, call.given["user"], actor=call.actor):
         raise ObjectNotFound
     return plain(Answer(status=204))
 
@@ -62,7 +64,7 @@ async def end_sessions(call: Call) -> Response:
 async def list_locks(call: Call) -> Response:
     """The pauses after wrong codes that hold for a person."""
     registry = call.provider.registry
-    user, found = await sessions.locks_of(registry, call.given["user"], actor=call.actor, now=call.context.now)
+    user, found = await person_records.list_locks(registry, call.given["user"], actor=call.actor, now=call.context.now)
     items = [
         {
             "user": user.user_name,
@@ -80,7 +82,7 @@ async def list_locks(call: Call) -> Response:
 async def end_locks(call: Call) -> Response:
     """End the pauses and delays of a person."""
     provider = call.provider
-    ended = await sessions.end_locks(
+    ended = await person_records.end_locks(
         provider.registry, provider.transient, provider.policy.deployment_url, call.given["user"],
         actor=call.actor, now=call.context.now,
     )  # fmt: skip
@@ -94,14 +96,16 @@ async def _named(call: Call) -> tuple[User, Session]:
         user_id, name = place(call.given["id"], 2)
     except Problem:
         raise ObjectNotFound from None
-    found = await sessions.session(call.provider.registry, user_id, name, actor=call.actor, now=call.context.now)
+    found = await person_records.find_session(
+        call.provider.registry, user_id, name, actor=call.actor, now=call.context.now
+    )
     if found is None:
         raise ObjectNotFound
     return found
 
 
 def _order(session: Session) -> tuple[int, str]:
-    return -session.auth_time, sessions.name_of(session)
+    return -session.auth_time, person_records.derive_session_name(session)
 
 
 def _after(sent: str) -> tuple[int, str]:
@@ -117,7 +121,7 @@ def _tag(call: Call, session: Session) -> str:
 
 def _members(call: Call, user: User, session: Session) -> dict[str, Any]:
     return {
-        "id": cursor((user.user_id, sessions.name_of(session))),
+        "id": cursor((user.user_id, person_records.derive_session_name(session))),
         "user": user.user_name,
         "user_id": user.user_id,
         "purpose": session.purpose,

@@ -13,33 +13,29 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from corpid.flows import stored_forms
+from corpid.flows import encrypted_values
 from corpid.flows.authentication import (
     browsers,
     completion,
     interaction_context,
     interactions,
     own_pages,
-    passkey_offer,
     passkeys,
-    second_factors,
     sign_in,
 )
 from corpid.flows.authentication.browsers import FormHandled, SubmittedForm
 from corpid.flows.authentication.completion import AlreadyCompleted, OtherBrowser
 from corpid.flows.authentication.entity_selection import QUERY_CHARACTERS
-from corpid.flows.authentication.second_factors import SignInStopped
-from corpid.flows.authentication.sign_in import InvalidInput
+from corpid.flows.authentication.sign_in import InvalidInput, SignInStopped
 from corpid.flows.authentication.throttle import Throttled
-from corpid.flows.oauth import pending_requests
-from corpid.flows.stored_forms import StoredForm
+from corpid.flows.encrypted_values import StoredForm
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.sign_in import ClosureReason, SignInEvent, StaleStep
+from corpid.rules.characters import typed_code
 from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.refusals import Reason
-from corpid.rules.typed_text import typed_code
 from corpid.texts import phrase
 from corpid.web.authentication import endings, pages
 from corpid.web.authentication.endings import SignInEnd
@@ -118,18 +114,18 @@ async def _passkey(context: RequestContext, visit: InteractionContext, form: Map
 
 
 async def _way(context: RequestContext, visit: InteractionContext, form: Mapping[str, str]) -> InteractionContext:
-    return await second_factors.choose_way(context, visit, way=form.get("decision", ""))
+    return await sign_in.choose_way(context, visit, way=form.get("decision", ""))
 
 
 async def _code(context: RequestContext, visit: InteractionContext, form: Mapping[str, str]) -> InteractionContext:
     able = form.get("passkeys") == "yes"
-    return await second_factors.submit_code(context, visit, code=form.get("code", ""), makes_passkeys=able)
+    return await sign_in.submit_code(context, visit, code=form.get("code", ""), makes_passkeys=able)
 
 
 async def _offer(context: RequestContext, visit: InteractionContext, form: Mapping[str, str]) -> InteractionContext:
     if form.get("decision") == "not_now":
-        return await passkey_offer.decline(context, visit)
-    return await passkey_offer.create(context, visit, answer=form.get("passkey", ""))
+        return await passkeys.decline_offer(context, visit)
+    return await passkeys.accept_offer(context, visit, answer=form.get("passkey", ""))
 
 
 async def _entity(context: RequestContext, visit: InteractionContext, form: Mapping[str, str]) -> InteractionContext:
@@ -259,16 +255,16 @@ async def _land(
     posted = action == ARRIVE and request.method == "POST"
     if posted:
         held = parameters.parse(await form_bytes(request), {ARRIVE}).get(ARRIVE)
-    if held is None or not pending_requests.is_of(held, interaction_id):
+    if held is None or not interactions.names_pending(held, interaction_id):
         return None
     sent = cookie(request, web.cookie_name)
-    found = await pending_requests.brought(context, interaction_id, cookie=sent, held=held)
+    found = await interactions.find_pending(context, interaction_id, cookie=sent, held=held)
     if found is not None:
         browser, arrival = found
         client = await completion.find_client(context, arrival.interaction.request)
         try:
             await own_pages.refuse_maintenance(context, arrival.interaction.request)
-            await pending_requests.store(context, browser, arrival)
+            await interactions.store_pending(context, browser, arrival)
         except Exception as error:  # noqa: BLE001 - the requesting client is known here
             return _failed(request, web, client, arrival.interaction, error, reload=posted)
     request.scope["state"]["landed"] = True
@@ -373,7 +369,10 @@ async def _get(
     if claimed_elsewhere:
         return await _over(request, web, context, visit, SignInEnd.CLAIMED_ELSEWHERE, status=409)
     asked = request.query_params if request.scope["query_string"] else {}
-    if ENTERED in asked and (kept := await stored_forms.read_form(context, sign_in.form_place(looked_at))) is not None:
+    if (
+        ENTERED in asked
+        and (kept := await encrypted_values.read_form(context, sign_in.form_place(looked_at))) is not None
+    ):
         return await _with_errors(request, web, context, visit, kept.fields, *kept.errors)
     return await _with_errors(request, web, context, visit, asked)
 
@@ -456,7 +455,7 @@ async def _post(
     if new_cookie is not None:
         request.scope["state"]["cookie"] = new_cookie
         return _to(web, interaction_id)
-    kept = await stored_forms.read_form(context, sign_in.form_place(looked_at))
+    kept = await encrypted_values.read_form(context, sign_in.form_place(looked_at))
     if kept is not None and kept.digest == digest:
         return _to_entered(web, interaction_id)
     submitted.visit = replace(visit, form=SubmittedForm(digest=digest, waited=True))
@@ -507,8 +506,10 @@ async def _rejected(web: WebContext, context: RequestContext, submitted: _Submis
     visit, form = submitted.visit, submitted.form
     place = sign_in.form_place(visit.interaction)
     if submitted.step.submit is _extend:
-        await stored_forms.add_error(context, place, *errors)
+        await encrypted_values.add_error(context, place, *errors)
     else:
         typed = {name: form[name][:_TYPED_CHARACTERS] for name in _TYPED if form.get(name)}
-        await stored_forms.save_form(context, place, StoredForm(fields=typed, errors=errors, digest=visit.form.digest))
+        await encrypted_values.save_form(
+            context, place, StoredForm(fields=typed, errors=errors, digest=visit.form.digest)
+        )
     return _to_entered(web, visit.interaction.interaction_id)

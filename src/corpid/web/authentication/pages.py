@@ -12,17 +12,9 @@ from urllib.parse import urlencode
 
 from msgspec.structs import replace
 
-from corpid.flows.authentication import (
-    consents,
-    entity_selection,
-    interactions,
-    own_pages,
-    passkey_offer,
-    passkeys,
-    sign_in,
-)
+from corpid.flows.authentication import consents, entity_selection, interactions, own_pages, passkeys, sign_in
 from corpid.flows.authentication.own_pages import RECOVERY_PATH
-from corpid.flows.authentication.second_factor_methods import SecondFactorQuestion
+from corpid.flows.authentication.second_factors import SecondFactorQuestion
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.sign_in import SecondFactorMethod
 from corpid.rules.directory.entity_choice import NUMBERS, STATUSES
@@ -42,8 +34,8 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.request_context import RequestContext
     from corpid.rules.authentication.sign_in import Interaction
-    from corpid.rules.authentication.test_people import ListedTestPerson
     from corpid.rules.directory.entity_choice import Choice
+    from corpid.rules.directory.records import ListedTestPerson
     from corpid.rules.oauth.records import Client
     from corpid.texts import Phrase
     from corpid.web.context import WebContext
@@ -275,7 +267,7 @@ def _second_factor(look: _PageInputs, page: SecondFactorQuestion) -> View:
 
 
 def _offer(look: _PageInputs, page: sign_in.PasskeyOffer) -> View:
-    options = passkey_offer.options(look.context, look.visit, page)
+    options = passkeys.offer_options(look.context, look.visit, page)
     return views.OfferPasskey(
         # "Not now" continues: nobody should give up their sign-in here by mistake.
         frame=replace(look.frame(None), cancel=None),

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import role_assignment
+from corpid.flows.directory.members import find_one_member
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.access_conditions import SOMEBODY_ELSE, WITHIN_REACH
 from corpid.rules.directory.objects import object_id
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import date
 
-    from corpid.flows.directory.provisioning import Member
+    from corpid.flows.directory.members import Member
     from corpid.flows.directory.role_assignment import HeldRole
     from corpid.rules.directory.plan import Change
     from corpid.rules.directory.records import Assignment, Entity, Service
@@ -58,7 +59,7 @@ CHECK: Final = "check"
 
 async def this_person(at: PortalContext, membership_id: str) -> Member:
     """The member that an address names. Raises NotFound."""
-    found = await role_assignment.one_member(at.context.provider.registry, at.actor, membership_id)
+    found = await find_one_member(at.context.provider.registry, at.actor, membership_id)
     if found is None:
         raise NotFound
     return found
@@ -66,7 +67,7 @@ async def this_person(at: PortalContext, membership_id: str) -> Member:
 
 async def explain_refusal(at: PortalContext, found: Member, service: Service) -> Phrase | None:
     """Why the reader cannot change a person's access; None if they can (D53, D54)."""
-    why = await role_assignment.refusal(at.context.provider.registry, at.actor, found, service)
+    why = await role_assignment.explain_refusal(at.context.provider.registry, at.actor, found, service)
     if not why:
         return None
     if why == SOMEBODY_ELSE.reason:
@@ -122,7 +123,7 @@ async def new(at: PortalContext) -> View:
             links=(Link(url=portal_path(at.web, IMPORT), text=phrase("Give access to several people at once")),),
         )
     person = await this_person(at, given["person"])
-    services = await role_assignment.services(registry, at.actor, at.entity)
+    services = await role_assignment.list_services(registry, at.actor, at.entity)
     view = GiveAccess(
         frame=frame(at, section="people", up=to_person(at, person), names=names_shown(person)),
         action=portal_path(at.web, NEW),
@@ -172,7 +173,7 @@ async def build_fields(at: PortalContext, form: RoleForm, *, always: bool = Fals
     `always` as in `role_fields.build_fields`.
     """
     registry, context = at.context.provider.registry, at.context
-    used = await role_assignment.values_in_use(registry, at.actor, form.service, today=context.today)
+    used = await role_assignment.list_values_in_use(registry, at.actor, form.service, today=context.today)
     return role_fields.build_fields(form, context.day, always=always, used=used)
 
 
@@ -268,7 +269,7 @@ async def give(at: PortalContext) -> FormResult:
     """Give the access that was confirmed. Raises InvalidInput, NotFound."""
     form = at.form
     person = await this_person(at, form.get("person", ""))
-    services = await role_assignment.services(at.context.provider.registry, at.actor, at.entity)
+    services = await role_assignment.list_services(at.context.provider.registry, at.actor, at.entity)
     service = next((each for each in services if each.service_id == form.get("service")), None)
     if service is None:
         raise InvalidInput(phrase("Choose a service."), field="service")
@@ -291,7 +292,7 @@ async def submit_roles(
     was shown for somebody else. Source: D68
     """
     check_names(at, names_shown(person, *shown))
-    submitting = role_assignment.submit(
+    submitting = role_assignment.submit_role_changes(
         at.context.provider.registry,
         at.actor,
         person.membership,

@@ -34,7 +34,7 @@ from corpid.web.sites import FormResult, NotFound, Section
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.flows.directory.provisioning import Member
+    from corpid.flows.directory.members import Member
     from corpid.flows.directory.role_assignment import HeldRole
     from corpid.rules.directory.plan import Change
     from corpid.rules.directory.role_forms import RoleForm
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 async def _this_role(at: PortalContext) -> tuple[HeldRole, Member]:
     identifier = at.page.rpartition("/")[2]
     try:
-        return await role_assignment.role(at.context.provider.registry, at.actor, identifier)
+        return await role_assignment.load_role(at.context.provider.registry, at.actor, identifier)
     except UnknownRole:
         raise NotFound from None
 

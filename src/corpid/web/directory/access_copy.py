@@ -30,7 +30,7 @@ from corpid.web.pages import access_texts
 from corpid.web.sites import FormResult, Section
 
 if TYPE_CHECKING:
-    from corpid.flows.directory.provisioning import Member
+    from corpid.flows.directory.members import Member
     from corpid.rules.directory.plan import Change
     from corpid.rules.directory.records import Assignment, Service
     from corpid.texts import Phrase
@@ -97,7 +97,7 @@ async def copy(at: PortalContext) -> View:
 
 
 async def _refused(at: PortalContext, person: Member) -> Phrase | None:
-    services = await role_assignment.services(at.context.provider.registry, at.actor, at.entity)
+    services = await role_assignment.list_services(at.context.provider.registry, at.actor, at.entity)
     if not services:
         return phrase("There is no service at which you give access.")
     return await explain_refusal(at, person, services[0])
@@ -106,7 +106,7 @@ async def _refused(at: PortalContext, person: Member) -> Phrase | None:
 async def _copies(at: PortalContext, person: Member, colleague: Member) -> _Copies:
     """The roles that the person would get, and those that they have."""
     registry, today = at.context.provider.registry, at.context.today
-    known = {each.service_id for each in await role_assignment.services(registry, at.actor, at.entity)}
+    known = {each.service_id for each in await role_assignment.list_services(registry, at.actor, at.entity)}
     found, held = list[tuple["Assignment", "Service", "Change"]](), list[tuple["Assignment", "Service"]]()
     held_by_colleague = await role_assignment.list_roles(registry, at.actor, colleague.user.user_id)
     for role in held_by_colleague.found:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import import_access
-from corpid.flows.directory.invitation_limits import InvitationLimit
+from corpid.flows.directory.invitations import InvitationLimit
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.access_file import COLUMNS, MOST_LINES, PARAMETER
 from corpid.rules.directory.approvals import MOST_CHANGES
@@ -154,7 +154,7 @@ async def _submitted(at: PortalContext, plan: ImportPlan) -> FormResult:
     context, provider = at.context, at.context.provider
     limit = InvitationLimit(transient=provider.transient, issuer=provider.policy.deployment_url, counts=context.counts)
     try:
-        request = await import_access.submit(
+        request = await import_access.submit_import(
             provider.registry, limit, at.actor, plan, reason=reason(at), now=context.now, unique=provider.new_id()
         )
     except (InvalidInput, *REFUSALS) as error:

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import access_review, lists, members
 from corpid.flows.directory.access_review import AccessChanged, KeepDecision, NoOpenReview, ReviewIncomplete
+from corpid.flows.directory.members import Member
 from corpid.flows.directory.notice_texts import REVIEW_OF, REVIEW_PAGE
-from corpid.flows.directory.provisioning import Member
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.records import Membership, Service, User
 from corpid.texts import counted, phrase
@@ -229,7 +229,7 @@ async def _person(at: PortalContext, each: Found, roles: Sequence[Role], service
     name, own = member.name, each.user.user_id == at.actor.user_id
     ends = True
     if own or held is not None:
-        ends = not (await members.possible_change(registry, membership, actor=at.actor, end=True)).refusal
+        ends = not (await members.preview_change(registry, membership, actor=at.actor, end=True)).refusal
     listed_services = held.services if held is not None and isinstance(held.services, tuple) else ()
     ticked = at.form.get(_TICK + membership.membership_id, "")
     pressed, _, pressed_seen = at.form.get(_KEEP, "").rpartition(" ")
@@ -314,7 +314,7 @@ async def ask_end(at: PortalContext) -> View:
     await access_review.current(registry, at.actor, at.entity.entity_id)
     found = await _belonging(at)
     name = found.name
-    possible = await members.possible_change(registry, found.membership, actor=at.actor, end=True)
+    possible = await members.preview_change(registry, found.membership, actor=at.actor, end=True)
     view = ConfirmAction(
         frame=frame(at, section="administrators", up=_to_review(at), names=names_shown(found)),
         heading=phrase("End the membership of {name}?", name=name),

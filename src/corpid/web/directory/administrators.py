@@ -164,7 +164,7 @@ class RemoveLevel(FormView, frozen=True, kw_only=True):
 
 async def administrators(at: PortalContext) -> View:
     """The administrators of the entity that they act for."""
-    found = await appointments.administering(at.context.provider.registry, at.actor)
+    found = await appointments.list_administrators(at.context.provider.registry, at.actor)
     services = await _service_names(at, {each for one in found for each in _listed(one)})
     own = at.actor.level != "sub_administrator"
     return Administrators(
@@ -226,18 +226,18 @@ def _path(at: PortalContext, held: MemberLevel, more: str = "") -> str:
 
 def _possible(at: PortalContext, held: MemberLevel) -> tuple[AdministratorLevel, ...]:
     """The levels that they may give this person."""
-    return tuple(level for level in LEVELS if appointments.refusal(at.actor, held, level) is None)
+    return tuple(level for level in LEVELS if appointments.find_refusal(at.actor, held, level) is None)
 
 
 def _why_not_at_all(at: PortalContext, held: MemberLevel) -> Phrase | None:
     """The reason if no change of this level is possible."""
-    if _possible(at, held) or appointments.refusal(at.actor, held, "") is None:
+    if _possible(at, held) or appointments.find_refusal(at.actor, held, "") is None:
         return None
     return _why_not(at, held, held.level or "sub_administrator")
 
 
 def _why_not(at: PortalContext, held: MemberLevel, becomes: Level) -> Phrase | None:
-    refusal = appointments.refusal(at.actor, held, becomes)
+    refusal = appointments.find_refusal(at.actor, held, becomes)
     return None if refusal is None else _WHY_NOT.get(refusal, _NOT_ALLOWED)
 
 
@@ -287,7 +287,7 @@ async def level(at: PortalContext) -> View:
 
 async def _held(at: PortalContext) -> MemberLevel:
     membership_id = at.page.removeprefix(f"{ADMINISTRATORS}/").partition("/")[0]
-    held = await appointments.member(at.context.provider.registry, at.actor, membership_id)
+    held = await appointments.load_member_level(at.context.provider.registry, at.actor, membership_id)
     if held is None:
         raise NotFound
     return held
@@ -416,7 +416,7 @@ async def save_level(at: PortalContext) -> FormResult:
     registry, context = at.context.provider.registry, at.context
     request = await await_change(
         at,
-        appointments.appoint(
+        appointments.appoint_member(
             registry,
             at.actor,
             held,
@@ -524,7 +524,7 @@ async def remove(at: PortalContext) -> FormResult:
     registry, context = at.context.provider.registry, at.context
     request = await await_change(
         at,
-        appointments.dismiss(
+        appointments.dismiss_member(
             registry, at.actor, held, reason=reason(at), now=context.now, unique=context.provider.new_id()
         ),
     )

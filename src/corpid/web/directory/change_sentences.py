@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     import msgspec
 
-    from corpid.flows.directory.request_lists import RequestNames
+    from corpid.flows.directory.approvals import RequestNames
     from corpid.rules.directory.plan import Change
     from corpid.rules.directory.records import Parameter
     from corpid.texts import Phrase

@@ -16,7 +16,7 @@ from corpid.web.pages.layout import Pager, PageView, ViewPart, pager_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from corpid.flows.directory.provisioning import Member
+    from corpid.flows.directory.members import Member
     from corpid.web.directory.page_context import PortalContext
     from corpid.web.pages.layout import Frame, Link
 

@@ -131,7 +131,11 @@ async def history(at: PortalContext) -> View:
 
 async def _shown_person(at: PortalContext, named: str) -> str:
     """The user name for the field, if a membership was named."""
-    found = await appointments.member(at.context.provider.registry, at.actor, named) if is_storable(named) else None
+    found = (
+        await appointments.load_member_level(at.context.provider.registry, at.actor, named)
+        if is_storable(named)
+        else None
+    )
     return found.identity if found is not None and not found.membership.invited else named
 
 

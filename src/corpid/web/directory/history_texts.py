@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from zoneinfo import ZoneInfo
 
-    from corpid.flows.directory.request_lists import RequestNames
+    from corpid.flows.directory.approvals import RequestNames
     from corpid.flows.operations.history import HistoryNames
     from corpid.rules.audit_records import AuditEntry
     from corpid.rules.directory.plan import Change

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from corpid.flows.directory import access_review, entity_home
+from corpid.flows.directory import access_review, portal
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.person_names import shown_name
 from corpid.texts import counted, phrase
@@ -17,7 +17,7 @@ from corpid.web.sites import NotFound, Section
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.flows.directory.entity_home import ExpiringRole, Overview
+    from corpid.flows.directory.portal import ExpiringRole, HomeNumbers
     from corpid.rules.directory.records import EntityStatus
     from corpid.texts import Phrase
     from corpid.web.pages.views import View
@@ -84,7 +84,7 @@ async def home(at: PortalContext) -> View:
     """The home page of the entity that they act for."""
     registry, actor = at.context.provider.registry, at.actor
     first, last = _soon(at)
-    found = await entity_home.overview(registry, actor, first=first, last=last)
+    found = await portal.load_home_numbers(registry, actor, first=first, last=last)
     sees_all = actor.level != "sub_administrator"
     alone = found.totals.people <= 1 and sees_all
     return Home(
@@ -116,7 +116,7 @@ def _first_steps(at: PortalContext) -> tuple[Link, ...]:
     return tuple(steps)
 
 
-def _lines(at: PortalContext, found: Overview, *, sees_all: bool) -> tuple[Link, ...]:
+def _lines(at: PortalContext, found: HomeNumbers, *, sees_all: bool) -> tuple[Link, ...]:
     totals = found.totals
     ending = _ending(totals.ending) if sees_all else phrase("Access at your services that ends within 30 days")
     texts = {
@@ -153,18 +153,16 @@ async def _review(at: PortalContext) -> tuple[Link, ...]:
     return (Link(url=portal_path(at.web, "access-review"), text=text),)
 
 
-def _requests(found: Overview) -> Phrase:
+def _requests(found: HomeNumbers) -> Phrase:
     if found.more_requests:
-        return phrase(
-            "More than {count} requests wait. See which of them wait for you.", count=entity_home.MOST_REQUESTS
-        )
+        return phrase("More than {count} requests wait. See which of them wait for you.", count=portal.MOST_REQUESTS)
     if found.requests:
         return counted(found.requests, "{count} request waits for you.", "{count} requests wait for you.")
     return phrase("No request waits for you.")
 
 
 def _people(count: int) -> Phrase:
-    if count >= entity_home.MOST_PEOPLE:
+    if count >= portal.MOST_COUNTED_PEOPLE:
         return phrase("At least {count} people belong to your organisation.", count=count)
     return counted(count, "{count} person belongs to your organisation.", "{count} people belong to your organisation.")
 
@@ -180,7 +178,7 @@ async def ending(at: PortalContext) -> View:
     first, last = _soon(at)
     after = at.query.get("after", "")
     try:
-        found = await entity_home.ending(
+        found = await portal.list_expiring_roles(
             at.context.provider.registry, at.actor, first=first, last=last, after=after, limit=_PAGE
         )
     except Refused:  # a place that is none

@@ -8,11 +8,10 @@ import msgspec
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import member_changes, members
-from corpid.flows.directory.invitation_limits import InvitationLimit
+from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.member_changes import MOST_INVITED
-from corpid.flows.directory.provisioning import InvalidDetails, MemberDetails
 from corpid.rules.directory import pasted_people
-from corpid.rules.directory.member_details import check_details
+from corpid.rules.directory.member_details import InvalidDetails, MemberDetails, check_details
 from corpid.texts import counted, phrase
 from corpid.web.directory.member_texts import EACH_GETS, REFUSALS, belongs, rejected
 from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path

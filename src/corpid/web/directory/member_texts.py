@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.flows.directory.approvals import NoReason
-from corpid.flows.directory.invitation_limits import TooManyInvitations
-from corpid.flows.directory.provisioning import IdentifierConflict, LastOwner
-from corpid.flows.directory.write import Refused
+from corpid.flows.directory.invitations import TooManyInvitations
+from corpid.flows.directory.member_changes import IdentifierConflict, LastOwner
+from corpid.flows.directory.write import NoReason, Refused
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.access_conditions import (
     BELONGS_OR_INVITED,
@@ -38,8 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from corpid.flows.directory.member_help import Help
-    from corpid.flows.directory.provisioning import MemberState
     from corpid.rules.directory.access_conditions import Condition
+    from corpid.rules.directory.queries import MemberState
     from corpid.rules.directory.records import Administrator, Entity
     from corpid.texts import Phrase
 

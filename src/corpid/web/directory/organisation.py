@@ -64,7 +64,7 @@ async def organisation(at: PortalContext) -> View | Response:
 
 async def choose(at: PortalContext) -> FormResult:
     """Choose the entity that was sent. Raises InvalidInput, StaleStep. Source: D54"""
-    await portal.choose(at.context, at.visit, at.form.get("entity", ""))
+    await portal.choose_entity(at.context, at.visit, at.form.get("entity", ""))
     return FormResult("", next_page(at))
 
 

@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 from corpid.flows.directory import members, role_assignment
 from corpid.flows.directory.lists import ListPage as FoundPage
 from corpid.flows.directory.members import MemberFilter
-from corpid.flows.directory.provisioning import MemberState
 from corpid.flows.directory.write import Refused
+from corpid.rules.directory.queries import MemberState
 from corpid.texts import counted, phrase
 from corpid.web.directory.access import PERSON
 from corpid.web.directory.member_texts import STATES
@@ -36,7 +36,7 @@ _CHARACTERS: Final = 100
 async def people(at: PortalContext) -> View:
     """The people of the entity, a page of fifty."""
     registry, query = at.context.provider.registry, at.query
-    services = await role_assignment.services(registry, at.actor, at.entity)
+    services = await role_assignment.list_services(registry, at.actor, at.entity)
     state, service = query.get("state", ""), query.get("service", "")
     wanted = MemberFilter(
         search=query.get(_SEARCH, "").strip()[:_CHARACTERS],

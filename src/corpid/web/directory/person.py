@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from corpid.flows.directory import member_help, members, provisioning, request_lists
-from corpid.flows.directory.provisioning import Member, UnknownMember
+from corpid.flows.directory import approvals, member_help, members
+from corpid.flows.directory.members import Member, UnknownMember, load_member
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations import history
 from corpid.flows.operations.history import HistoryFilter
@@ -76,7 +76,7 @@ ACTIONS: Final[Mapping[str, Phrase]] = {
 async def this_member(at: PortalContext, membership_id: str) -> Member:
     """A member of the entity. Raises NotFound."""
     try:
-        return await provisioning.member(at.context.provider.registry, membership_id, actor=at.actor)
+        return await load_member(at.context.provider.registry, membership_id, actor=at.actor)
     except UnknownMember:
         raise NotFound from None
 
@@ -97,8 +97,8 @@ async def person(at: PortalContext) -> View:
         )
     except Refused:  # no place of this list
         raise NotFound from None
-    change = await members.possible_change(registry, membership, actor=actor, end=False)
-    end = await members.possible_change(registry, membership, actor=actor, end=True)
+    change = await members.preview_change(registry, membership, actor=actor, end=False)
+    end = await members.preview_change(registry, membership, actor=actor, end=True)
     here, state = portal_path(at.web, at.page), found.state
     links = {each: Link(url=f"{here}/{each}", text=text) for each, text in ACTIONS.items()}
     actions = ["send-again"] if members.may_send_again(membership, actor=actor) else []
@@ -108,7 +108,7 @@ async def person(at: PortalContext) -> View:
         actions.append("suspend")
     entries = await _entries(at, found)
     refusal = change.refusal or end.refusal
-    no_help = member_help.refusal(membership, held.administrator, actor=actor)
+    no_help = member_help.find_refusal(membership, held.administrator, actor=actor)
     may_give = members.may_give_access(membership, held.administrator, actor=actor)
     return PersonPage(
         frame=frame(at, section=PEOPLE, up=Link(url=portal_path(at.web, PEOPLE), text=phrase("People"))),
@@ -149,7 +149,7 @@ async def person(at: PortalContext) -> View:
 
 async def _requests(at: PortalContext, found: Member) -> tuple[Link, ...]:
     """Waiting requests on a member that the reader may see."""
-    waiting = await request_lists.on_person(
+    waiting = await approvals.list_waiting_on_person(
         at.context.provider.registry, at.actor, found.user.user_id, now=at.context.now, limit=_REQUESTS
     )
     return tuple(

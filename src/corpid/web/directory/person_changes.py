@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import invitations, member_changes, members
-from corpid.flows.directory.provisioning import InvalidDetails, UnknownMember
+from corpid.flows.directory.members import UnknownMember
 from corpid.flows.directory.write import Refused
+from corpid.rules.directory.member_details import InvalidDetails
 from corpid.rules.limits import MINUTE, RESEND_SECONDS
 from corpid.texts import counted, phrase
 from corpid.web.directory.access import PERSON
@@ -26,8 +27,7 @@ from corpid.web.sites import CHANGED_MEANWHILE, FormResult, InvalidForm, NotFoun
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from corpid.flows.directory.members import ChangePreview
-    from corpid.flows.directory.provisioning import Member
+    from corpid.flows.directory.members import ChangePreview, Member
     from corpid.rules.directory.records import ChangeRequest
     from corpid.texts import Phrase
     from corpid.web.pages.views import View
@@ -216,7 +216,7 @@ def _action(at: PortalContext, found: Member) -> _Action:
 async def ending_sentences(at: PortalContext, found: Member) -> tuple[Phrase, ...]:
     """Everything that ends with the membership, a sentence each."""
     registry, name, today = at.context.provider.registry, found.name, at.context.day
-    ending = await members.ending(registry, found.membership, actor=at.actor)
+    ending = await members.load_membership_end(registry, found.membership, actor=at.actor)
     held = await members.load_access(registry, found.membership, actor=at.actor, after="", limit=_LISTED)
     shown = (*held.roles.found, *held.for_others)
     sentences = [
@@ -275,7 +275,7 @@ async def resend(at: PortalContext) -> FormResult:
     check_names(at, names_shown(found))
     context, provider = at.context, at.context.provider
     try:
-        await invitations.send_again(
+        await invitations.send_invitation_again(
             provider.registry, invitation_limit(at), found.membership, actor=at.actor, now=context.now
         )
     except Refused:
@@ -319,7 +319,7 @@ async def _submitted(
 
 
 async def _possible(at: PortalContext, found: Member, *, end: bool) -> ChangePreview:
-    return await members.possible_change(at.context.provider.registry, found.membership, actor=at.actor, end=end)
+    return await members.preview_change(at.context.provider.registry, found.membership, actor=at.actor, end=end)
 
 
 def _refused(at: PortalContext, found: Member, possible: ChangePreview) -> View:

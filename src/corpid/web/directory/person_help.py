@@ -20,7 +20,7 @@ from corpid.web.pages.layout import Link
 from corpid.web.sites import FormResult, NotFound, Section
 
 if TYPE_CHECKING:
-    from corpid.flows.directory.provisioning import Member
+    from corpid.flows.directory.members import Member
     from corpid.web.directory.member_texts import HelpPage
     from corpid.web.pages.views import View
 
@@ -87,7 +87,7 @@ async def _helped(at: PortalContext) -> tuple[Member, HelpPage]:
     """
     found = await this_member(at, membership_id_of(at))
     held = await member_help.read_level(at.context.provider.registry, found.membership)
-    if member_help.refusal(found.membership, held, actor=at.actor) is not None:
+    if member_help.find_refusal(found.membership, held, actor=at.actor) is not None:
         raise NotFound
     return found, HELP_PAGES[at.page.rpartition("/")[2]]
 

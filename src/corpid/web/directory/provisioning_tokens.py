@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from corpid.flows import shown_once
+from corpid.flows import encrypted_values
 from corpid.flows.account import own_sessions
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import provisioning_tokens
@@ -210,7 +210,7 @@ async def create(at: PortalContext) -> FormResult:
     except (Refused, Conflict) as refused:
         raise InvalidInput(refusal_of(refused)) from None
     page = f"{TOKENS}/{record.token_id}/created"
-    await shown_once.keep(at.context, own_sessions.form_place(at.visit, page, "token"), secret)
+    await encrypted_values.keep_secret(at.context, own_sessions.form_place(at.visit, page, "token"), secret)
     return FormResult("", page)
 
 
@@ -230,7 +230,7 @@ def _place(at: PortalContext) -> tuple[str, ...]:
 async def created(at: PortalContext) -> View:
     """A new token, or that it is no longer shown. Raises NotFound."""
     found = await _named(at)
-    secret = await shown_once.read(at.context, _place(at))
+    secret = await encrypted_values.read_secret(at.context, _place(at))
     if not secret:
         return TokenHidden(
             frame=frame(at, section=ADMINISTRATORS, up=_back(at)),
@@ -254,7 +254,7 @@ async def created(at: PortalContext) -> View:
 async def copied(at: PortalContext) -> FormResult:
     """Show the token no longer. Raises NotFound, access.Forbidden."""
     await _named(at)
-    await shown_once.forget(at.context, _place(at))
+    await encrypted_values.forget_secret(at.context, _place(at))
     return FormResult("", TOKENS)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import quote
 
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.flows.directory import approval_setting, approvals, request_lists
+from corpid.flows.directory import approvals
 from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, ApprovalState, decision_reason
 from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from corpid.flows.directory.approvals import Request
     from corpid.flows.directory.lists import ListPage
-    from corpid.flows.directory.request_lists import Request
     from corpid.rules.directory.plan import Change
     from corpid.rules.directory.records import Approvals
     from corpid.web.pages.views import View
@@ -192,13 +192,13 @@ async def requests(at: PortalContext) -> View:
     """The requests of the entity (D55)."""
     registry, now = at.context.provider.registry, at.context.now
     chosen = at.query.get("state", "")
-    ended = {state.value: state for state in request_lists.ENDED}
+    ended = {state.value: state for state in approvals.ENDED}
     options = [("", phrase("Waiting")), (_ENDED, phrase("All that have ended"))]
     options += [(value, STATES[state]) for value, state in ended.items()]
     shown: dict[str, object] = {}
     if chosen == _ENDED or chosen in ended:
-        states = (ended[chosen],) if chosen in ended else request_lists.ENDED
-        page = await request_lists.list_ended(
+        states = (ended[chosen],) if chosen in ended else approvals.ENDED
+        page = await approvals.list_ended(
             registry, at.actor, states=states, now=now, before=at.query.get("before", ""), limit=_PER_PAGE
         )
         shown["ended"] = tuple(_line(at, each) for each in page.found)
@@ -208,7 +208,7 @@ async def requests(at: PortalContext) -> View:
         for name, own in (("waiting", False), ("own", True)):
             after = at.query.get(name, "")
             page = await await_page(
-                request_lists.list_waiting(registry, at.actor, own=own, now=now, after=after, limit=_PER_PAGE)
+                approvals.list_waiting(registry, at.actor, own=own, now=now, after=after, limit=_PER_PAGE)
             )
             shown[name] = tuple(_line(at, each) for each in page.found)
             shown[f"{name}_pager"] = _pager(at, name, page)
@@ -228,7 +228,7 @@ async def requests(at: PortalContext) -> View:
 async def _found(at: PortalContext, pattern: re.Pattern[str]) -> Request:
     named = pattern.fullmatch(at.page)
     try:
-        return await request_lists.request(
+        return await approvals.load_request(
             at.context.provider.registry, at.actor, named[1] if named else "", now=at.context.now
         )
     except approvals.NoRequest:
@@ -373,17 +373,17 @@ async def save_setting(at: PortalContext) -> FormResult:
     if chosen == at.entity.approvals:
         return FormResult("", REQUESTS)
     registry = at.context.provider.registry
-    if await approval_setting.lacks_approvers(registry, at.entity, chosen):
+    if await approvals.lacks_approvers(registry, at.entity, chosen):
         raise InvalidInput(
             phrase("At least two people are needed who can approve: appoint another owner or administrator first."),
             field="approvals",
         )
     given = reason(at)
-    if approval_setting.lowers(at.entity, chosen) and not given:
+    if approvals.lowers_approvals(at.entity, chosen) and not given:
         raise InvalidInput(NO_REASON, field="reason")
     made = await await_change(
         at,
-        approval_setting.choose(
+        approvals.choose_approvals(
             registry, at.actor, at.entity, chosen,
             reason=given, now=at.context.now, unique=at.context.provider.new_id(),
         ),

@@ -172,7 +172,7 @@ async def third_parties(at: PortalContext) -> View:
     typed = at.query.get("organisation", "").strip()
     errors, other = at.errors, ""
     if typed:
-        found = await grants.organisations(registry, at.actor, typed)
+        found = await grants.find_organisations(registry, at.actor, typed)
         other = found[0].entity_id if len(found) == 1 else ""
         if len(found) > 1:
             errors = (("organisation", phrase("Several organisations have this name: enter the registration number.")),)
@@ -182,7 +182,7 @@ async def third_parties(at: PortalContext) -> View:
 
     async def part(name: str, *, given: bool, state: str, **texts: Phrase | None) -> Lines:
         page = await await_page(
-            grants.authorisations(
+            grants.list_authorisations(
                 registry, at.actor, given=given, other=other, state=state or None,  # type: ignore[arg-type]
                 after=at.query.get(name, ""), limit=PER_PAGE,
             ),
@@ -237,7 +237,7 @@ async def one(at: PortalContext) -> View:
     state, warns = _state(at, grant, client=client)
     after = at.query.get("after", "")
     page = await await_page(
-        grants.roles(at.context.provider.registry, at.actor, grant, after=after, limit=_PEOPLE_PER_PAGE)
+        grants.list_roles(at.context.provider.registry, at.actor, grant, after=after, limit=_PEOPLE_PER_PAGE)
     )
     here = url(at, "grant", grant)
     accepted = grant.state == "accepted"
@@ -405,7 +405,7 @@ _NO_WAY_BACK: Final = phrase("To allow it again takes a new offer, and its accep
 
 
 async def _roles_lost(at: PortalContext, found: Authorisation) -> tuple[Phrase, ...]:
-    number = await grants.ending(at.context.provider.registry, at.actor, found.grant)
+    number = await grants.count_roles_ending(at.context.provider.registry, at.actor, found.grant)
     name = found.third_party.name
     if number >= _MOST_COUNTED:
         return (phrase("More than {count} roles of people of {name} end with it.", count=number, name=name),)

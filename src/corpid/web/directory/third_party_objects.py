@@ -50,7 +50,7 @@ async def authorisation(at: PortalContext) -> Authorisation:
     if key is None:
         raise NotFound
     try:
-        return await grants.authorisation(at.context.provider.registry, at.actor, key)
+        return await grants.find_authorisation(at.context.provider.registry, at.actor, key)
     except grants.NoGrant:
         raise NotFound from None
 
@@ -61,7 +61,7 @@ async def role(at: PortalContext) -> RoleOfGrant:
     if key is None or key[1] != at.entity.entity_id:
         raise NotFound
     try:
-        return await grants.role(at.context.provider.registry, at.actor, key)
+        return await grants.find_role(at.context.provider.registry, at.actor, key)
     except grants.NoGrant:
         raise NotFound from None
 

@@ -105,7 +105,7 @@ async def offer(at: PortalContext) -> View:
     to = await _organisation(at, _given(at, "to"))
     if to is None:
         return await _find(at)
-    services = await grants.services(registry, at.actor)
+    services = await grants.list_services(registry, at.actor)
     service = next((each for each in services if each.service_id == _given(at, "service")), None)
     if service is None:
         return _choose_service(at, to, services)
@@ -115,7 +115,7 @@ async def offer(at: PortalContext) -> View:
 async def _organisation(at: PortalContext, entity_id: str) -> Entity | None:
     if not entity_id or entity_id == at.entity.entity_id:
         return None
-    found = await grants.organisations(at.context.provider.registry, at.actor, entity_id)
+    found = await grants.find_organisations(at.context.provider.registry, at.actor, entity_id)
     return next((each for each in found if each.entity_id == entity_id), None)
 
 
@@ -123,7 +123,7 @@ async def _find(at: PortalContext) -> View:
     here = portal_path(at.web, OFFER)
     typed = at.query.get("organisation", "").strip()
     errors: tuple[FieldError, ...] = at.errors
-    found = await grants.organisations(at.context.provider.registry, at.actor, typed) if typed else []
+    found = await grants.find_organisations(at.context.provider.registry, at.actor, typed) if typed else []
     others = [each for each in found if each.entity_id != at.entity.entity_id]
     if typed and found and not others:
         errors = (("organisation", phrase("This is your own organisation.")),)
@@ -208,7 +208,7 @@ async def _entered_offer(at: PortalContext) -> _OfferInput:
     """The offer of the form."""
     registry, passwords = at.context.provider.registry, at.context.provider.passwords
     to = await _organisation(at, at.form.get("to", ""))
-    services = await grants.services(registry, at.actor)
+    services = await grants.list_services(registry, at.actor)
     service = next((each for each in services if each.service_id == at.form.get("service", "")), None)
     if to is None or service is None:
         raise InvalidInput(phrase("Choose the organisation and the service again."))

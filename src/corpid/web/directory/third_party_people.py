@@ -8,7 +8,8 @@ from urllib.parse import urlencode
 import msgspec
 
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.flows.directory import grants, role_assignment
+from corpid.flows.directory import grants
+from corpid.flows.directory.members import find_one_member
 from corpid.flows.directory.person_names import names_digest
 from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.records import NO_END, ThirdPartyAssignment
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corpid.flows.directory.grants import Authorisation, ThirdPartyRole
-    from corpid.flows.directory.provisioning import Member
+    from corpid.flows.directory.members import Member
     from corpid.rules.directory.plan import Change
     from corpid.web.pages.views import View
 
@@ -69,7 +70,7 @@ async def _granted(at: PortalContext) -> Authorisation:
 async def _member(at: PortalContext) -> Member | None:
     """The chosen member; None for an invitation or nobody."""
     membership_id = at.form.get(PERSON_CHOSEN) or at.query.get(PERSON_CHOSEN, "")
-    found = await role_assignment.one_member(at.context.provider.registry, at.actor, membership_id)
+    found = await find_one_member(at.context.provider.registry, at.actor, membership_id)
     return None if found is None or found.membership.invited else found
 
 

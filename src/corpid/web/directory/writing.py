@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.flows.directory.approvals import AlreadyDecided, NamesChanged, NoReason, StaleRequest, submit
+from corpid.flows.directory.approvals import AlreadyDecided, NamesChanged, StaleRequest
 from corpid.flows.directory.person_names import known_name, names_digest
-from corpid.flows.directory.write import Refused
+from corpid.flows.directory.write import NoReason, Refused, write_or_request
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.rules.directory.changes import Conflict
@@ -18,7 +18,7 @@ from corpid.web.sites import CHANGED_MEANWHILE, FormResult, NotFound
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
 
-    from corpid.flows.directory.provisioning import Member
+    from corpid.flows.directory.members import Member
     from corpid.rules.directory.changes import Precondition
     from corpid.rules.directory.plan import Change
     from corpid.rules.directory.records import ChangeRequest
@@ -96,7 +96,7 @@ async def submit_changes(
     Returns `saved`, or the page of the request. The reason is that of the form. Raises InvalidInput as `await_change`.
     Source: D55
     """
-    writing = submit(
+    writing = write_or_request(
         at.context.provider.registry,
         at.actor,
         changes,

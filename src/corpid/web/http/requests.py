@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows import request_context
-from corpid.flows.limit_counts import LimitCounts
-from corpid.rules.oauth.errors import InvalidRequest, UnsupportedContentCoding
-from corpid.rules.oauth.explanations import clip_text, shorten_value
+from corpid.flows.rate_limits import LimitCounts
+from corpid.rules.oauth.errors import InvalidRequest, UnsupportedContentCoding, clip_text, shorten_value
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from corpid.flows.provider import Provider
-    from corpid.flows.request_context import RequestContext
+    from corpid.flows.request_context import Provider, RequestContext
 
 _MASK: Final = (1 << 64) - 1
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from starlette.responses import Response
 
-from corpid.flows.oauth import authorize, par, rate_limits, token, userinfo
-from corpid.flows.oauth.authorization import ImmediateResponse
-from corpid.flows.oauth.authorize import AUTHORIZATION_PARAMETERS
+from corpid.flows import rate_limits
+from corpid.flows.oauth import authorize, par, token, userinfo
+from corpid.flows.oauth.authorize import AUTHORIZATION_PARAMETERS, ImmediateResponse
 from corpid.rules.limits import HEAD_BYTES, METADATA_CACHE_SECONDS
 from corpid.rules.oauth import discovery as discovery_rules
 from corpid.rules.oauth import parameters
-from corpid.rules.oauth.authorization_request import PUSHED_PARAMETERS, REQUEST_PARAMETERS
+from corpid.rules.oauth.authorization_endpoint import PUSHED_PARAMETERS, REQUEST_PARAMETERS
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.token_request import TOKEN_PARAMETERS

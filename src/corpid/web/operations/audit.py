@@ -89,11 +89,13 @@ async def audit(at: ConsoleContext) -> View:
     if errors:
         found, names, following = [], {}, 0
         # Rights are asked for what cannot be read, too.
-        await flow.part(registry, msgspec.structs.replace(query, since=int(at.context.now)), limit=1, actor=at.actor)
+        await flow.read_part(
+            registry, msgspec.structs.replace(query, since=int(at.context.now)), limit=1, actor=at.actor
+        )
     else:
-        part = await flow.part(registry, query, limit=AT_ONCE, actor=at.actor)
+        part = await flow.read_part(registry, query, limit=AT_ONCE, actor=at.actor)
         found, following = part.entries, part.before
-        names = await flow.names(registry, found)
+        names = await flow.read_names(registry, found)
     return Audit(
         frame=frame(at, section=AUDIT),
         action=here,

@@ -12,9 +12,9 @@ from urllib.parse import urlencode
 import msgspec
 from starlette.responses import StreamingResponse
 
-from corpid.flows import stored_forms
-from corpid.flows.operations import audit_export as flow
-from corpid.flows.stored_forms import StoredForm
+from corpid.flows import encrypted_values
+from corpid.flows.encrypted_values import StoredForm
+from corpid.flows.operations import audit as flow
 from corpid.rules.directory import audit_filters
 from corpid.rules.limits import DAY
 from corpid.texts import Phrase, phrase
@@ -45,7 +45,7 @@ class ExportAudit(FormView, frozen=True, kw_only=True):
     heading: ClassVar[Phrase] = phrase("Export the audit")
 
     given: dict[str, str]
-    most: int = flow.MOST
+    most: int = flow.EXPORTED_AT_MOST
     reason: str
     back: str
     notes: tuple[Phrase, ...] = ()
@@ -83,9 +83,9 @@ async def record(at: ConsoleContext) -> FormResult:
         raise InvalidForm(*errors)
     filters = {**given, "user": query.user_id} if "user" in given else given
     wanted = flow.ExportQuery(query=query, until=until, at=at.context.now, filters=filters)
-    await flow.record(at.context.provider.registry, acting(at), wanted)
+    await flow.record_export(at.context.provider.registry, acting(at), wanted)
     name = at.context.provider.new_id()
-    await stored_forms.save_form(
+    await encrypted_values.save_form(
         at.context, _place(at, name), StoredForm(fields={_WANTED: msgspec.json.encode(wanted).decode()})
     )
     return FormResult("", f"{_FILE}?{urlencode({_NAME: name})}")
@@ -98,11 +98,11 @@ def _place(at: ConsoleContext, name: str) -> tuple[str, ...]:
 
 async def download(at: ConsoleContext) -> Response:
     """The file of a recorded export, for ten minutes. Raises SeeOther, access.Forbidden."""
-    kept = await stored_forms.read_form(at.context, _place(at, at.query.get(_NAME, "")))
+    kept = await encrypted_values.read_form(at.context, _place(at, at.query.get(_NAME, "")))
     if kept is None:
         raise SeeOther(EXPORT)
     wanted = msgspec.json.decode(kept.fields[_WANTED], type=flow.ExportQuery)
-    lines = await flow.export(at.context.provider.registry, at.actor, wanted)
+    lines = await flow.export_entries(at.context.provider.registry, at.actor, wanted)
     headers = {**NO_STORE, "Content-Disposition": f'attachment; filename="audit-{at.context.today}.jsonl"'}
     return StreamingResponse(lines, 200, headers, "application/jsonl")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import clients as flow
-from corpid.flows.directory.write import MembersRefused, Refused
+from corpid.flows.directory.write import InvalidMembers, Refused
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.sections import NOTHING
 from corpid.texts import phrase
@@ -171,7 +171,7 @@ def _invalid(refused: Refused) -> InvalidForm:
 
     The sentences are the registration's own.
     """
-    faults = refused.faults if isinstance(refused, MembersRefused) else (reason_of(refused),)
+    faults = refused.faults if isinstance(refused, InvalidMembers) else (reason_of(refused),)
     return InvalidForm(*named_faults(faults))
 
 

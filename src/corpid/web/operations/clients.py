@@ -9,8 +9,9 @@ from urllib.parse import quote, urlencode
 
 from corpid.flows.directory import clients as flow
 from corpid.flows.directory.write import Refused
-from corpid.flows.oauth.recent_refusals import KEPT, refusals_of
-from corpid.flows.operations import audit, client_keys
+from corpid.flows.oauth import client_keys
+from corpid.flows.operations import audit
+from corpid.flows.operations.buffers import REFUSALS_KEPT, list_refusals
 from corpid.flows.operations.migration_report import report_of
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditQuery
@@ -38,7 +39,7 @@ from corpid.web.sites import FormResult, NotFound, Section
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from corpid.flows.operations.client_keys import ClientKeyReport
+    from corpid.flows.oauth.client_keys import ClientKeyReport
     from corpid.flows.operations.migration_report import ClientUse
     from corpid.rules.oauth.records import Client
     from corpid.rules.oauth.refusals import ClientRefusal
@@ -128,7 +129,7 @@ class ClientPage(PageView, frozen=True, kw_only=True):
 async def clients(at: ConsoleContext) -> View:
     """The list of clients, by identifier. Raises access.Forbidden."""
     search, after = at.query.get("search", "").strip(), at.query.get("after", "")
-    found = await flow.page_of_clients(
+    found = await flow.list_clients_page(
         at.context.provider.registry, search=search, after=after, limit=AT_ONCE + 1, actor=at.actor
     )
     shown = found[:AT_ONCE]
@@ -168,7 +169,7 @@ async def this_client(at: ConsoleContext) -> Client:
     """The client that the page is about. Raises NotFound, access.Forbidden."""
     client_id = at.page.partition("/")[2]
     try:
-        return await flow.client(at.context.provider.registry, client_id, actor=at.actor)
+        return await flow.find_client(at.context.provider.registry, client_id, actor=at.actor)
     except Refused:
         raise NotFound from None
 
@@ -176,7 +177,7 @@ async def this_client(at: ConsoleContext) -> Client:
 async def client(at: ConsoleContext) -> View:
     """One client. Raises NotFound, access.Forbidden."""
     provider, found = at.context.provider, await this_client(at)
-    refusals = await refusals_of(provider.registry, found.client_id, actor=at.actor)
+    refusals = await list_refusals(provider.registry, found.client_id, actor=at.actor)
     uses = await report_of(
         provider.registry,
         found,
@@ -198,8 +199,8 @@ async def client(at: ConsoleContext) -> View:
         last_used={each.generation: at.moment(each.last_at) for each in uses if each.last_at},
         refusals=tuple(_refusal(at, each) for each in refusals if not each.claimed),
         claimed=tuple(_refusal(at, each) for each in refusals if each.claimed),
-        most=KEPT[False],
-        most_claimed=KEPT[True],
+        most=REFUSALS_KEPT[False],
+        most_claimed=REFUSALS_KEPT[True],
         history=await _history(at, found),
         whole_history=console_path(at.web, f"audit?{urlencode({'client': found.client_id, 'action': 'client.'})}"),
         edit=path_if_allowed(at, client_page_path(found.client_id, "edit-client")),
@@ -226,8 +227,8 @@ async def _history(at: ConsoleContext, client: Client) -> tuple[HistoryLine, ...
     """The latest changes of a client's record (D57)."""
     registry = at.context.provider.registry
     query = AuditQuery(client_id=client.client_id, actions=_CHANGES)
-    found = await audit.part(registry, query, limit=_LATEST, actor=at.actor)
-    names = await audit.names(registry, found.entries)
+    found = await audit.read_part(registry, query, limit=_LATEST, actor=at.actor)
+    names = await audit.read_names(registry, found.entries)
     return tuple(
         HistoryLine(
             at=at.moment(each.at),

@@ -10,9 +10,9 @@ from urllib.parse import quote
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import entities, invitations, lists
 from corpid.flows.directory.finding import entity_named
-from corpid.flows.directory.invitation_limits import InvitationLimit
+from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.write import Refused
-from corpid.flows.operations.console_entities import open_invitation, shown_entity
+from corpid.flows.operations.console import find_open_invitation, load_entity
 from corpid.rules.directory.entity_choice import NUMBERS, STATUSES
 from corpid.rules.directory.person_names import identity, shown_name
 from corpid.rules.directory.records import NO_END
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.flows.directory.lists import Appointment
-    from corpid.flows.operations.console_entities import EntityDetails
+    from corpid.flows.operations.console import EntityDetails
     from corpid.rules.directory.queries import StoredMember
     from corpid.rules.directory.records import Entity, EntityType, ThirdPartyGrant
     from corpid.texts import Phrase
@@ -136,9 +136,7 @@ async def entity_of(at: ConsoleContext) -> Entity:
 async def entity_page(at: ConsoleContext) -> View:
     """One organisation: facts, administrators, third parties."""
     try:
-        found = await shown_entity(
-            at.context.provider.registry, _entity_id(at), actor=at.actor, limit=AT_ONCE, few=_FEW
-        )
+        found = await load_entity(at.context.provider.registry, _entity_id(at), actor=at.actor, limit=AT_ONCE, few=_FEW)
     except Refused:
         raise NotFound from None
     entity = found.entity
@@ -309,7 +307,7 @@ async def _invited(at: ConsoleContext) -> tuple[Entity, StoredMember]:
     """The invitation of the page."""
     entity = await entity_of(at)
     registry = at.context.provider.registry
-    found = await open_invitation(registry, entity.entity_id, at.page.split("/")[3], actor=at.actor)
+    found = await find_open_invitation(registry, entity.entity_id, at.page.split("/")[3], actor=at.actor)
     if found is None:
         raise NotFound
     return entity, found
@@ -352,7 +350,7 @@ async def send_invitation(at: ConsoleContext) -> FormResult:
     limit = InvitationLimit(
         transient=provider.transient, issuer=provider.policy.deployment_url, counts=at.context.counts
     )
-    await invitations.send_again(provider.registry, limit, membership, actor=actor, now=at.context.now)
+    await invitations.send_invitation_again(provider.registry, limit, membership, actor=actor, now=at.context.now)
     return FormResult("invitation-sent", entity_page_path(entity.entity_id))
 
 

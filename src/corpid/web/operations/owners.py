@@ -6,12 +6,12 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.flows.directory import owners as flow
-from corpid.flows.directory.provisioning import InvalidDetails, MemberDetails
+from corpid.flows.directory import appointments as flow
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.entity_choice import STATUSES
+from corpid.rules.directory.member_details import InvalidDetails, MemberDetails
 from corpid.rules.directory.names import COUNTRIES, remedy_of
 from corpid.rules.directory.values import address
 from corpid.texts import phrase
@@ -88,7 +88,7 @@ async def add(at: ConsoleContext) -> FormResult:
 
 async def _exists(at: ConsoleContext, entity_id: str) -> bool:
     try:
-        await flow.owners(at.context.provider.registry, entity_id, actor=at.actor)
+        await flow.list_owners(at.context.provider.registry, entity_id, actor=at.actor)
     except Refused:
         return False
     return True
@@ -141,7 +141,7 @@ def _wrong_person(typed: Mapping[str, str], name: str, email: str) -> list[Field
 async def owner_page(at: ConsoleContext) -> View:
     """The form that appoints an owner, also in place of another."""
     entity = await entity_of(at)
-    held = await flow.owners(at.context.provider.registry, entity.entity_id, actor=at.actor)
+    held = await flow.list_owners(at.context.provider.registry, entity.entity_id, actor=at.actor)
     back = entity_path(at.web, entity.entity_id)
     return views.AppointOwner(
         frame=frame(at, section="entities", up=Link(url=back, text=phrase("Back"))),
@@ -181,7 +181,7 @@ async def appoint(at: ConsoleContext) -> FormResult:
     if errors:
         raise InvalidForm(*errors)
     provider = at.context.provider
-    if not typed["instead_of"] and await flow.owners(provider.registry, entity.entity_id, actor=at.actor):
+    if not typed["instead_of"] and await flow.list_owners(provider.registry, entity.entity_id, actor=at.actor):
         raise InvalidInput(phrase("Choose an owner, or nobody."), field="instead_of")
     instead_of = "" if typed["instead_of"] == _NOBODY else typed["instead_of"]
     actor = acting(at)

@@ -7,12 +7,12 @@ from datetime import date
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from corpid.flows.authentication.code_guesses import LINK, UNKNOWN
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.flows.directory import lists, people, sessions
+from corpid.flows.authentication.throttle import LINK_GUESSES, UNKNOWN_BROWSERS
+from corpid.flows.directory import lists, people, person_records
 from corpid.flows.directory.people import LinkDependencies
 from corpid.flows.directory.write import Refused
-from corpid.flows.operations import console_people as flow
+from corpid.flows.operations import console as flow
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.changes import LastOwnerRemoved
 from corpid.rules.directory.records import NO_END
@@ -40,7 +40,7 @@ from corpid.web.sites import FormResult, NotFound, Section
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.flows.operations.console_people import PersonAction, PersonDetails
+    from corpid.flows.operations.console import PersonAction, PersonDetails
     from corpid.rules.authentication.records import LinkPurpose, Session, SessionPurpose
     from corpid.rules.directory.actors import DeploymentOperator
     from corpid.rules.directory.records import OperatorLevel, User
@@ -142,12 +142,12 @@ async def this_person(at: ConsoleContext) -> PersonDetails:
     registry = at.context.provider.registry
     user_id = at.page.split("/")[1]
     try:
-        user = await flow.user_of(registry, user_id, actor=at.actor)
+        user = await flow.find_user(registry, user_id, actor=at.actor)
     except Forbidden:
         raise NotFound from None  # support sees nothing of operators, nor that there is one
     if user is None or user.placeholder:
         raise NotFound
-    return await flow.shown_person(registry, user, actor=at.actor, limit=AT_ONCE, now=at.context.now)
+    return await flow.load_person(registry, user, actor=at.actor, limit=AT_ONCE, now=at.context.now)
 
 
 async def person_page(at: ConsoleContext) -> View:
@@ -216,9 +216,11 @@ def _factors(found: PersonDetails) -> tuple[views.Fact, ...]:
 
 
 def _where(browser: str) -> Phrase:
-    if browser == LINK:
+    if browser == LINK_GUESSES:
         return phrase("With a link to set up or renew sign-in")
-    return phrase("In new browsers") if browser == UNKNOWN else phrase("In a browser that the person used before")
+    return (
+        phrase("In new browsers") if browser == UNKNOWN_BROWSERS else phrase("In a browser that the person used before")
+    )
 
 
 def _session(at: ConsoleContext, each: Session, *, ends: bool) -> views.SessionLine:
@@ -228,7 +230,7 @@ def _session(at: ConsoleContext, each: Session, *, ends: bool) -> views.SessionL
         since=at.moment(each.auth_time),
         seen=at.moment(each.seen_at or each.auth_time),
         way=_SIGNED_IN_BY.get(each.amr),
-        end=person_path(at.web, each.user_id, f"session/{sessions.name_of(each)}") if ends else "",
+        end=person_path(at.web, each.user_id, f"session/{person_records.derive_session_name(each)}") if ends else "",
     )
 
 
@@ -379,12 +381,12 @@ async def act(at: ConsoleContext) -> FormResult:
     try:
         match action:
             case "unlock":
-                await sessions.end_locks(
+                await person_records.end_locks(
                     registry, provider.transient, provider.policy.deployment_url, user.user_name,
                     actor=actor, now=at.context.now,
                 )  # fmt: skip
             case "sign-out":
-                await sessions.end_sessions(registry, user.user_name, actor=actor)
+                await person_records.end_sessions(registry, user.user_name, actor=actor)
             case "disable" | "enable":
                 await people.switch_user(registry, user.user_name, enabled=action == "enable", actor=actor)
                 provider.registry_cache.drop()
@@ -414,11 +416,11 @@ async def _send(at: ConsoleContext, found: PersonDetails, action: str, actor: De
     )
     name = found.user.user_name
     if action == "renew" or choice == "invitation":
-        given = await people.invite(office, name, anew=action == "renew")
+        given = await people.invite_user(office, name, anew=action == "renew")
     else:
         purpose: LinkPurpose = "password" if choice == "password" else "second_factor"
         given = await people.give_link(office, name, purpose)
-    people.send(provider.mail, given, provider_name=provider.policy.name)
+    people.send_link(provider.mail, given, provider_name=provider.policy.name)
 
 
 SECTION: Final = Section[ConsoleContext](

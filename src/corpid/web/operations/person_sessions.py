@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.directory import sessions as flow
-from corpid.flows.operations.console_people import RIGHTS
+from corpid.flows.directory import person_records as flow
+from corpid.flows.operations.console import RIGHTS
 from corpid.rules.directory.access import Forbidden
 from corpid.texts import phrase
 from corpid.web.operations.confirm import question
@@ -31,7 +31,7 @@ async def _session(at: ConsoleContext) -> tuple[User, Session | None]:
     if "end_sessions" not in found.actions:
         raise Forbidden(at.actor, "delete", "session")
     registry, name = at.context.provider.registry, at.page.split("/")[3]
-    live = await flow.session(registry, found.user.user_id, name, actor=at.actor, now=at.context.now)
+    live = await flow.find_session(registry, found.user.user_id, name, actor=at.actor, now=at.context.now)
     return found.user, None if live is None else live[1]
 
 

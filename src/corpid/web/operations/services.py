@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from corpid.flows.authentication.sign_in import InvalidInput
+from corpid.flows.directory import entities as flow
 from corpid.flows.directory import lists
-from corpid.flows.directory import services as flow
 from corpid.flows.directory.finding import service_named
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.changes import Conflict
@@ -96,7 +96,9 @@ async def _service(at: ConsoleContext) -> Service:
 async def service_page(at: ConsoleContext) -> View:
     """One service: facts, roles, and the clients that use it."""
     service = await _service(at)
-    clients, is_partial = await flow.clients_of(at.context.provider.registry, service.service_id, actor=at.actor)
+    clients, is_partial = await flow.list_clients_of_service(
+        at.context.provider.registry, service.service_id, actor=at.actor
+    )
     return views.ServiceView(
         frame=frame(at, section="services", up=Link(url=console_path(at.web, "services"), text=phrase("Services"))),
         heading=phrase("Service: {name}", name=service.name),

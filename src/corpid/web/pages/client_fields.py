@@ -9,13 +9,13 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from corpid.rules.characters import typed_number
 from corpid.rules.directory.sections import NOTHING
 from corpid.rules.oauth.client_registration import public_part
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.rules.oauth.scopes import SCOPES
 from corpid.rules.oauth.urls import shorten_url
-from corpid.rules.typed_text import typed_number
 from corpid.texts import phrase
 from corpid.web.pages.errors import sentence
 from corpid.web.pages.layout import Field, ViewPart
@@ -23,8 +23,7 @@ from corpid.web.pages.layout import Field, ViewPart
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from corpid.rules.oauth.client_members import ClientMember
-    from corpid.rules.oauth.records import Client
+    from corpid.rules.oauth.records import Client, ClientMember
     from corpid.texts import Phrase
     from corpid.web.pages.layout import FieldError
 

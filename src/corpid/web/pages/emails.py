@@ -15,8 +15,8 @@ from unicodedata import east_asian_width
 from jinja2 import PackageLoader
 from markupsafe import escape
 
+from corpid.rules.characters import printable
 from corpid.rules.emails import Action, Address, Code, Facts, RenderedEmail
-from corpid.rules.printable import printable
 from corpid.texts import Phrase, phrase
 from corpid.web.pages.compilation import CompiledTemplates
 from corpid.web.pages.layout import never_asks, run_by

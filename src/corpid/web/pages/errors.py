@@ -23,9 +23,9 @@ from corpid.rules.oauth.errors import (
     TooManyRequests,
     UnsupportedContentCoding,
     UseDPoPNonce,
+    misplaced_parameters,
     public_members,
 )
-from corpid.rules.oauth.explanations import misplaced_parameters
 from corpid.rules.oauth.parameters import lone
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import counted, phrase

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from corpid.flows.authentication.second_factor_methods import SecondFactorQuestion
-    from corpid.rules.authentication.test_people import ListedTestPerson
+    from corpid.flows.authentication.second_factors import SecondFactorQuestion
+    from corpid.rules.directory.records import ListedTestPerson
     from corpid.web.pages.layout import FieldError, Frame, Link
 
 _CODE: Final = phrase("Code")

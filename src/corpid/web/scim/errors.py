@@ -21,9 +21,10 @@ from scim2_server.errors import MethodNotAllowedException
 from scim2_server.responses import SCIM_MEDIA_TYPE
 from starlette.responses import Response
 
-from corpid.flows.directory.invitation_limits import RETRY_SECONDS, TooManyInvitations
+from corpid.flows.directory.invitations import RETRY_SECONDS, TooManyInvitations
+from corpid.flows.directory.member_changes import IdentifierConflict, LastOwner
+from corpid.flows.directory.members import UnknownMember
 from corpid.flows.directory.provisioned_groups import UnknownMembers
-from corpid.flows.directory.provisioning import IdentifierConflict, LastOwner, UnknownMember
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.changes import ChangedMeanwhile, Conflict

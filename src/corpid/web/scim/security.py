@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from corpid.flows import rate_limits
 from corpid.flows.directory import provisioning_tokens
-from corpid.flows.oauth import rate_limits
 from corpid.rules.oauth import tokens
 from corpid.rules.oauth.errors import InvalidToken
 from corpid.rules.oauth.refusals import Reason

@@ -11,9 +11,10 @@ import msgspec
 from scim2_models import ForbiddenException, NotFoundException, NotImplementedException
 from scim2_server.storage import AsyncScimStorage, SearchPage
 
-from corpid.flows.directory import provisioned_groups, provisioning
-from corpid.flows.directory.invitation_limits import InvitationLimit
-from corpid.flows.directory.provisioning import MembersQuery
+from corpid.flows.directory import member_changes, provisioned_groups
+from corpid.flows.directory.invitations import InvitationLimit
+from corpid.flows.directory.members import UnknownMember, load_member, query_members
+from corpid.rules.directory.queries import MemberQuery
 from corpid.rules.scim import documents, filters
 from corpid.rules.scim.filters import holds
 from corpid.rules.scim.resources import LONGEST_PAGE, User
@@ -23,7 +24,7 @@ from corpid.web.scim.security import refuse_ended
 if TYPE_CHECKING:
     from scim2_models import Resource, ResourceType, ResponseParameters, SearchRequest
 
-    from corpid.flows.directory.provisioning import Member
+    from corpid.flows.directory.members import Member
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.actors import ProvisioningToken
     from corpid.rules.directory.queries import MemberCondition
@@ -112,19 +113,19 @@ class Storage(AsyncScimStorage):
         By id there is one at most.
         """
         named = [condition for condition in conditions if condition.attribute == "membership_id"]
-        wanted = MembersQuery(
+        wanted = MemberQuery(
+            entity_id=self._actor.entity_id,
             conditions=tuple(_condition(each) for each in conditions if each not in named),
-            start=min(start, _FURTHEST),
-            count=count,
-            sort="user_name" if sort == "user_name" else "membership_id",
+            sorted_by="user_name" if sort == "user_name" else "membership_id",
             descending=descending,
+            offset=min(start, _FURTHEST),
+            limit=count,
         )
         if not named:
-            page = await provisioning.members(self._registry, wanted, actor=self._actor)
-            return page.total, list(page.members)
+            return await query_members(self._registry, wanted, actor=self._actor)
         try:
             found = await self._member(str(named[0].value))
-        except provisioning.UnknownMember:
+        except UnknownMember:
             return 0, []
         shown = await self._user(found)
         holding = all(filters.holds_of(shown, condition) for condition in conditions)
@@ -135,7 +136,7 @@ class Storage(AsyncScimStorage):
         if not isinstance(resource, User):
             raise ForbiddenException(detail=f"A {resource_type.name} cannot be created with a token")
         written = documents.read_details(resource)
-        invited = await provisioning.invite(
+        invited = await member_changes.invite_member(
             self._registry,
             self._limit,
             written.details,
@@ -161,7 +162,7 @@ class Storage(AsyncScimStorage):
         assert isinstance(resource, User)  # noqa: S101
         was = self._read[resource.id or ""]
         written = documents.read_details(resource, await self._user(was), was.membership)
-        changed = await provisioning.change_member(
+        changed = await member_changes.change_member(
             self._registry,
             self._limit,
             was.membership.membership_id,
@@ -181,7 +182,7 @@ class Storage(AsyncScimStorage):
         expected_version: str | None = None,  # noqa: ARG002
     ) -> None:
         """End a membership. Raises what the flow raises."""
-        await provisioning.end_member(self._registry, resource_id, actor=self._actor)
+        await member_changes.end_member(self._registry, resource_id, actor=self._actor)
 
     async def change_group(self, group_id: str, changes: MemberChanges) -> None:
         """Give and take a role. Raises NotFoundException, and what the flow raises."""
@@ -207,7 +208,7 @@ class Storage(AsyncScimStorage):
         return None if len(found) > most else [documents.member(each, self._root, parameters) for each in found]
 
     async def _member(self, membership_id: str) -> Member:
-        return await provisioning.member(self._registry, membership_id, actor=self._actor)
+        return await load_member(self._registry, membership_id, actor=self._actor)
 
     async def _role(self, group_id: str) -> GroupRole:
         found = (await self._known()).get(group_id)
@@ -240,7 +241,7 @@ class Storage(AsyncScimStorage):
     async def _groups_of(self, membership_id: str) -> frozenset[GroupRole]:
         try:
             found = await self._member(membership_id)
-        except provisioning.UnknownMember:
+        except UnknownMember:
             return frozenset()
         return await provisioned_groups.groups_of(
             self._registry, found.membership, today=self._context.today, actor=self._actor

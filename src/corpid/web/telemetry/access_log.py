@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
 import msgspec
 
 from corpid import event_log
-from corpid.rules.printable import printable_lines
+from corpid.rules.characters import printable_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, MutableMapping

@@ -21,8 +21,8 @@ from prometheus_client.mmap_dict import MmapedDict, mmap_key
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from corpid import __version__
-from corpid.flows.directory import notice_emails
-from corpid.flows.directory.invitation_emails import OUTCOMES
+from corpid.flows.directory import queued_emails
+from corpid.flows.directory.queued_emails import INVITATION_OUTCOMES
 from corpid.jose.keys import KeySetError, parse_client_key_set
 from corpid.rules.failures import StoreUnavailable
 from corpid.rules.signing_keys import STANDBY
@@ -153,12 +153,12 @@ class Metrics:
         self._invitations = Counter(
             "corpid_invitation_emails", "E-mails of invitations.", ("outcome",), registry=registry
         )
-        for outcome in OUTCOMES:
+        for outcome in INVITATION_OUTCOMES:
             self._invitations.labels(outcome)
         self._notices = Counter(
             "corpid_notice_emails", "E-mails about the administration of entities.", ("outcome",), registry=registry
         )
-        for outcome in notice_emails.OUTCOMES:
+        for outcome in queued_emails.NOTICE_OUTCOMES:
             self._notices.labels(outcome)
         self._fetching = Histogram(
             "corpid_client_key_fetch_seconds", "Time to fetch a key set.", buckets=_FETCH_SECONDS, registry=registry

@@ -16,8 +16,14 @@ from webauthn.helpers.structs import AuthenticatorTransport, PublicKeyCredential
 
 from corpid.jose.encoding import base64url, from_base64url
 from corpid.rules.authentication import passkey_verification, passkeys
-from corpid.rules.authentication.passkeys import CounterWentBack, NewPasskey, PasskeyRefused, UsedPasskey
-from corpid.rules.authentication.rp_id import RelyingParty, relying_party
+from corpid.rules.authentication.passkeys import (
+    CounterWentBack,
+    NewPasskey,
+    PasskeyRefused,
+    RelyingParty,
+    UsedPasskey,
+    relying_party,
+)
 from tests.authenticator import KEYS, MAY_SYNC, PRESENT, SYNCED, VERIFIED, Authenticator
 from tests.certificates import Authority
 

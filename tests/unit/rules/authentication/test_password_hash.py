@@ -6,27 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpid.rules.authentication.password_hash import (
-    PROFILES,
-    HashCost,
-    chosen_cost,
-    is_safe,
-    stored_cost,
-)
+from corpid.rules.authentication.passwords import PROFILES, HashCost, is_safe_cost, parse_hash_cost, read_hash_cost
 
 COSTS = st.builds(HashCost, st.integers(0, 300_000), st.integers(0, 12), st.integers(0, 20))
 
 
 def test_the_profiles_are_those_of_rfc_9106_and_owasp() -> None:
     """D44: 64 MiB, 3 passes and 4 lanes; 19 MiB, 2 passes and 1 lane."""
-    assert (chosen_cost("rfc9106"), chosen_cost("owasp")) == ((65_536, 3, 4), (19_456, 2, 1))
-    assert all(map(is_safe, PROFILES.values()))
+    assert (parse_hash_cost("rfc9106"), parse_hash_cost("owasp")) == ((65_536, 3, 4), (19_456, 2, 1))
+    assert all(map(is_safe_cost, PROFILES.values()))
 
 
 @pytest.mark.parametrize("text", ["m=65536,t=3,p=4", "m=47104,t=1,p=1", "m=7168,t=5,p=1", "m=262144,t=10,p=16"])
 def test_numbers_within_the_bounds_may_be_chosen(text: str) -> None:
     """D44: and are written as argon2 writes them."""
-    assert str(chosen_cost(text)) == text
+    assert str(parse_hash_cost(text)) == text
 
 
 @pytest.mark.parametrize(
@@ -39,7 +33,7 @@ def test_numbers_within_the_bounds_may_be_chosen(text: str) -> None:
 def test_numbers_outside_the_bounds_are_refused_with_the_bounds(text: str) -> None:
     """D44: nothing weaker; nothing that one sign-in cannot bear."""
     with pytest.raises(ValueError, match="outside the safe bounds: at least m=19456,t=2,p=1 or an equivalent"):
-        chosen_cost(text)
+        parse_hash_cost(text)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +42,7 @@ def test_numbers_outside_the_bounds_are_refused_with_the_bounds(text: str) -> No
 )
 def test_anything_else_is_refused_with_what_to_write(text: str) -> None:
     with pytest.raises(ValueError, match="write rfc9106, owasp, or numbers such as m=65536,t=3,p=4"):
-        chosen_cost(text)
+        parse_hash_cost(text)
 
 
 @given(COSTS, COSTS)
@@ -75,9 +69,9 @@ def test_a_hash_is_raised_in_memory_or_work_and_lowered_in_neither(setting: Hash
 )
 def test_each_profile_is_raised_to_the_dearer_one_only(setting: str, stored: str, *, raised: bool) -> None:
     """D44, decision 0031: m=7168,t=5 is what Keycloak makes; lanes do not count."""
-    assert chosen_cost(setting).exceeds(chosen_cost(stored)) is raised
+    assert parse_hash_cost(setting).exceeds(parse_hash_cost(stored)) is raised
 
 
 @given(st.text(max_size=120))
 def test_text_that_is_no_hash_has_no_cost(text: str) -> None:
-    assert text.startswith("$argon2id$v=19$m=") or stored_cost(text) is None
+    assert text.startswith("$argon2id$v=19$m=") or read_hash_cost(text) is None

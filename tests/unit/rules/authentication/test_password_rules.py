@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpid.rules.authentication.password_rules import PasswordRefused, chosen_password
+from corpid.rules.authentication.passwords import PasswordRefused, require_allowed_password
 
 BLOCKED = frozenset({"password1234"})
 
 
 def choose(password: str, user_name: str = "mei.tan", name: str = "") -> str:
-    return chosen_password(password, user_name=user_name, name=name, blocklist=BLOCKED)
+    return require_allowed_password(password, user_name=user_name, name=name, blocklist=BLOCKED)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,9 @@ def test_every_space_is_the_same_space(space: str) -> None:
     """RFC 8265 §4.2.2, D75: length and blocklist are of the mapped text."""
     assert choose(f"horse{space}battery{space}staple") == "horse battery staple"
     with pytest.raises(PasswordRefused, match="try first"):
-        chosen_password(f"correct{space}horse", user_name="mei.tan", name="", blocklist=frozenset({"correct horse"}))
+        require_allowed_password(
+            f"correct{space}horse", user_name="mei.tan", name="", blocklist=frozenset({"correct horse"})
+        )
 
 
 def test_nothing_else_is_mapped_or_prohibited() -> None:

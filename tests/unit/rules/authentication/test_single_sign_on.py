@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from corpid.rules.authentication import single_sign_on
+from corpid.rules.authentication import sign_in
 from tests.unit.rules.oauth.given import NOW, PREFIX, request
 
 
 def suffices(age: int = 100, level: int = 2, **asked: Any) -> bool:
-    return single_sign_on.suffices(request(**asked), auth_time=int(NOW) - age, level=level, acr_prefix=PREFIX, now=NOW)
+    return sign_in.sign_in_suffices(request(**asked), auth_time=int(NOW) - age, level=level, acr_prefix=PREFIX, now=NOW)
 
 
 def test_a_sign_in_of_the_asked_level_suffices_for_as_long_as_the_session_lives() -> None:
@@ -45,7 +45,7 @@ def test_a_sign_in_made_for_the_request_answers_it_for_max_age_and_ten_minutes_a
 ) -> None:
     """D15, D40: whatever max_age is, there is time for the pages that follow."""
     asked = request(max_age=max_age)
-    assert single_sign_on.still_suffices(asked, auth_time=int(NOW) - age, now=NOW) is enough
+    assert sign_in.still_suffices(asked, auth_time=int(NOW) - age, now=NOW) is enough
 
 
 def test_login_asks_always() -> None:
@@ -60,9 +60,9 @@ def test_another_level_does_not_suffice() -> None:
 
 def test_prompt_says_which_page_is_wanted() -> None:
     for name, asks in (
-        ("select_account", single_sign_on.asks_choice),
-        ("consent", single_sign_on.asks_consent),
-        ("none", single_sign_on.silent),
+        ("select_account", sign_in.requests_entity_choice),
+        ("consent", sign_in.requests_consent),
+        ("none", sign_in.forbids_pages),
     ):
         assert asks(request(prompt=(name,)))
         assert not asks(request())

@@ -33,7 +33,6 @@ from corpid.rules.directory.actors import (
     Person,
     ProvisioningToken,
     Role,
-    Scope,
 )
 from corpid.rules.directory.third_parties import AuthorisationSide
 
@@ -42,9 +41,10 @@ if TYPE_CHECKING:
 
     from corpid.rules.directory.access import Condition
     from corpid.rules.directory.records import AdministratorLevel, OperatorLevel
+    from corpid.rules.oauth.api_client import ApiScope
 
 NOW = 1_800_000_000
-SCOPES: frozenset[Scope] = frozenset(
+SCOPES: frozenset[ApiScope] = frozenset(
     {"directory.read", "directory.write", "clients.read", "clients.write", "audit.read", "operations"}
 )
 RECORDS = "service entity user credentials membership administrator operator assignment grant third-party_row client"

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from corpid.rules.characters import printable
 from corpid.rules.directory.document import parse
 from corpid.rules.directory.json_nodes import json_value
 from corpid.rules.directory.member_details import InvalidDetails, MemberDetails, check_details
@@ -19,7 +20,6 @@ from corpid.rules.directory.names import (
     without_marks,
 )
 from corpid.rules.directory.nodes import DirectoryError
-from corpid.rules.printable import printable
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpid.rules.printable import IGNORABLE, printable, printable_lines
+from corpid.rules.characters import IGNORABLE, printable, printable_lines
 
 UNSEEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 

@@ -12,9 +12,9 @@ from corpid.jose.encryption import CONTENT_ENCRYPTIONS
 from corpid.jose.keys import WRAPS
 from corpid.rules.directory.document import parse
 from corpid.rules.directory.sections import SECTIONS
+from corpid.rules.oauth.client_registration import USERINFO_ALGS, USERINFO_ENCS
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
-from corpid.rules.oauth.userinfo_encryption import ALGS, ENCS
 from scripts import tables
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ def test_the_reference_names_the_keys_of_third_parties(part: str) -> None:
         ("id_token_encryption_alg", WRAPS),
         ("id_token_encryption_enc", CONTENT_ENCRYPTIONS),
         ("userinfo_signing_alg", CLIENT_MEMBERS["userinfo_signing_alg"].values),
-        ("userinfo_encryption_enc", ENCS),
-        ("userinfo_encryption_alg", ALGS),
+        ("userinfo_encryption_enc", USERINFO_ENCS),
+        ("userinfo_encryption_alg", USERINFO_ALGS),
     ],
 )
 def test_a_file_may_name_and_the_reference_names_all_that_can_be_registered(key: str, known: Collection[str]) -> None:

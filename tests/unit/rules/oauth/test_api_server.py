@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from corpid.rules.oauth.api_client import API_SCOPES
 from corpid.rules.oauth.api_server import (
     RULES,
     access_token_claims,
@@ -15,7 +16,6 @@ from corpid.rules.oauth.api_server import (
 )
 from corpid.rules.oauth.errors import InvalidRequest, InvalidScope, UnsupportedGrantType
 from corpid.rules.oauth.generations import CURRENT, AuthenticationRules
-from corpid.rules.oauth.scopes import API_SCOPES
 
 BASE = "https://op.example"
 

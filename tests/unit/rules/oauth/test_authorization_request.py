@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from corpid.rules.oauth.authorization_request import PUSHED_PARAMETERS, REQUEST_PARAMETERS, mode_of_answer, validate
+from corpid.rules.oauth.authorization_endpoint import (
+    PUSHED_PARAMETERS,
+    REQUEST_PARAMETERS,
+    choose_error_mode,
+    validate_request,
+)
 from corpid.rules.oauth.errors import InvalidRequest, InvalidScope, RequestNotSupported, RequestURINotSupported
 from corpid.rules.oauth.generations import CURRENT, LEGACY
 from corpid.rules.oauth.records import AuthorizationRequest
@@ -14,7 +19,7 @@ from tests.unit.rules.oauth.given import CHALLENGE, CLIENT, JKT, PARAMETERS, PRE
 
 def validated(**changes: str | None) -> AuthorizationRequest:
     given = {name: value for name, value in {**PARAMETERS, **changes}.items() if value is not None}
-    return validate(given, CLIENT, CURRENT, jkt=JKT, acr_prefix=PREFIX)
+    return validate_request(given, CLIENT, CURRENT, jkt=JKT, acr_prefix=PREFIX)
 
 
 def test_a_request_keeps_what_was_asked() -> None:
@@ -50,7 +55,7 @@ def test_what_one_generation_requires_another_may_leave_out(name: str) -> None:
     """Spec "Generations": what differs is a field of the record."""
     lenient = replace(CURRENT, required_parameters=frozenset())
     given = {key: value for key, value in PARAMETERS.items() if key != name}
-    validate(given, CLIENT, lenient, jkt=None, acr_prefix=PREFIX)
+    validate_request(given, CLIENT, lenient, jkt=None, acr_prefix=PREFIX)
 
 
 @pytest.mark.parametrize("name", ["request", "request_uri"])
@@ -73,8 +78,8 @@ def test_a_query_with_a_request_object_is_told_so_by_its_own_code(
 ) -> None:
     """D14; OpenID Connect Core §3.1.2.6."""
     with pytest.raises(refusal, match="is not accepted"):
-        validate({**PARAMETERS, **more}, CLIENT, LEGACY, jkt=None, acr_prefix=PREFIX)
-    validate(PARAMETERS, CLIENT, LEGACY, jkt=None, acr_prefix=PREFIX)
+        validate_request({**PARAMETERS, **more}, CLIENT, LEGACY, jkt=None, acr_prefix=PREFIX)
+    validate_request(PARAMETERS, CLIENT, LEGACY, jkt=None, acr_prefix=PREFIX)
 
 
 @pytest.mark.parametrize(
@@ -97,8 +102,8 @@ def test_an_error_is_answered_in_the_mode_that_was_asked_once_and_is_served_else
     query: bytes, mode: str
 ) -> None:
     """Spec "Unserved modes and endpoints": unserved or unknown response_mode is told by query."""
-    assert mode_of_answer(query, LEGACY) == mode
-    assert mode_of_answer(query, CURRENT) == "query"
+    assert choose_error_mode(query, LEGACY) == mode
+    assert choose_error_mode(query, CURRENT) == "query"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpid.rules.oauth.authorization_response import ReturnAddress, failure, of_request, success
+from corpid.rules.oauth.authorization_endpoint import (
+    ReturnAddress,
+    address_response,
+    create_code_response,
+    create_error_response,
+)
 from corpid.rules.oauth.errors import AccessDenied
 from corpid.rules.oauth.refusals import Reason
 from tests.unit.rules.oauth.given import request
@@ -28,23 +33,25 @@ def query(url: str) -> list[tuple[str, str]]:
 
 
 def test_a_success_carries_code_and_state() -> None:
-    answer = success(address(state="a state"), code="c123")
+    answer = create_code_response(address(state="a state"), code="c123")
     assert answer.url == f"{CALLBACK}?code=c123&state=a+state"
     assert not answer.posted
 
 
 def test_iss_stands_in_it_only_where_discovery_says_so() -> None:
-    assert query(success(address(iss=ISSUER), code="c").url) == [("code", "c"), ("iss", ISSUER)]
+    assert query(create_code_response(address(iss=ISSUER), code="c").url) == [("code", "c"), ("iss", ISSUER)]
 
 
 @pytest.mark.parametrize("registered", ["a=1", "a=1&b=%20x", "a", "a=%26b"])
 def test_a_registered_query_is_kept_as_it_is_and_ours_appended(registered: str) -> None:
     there = address(f"{CALLBACK}?{registered}", state="s")
-    assert success(there, code="c").url == f"{CALLBACK}?{registered}&code=c&state=s"
+    assert create_code_response(there, code="c").url == f"{CALLBACK}?{registered}&code=c&state=s"
 
 
 def test_a_failure_tells_the_error_why_and_the_reference() -> None:
-    url = failure(address(state="s", iss=ISSUER), AccessDenied(Reason.CANCELLED, "cancelled"), reference="r1").url
+    url = create_error_response(
+        address(state="s", iss=ISSUER), AccessDenied(Reason.CANCELLED, "cancelled"), reference="r1"
+    ).url
     assert query(url) == [
         ("error", "access_denied"),
         ("error_description", "cancelled (reference r1)"),
@@ -56,7 +63,7 @@ def test_a_failure_tells_the_error_why_and_the_reference() -> None:
 @given(st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), min_size=1), st.sampled_from(["?", "#"]))
 def test_a_state_is_returned_unchanged_whatever_it_holds(state: str, separator: str) -> None:
     """Spec 4.2: and nothing in it becomes a parameter, a fragment or another host."""
-    url = success(address(mode={"?": "query", "#": "fragment"}[separator], state=state), code="c").url
+    url = create_code_response(address(mode={"?": "query", "#": "fragment"}[separator], state=state), code="c").url
     base, found, rest = url.partition(separator)
     assert (base, found) == (CALLBACK, separator)
     assert parse_qsl(rest, strict_parsing=True) == [("code", "c"), ("state", state)]
@@ -67,7 +74,7 @@ def test_a_state_is_returned_unchanged_whatever_it_holds(state: str, separator: 
 @pytest.mark.parametrize("registered", ["", "?a=1"])
 def test_a_fragment_stands_after_the_registered_query(registered: str) -> None:
     """OAuth 2.0 Multiple Response Type Encoding Practices §2.1."""
-    answer = success(address(CALLBACK + registered, mode="fragment", state="s"), code="c")
+    answer = create_code_response(address(CALLBACK + registered, mode="fragment", state="s"), code="c")
     assert answer.url == f"{CALLBACK}{registered}#code=c&state=s"
     assert not answer.posted
 
@@ -75,7 +82,7 @@ def test_a_fragment_stands_after_the_registered_query(registered: str) -> None:
 @pytest.mark.parametrize("state", ["s", "<&\"'>", "a b"])
 def test_what_is_posted_is_told_as_it_is_and_to_the_redirect_uri_as_registered(state: str) -> None:
     """OAuth 2.0 Form Post Response Mode §2."""
-    answer = success(address(f"{CALLBACK}?a=1", mode="form_post", state=state, iss=ISSUER), code="c")
+    answer = create_code_response(address(f"{CALLBACK}?a=1", mode="form_post", state=state, iss=ISSUER), code="c")
     assert answer.posted
     assert answer.redirect_uri == f"{CALLBACK}?a=1"
     assert answer.parameters == {"code": "c", "state": state, "iss": ISSUER}
@@ -83,4 +90,4 @@ def test_what_is_posted_is_told_as_it_is_and_to_the_redirect_uri_as_registered(s
 
 def test_a_request_is_answered_where_and_as_it_asked() -> None:
     made = request(response_mode="fragment", state="s")
-    assert of_request(made, iss=ISSUER) == address(mode="fragment", state="s", iss=ISSUER)
+    assert address_response(made, iss=ISSUER) == address(mode="fragment", state="s", iss=ISSUER)

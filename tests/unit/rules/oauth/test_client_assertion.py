@@ -22,8 +22,7 @@ from corpid.rules.oauth.client_assertion import (
     refuse_assertion,
     verify,
 )
-from corpid.rules.oauth.errors import InvalidClient
-from corpid.rules.oauth.explanations import Explanation
+from corpid.rules.oauth.errors import Explanation, InvalidClient
 from corpid.rules.oauth.generations import CURRENT, FAPI2, GENERATIONS, LEGACY, Generation
 from corpid.rules.oauth.refusals import Reason
 from tests.unit.jose.signed import CURVES, key, key_set, public_jwk, sign, unsigned

@@ -8,9 +8,8 @@ import msgspec
 import pytest
 
 from corpid.rules.directory.sections import SECTIONS
-from corpid.rules.oauth.client_members import MemberDeclaration, declared_members
 from corpid.rules.oauth.generations import GENERATIONS
-from corpid.rules.oauth.records import CLIENT_MEMBERS, Client
+from corpid.rules.oauth.records import CLIENT_MEMBERS, Client, MemberDeclaration, declared_members
 
 
 class Wider(Client, frozen=True, kw_only=True):

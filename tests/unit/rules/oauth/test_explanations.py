@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpid.rules.oauth.explanations import abbreviate_hash, list_values, shorten_value, url_difference, without_query
+from corpid.rules.oauth.errors import abbreviate_hash, list_values, shorten_value, url_difference, without_query
 
 
 @pytest.mark.parametrize(

@@ -6,26 +6,26 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from corpid.rules.oauth import generation_differences
 from corpid.rules.oauth.generations import CURRENT, GENERATIONS, Generation
+from scripts.reference import generations
 
 PAGE = Path(__file__).parents[4] / "docs" / "generations.md"
 
 
 def test_the_page_is_up_to_date() -> None:
     """Spec "Generations"."""
-    assert PAGE.read_text(encoding="utf-8") == generation_differences.documentation(), "run `make tables`"
+    assert PAGE.read_text(encoding="utf-8") == generations.page(), "run `make tables`"
 
 
 def test_every_field_of_a_record_is_on_the_page() -> None:
     """A field that is left out would let the page say that two generations are alike."""
-    shown = {*generation_differences.MEANINGS, "name", "metadata"}
+    shown = {*generations.MEANINGS, "name", "metadata"}
     assert shown == set(Generation.__struct_fields__)
 
 
 def test_a_difference_shows_what_was_and_what_becomes() -> None:
     after = replace(CURRENT, name="next", assertion_seconds=30, metadata={**CURRENT.metadata, "x": [1]})
-    assert list(generation_differences._changes(CURRENT, after)) == [
+    assert list(generations._changes(CURRENT, after)) == [
         ("longest lifetime of a client assertion, in seconds", "120", "30"),
         ("`x`", "none", "1"),
     ]

@@ -16,7 +16,7 @@ from corpid.rules.oauth.token_request import (
     TokenRequest,
     redeem,
     require_verifier,
-    validate,
+    validate_token_request,
 )
 from tests.unit.rules.oauth.given import CHALLENGE, JKT, VERIFIER, grant
 
@@ -43,20 +43,20 @@ def redeemed(
 
 
 def test_a_token_request_is_read_with_the_challenge_of_its_verifier() -> None:
-    assert validate(PARAMETERS, CURRENT) == REQUEST
+    assert validate_token_request(PARAMETERS, CURRENT) == REQUEST
 
 
 @pytest.mark.parametrize("name", ["grant_type", "code", "redirect_uri"])
 def test_a_missing_parameter_is_named(name: str) -> None:
     given = {key: value for key, value in PARAMETERS.items() if key != name}
     with pytest.raises(InvalidRequest, match=f"parameter {name} is missing"):
-        validate(given, CURRENT)
+        validate_token_request(given, CURRENT)
 
 
 @pytest.mark.parametrize("value", ["refresh_token", "client_credentials", "password", "Authorization_code", " "])
 def test_there_is_one_grant_type(value: str) -> None:
     with pytest.raises(UnsupportedGrantType, match="grant_type must be authorization_code"):
-        validate({**PARAMETERS, "grant_type": value}, CURRENT)
+        validate_token_request({**PARAMETERS, "grant_type": value}, CURRENT)
 
 
 @pytest.mark.parametrize("verifier", [None, "x" * 42, "x" * 129, "x" * 43 + " ", "ü" * 43])
@@ -64,28 +64,28 @@ def test_a_missing_or_malformed_verifier_is_the_error_that_the_generation_names(
     """Spec "Generations": invalid_request, in FAPI2 invalid_grant."""
     given = {key: value for key, value in {**PARAMETERS, "code_verifier": verifier}.items() if value is not None}
     with pytest.raises(InvalidRequest, match="code_verifier must be 43 to 128"):
-        validate(given, CURRENT)
+        validate_token_request(given, CURRENT)
     with pytest.raises(InvalidGrant, match="code_verifier must be 43 to 128"):
-        validate(given, msgspec.structs.replace(CURRENT, bad_verifier_code="invalid_grant"))
+        validate_token_request(given, msgspec.structs.replace(CURRENT, bad_verifier_code="invalid_grant"))
 
 
 def test_whether_a_verifier_may_be_missing_is_decided_when_the_client_is_known() -> None:
     """Spec "LEGACY without PKCE"; a client whose PKCE is required is answered as the generation says."""
-    bare = validate({key: value for key, value in PARAMETERS.items() if key != "code_verifier"}, LEGACY)
+    bare = validate_token_request({key: value for key, value in PARAMETERS.items() if key != "code_verifier"}, LEGACY)
     assert bare.challenge == NO_CHALLENGE
     require_verifier(bare, LEGACY, pkce_optional=True)
     with pytest.raises(InvalidRequest, match="code_verifier must be 43 to 128"):
         require_verifier(bare, LEGACY, pkce_optional=False)
-    require_verifier(validate(PARAMETERS, LEGACY), LEGACY, pkce_optional=False)
+    require_verifier(validate_token_request(PARAMETERS, LEGACY), LEGACY, pkce_optional=False)
     with pytest.raises(InvalidRequest, match="code_verifier must be 43 to 128"):
-        validate({**PARAMETERS, "code_verifier": "x" * 42}, LEGACY)
+        validate_token_request({**PARAMETERS, "code_verifier": "x" * 42}, LEGACY)
 
 
 def test_a_code_that_is_too_long_to_be_one_is_an_unknown_code() -> None:
     """D19: one public sentence."""
-    assert validate({**PARAMETERS, "code": "c" * 512}, CURRENT).code == "c" * 512
+    assert validate_token_request({**PARAMETERS, "code": "c" * 512}, CURRENT).code == "c" * 512
     with pytest.raises(InvalidGrant) as refused:
-        validate({**PARAMETERS, "code": "c" * 513}, CURRENT)
+        validate_token_request({**PARAMETERS, "code": "c" * 513}, CURRENT)
     assert refused.value.description == FAILED
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from corpid.rules.oauth.errors import InvalidRequest
-from corpid.rules.oauth.token_request import NO_CHALLENGE, challenge, is_verifier, s256, validate_challenge
+from corpid.rules.oauth.token_request import NO_CHALLENGE, is_verifier, read_challenge, s256, validate_challenge
 from tests.unit.rules.oauth.given import CHALLENGE, VERIFIER
 
 
@@ -32,11 +32,11 @@ def test_only_s256_is_a_method(method: str) -> None:
 
 def test_only_where_pkce_is_optional_a_request_may_come_without_it() -> None:
     """Spec "LEGACY without PKCE": what was sent is verified in any case."""
-    assert challenge({"state": "s"}, optional=True) == NO_CHALLENGE
+    assert read_challenge({"state": "s"}, optional=True) == NO_CHALLENGE
     with pytest.raises(InvalidRequest, match="parameter code_challenge is missing"):
-        challenge({"state": "s"}, optional=False)
+        read_challenge({"state": "s"}, optional=False)
     sent = {"code_challenge": CHALLENGE, "code_challenge_method": "S256"}
-    assert challenge(sent, optional=True) == challenge(sent, optional=False) == CHALLENGE
+    assert read_challenge(sent, optional=True) == read_challenge(sent, optional=False) == CHALLENGE
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_only_where_pkce_is_optional_a_request_may_come_without_it() -> None:
 def test_half_of_a_challenge_is_refused(sent: dict[str, str], *, optional: bool) -> None:
     """RFC 7636 §4.3: without a method it would be plain."""
     with pytest.raises(InvalidRequest):
-        challenge(sent, optional=optional)
+        read_challenge(sent, optional=optional)
 
 
 @pytest.mark.parametrize(

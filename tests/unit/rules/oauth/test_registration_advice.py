@@ -7,10 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from corpid.rules.oauth.client_registration import IssuerRules, Rules
+from corpid.rules.oauth.client_registration import IssuerRules, Rules, advise_on_registration
 from corpid.rules.oauth.generations import CURRENT, LEGACY
 from corpid.rules.oauth.records import Client
-from corpid.rules.oauth.registration_advice import advice
 
 RULES = Rules(developer_mode=True, issuers={"first": IssuerRules(served=(CURRENT,))})
 FINE = Client(client_id="a", name="A", redirect_uris=("http://127.0.0.1:8410/callback",))
@@ -18,7 +17,7 @@ KEY = {"kty": "EC", "crv": "P-256", "x": "1", "y": "2", "use": "sig", "kid": "1"
 
 
 def given(*keys: dict[str, Any], **members: Any) -> list[str]:
-    found = advice(msgspec.structs.replace(FINE, **members), {"keys": list(keys)}, RULES)
+    found = advise_on_registration(msgspec.structs.replace(FINE, **members), {"keys": list(keys)}, RULES)
     return [f"{each.member}: {each.reason}" for each in found]
 
 
@@ -73,32 +72,32 @@ def test_services_need_a_scope_that_reads_them() -> None:
 def test_a_client_that_can_use_no_generation() -> None:
     """Spec "Generations": at an issuer of legacy alone, a client names it."""
     legacy_alone = Rules(developer_mode=True, issuers={"first": IssuerRules()})
-    (found,) = advice(FINE, None, legacy_alone)
+    (found,) = advise_on_registration(FINE, None, legacy_alone)
     assert found.member == "generations"
     assert "name legacy" in found.reason
     named = msgspec.structs.replace(FINE, generations=("legacy",), legacy_until="2099-12-31")
-    assert advice(named, None, legacy_alone) == ()
+    assert advise_on_registration(named, None, legacy_alone) == ()
 
 
 def test_a_client_that_no_issuer_can_serve_is_told_why() -> None:
     """D62: the issuers that know it serve none of its generations."""
     named = msgspec.structs.replace(FINE, generations=("legacy",), legacy_until="2099-12-31")
-    (found,) = advice(named, None, RULES)
+    (found,) = advise_on_registration(named, None, RULES)
     assert (
         found.reason
         == "it cannot be used so far: it uses legacy, and this deployment serves only current: change its generations"
     )
     two = Rules(developer_mode=True, issuers={**RULES.issuers, "old": IssuerRules(served=(LEGACY,))})
-    (found,) = advice(named, None, two)
+    (found,) = advise_on_registration(named, None, two)
     assert found.reason.endswith("it uses legacy, and its issuer first serves only current: add old to its issuers")
-    assert advice(msgspec.structs.replace(named, issuers=("first", "old")), None, two) == ()
+    assert advise_on_registration(msgspec.structs.replace(named, issuers=("first", "old")), None, two) == ()
 
 
 def test_no_scope_is_missed_where_none_is_needed() -> None:
     """Spec "LEGACY's authorization-info"."""
     legacy = Rules(developer_mode=True, issuers={"first": IssuerRules(served=(LEGACY,))})
     named = msgspec.structs.replace(FINE, generations=("legacy",), legacy_until="2099-12-31", services=("A",))
-    assert advice(named, None, legacy) == ()
+    assert advise_on_registration(named, None, legacy) == ()
 
 
 def test_the_scopes_of_a_preset_are_no_mistake() -> None:
@@ -108,7 +107,7 @@ def test_the_scopes_of_a_preset_are_no_mistake() -> None:
         developer_mode=True, issuers={"first": IssuerRules(served=(CURRENT, LEGACY), new_client={"scopes": scopes})}
     )
     named = msgspec.structs.replace(FINE, generations=("current", "legacy"), legacy_until="2099-12-31", scopes=scopes)
-    assert advice(named, None, preset) == ()
+    assert advise_on_registration(named, None, preset) == ()
 
 
 @pytest.mark.parametrize(
