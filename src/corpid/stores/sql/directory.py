@@ -6,7 +6,7 @@ A question or a page is one statement. Changes are written by `changes.ChangeWri
 from __future__ import annotations
 
 import asyncio
-from functools import cache, cached_property, lru_cache, partial
+from functools import cache, lru_cache, partial
 from itertools import combinations
 from string import ascii_uppercase
 from types import MappingProxyType
@@ -158,53 +158,28 @@ class Directory:
                 .values(language=sa.bindparam("new"), source=sa.bindparam("by"), member_sources=sa.bindparam("since"))
             )
         )
-
-    @cached_property
-    def _named(self) -> dict[type, CompiledStatement]:
-        keys = {Entity: "entity_id", Service: "service_id", User: "user_name_key"}
-        return {kind: self._kinds[kind].prepare(select_named, key) for kind, key in keys.items()}
-
-    @cached_property
-    def _by_name(self) -> dict[type, CompiledStatement]:
-        found = {Entity: BEGINNING_OF_NAME, User: BEGINNING_OF_PERSONS_NAME}
-        return {kind: self._kinds[kind].prepare(select_by_name, each) for kind, each in found.items()}
-
-    @cached_property
-    def _by_number(self) -> CompiledStatement:
-        return self._kinds[Entity].prepare(select_by_name, "registration_number")
-
-    @cached_property
-    def _by_email(self) -> CompiledStatement:
-        return self._kinds[User].prepare(select_by_name, BEGINNING_OF_ADDRESS)
-
-    @cached_property
-    def _members(self) -> CompiledStatement:
-        return self._kinds[User].prepare(select_members)
-
-    @cached_property
-    def _belonging(self) -> CompiledStatement:
-        return self._kinds[Membership].prepare(select_belonging, self._kinds[User].codec.columns)
-
-    @cached_property
-    def _latest_requests(self) -> CompiledStatement:
-        return self._kinds[ChangeRequest].prepare(select_latest_requests)
-
-    @cached_property
-    def _pages(self) -> dict[tuple[type, tuple[str, ...]], CompiledStatement]:
-        return {
-            (kind, given): self._kinds[kind].prepare(select_page, given)
+        self._named: Final = {
+            Entity: kinds[Entity].prepare(select_named, "entity_id"),
+            Service: kinds[Service].prepare(select_named, "service_id"),
+            User: kinds[User].prepare(select_named, "user_name_key"),
+        }
+        self._by_name: Final = {
+            Entity: kinds[Entity].prepare(select_by_name, BEGINNING_OF_NAME),
+            User: kinds[User].prepare(select_by_name, BEGINNING_OF_PERSONS_NAME),
+        }
+        self._by_number: Final = kinds[Entity].prepare(select_by_name, "registration_number")
+        self._by_email: Final = kinds[User].prepare(select_by_name, BEGINNING_OF_ADDRESS)
+        self._members: Final = kinds[User].prepare(select_members)
+        self._belonging: Final = kinds[Membership].prepare(select_belonging, kinds[User].codec.columns)
+        self._latest_requests: Final = kinds[ChangeRequest].prepare(select_latest_requests)
+        self._pages: Final = {
+            (kind, given): kinds[kind].prepare(select_page, given)
             for kind, members in NARROWED_BY.items()
             for count in range(len(members) + 1)
             for given in combinations(members, count)
         }
-
-    @cached_property
-    def _totals(self) -> CompiledStatement:
-        return self._database.prepare(count_totals)
-
-    @cached_property
-    def _ending(self) -> CompiledStatement:
-        return self._kinds[Assignment].prepare(select_ending)
+        self._totals: Final = database.prepare(count_totals)
+        self._ending: Final = kinds[Assignment].prepare(select_ending)
 
     async def read(self, kind: type[R], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], R]:
         """The records with these keys.

@@ -130,53 +130,22 @@ class RecordType:
         self.keys: Final = tuple(column.name for column in table.primary_key)
         self._sources: Final = tuple(name for name in _SOURCES if name in table.c)
         self._database: Final = database
-
-    @cached_property
-    def one(self) -> CompiledStatement:
-        return self.prepare(select_one)
-
-    @cached_property
-    def sourced(self) -> CompiledStatement:
-        """As `one`, with its sources."""
-        return self.prepare(select_one, self._sources)
-
-    @cached_property
-    def locked(self) -> CompiledStatement:
-        """As `sourced`, held until the transaction ends.
-
-        New rows that refer to it need not wait.
-        """
-        return self.prepare(_lock_one, self._sources, True)
-
-    @cached_property
-    def locked_alone(self) -> CompiledStatement:
-        """As `locked`, but new rows that refer to it wait."""
-        return self.prepare(_lock_one, self._sources, False)
-
-    @cached_property
-    def first_page(self) -> CompiledStatement:
-        return self.prepare(_select_page, self._sources)
-
-    @cached_property
-    def next_page(self) -> CompiledStatement:
-        return self.prepare(_select_next_page, self._sources)
-
-    @cached_property
-    def upsert(self) -> CompiledStatement:
-        """The record alone: its sources stay."""
-        return self._database.prepare(partial(_upsert, self.table, self.codec.written))
-
-    @cached_property
-    def upsert_sourced(self) -> CompiledStatement:
-        return self._database.prepare(partial(_upsert, self.table, (*self.codec.written, *self._sources)))
-
-    @cached_property
-    def insert(self) -> CompiledStatement:
-        """Write a record of a new key, with its sources.
-
-        Nothing if there is one.
-        """
-        return self._database.prepare(partial(_insert, self.table, (*self.codec.written, *self._sources)))
+        everything = (*codec.written, *self._sources)
+        self.one: Final = self.prepare(select_one)
+        self.sourced: Final = self.prepare(select_one, self._sources)
+        """as `one`, with its sources"""
+        self.locked: Final = self.prepare(_lock_one, self._sources, True)
+        """as `sourced`, held until the transaction ends; new rows that refer to it need not wait"""
+        self.locked_alone: Final = self.prepare(_lock_one, self._sources, False)
+        """as `locked`, but new rows that refer to it wait"""
+        self.first_page: Final = self.prepare(_select_page, self._sources)
+        self.next_page: Final = self.prepare(_select_next_page, self._sources)
+        self.upsert: Final = database.prepare(partial(_upsert, table, codec.written))
+        """the record alone: its sources stay"""
+        self.upsert_sourced: Final = database.prepare(partial(_upsert, table, everything))
+        self.insert: Final = database.prepare(partial(_insert, table, everything))
+        """a record of a new key, with its sources; nothing if there is one"""
+        self.delete: Final = database.prepare(partial(_delete, table))
 
     def statement(self, *, is_new: bool, sourced: bool) -> CompiledStatement:
         """The statement that writes a record.
@@ -186,10 +155,6 @@ class RecordType:
         if is_new:
             return self.insert
         return self.upsert_sourced if sourced else self.upsert
-
-    @cached_property
-    def delete(self) -> CompiledStatement:
-        return self._database.prepare(partial(_delete, self.table))
 
     @cached_property
     def referring(self) -> tuple[CompiledStatement, ...]:
