@@ -59,6 +59,8 @@ if TYPE_CHECKING:
 
 _LAST_EMAILS_SECONDS: Final = 5.0
 """for e-mails that wait when a process stops"""
+reason: Final[ContextVar[str]] = ContextVar("reason", default="")
+"""why a command is run: `corpid --reason TEXT …`"""
 
 
 class StartError(Exception):
@@ -87,6 +89,123 @@ class Engines(msgspec.Struct, frozen=True, kw_only=True):
     """the identifier of the key that encrypts, the start of its hash (D43)"""
     open_probe: Callable[[str], str]
     """opens a token of `corpid doctor`; raises SecretUnreadable (`rules.probes`)"""
+
+
+@asynccontextmanager
+async def open_stores(settings: Settings, clock: Clock, *, accept_other: bool = False) -> AsyncIterator[Engines]:
+    """The stores of a deployment, with its first keys in them.
+
+    A database that is not the one used last is refused, unless `accept_other`. Raises StartError. docs/decisions/0028
+    """
+    async with AsyncExitStack() as stack:
+        with _start_errors(settings):
+            stores = await _open_database(settings, clock, stack, accept_other=accept_other)
+            if not await stores.registry.keys.list_all():
+                await data_loss.no_store_yet(stores.database)
+            await ensure_first_keys(stores.registry, now=clock())
+            if not accept_other:  # numbers of the audit go on after a gap first
+                await ensure_standby_key(stores.registry, now=clock())
+            transient = await _transient(settings, stores, clock, stack)
+        yield Engines(
+            registry=stores.registry,
+            transient=transient,
+            connections_in_use=lambda: stores.database.connections_in_use,
+            rewrap=stores.rewrap,
+            prune=stores.prune,
+            erase=stores.erase,
+            after_restore=partial(data_loss.after_restore, stores.database, stores.transient, stores.registry.audit),
+            key_encryption_key=stores.cipher.current,
+            open_probe=partial(stores.cipher.open, *probes.PLACE),
+        )
+
+
+class RestartingEngine(msgspec.Struct, frozen=True, kw_only=True):
+    """The engine that `transient_url` names, and the database."""
+
+    registry: Registry
+    engine: TransientEngine
+    stops: OrderlyStops
+    note: Callable[[AuditEvent], Awaitable[None]]
+    """writes an entry of the audit"""
+
+
+@asynccontextmanager
+async def open_for_restart(
+    settings: Settings, *, clock: Callable[[], float] = time.time
+) -> AsyncIterator[RestartingEngine]:
+    """The engine of `transient_url`, which need not be open.
+
+    Raises StartError. Source: D67
+    """
+    async with AsyncExitStack() as stack:
+        with _start_errors(settings):
+            stores = await _open_database(settings, clock, stack)
+
+        async def note(event: AuditEvent) -> None:
+            async with stores.database.transaction():
+                await stores.registry.audit.write(event)
+
+        yield RestartingEngine(
+            registry=stores.registry,
+            engine=transient_engine(settings.transient_url),
+            stops=SqlOrderlyStops(stores.database),
+            note=note,
+        )
+
+
+async def _open_database(
+    settings: Settings, clock: Clock, stack: AsyncExitStack, *, accept_other: bool = False
+) -> SqlStores:
+    settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if settings.sqlite_path is not None:
+        stack.enter_context(hold_in_use(settings.sqlite_path))
+    sealing_with = secret_cipher(settings)
+    if settings.sqlite_path is not None:
+        stores: SqlStores = await open_sqlite(settings.sqlite_path, sealing_with, clock, migrate=settings.is_embedded)
+    else:
+        stores = await open_postgresql(
+            settings.database_url,
+            sealing_with,
+            clock,
+            migrate=settings.migrate_on_start,
+            pool_size=settings.database_connections,
+            accept_other=accept_other,
+        )
+    stack.push_async_callback(stores.close)
+    return stores
+
+
+async def _transient(settings: Settings, stores: SqlStores, clock: Clock, stack: AsyncExitStack) -> TransientStore:
+    engine = (
+        transient_engine(settings.transient_url) if settings.transient_url else SqlTransientEngine(stores.transient)
+    )
+    store = await engine.open(clock=clock, stops=SqlOrderlyStops(stores.database))
+    stack.push_async_callback(engine.close)
+    store_identity = engine.store_identity
+    # Nodes write their own time into what they issue, so the moment lies as far ahead as they may be.
+    is_local = settings.transient_engine.is_local
+    ahead = 0 if is_local else CLOCKS_APART_SECONDS
+    moment = max(clock(), await store.engine_time() or 0.0) + ahead
+    engine.reject_before(
+        await data_loss.use_store(stores.database, store_identity, moment=moment), store_identity=store_identity
+    )
+    if not settings.transient_url:
+        return store
+    if is_local and isinstance(stores.database, SqliteDatabase):
+        store = JoinedBatches(store, stores.database)
+    restored = await data_loss.restored_at(stores.database)
+    return SinceRestore(store, restored) if restored else store
+
+
+@contextmanager
+def _start_errors(settings: Settings) -> Iterator[None]:
+    """Turn what keeps stores from opening into StartError."""
+    try:
+        yield
+    except (SchemaError, encryption_at_rest.EncryptionError, StoreUnavailable) as error:
+        raise StartError(str(error)) from error
+    except OSError as error:
+        raise StartError(f"the data directory {settings.data_dir} cannot be used: {error.strerror}") from error
 
 
 class Stores:
@@ -121,6 +240,47 @@ class Stores:
         self._closing.close()
 
 
+@asynccontextmanager
+async def open_registry(settings: Settings, *, clock: Callable[[], float] = time.time) -> AsyncIterator[Stores]:
+    """The stores for a command.
+
+    Its changes have the user of the process as their actor. Raises StartError. Source: D54
+    """
+    async with open_stores(settings, clock) as engines:
+        stores = Stores(engines, hash_cost=settings.hash_cost, clock=clock)
+        try:
+            yield stores
+        finally:
+            stores.close()
+
+
+def at_command_line() -> CommandLine:
+    """The system's user who runs this process, and the host.
+
+    Source: D54
+    """
+    try:
+        user = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # an identifier without a name
+        user = str(os.getuid())
+    return CommandLine(by=f"{user}@{socket.gethostname()}", reason=reason.get())
+
+
+async def require_kind(settings: Settings, registry: Registry, *, demo: bool) -> None:
+    """Mark a demo's store, and refuse it anywhere else.
+
+    Raises StartError. Source: D66
+    """
+    if not demo and await registry.deployment.is_for_developers():
+        raise StartError(
+            "this database is a demo's, where people sign in without their factors: use another data_dir or database_url"
+        )
+    if demo and not settings.developer_mode:
+        raise StartError("people sign in without their factors in developer mode only, and developer_mode is off")
+    if demo:
+        await registry.deployment.keep_for_developers()
+
+
 async def migrate(settings: Settings, *, contract: bool, report: Callable[[str], None]) -> str:
     """Bring the database's schema up to this version.
 
@@ -130,10 +290,8 @@ async def migrate(settings: Settings, *, contract: bool, report: Callable[[str],
     is cancelled ends after what is being done, which stays done. Raises StartError. docs/decisions/0009
     """
     stop = threading.Event()
-    database, through = (
-        schema.find_target(settings.database_url),
-        migration.CONTRACT if contract else migration.FILL,
-    )
+    database = schema.find_target(settings.database_url)
+    through = migration.CONTRACT if contract else migration.FILL
     try:
         if settings.is_embedded:
             settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -173,167 +331,25 @@ async def unconfirmed_restore(settings: Settings) -> str:
         raise StartError(str(error)) from error
 
 
-@asynccontextmanager
-async def open_stores(settings: Settings, clock: Clock, *, accept_other: bool = False) -> AsyncIterator[Engines]:
-    """The stores of a deployment, with its first keys in them.
+def secret_cipher(settings: Settings) -> encryption_at_rest.SecretCipher:
+    """The cipher of secrets at rest. Raises StartError, EncryptionError (D43)."""
+    older = [encryption_at_rest.key_from_file(path) for path in settings.old_key_encryption_key_files]
+    return encryption_at_rest.SecretCipher(_current_key(settings), older)
 
-    A database that is not the one used last is refused, unless `accept_other`. Raises StartError. docs/decisions/0028
-    """
-    async with AsyncExitStack() as stack:
-        with _start_errors(settings):
-            stores = await _opened_database(settings, clock, stack, accept_other=accept_other)
-            if not await stores.registry.keys.list_all():
-                await data_loss.no_store_yet(stores.database)
-            await ensure_first_keys(stores.registry, now=clock())
-            if not accept_other:  # numbers of the audit go on after a gap first
-                await ensure_standby_key(stores.registry, now=clock())
-            transient = await _transient(settings, stores, clock, stack)
-        yield Engines(
-            registry=stores.registry,
-            transient=transient,
-            connections_in_use=lambda: stores.database.connections_in_use,
-            rewrap=stores.rewrap,
-            prune=stores.prune,
-            erase=stores.erase,
-            after_restore=partial(data_loss.after_restore, stores.database, stores.transient, stores.registry.audit),
-            key_encryption_key=stores.cipher.current,
-            open_probe=partial(stores.cipher.open, *probes.PLACE),
+
+def _current_key(settings: Settings) -> bytes:
+    if settings.key_encryption_key is not None:
+        return encryption_at_rest.key_from_text(
+            settings.key_encryption_key.get_secret_value(), "CORPID_KEY_ENCRYPTION_KEY"
         )
-
-
-@contextmanager
-def _start_errors(settings: Settings) -> Iterator[None]:
-    """Turn what keeps stores from opening into StartError."""
-    try:
-        yield
-    except (SchemaError, encryption_at_rest.EncryptionError, StoreUnavailable) as error:
-        raise StartError(str(error)) from error
-    except OSError as error:
-        raise StartError(f"the data directory {settings.data_dir} cannot be used: {error.strerror}") from error
-
-
-class RestartingEngine(msgspec.Struct, frozen=True, kw_only=True):
-    """The engine that `transient_url` names, and the database."""
-
-    registry: Registry
-    engine: TransientEngine
-    stops: OrderlyStops
-    note: Callable[[AuditEvent], Awaitable[None]]
-    """writes an entry of the audit"""
-
-
-@asynccontextmanager
-async def restarting(settings: Settings, *, clock: Callable[[], float] = time.time) -> AsyncIterator[RestartingEngine]:
-    """The engine of `transient_url`, which need not be open.
-
-    Raises StartError. Source: D67
-    """
-    async with AsyncExitStack() as stack:
-        with _start_errors(settings):
-            stores = await _opened_database(settings, clock, stack)
-
-        async def note(event: AuditEvent) -> None:
-            async with stores.database.transaction():
-                await stores.registry.audit.write(event)
-
-        yield RestartingEngine(
-            registry=stores.registry,
-            engine=transient_engine(settings.transient_url),
-            stops=SqlOrderlyStops(stores.database),
-            note=note,
-        )
-
-
-reason: Final[ContextVar[str]] = ContextVar("reason", default="")
-"""why a command is run: `corpid --reason TEXT …`"""
-
-
-async def require_kind(settings: Settings, registry: Registry, *, demo: bool) -> None:
-    """Mark a demo's store, and refuse it anywhere else.
-
-    Raises StartError. Source: D66
-    """
-    if not demo and await registry.deployment.is_for_developers():
+    if settings.key_encryption_key_file is not None:
+        return encryption_at_rest.key_from_file(settings.key_encryption_key_file)
+    if not settings.is_embedded:
         raise StartError(
-            "this database is a demo's, where people sign in without their factors: use another data_dir or database_url"
+            "CORPID_KEY_ENCRYPTION_KEY_FILE is not set: with a database of your own, name a file (mode 0600) "
+            "that holds the base64 of 32 random bytes"
         )
-    if demo and not settings.developer_mode:
-        raise StartError("people sign in without their factors in developer mode only, and developer_mode is off")
-    if demo:
-        await registry.deployment.keep_for_developers()
-
-
-def at_command_line() -> CommandLine:
-    """The system's user who runs this process, and the host.
-
-    Source: D54
-    """
-    try:
-        user = pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:  # an identifier without a name
-        user = str(os.getuid())
-    return CommandLine(by=f"{user}@{socket.gethostname()}", reason=reason.get())
-
-
-@asynccontextmanager
-async def open_registry(settings: Settings, *, clock: Callable[[], float] = time.time) -> AsyncIterator[Stores]:
-    """The stores for a command.
-
-    Its changes have the user of the process as their actor. Raises StartError. Source: D54
-    """
-    async with open_stores(settings, clock) as engines:
-        stores = Stores(engines, hash_cost=settings.hash_cost, clock=clock)
-        try:
-            yield stores
-        finally:
-            stores.close()
-
-
-async def _opened_database(
-    settings: Settings, clock: Clock, stack: AsyncExitStack, *, accept_other: bool = False
-) -> SqlStores:
-    settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if settings.sqlite_path is not None:
-        stack.enter_context(hold_in_use(settings.sqlite_path))
-    stores = await _database(settings, clock, accept_other=accept_other)
-    stack.push_async_callback(stores.close)
-    return stores
-
-
-async def _database(settings: Settings, clock: Clock, *, accept_other: bool) -> SqlStores:
-    sealing_with = secret_cipher(settings)
-    if settings.sqlite_path is not None:
-        return await open_sqlite(settings.sqlite_path, sealing_with, clock, migrate=settings.is_embedded)
-    return await open_postgresql(
-        settings.database_url,
-        sealing_with,
-        clock,
-        migrate=settings.migrate_on_start,
-        pool_size=settings.database_connections,
-        accept_other=accept_other,
-    )
-
-
-async def _transient(settings: Settings, stores: SqlStores, clock: Clock, stack: AsyncExitStack) -> TransientStore:
-    engine = (
-        transient_engine(settings.transient_url) if settings.transient_url else SqlTransientEngine(stores.transient)
-    )
-    store = await engine.open(clock=clock, stops=SqlOrderlyStops(stores.database))
-    stack.push_async_callback(engine.close)
-    store_identity = engine.store_identity
-    # Nodes write their own time into what they issue, so the moment lies as far ahead as they may be.
-    is_local = settings.transient_engine.is_local
-    ahead = 0 if is_local else CLOCKS_APART_SECONDS
-    moment = max(clock(), await store.engine_time() or 0.0) + ahead
-    engine.reject_before(
-        await data_loss.use_store(stores.database, store_identity, moment=moment), store_identity=store_identity
-    )
-    if not settings.transient_url:
-        return store
-    if is_local and isinstance(stores.database, SqliteDatabase):
-        store = JoinedBatches(store, stores.database)
-    restored = await data_loss.restored_at(stores.database)
-    return SinceRestore(store, restored) if restored else store
+    return encryption_at_rest.embedded_key(settings.data_dir)
 
 
 @asynccontextmanager
@@ -362,16 +378,6 @@ async def open_mail(settings: Settings, *, clock: Clock) -> AsyncIterator[Mail]:
         await mail.close(_LAST_EMAILS_SECONDS)
 
 
-def read_theme(settings: Settings) -> Theme:
-    """The theme of a deployment. Raises StartError."""
-    from corpid.web.pages import theme  # noqa: PLC0415 - most commands write no page
-
-    try:
-        return theme.read(settings.theme) if settings.theme is not None else theme.NO_THEME
-    except theme.ThemeError as error:
-        raise StartError(str(error)) from error
-
-
 def email_renderer(settings: Settings) -> EmailRenderer:
     """The renderer of a deployment's e-mails. Raises StartError."""
     # It takes long to load, and most commands do without.
@@ -380,25 +386,14 @@ def email_renderer(settings: Settings) -> EmailRenderer:
     return EmailRenderer(name=settings.name, timezone=settings.timezone, theme=read_theme(settings))
 
 
-def secret_cipher(settings: Settings) -> encryption_at_rest.SecretCipher:
-    """The cipher of secrets at rest. Raises StartError, EncryptionError (D43)."""
-    older = [encryption_at_rest.key_from_file(path) for path in settings.old_key_encryption_key_files]
-    return encryption_at_rest.SecretCipher(_current_key(settings), older)
+def read_theme(settings: Settings) -> Theme:
+    """The theme of a deployment. Raises StartError."""
+    from corpid.web.pages import theme  # noqa: PLC0415 - most commands write no page
 
-
-def _current_key(settings: Settings) -> bytes:
-    if settings.key_encryption_key is not None:
-        return encryption_at_rest.key_from_text(
-            settings.key_encryption_key.get_secret_value(), "CORPID_KEY_ENCRYPTION_KEY"
-        )
-    if settings.key_encryption_key_file is not None:
-        return encryption_at_rest.key_from_file(settings.key_encryption_key_file)
-    if not settings.is_embedded:
-        raise StartError(
-            "CORPID_KEY_ENCRYPTION_KEY_FILE is not set: with a database of your own, name a file (mode 0600) "
-            "that holds the base64 of 32 random bytes"
-        )
-    return encryption_at_rest.embedded_key(settings.data_dir)
+    try:
+        return theme.read(settings.theme) if settings.theme is not None else theme.NO_THEME
+    except theme.ThemeError as error:
+        raise StartError(str(error)) from error
 
 
 def new_id() -> str:

@@ -70,7 +70,7 @@ class OwnCertificate:
         return ssl.create_default_context(cafile=str(self.authority))
 
 
-def kept_in(folder: Path, *hosts: str, now: datetime, renewable: bool = True) -> OwnCertificate:
+def keep_certificate(folder: Path, *hosts: str, now: datetime, renewable: bool = True) -> OwnCertificate:
     """The certificate for these hosts in a folder.
 
     A new one if there is none, it is for others, it cannot be used or it ends within a week. The authority is new only

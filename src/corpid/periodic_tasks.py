@@ -54,7 +54,7 @@ _DATA_LOST: Final = (
 
 
 @asynccontextmanager
-async def running(
+async def run_tasks(
     provider: Provider,
     metrics: Metrics | None,
     readiness: Readiness,

@@ -29,8 +29,7 @@ from corpid.settings.issuers import issuers
 from corpid.web.first_use import load_rare_pages
 from corpid.web.http import server, tls
 from corpid.web.http.addresses import ClientAddresses, OwnHosts, bracket_host
-from corpid.web.http.connection_shares import ConnectionShares
-from corpid.web.http.connections import Limits, files_for
+from corpid.web.http.connections import ConnectionShares, Limits, files_for
 from corpid.web.telemetry import access_log, tracing
 
 if TYPE_CHECKING:
@@ -39,10 +38,14 @@ if TYPE_CHECKING:
 
     from corpid.own_certificates import OwnCertificate
     from corpid.settings import Settings
-    from corpid.web.http.connection_shares import ConnectionShare
+    from corpid.web.http.connections import ConnectionShare
 
     Work = Callable[[Callable[[], None], int], int]
 
+REFUSED: Final = 1
+"""the exit status of a worker that cannot start"""
+BROKEN: Final = 70
+"""a worker's exit code after an unforeseen error"""
 _COLLECT: Final = (20_000, 50, 50)
 """thresholds of the garbage collector, which runs rarely, since requests leave no cycles"""
 _TOGETHER_SECONDS: Final = 30.0
@@ -53,6 +56,16 @@ REFUSALS = (
     server.ListenError,
     tls.CertificateUnusable,
 )
+METRICS_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
+"""names the folder in which each worker counts its metrics"""
+_FOLDER_PREFIX: Final = "corpid-metrics-"
+_LOCK: Final = "lock"
+_NEW_SECONDS: Final = 60.0
+_YOUNG_SECONDS: Final = 10.0
+_PAUSE_SECONDS: Final = 1.0
+"""before another worker takes the place of one that died young"""
+_SIGNALS: Final = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
+_PROCESS: Final = struct.Struct("=q")
 
 
 def serve(complain: Callable[[str], object], *, workers: int | None = None) -> int:
@@ -81,7 +94,7 @@ def serve(complain: Callable[[str], object], *, workers: int | None = None) -> i
         return _work(chosen, listening, lambda: None, complain)
     load_rarely_used()
     reporting, shares = _FirstToComplain(), ConnectionShares(chosen.workers)
-    with metrics_folder() if listening.metrics else nullcontext(_keep_nothing) as forget:
+    with metrics_folder() if listening.metrics else nullcontext(lambda _: None) as forget:
 
         def ended(process: int, place: int) -> None:
             shares.free(place)
@@ -96,18 +109,6 @@ def serve(complain: Callable[[str], object], *, workers: int | None = None) -> i
         )
 
 
-def _own_certificate(chosen: Settings) -> OwnCertificate:
-    """The certificate that developer mode makes for https."""
-    from corpid.own_certificates import OWN_MACHINE, kept_in  # noqa: PLC0415 - for developers alone
-
-    hosts = [urlsplit(issuer.base_url).hostname or "" for issuer in issuers(chosen).values()]
-    return kept_in(chosen.data_dir.absolute() / "tls", *hosts, *OWN_MACHINE, now=datetime.now(UTC))
-
-
-def _keep_nothing(_process: int) -> None:
-    """Forget an ended worker, without metrics."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Listening:
     """Bound sockets, shared by all workers."""
@@ -116,11 +117,26 @@ class _Listening:
     metrics: Sequence[socket]
 
 
+def _own_certificate(chosen: Settings) -> OwnCertificate:
+    """The certificate that developer mode makes for https."""
+    from corpid.own_certificates import OWN_MACHINE, keep_certificate  # noqa: PLC0415 - for developers alone
+
+    hosts = [urlsplit(issuer.base_url).hostname or "" for issuer in issuers(chosen).values()]
+    return keep_certificate(chosen.data_dir.absolute() / "tls", *hosts, *OWN_MACHINE, now=datetime.now(UTC))
+
+
 def _bind_metrics(chosen: Settings) -> Sequence[socket]:
     if not chosen.metrics_address:
         return ()
     host, _, port = chosen.metrics_address.rpartition(":")
     return server.bind(host.strip("[]"), int(port), ipv6_only=chosen.ipv6_only, setting="CORPID_METRICS_ADDRESS")
+
+
+def _warn_of_settings(chosen: Settings) -> None:
+    """A line in the log for each setting that is not safe (D43, D52)."""
+    for finding in examine_settings(chosen):
+        if finding.verdict == "problem":
+            access_log.log().warning("settings_problem", detail=f"{finding.seen} {finding.change}")
 
 
 def load_rarely_used() -> None:
@@ -178,38 +194,6 @@ def _work(
     return 0
 
 
-def _urls(chosen: Settings) -> str:
-    return " ".join(issuer.base_url for issuer in issuers(chosen).values())
-
-
-def _limits(chosen: Settings) -> Limits:
-    connections = files_for(chosen.connections, chosen.database_connections)
-    if connections < chosen.connections:
-        access_log.log().warning(
-            "connections_limited",
-            detail=f"{connections} instead of {chosen.connections}: the system lets this process open no more files; "
-            "raise its limit (ulimit -Hn, LimitNOFILE)",
-        )
-    return Limits(
-        connections=connections,
-        idle_seconds=chosen.keepalive_seconds,
-        concurrent_requests=chosen.concurrent_requests,
-    )
-
-
-def _freeze() -> None:
-    """Keep the garbage collector away from present objects."""
-    gc.collect()
-    gc.freeze()
-
-
-def _warn_of_settings(chosen: Settings) -> None:
-    """A line in the log for each setting that is not safe (D43, D52)."""
-    for finding in examine_settings(chosen):
-        if finding.verdict == "problem":
-            access_log.log().warning("settings_problem", detail=f"{finding.seen} {finding.change}")
-
-
 async def _serve(
     chosen: Settings, listening: _Listening, served: Callable[[], None], share: ConnectionShare | None
 ) -> None:
@@ -217,7 +201,7 @@ async def _serve(
     async with AsyncExitStack() as stack:
         own_tls = measured = None
         if chosen.tls_certificate is not None and chosen.tls_key is not None:
-            own_tls = await stack.enter_async_context(tls.renewing(chosen.tls_certificate, chosen.tls_key))
+            own_tls = await stack.enter_async_context(tls.open_certificate(chosen.tls_certificate, chosen.tls_key))
         if listening.metrics:
             from corpid.web.telemetry import metrics  # noqa: PLC0415 - reads the folder's name when it is loaded
 
@@ -258,18 +242,34 @@ async def _serve(
         )
 
         def started() -> None:
+            urls = " ".join(issuer.base_url for issuer in issuers(chosen).values())
             worker = f", process {os.getpid()}" if chosen.workers > 1 else ""
-            access_log.log().info("listening", address=bound, detail=_urls(chosen) + worker)
+            access_log.log().info("listening", address=bound, detail=urls + worker)
             served()
 
         await server.serve(running, listening.public, on_started=started)
         access_log.log().info("stopped")
 
 
-METRICS_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
-_FOLDER_PREFIX: Final = "corpid-metrics-"
-_LOCK: Final = "lock"
-_NEW_SECONDS: Final = 60.0
+def _limits(chosen: Settings) -> Limits:
+    connections = files_for(chosen.connections, chosen.database_connections)
+    if connections < chosen.connections:
+        access_log.log().warning(
+            "connections_limited",
+            detail=f"{connections} instead of {chosen.connections}: the system lets this process open no more files; "
+            "raise its limit (ulimit -Hn, LimitNOFILE)",
+        )
+    return Limits(
+        connections=connections,
+        idle_seconds=chosen.keepalive_seconds,
+        concurrent_requests=chosen.concurrent_requests,
+    )
+
+
+def _freeze() -> None:
+    """Keep the garbage collector away from present objects."""
+    gc.collect()
+    gc.freeze()
 
 
 @contextmanager
@@ -314,17 +314,6 @@ def _is_left_folder(folder: Path) -> bool:
     finally:
         os.close(descriptor)
     return True
-
-
-REFUSED: Final = 1
-"""the exit status of a worker that cannot start"""
-BROKEN: Final = 70
-"""a worker's exit code after an unforeseen error"""
-_YOUNG_SECONDS: Final = 10.0
-_PAUSE_SECONDS: Final = 1.0
-"""before another worker takes the place of one that died young"""
-_SIGNALS: Final = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
-_PROCESS: Final = struct.Struct("=q")
 
 
 def supervise(work: Work, count: int, *, on_ended: Callable[[int, int], None] = lambda *_: None) -> int:

@@ -44,11 +44,15 @@ class Hosting:
         """
         folder = data_directory / TLS
         if network is not None:
-            once = own_certificates.kept_in(folder, network.host, now=now, renewable=False)
+            once = own_certificates.keep_certificate(folder, network.host, now=now, renewable=False)
             return cls(network=network, certificate=once)
         if not tls:
             return cls()
-        return cls(certificate=own_certificates.kept_in(folder / PROVIDER_HOST, *own_certificates.OWN_MACHINE, now=now))
+        return cls(
+            certificate=own_certificates.keep_certificate(
+                folder / PROVIDER_HOST, *own_certificates.OWN_MACHINE, now=now
+            )
+        )
 
     @property
     def addresses(self) -> tuple[str, ...]:

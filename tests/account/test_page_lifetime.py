@@ -173,7 +173,7 @@ async def test_more_time_that_is_asked_for_beside_a_change_opens_nothing_again(m
     browser = await at_account(made, "password")
     request = await context(made.provider)
     known = await browsers.recognise(request, cookies_of(browser)["corpid"])
-    here = await account_sessions.visit(request, known)
+    here = await account_sessions.load_account_request(request, known)
     assert here is not None
     here = await account_sessions.still_open(request, here, "password")
     await account_sessions.close(request, here)

@@ -35,6 +35,7 @@ from corpid.stores.encryption_at_rest import SecretCipher
 from corpid.stores.sql.open import open_postgresql, open_sqlite
 from corpid.rules.audit_records import *
 from corpid.rules.authentication.records import *
+from corpid.rules.failures import *
 from corpid.rules.directory.changes import *
 from corpid.rules.directory.records import *
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     import sqlalchemy as sa
 
+    from corpid.stores.sql.members import Provisioning, Shape
     from corpid.stores.sql.open import SqlStores
-    from corpid.stores.sql.provisioning import Provisioning, Shape
 
 QUESTIONS = (
     AuditQuery(),

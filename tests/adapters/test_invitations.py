@@ -72,7 +72,7 @@ async def sent(stores: SqlStores) -> tuple[OpenInvitation, str]:
     await write([Precondition(Membership, INVITED.key, None), Upsert(INVITED, BY_TOKEN)])
     found = await stores.registry.invitations.find(WAITING)
     assert found is not None
-    link = links.of_invitation(found, link_codes.code_from("random"), now=NOW)
+    link = links.make_invitation_link(found, link_codes.code_from("random"), now=NOW)
     assert await stores.registry.invitations.take(found, now=NOW)
     await stores.registry.factors.keep_link(link, SENT)
     assert await stores.registry.invitations.settle(found, taken=NOW, becomes=int(NOW))
@@ -262,7 +262,7 @@ async def test_a_letter_is_taken_by_one_process_and_not_after_a_revocation(place
         await revoke(stores, late)
         assert not await invited.take(late, now=NOW + 2 * SENDING_SECONDS)
         with pytest.raises(MissingReference):
-            await stores.registry.factors.keep_link(links.of_invitation(late, "0" * 20, now=NOW), SENT)
+            await stores.registry.factors.keep_link(links.make_invitation_link(late, "0" * 20, now=NOW), SENT)
         assert await stores.registry.factors.links_of(WAITING) == []
 
 

@@ -173,7 +173,7 @@ async def test_a_decision_that_was_made_again_meanwhile_is_not_forgotten(place: 
 
 async def test_decisions_of_a_large_entity_are_read_in_parts(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each part lets a sign-in of the same process have its turn."""
-    monkeypatch.setattr("corpid.stores.sql.access_reviews._READ_AT_ONCE", 1)
+    monkeypatch.setattr("corpid.stores.sql.notices._READ_AT_ONCE", 1)
 
     async with place.opened() as stores:
         await prepared(stores)

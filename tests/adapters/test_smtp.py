@@ -19,7 +19,7 @@ from corpid.outbound.mail import MailServer, NoMail, mail_server
 from corpid.outbound.smtp import SmtpMail
 from corpid.rules.directory import values
 from corpid.rules.directory.nodes import Scalar
-from corpid.rules.emails import Address, Email
+from corpid.rules.emails import Email, UrlLine
 from corpid.rules.failures import EmailDelayed, MailDelayed, MailRefused, SenderRefused
 from corpid.texts import phrase
 from corpid.web.pages.translations import LANGUAGES
@@ -151,7 +151,7 @@ def new_email(to: str = PERSON, **more: Any) -> Email:
     given: dict[str, Any] = {
         "subject": phrase("Your code for {name}", name="Žiga"),
         "preview": phrase("It works for {minutes} minutes. Do not share it.", minutes=10),
-        "parts": (Address(".a line that begins with a dot"),),
+        "parts": (UrlLine(".a line that begins with a dot"),),
         "name": "Nina Žigon",
         **more,
     }

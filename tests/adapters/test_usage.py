@@ -24,6 +24,7 @@ RP = Client(client_id="rp", name="RP", redirect_uris=("https://rp.example/cb",),
 OTHER = Client(client_id="other", name="Other", redirect_uris=("https://o.example/cb",), jwks='{"keys":[]}')
 
 COUNTER = """
+from corpid.rules.oauth.deprecated_usage import UseCount
 async def main():
     stores = await opened()
     go()

@@ -68,11 +68,11 @@ class Deployment:
             yield opened.transient
 
     async def close(self, *, seconds: int = MINUTE) -> None:
-        async with engines.restarting(self.options) as store:
+        async with engines.open_for_restart(self.options) as store:
             await store.engine.close_for_restart(store.stops, name=secrets.token_hex(16), seconds=seconds)
 
     async def open_again(self) -> bool:
-        async with engines.restarting(self.options) as store:
+        async with engines.open_for_restart(self.options) as store:
             return await store.engine.open_again(store.stops)
 
     def snapshot(self) -> Path:
@@ -472,7 +472,7 @@ async def test_a_cluster_is_refused_and_goes_on(tmp_path: Path, program: str) ->
             transient_url=url,
             key_encryption_key=base64.b64encode(KEY).decode(),
         )
-        async with engines.open_stores(options, time.time) as opened, engines.restarting(options) as store:
+        async with engines.open_stores(options, time.time) as opened, engines.open_for_restart(options) as store:
             with pytest.raises(OrderlyStopRefused, match="cluster"):
                 await store.engine.close_for_restart(store.stops, name="a" * 32, seconds=MINUTE)
             assert await first(opened.transient)

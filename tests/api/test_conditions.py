@@ -29,7 +29,7 @@ from tests.world.provider import hashing
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from corpid.rules.directory.json_nodes import Json
+    from corpid.rules.directory.nodes import Json
     from corpid.stores.sql.open import SqlStores
     from corpid.web.routes import Router
     from tests.adapters.databases import Place

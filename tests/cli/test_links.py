@@ -39,7 +39,7 @@ def stored(terminal: Terminal, told: str) -> FactorLink | None:
     assert link_codes.hash_code(value(told, "Link")) == link_hash
 
     async def look(stores: Stores) -> FactorLink | None:
-        found = await links.holding(stores.registry, link_hash, now=stores.clock())
+        found = await links.find_valid_link(stores.registry, link_hash, now=stores.clock())
         return found.link if found else None
 
     return terminal.look(look)

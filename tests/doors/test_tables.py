@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from corpid.rules.directory.access_file import AccessLine, parse_access
-from corpid.rules.directory.members_file import parse_members
 from corpid.rules.directory.nodes import DirectoryError
-from corpid.rules.directory.people_file import parse_people
+from corpid.rules.directory.tables import AccessLine, parse_access, parse_members, parse_people
 
 PLAIN = "user_name,name,email\nrina,Rina,rina@x.example\nlim,Lim,\n"
 TABLES = {

@@ -41,7 +41,7 @@ async def nina(made: World, user_name: str = "nina") -> None:
 async def new_link(made: World, purpose: LinkPurpose = "invitation", user_id: str = NINA) -> NewLink:
     """A new link as its person gets it."""
     user = await made.provider.registry.directory.user(user_id)
-    return await links.make(
+    return await links.make_link(
         made.provider.registry,
         user,
         purpose,

@@ -31,7 +31,9 @@ async def mark(made: World, waiting: str = WAITING) -> int:
 async def valid(made: World, url: str) -> bool:
     """Whether a link opens something."""
     return (
-        await links.holding(made.provider.registry, link_codes.hash_code(url.partition("#")[2]), now=made.clock())
+        await links.find_valid_link(
+            made.provider.registry, link_codes.hash_code(url.partition("#")[2]), now=made.clock()
+        )
     ) is not None
 
 

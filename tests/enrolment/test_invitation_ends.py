@@ -181,7 +181,7 @@ async def test_an_invitation_of_a_placeholder_is_no_way_into_an_account(made: Wo
     """D60: a link of an invitation that names an account, by whatever mistake, opens nothing."""
     await invited.invite(made)
     code = link_codes.code_from("forged")
-    forged = replace(links.of_invitation(await invited.of(made), code, now=made.clock()), user_id="id-alice")
+    forged = replace(links.make_invitation_link(await invited.of(made), code, now=made.clock()), user_id="id-alice")
     event = AuditEvent(actor="system", action=AuditAction.LINK_MEMBERSHIP)
     await made.provider.registry.factors.keep_link(forged, event)
     browser = await invited.opened(made, f"{made.base}/enrol#{code}")

@@ -84,6 +84,6 @@ async def standing(path: Path, limits: Limits | None = None) -> AsyncIterator[St
         served(made.application.asgi, server.bind("127.0.0.1", port), limits=limits) as running,
     ):
         try:
-            yield Standing(issuer, made.provider, passwords, http, browsing, lambda: running.in_progress.taken)
+            yield Standing(issuer, made.provider, passwords, http, browsing, lambda: running.in_progress)
         finally:
             running.force()

@@ -24,7 +24,7 @@ TELLING_VALUES = {getattr(each, field) for each in GENERATIONS.values() for fiel
 # Who may look at Host at all: the check that refuses a foreign one (D35). Who may look at a forwarding
 # header: the reading of the caller's address behind a trusted proxy (D47). Neither builds a URL.
 # request_reader.py puts the authority of an absolute request target in its place (RFC 9112 §3.2.2).
-READS_HOST = {"web/http/middleware.py", "web/http/request_reader.py"}
+READS_HOST = {"web/http/middleware.py", "web/http/connection.py"}
 # Probes of the doctor report the headers to it, and nothing goes by them.
 READS_ADDRESS = {"web/http/addresses.py", "rules/probes.py", "cli/doctor/probe_checks.py"}
 BUILDS_FROM_HOST = {"base_url", "url_for"}

@@ -44,7 +44,7 @@ NO_FORM: Final = frozenset({
     "memberships._held Refused", "operators.remove_operator Refused", "people.invite Refused",
     "people.give_link Refused", "provisioned_groups.change_group Refused", "provisioning.members Refused",
     "provisioning_tokens.remove_token Refused", "write.with_reason Refused", "audit.identify_person Refused",
-    "audit.erase_person Refused", "erasure.identifier Refused", "erasure._remove Refused",
+    "audit.erase_person Refused", "erasure.identify_person Refused", "erasure._remove Refused",
     "signing_keys.request_certificate Refused", "signing_keys.certify Refused", "signing_keys.remove_certificate Refused",
     "signing_keys.plan Refused", "signing_keys._find_key Refused", "signing_keys._find_usable_key Refused",
     "audit_seals.rotate_audit_key Refused", "audit_seals._sealing_key Refused",

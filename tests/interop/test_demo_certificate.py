@@ -51,7 +51,7 @@ def spoken(server: ssl.SSLContext, client: ssl.SSLContext, name: str) -> str:
 @pytest.mark.parametrize("host", ["192.0.2.2", "fd00::2", "laptop.local", "laptop"])
 def test_a_client_with_the_authority_trusts_this_host_alone(host: str, tmp_path: Path) -> None:
     """RFC 5280: also under the strict rules that Python has from 3.13 on."""
-    made = own_certificates.kept_in(tmp_path / "tls", host, now=NOW)
+    made = own_certificates.keep_certificate(tmp_path / "tls", host, now=NOW)
     client = made.client_context()
     client.verify_flags |= ssl.VERIFY_X509_STRICT
     assert spoken(made.server_context(), client, host) == "TLSv1.3"
@@ -74,7 +74,7 @@ def test_whoever_has_the_authoritys_key_can_certify_its_hosts_alone(
     hosts: tuple[str, ...], others: list[str], tmp_path: Path
 ) -> None:
     """RFC 5280 §4.2.1.10: its key in a file is no key to the websites that a person visits."""
-    made = own_certificates.kept_in(tmp_path / "tls", *hosts, now=NOW)
+    made = own_certificates.keep_certificate(tmp_path / "tls", *hosts, now=NOW)
     client = made.client_context()
     for host in hosts:
         assert spoken(made.server_context(), client, host) == "TLSv1.3"
@@ -96,7 +96,7 @@ def test_whoever_has_the_authoritys_key_can_certify_its_hosts_alone(
 
 def test_the_authority_of_other_machines_certifies_no_further_key(tmp_path: Path) -> None:
     """Its private key is in no file: a phone that trusts it trusts this certificate alone."""
-    made = own_certificates.kept_in(tmp_path / "tls", "laptop.local", now=NOW, renewable=False)
+    made = own_certificates.keep_certificate(tmp_path / "tls", "laptop.local", now=NOW, renewable=False)
     authority = x509.load_pem_x509_certificate(made.authority.read_bytes())
     assert authority.extensions.get_extension_for_class(x509.BasicConstraints).value.path_length == 0
     keys = [load_pem_private_key(each.read_bytes(), None) for each in made.key.parent.iterdir() if "key" in each.name]
@@ -105,12 +105,12 @@ def test_the_authority_of_other_machines_certifies_no_further_key(tmp_path: Path
     assert {each.name for each in made.key.parent.iterdir()} == {"ca.crt", "certificate.pem", "key.pem"}
     assert all(each.stat().st_mode & 0o077 == 0 for each in made.key.parent.iterdir())
     assert made.authority_ends == made.ends
-    assert own_certificates.kept_in(tmp_path / "tls", "laptop.local", now=NOW, renewable=False) == made
+    assert own_certificates.keep_certificate(tmp_path / "tls", "laptop.local", now=NOW, renewable=False) == made
 
 
 def test_its_files_are_their_owners_alone(tmp_path: Path) -> None:
     """D43: the authority's key, too."""
-    own_certificates.kept_in(tmp_path / "tls", "laptop.local", now=NOW)
+    own_certificates.keep_certificate(tmp_path / "tls", "laptop.local", now=NOW)
     files = list((tmp_path / "tls").iterdir())
     assert {each.name for each in files} == {"ca.crt", "ca.key", "certificate.pem", "key.pem"}
     assert all(each.stat().st_mode & 0o077 == 0 for each in (tmp_path / "tls", *files))
@@ -118,8 +118,8 @@ def test_its_files_are_their_owners_alone(tmp_path: Path) -> None:
 
 def test_it_is_kept_while_it_is_good(tmp_path: Path) -> None:
     folder = tmp_path / "tls"
-    first = own_certificates.kept_in(folder, "laptop.local", now=NOW)
-    assert own_certificates.kept_in(folder, "laptop.local", now=NOW + timedelta(days=80)) == first
+    first = own_certificates.keep_certificate(folder, "laptop.local", now=NOW)
+    assert own_certificates.keep_certificate(folder, "laptop.local", now=NOW + timedelta(days=80)) == first
     assert (first.ends - NOW).days == 90
     shown = x509.load_pem_x509_certificate(first.chain.read_bytes())
     assert first.fingerprint.replace(":", "").lower() == shown.fingerprint(shown.signature_hash_algorithm).hex()  # type: ignore[arg-type]
@@ -131,8 +131,8 @@ def test_it_is_kept_while_it_is_good(tmp_path: Path) -> None:
 )
 def test_another_host_or_its_end_makes_a_new_one(host: str, days: int, tmp_path: Path) -> None:
     folder = tmp_path / "tls"
-    first = own_certificates.kept_in(folder, "laptop.local", now=NOW)
-    second = own_certificates.kept_in(folder, host, now=NOW + timedelta(days=days))
+    first = own_certificates.keep_certificate(folder, "laptop.local", now=NOW)
+    second = own_certificates.keep_certificate(folder, host, now=NOW + timedelta(days=days))
     assert second.fingerprint != first.fingerprint
 
 
@@ -140,13 +140,13 @@ def test_another_host_or_its_end_makes_a_new_one(host: str, days: int, tmp_path:
 @pytest.mark.parametrize("damage", ["gone", "empty", "of another one"])
 def test_a_damaged_file_makes_a_new_one(name: str, damage: str, tmp_path: Path) -> None:
     """A start that was killed while it wrote them is no obstacle to the next."""
-    first = own_certificates.kept_in(tmp_path / "tls", "laptop.local", now=NOW)
-    other = own_certificates.kept_in(tmp_path / "other", "laptop.local", now=NOW)
+    first = own_certificates.keep_certificate(tmp_path / "tls", "laptop.local", now=NOW)
+    other = own_certificates.keep_certificate(tmp_path / "other", "laptop.local", now=NOW)
     broken, foreign = tmp_path / "tls" / name, tmp_path / "other" / name
     broken.unlink()
     if damage != "gone":
         broken.write_bytes(b"" if damage == "empty" else foreign.read_bytes())
-    second = own_certificates.kept_in(tmp_path / "tls", "laptop.local", now=NOW)
+    second = own_certificates.keep_certificate(tmp_path / "tls", "laptop.local", now=NOW)
     assert second.fingerprint not in {first.fingerprint, other.fingerprint}
     assert spoken(second.server_context(), second.client_context(), "laptop.local")
 
@@ -154,28 +154,30 @@ def test_a_damaged_file_makes_a_new_one(name: str, damage: str, tmp_path: Path) 
 @pytest.mark.parametrize("days", [84, 200, 3000])
 def test_the_authority_outlives_what_it_certifies(days: int, tmp_path: Path) -> None:
     """It is in trust stores and browsers: a new certificate changes nothing there."""
-    first = own_certificates.kept_in(tmp_path, *OWN_MACHINE, now=NOW)
+    first = own_certificates.keep_certificate(tmp_path, *OWN_MACHINE, now=NOW)
     trusted = first.authority.read_bytes()
-    second = own_certificates.kept_in(tmp_path, *OWN_MACHINE, now=NOW + timedelta(days=days))
+    second = own_certificates.keep_certificate(tmp_path, *OWN_MACHINE, now=NOW + timedelta(days=days))
     assert (second.authority.read_bytes(), second.fingerprint == first.fingerprint) == (trusted, False)
     assert second.ends <= second.authority_ends
     for name in ("certificate.pem", "key.pem"):
         (tmp_path / name).unlink()
-        assert own_certificates.kept_in(tmp_path, *OWN_MACHINE, now=NOW).authority.read_bytes() == trusted
+        assert own_certificates.keep_certificate(tmp_path, *OWN_MACHINE, now=NOW).authority.read_bytes() == trusted
 
 
 @pytest.mark.parametrize("case", ["its end is near", "its key is gone", "its key is another one", "another host"])
 def test_an_authority_that_cannot_certify_is_replaced(case: str, tmp_path: Path) -> None:
-    first = own_certificates.kept_in(tmp_path, "localhost", now=NOW)
+    first = own_certificates.keep_certificate(tmp_path, "localhost", now=NOW)
     trusted = first.authority.read_bytes()
     if case == "its key is gone":
         (tmp_path / "ca.key").unlink()
     elif case == "its key is another one":
         (tmp_path / "ca.key").write_bytes(first.key.read_bytes())
     if case != "another host":
-        assert own_certificates.kept_in(tmp_path, "localhost", now=NOW) == first, "it certifies what it did"
+        assert own_certificates.keep_certificate(tmp_path, "localhost", now=NOW) == first, "it certifies what it did"
     later = NOW + timedelta(days={"its end is near": 3600, "another host": 0}.get(case, 84))
-    second = own_certificates.kept_in(tmp_path, "127.0.0.1" if case == "another host" else "localhost", now=later)
+    second = own_certificates.keep_certificate(
+        tmp_path, "127.0.0.1" if case == "another host" else "localhost", now=later
+    )
     assert second.authority.read_bytes() != trusted
     assert second.ends > later + timedelta(days=80)
 
@@ -183,7 +185,7 @@ def test_an_authority_that_cannot_certify_is_replaced(case: str, tmp_path: Path)
 def test_processes_that_start_at_once_agree(tmp_path: Path) -> None:
     """The authority that one of them has printed is that of all."""
     with ThreadPoolExecutor(8) as threads:
-        made = list(threads.map(lambda _: own_certificates.kept_in(tmp_path, "localhost", now=NOW), range(8)))
+        made = list(threads.map(lambda _: own_certificates.keep_certificate(tmp_path, "localhost", now=NOW), range(8)))
     assert len({each.fingerprint for each in made}) == 1
     assert spoken(made[0].server_context(), made[0].client_context(), "localhost")
 
@@ -191,7 +193,7 @@ def test_processes_that_start_at_once_agree(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "tls").write_text("")
     with pytest.raises(CertificateUnusable, match=rf"no certificate can be kept in {tmp_path}/tls: "):
-        own_certificates.kept_in(tmp_path / "tls", "localhost", now=NOW)
+        own_certificates.keep_certificate(tmp_path / "tls", "localhost", now=NOW)
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ def key_set(keys: RelyingPartyKeys, secured: ssl.SSLContext | None) -> Iterator[
 async def test_key_sets_on_this_machine_are_fetched(how: str, demo: Demo, tmp_path: Path) -> None:
     """D27: from a website with the demo's own certificate, too; an http redirect URI is one of a developer's machine."""
     keys, client_id = RelyingPartyKeys.generate(), how.replace(" ", "-")
-    other = own_certificates.kept_in(tmp_path, "localhost", now=NOW)
+    other = own_certificates.keep_certificate(tmp_path, "localhost", now=NOW)
     tls = {"https": certificate(demo), "http": None}.get(how, other)
     callback = "http://localhost:8000/callback"
     async with demo.hosting.http(PATIENCE) as http:
@@ -222,7 +222,9 @@ def test_a_clients_page_has_the_authority_in_its_commands(demo: Demo) -> None:
 def test_starting_over_keeps_the_authority(tmp_path: Path) -> None:
     """Browsers and trust stores have it."""
     with demonstration.locked(tmp_path / "demo", fresh=False) as path:
-        kept = own_certificates.kept_in(path / "tls" / "localhost", "localhost", now=NOW).authority.read_bytes()
+        kept = own_certificates.keep_certificate(
+            path / "tls" / "localhost", "localhost", now=NOW
+        ).authority.read_bytes()
         (path / "demo.log").write_text("old")
     with demonstration.locked(path, fresh=True):
         assert {each.name for each in path.iterdir()} == {"tls", demonstration.MARK}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from corpid.rules.directory.access_file import MOST_LINES
 from corpid.rules.directory.records import Membership
+from corpid.rules.directory.tables import MOST_ACCESS_LINES
 from tests.manage.access_scene import checker, confirm, demand, requests, roles, staffed
 from tests.manage.scene import ACME, appoint, in_portal, send
 from tests.sign_in.world import World, form_of, shown_again
@@ -76,8 +76,8 @@ async def test_every_problem_is_named_by_its_line_and_nothing_changes(made: Worl
     assert "8 problems in the table. Nothing changes." in text
     await confirm(browser, table=table("marcus;NOTICES", header="user_name;servce"))
     assert "servce" in browser.page.text
-    await confirm(browser, table=table(*(f"p{n},,,NOTICES,,," for n in range(MOST_LINES + 1))))
-    assert f"At most {MOST_LINES} lines at once" in browser.page.text
+    await confirm(browser, table=table(*(f"p{n},,,NOTICES,,," for n in range(MOST_ACCESS_LINES + 1))))
+    assert f"At most {MOST_ACCESS_LINES} lines at once" in browser.page.text
     assert await roles(made) == await roles(made, "nadia") == []
 
 

@@ -372,7 +372,7 @@ def test_a_link_opens_nothing_at_a_further_issuer(worlds: Worlds, there: str, pu
     made = two(worlds, there)
     world = made.world
     link = world.run(
-        links.make(
+        links.make_link(
             world.provider.registry, directory.BOB, purpose, actor=CommandLine(by="lee@node1"), base_url=ISSUER, now=world.clock(),
             new_id=world.provider.new_id,
         )

@@ -145,7 +145,7 @@ async def test_a_stranger_who_cancels_at_any_moment_of_the_persons_sign_in_stops
 async def visit(made: World, browser: Browser) -> InteractionContext:
     """What a request of this browser starts from."""
     interaction_id, sent = browser.url.rsplit("/", 1)[1], cookies_of(browser)["corpid"]
-    return await interaction_context.visit(await context(made.provider), interaction_id, sent)
+    return await interaction_context.load_interaction(await context(made.provider), interaction_id, sent)
 
 
 @STORES

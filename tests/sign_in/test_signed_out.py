@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.authentication import browsers, interaction_context, sign_in
-from corpid.flows.authentication.sessions import Authentication, complete
+from corpid.flows.authentication.sessions import Authentication, start_session
 from corpid.jose.encoding import base64url
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.oauth import acr
@@ -146,7 +146,7 @@ async def test_a_session_that_ends_while_the_last_step_is_taken_brings_no_code(
             browser = await choosing(made)
             interaction_id, cookie = browser.url.rsplit("/", 1)[1], cookies_of(browser)["corpid"]
             request = await context(made.provider)
-            visit = await interaction_context.visit(request, interaction_id, cookie)
+            visit = await interaction_context.load_interaction(request, interaction_id, cookie)
             await change(made, recovery_codes=(), end_sessions_but="")
             with pytest.raises(StaleStep):
                 await sign_in.submit_entity(request, visit, entity_id="200000001A")
@@ -261,7 +261,7 @@ async def test_no_session_begins_for_somebody_who_is_signed_out_everywhere_at_th
             await walk_to(made, browser, await made.relying_party(), ("password",))
             interaction_id, cookie = browser.url.rsplit("/", 1)[1], cookies_of(browser)["corpid"]
             request = await context(made.provider)
-            visit = await interaction_context.visit(request, interaction_id, cookie)
+            visit = await interaction_context.load_interaction(request, interaction_id, cookie)
             await event(made)
             code = made.people["alice"].fresh_code(made.clock())
             with pytest.raises(StaleStep):
@@ -295,7 +295,7 @@ async def test_what_a_last_factor_took_in_vain_is_there_for_the_next_one(
             await walk_to(made, browser, await made.relying_party(), ("password",))
             interaction_id, cookie = browser.url.rsplit("/", 1)[1], cookies_of(browser)["corpid"]
             request = await context(made.provider)
-            visit = await interaction_context.visit(request, interaction_id, cookie)
+            visit = await interaction_context.load_interaction(request, interaction_id, cookie)
             assert visit.awaiting_second_factor is not None
             stale = Authentication(
                 account=visit.awaiting_second_factor.account, amr=acr.PASSWORD_AND_PASSKEY, passkey=base64url(b"this")
@@ -303,7 +303,7 @@ async def test_what_a_last_factor_took_in_vain_is_there_for_the_next_one(
             await without_this_passkey(made)
             completed = await made.audit("sign_in.complete")
             with pytest.raises(StaleStep):
-                await complete(request, visit, stale)
+                await start_session(request, visit, stale)
             assert await made.audit("sign_in.complete") == completed
             await made.code(browser, made.people["alice"])
             assert "code" in query_of(browser.left)

@@ -37,7 +37,7 @@ async def at_code(made: World, browser: Browser, who: str) -> InteractionContext
     await made.password(browser, made.people[who])
     assert browser.page.heading == CODE
     sent = cookies_of(browser)["corpid"]
-    return await interaction_context.visit(await context(made.provider), browser.url.rsplit("/", 1)[1], sent)
+    return await interaction_context.load_interaction(await context(made.provider), browser.url.rsplit("/", 1)[1], sent)
 
 
 async def submit(made: World, visit: InteractionContext, who: str) -> InteractionContext:
@@ -83,7 +83,9 @@ async def test_of_a_sign_in_and_a_sign_out_at_once_one_is_told_that_it_was_too_l
         await browser.open(await (await made.relying_party(prompt="login")).begin())
         await made.password(browser, made.people["alice"])
         sent = cookies_of(browser)["corpid"]
-        visit = await interaction_context.visit(await context(made.provider), browser.url.rsplit("/", 1)[1], sent)
+        visit = await interaction_context.load_interaction(
+            await context(made.provider), browser.url.rsplit("/", 1)[1], sent
+        )
         held = await sessions.list_live_sessions(await context(made.provider), visit.browser)
 
         async def sign_out() -> str:

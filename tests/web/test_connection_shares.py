@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.web.http.connection_shares import ConnectionShares
+from corpid.web.http.connections import ConnectionShares
 from corpid.web.http.server import Server, bind
 from tests.web.served import Recorder
 
 if TYPE_CHECKING:
-    from corpid.web.http.connection_shares import ConnectionShare
+    from corpid.web.http.connections import ConnectionShare
 
 CONNECTIONS = 40
 

@@ -15,8 +15,7 @@ import pytest
 from corpid.rules import probes
 from corpid.rules.probes import Probe
 from corpid.stores.encryption_at_rest import SecretCipher
-from corpid.web.http.middleware import Middleware
-from corpid.web.http.probes import Probes
+from corpid.web.http.middleware import Middleware, Probes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from corpid.web.http import tls
-from corpid.web.http.tls import CertificateUnusable, Credentials, server_context
+from corpid.web.http.tls import CertificateUnusable, ServerCertificate, server_context
 from corpid.web.telemetry import access_log
 from tests.web.served import PATIENCE, Recorder, Served, served
 
@@ -103,11 +103,11 @@ def test_renewed_files_are_offered_to_new_connections_and_old_ones_go_on(
     """Certificates of ninety days are renewed while CorpID serves."""
     old = tmp_path / "old.pem"
     old.write_bytes(pair[0].read_bytes())
-    credentials = Credentials(*pair)
-    with served(Recorder(), tls=credentials.context) as running, running.call(tls=trusting(old)) as earlier:
+    certificate = ServerCertificate(*pair)
+    with served(Recorder(), tls=certificate.context) as running, running.call(tls=trusting(old)) as earlier:
         write_pair(tmp_path)
         assert answers(running, old) == 200
-        credentials.reload_changed()
+        certificate.reload_changed()
         assert answers(running, pair[0]) == 200
         with pytest.raises(ssl.SSLCertVerificationError):
             answers(running, old)
@@ -120,14 +120,14 @@ def test_renewed_files_are_offered_to_new_connections_and_old_ones_go_on(
 
 def test_the_end_of_the_certificate_follows_its_file(pair: tuple[Path, Path], tmp_path: Path) -> None:
     """D52: the metrics tell it, and an alert asks for another certificate in time."""
-    credentials = Credentials(*pair)
-    first = credentials.expires_at
+    certificate = ServerCertificate(*pair)
+    first = certificate.expires_at
     write_pair(tmp_path, days=90)
-    credentials.reload_changed()
-    assert round((credentials.expires_at - first) / 86400) == 89
+    certificate.reload_changed()
+    assert round((certificate.expires_at - first) / 86400) == 89
     pair[0].write_bytes(b"no certificate")
-    credentials.reload_changed()
-    assert round((credentials.expires_at - first) / 86400) == 89, "the one before is still offered"
+    certificate.reload_changed()
+    assert round((certificate.expires_at - first) / 86400) == 89, "the one before is still offered"
 
 
 def test_files_that_cannot_be_used_are_told_once_and_the_pair_from_before_stays(
@@ -136,17 +136,17 @@ def test_files_that_cannot_be_used_are_told_once_and_the_pair_from_before_stays(
     access_log.configure(clock=lambda: 0.0, stream=sys.stdout.buffer)
     old = tmp_path / "old.pem"
     old.write_bytes(pair[0].read_bytes())
-    credentials = Credentials(*pair)
+    certificate = ServerCertificate(*pair)
     other = tmp_path / "other"
     other.mkdir()
-    with served(Recorder(), tls=credentials.context) as running:
+    with served(Recorder(), tls=certificate.context) as running:
         for broken in (b"no certificate", write_pair(other)[0].read_bytes(), None):
             pair[0].unlink() if broken is None else pair[0].write_bytes(broken)
-            credentials.reload_changed()
-            credentials.reload_changed()
+            certificate.reload_changed()
+            certificate.reload_changed()
             assert answers(running, old) == 200
         write_pair(tmp_path)
-        credentials.reload_changed()
+        certificate.reload_changed()
         assert answers(running, pair[0]) == 200
     told = [json.loads(line) for line in capsysbinary.readouterr().out.splitlines()]
     assert [line["event"] for line in told] == ["certificate_not_renewed"] * 3 + ["certificate_renewed"]
@@ -162,9 +162,9 @@ async def test_the_files_are_looked_at_again_and_again(
 
     async def story() -> None:
         async with (
-            tls.renewing(*pair) as credentials,
+            tls.open_certificate(*pair) as certificate,
             await asyncio.start_server(
-                lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=credentials.context
+                lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=certificate.context
             ) as own,
         ):
             write_pair(tmp_path)

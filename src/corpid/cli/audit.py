@@ -18,7 +18,7 @@ from corpid.engines import open_registry
 from corpid.flows.operations import audit, audit_seals, audit_stream
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditQuery
-from corpid.rules.directory import audit_filters
+from corpid.rules.directory import audit_reading
 from corpid.stores import private_files
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ async def _latest(asked: Mapping[str, str | int | None]) -> _EntryPrinter:
     async with open_registry(chosen) as stores:
         try:
             query = await _query(stores, {name: str(value) for name, value in asked.items() if value}, chosen.timezone)
-        except audit_filters.InvalidFilter as error:
+        except audit_reading.InvalidFilter as error:
             output.fail(str(error))
         last = asked["last"]
         entries = await stores.registry.audit.latest(query, limit=last if isinstance(last, int) else _LAST)
@@ -233,8 +233,8 @@ async def _latest(asked: Mapping[str, str | int | None]) -> _EntryPrinter:
 
 async def _query(stores: Stores, asked: Mapping[str, str], zone: ZoneInfo) -> AuditQuery:
     since, action, user, key = (asked.get(name, "") for name in ("since", "action", "user", "object"))
-    actions = audit_filters.actions(action) if action else ()
-    moment = audit_filters.moment(since, now=stores.clock(), zone=zone) if since else 0
+    actions = audit_reading.find_actions(action) if action else ()
+    moment = audit_reading.parse_moment(since, now=stores.clock(), zone=zone) if since else 0
     return AuditQuery(
         user_id=await audit.identify_person(stores.registry, user) if user else "",
         entity_id=asked.get("entity", ""),
@@ -285,7 +285,7 @@ async def _stream(after: int | None) -> tuple[str, Progress, ZoneInfo]:
         registry = stores.registry
         if after is not None and not await audit_stream.set_position(registry, stores.actor, after, now=stores.clock()):
             output.fail("the position changed at the same moment: try again")
-        return chosen.audit_stream, await audit_stream.progress(registry, stores.actor), chosen.timezone
+        return chosen.audit_stream, await audit_stream.read_progress(registry, stores.actor), chosen.timezone
 
 
 async def _seal() -> tuple[int, int]:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from corpid.engines import Stores
     from corpid.flows.directory.apply import ApplyResult
     from corpid.flows.directory.lists import ListPage, T
-    from corpid.rules.directory.effect import Row
     from corpid.rules.directory.records import Entity, ThirdPartyGrant, User
+    from corpid.rules.directory.roles import RoleRow
     from corpid.settings import Settings
 
 DEFAULT: Final = 50
@@ -81,7 +81,7 @@ def entity(shown: Entity) -> tuple[str, str]:
     return shown.entity_id, shown.name
 
 
-def parts(row: Row | ThirdPartyGrant, *, any_role: str = "(none)") -> tuple[str, ...]:
+def parts(row: RoleRow | ThirdPartyGrant, *, any_role: str = "(none)") -> tuple[str, ...]:
     """Return the cell of a role, one part a line."""
     further = (row.sub_entity, f"ref {row.ref}" if row.ref else "")
     values = (f"{each.name} = {each.value}" for each in row.parameters)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from corpid import __version__, engines, settings
 from corpid.cli import output
 from corpid.cli.running import run
-from corpid.engines import at_command_line, open_registry, restarting
+from corpid.engines import at_command_line, open_for_restart, open_registry
 from corpid.flows.directory.write import Refused, audit_event
 from corpid.flows.operations.audit_stream import last_left, oldest_waiting
 from corpid.flows.operations.readiness import switch_maintenance
@@ -379,7 +379,7 @@ async def _close_store(*, seconds: int) -> str:
     authorise(actor, "write", Object(kind="deployment"))
     if not _can_be_closed(chosen):
         return ""
-    async with restarting(chosen) as store:
+    async with open_for_restart(chosen) as store:
         others = {
             f"{process.name} has version {process.version}"
             for process in live(await store.registry.server_processes.list_all(), now=time.time())
@@ -401,7 +401,7 @@ async def _open_store() -> bool | None:
     authorise(actor, "write", Object(kind="deployment"))
     if not _can_be_closed(chosen):
         return None
-    async with restarting(chosen) as store:
+    async with open_for_restart(chosen) as store:
         await store.note(audit_event(actor, AuditAction.STORE_OPEN, ""))
         try:
             return await store.engine.open_again(store.stops)

@@ -12,13 +12,13 @@ from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.directory import lists
 from corpid.flows.directory.role_assignment import RoleFilter, add_role, remove_role
-from corpid.rules.directory.effect import last_day, reasons
-from corpid.rules.directory.person_names import identity
+from corpid.rules.directory.names import identity
+from corpid.rules.directory.roles import last_day, reasons
 
 if TYPE_CHECKING:
     from corpid.flows.directory.apply import ApplyResult
     from corpid.flows.directory.lists import ListFilter, ListPage
-    from corpid.rules.directory.effect import Role
+    from corpid.rules.directory.roles import HeldRole
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -101,7 +101,7 @@ def remove(
     listing.report(run(_remove(wanted, dry_run=dry_run)), dry_run=dry_run, json=json)
 
 
-def as_data(role: Role, today: str) -> dict[str, object]:
+def as_data(role: HeldRole, today: str) -> dict[str, object]:
     """Return a role for JSON, with why it is not effective."""
     row = role.row
     client = {} if role.client_entity is None else {"client_entity": role.client_entity.entity_id}
@@ -121,14 +121,14 @@ def as_data(role: Role, today: str) -> dict[str, object]:
     }
 
 
-def state(role: Role, today: str) -> str:
+def state(role: HeldRole, today: str) -> str:
     """Return the state of a role, for a table."""
     why = reasons(role, today)
     last = last_day(role, today)
     return "; ".join(why) if why else f"until {last}" if last else "effective"
 
 
-def _row(role: Role, today: str) -> tuple[str | tuple[str, ...], ...]:
+def _row(role: HeldRole, today: str) -> tuple[str | tuple[str, ...], ...]:
     return (
         identity(role.membership, role.user),
         listing.entity(role.entity),
@@ -149,7 +149,7 @@ def parameters(given: list[str]) -> dict[str, list[str]] | None:
     return found or None
 
 
-async def _all(wanted: ListFilter, after: str, limit: int) -> tuple[ListPage[Role], str]:
+async def _all(wanted: ListFilter, after: str, limit: int) -> tuple[ListPage[HeldRole], str]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
         page = await lists.roles(opened.registry, opened.actor, wanted, after=after, limit=limit)

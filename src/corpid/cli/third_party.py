@@ -12,7 +12,7 @@ from corpid.cli.role import as_data, parameters, state
 from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.directory import grants, lists
-from corpid.rules.directory.person_names import identity
+from corpid.rules.directory.names import identity
 from corpid.rules.directory.records import NO_END
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from corpid.engines import Stores
     from corpid.flows.directory.apply import ApplyResult
     from corpid.flows.directory.lists import ListFilter, ListPage
-    from corpid.rules.directory.effect import Role
     from corpid.rules.directory.records import ThirdPartyGrant
+    from corpid.rules.directory.roles import HeldRole
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -164,7 +164,7 @@ def _grant(grant: ThirdPartyGrant) -> tuple[str | tuple[str, ...], ...]:
     return grant.client_entity_id, grant.entity_id, grant.service_id, parts, first, last, grant.state
 
 
-def _row(role: Role, today: str) -> tuple[str | tuple[str, ...], ...]:
+def _row(role: HeldRole, today: str) -> tuple[str | tuple[str, ...], ...]:
     client = role.client_entity.entity_id if role.client_entity else ""
     parts = listing.parts(role.row)
     return (
@@ -187,7 +187,7 @@ async def _grants(wanted: ListFilter, after: str, limit: int) -> ListPage[ThirdP
         return await lists.grants(opened.registry, opened.actor, wanted, after=after, limit=limit)
 
 
-async def _roles(wanted: ListFilter, after: str, limit: int) -> tuple[ListPage[Role], str]:
+async def _roles(wanted: ListFilter, after: str, limit: int) -> tuple[ListPage[HeldRole], str]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
         page = await lists.third_party_roles(opened.registry, opened.actor, wanted, after=after, limit=limit)

@@ -23,9 +23,9 @@ from corpid.flows.directory.people import LinkDependencies
 from corpid.flows.directory.person_records import load_person
 from corpid.flows.operations import erasure
 from corpid.rules.authentication.totp import SECRET_BYTES, otpauth_uri, secret_from
-from corpid.rules.directory.effect import name_entity, sentence
 from corpid.rules.directory.nodes import SHOWN, locate_problem
 from corpid.rules.directory.records import Administrator, Membership, Operator, User
+from corpid.rules.directory.roles import name_entity, sentence
 from corpid.rules.directory.sources import channel, in_words
 from corpid.rules.limits import HOUR, MINUTE
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from corpid.flows.directory.person_records import PersonRecords
     from corpid.flows.operations.erasure import ErasureResult
     from corpid.rules.authentication.records import EmailChange, LinkPurpose, PersonFactors
-    from corpid.rules.directory.effect import Role
+    from corpid.rules.directory.roles import HeldRole
     from corpid.rules.oauth.consent import Consent
 
 
@@ -363,7 +363,7 @@ def _email_change(waiting: EmailChange | None) -> dict[str, object] | None:
     return {"email": waiting.new_email, "effective_at": waiting.effective_at} if waiting else None
 
 
-def _role(shown: PersonRecords, role: Role, today: str) -> dict[str, object]:
+def _role(shown: PersonRecords, role: HeldRole, today: str) -> dict[str, object]:
     return {**as_data(role, today), "given_by": _source(shown, type(role.row), role.row.key)}
 
 
@@ -710,7 +710,7 @@ async def _erase(user: str, *, unrequested: bool) -> ErasureResult:
         return await erasure.erase(
             opened.registry,
             opened.erase,
-            await erasure.identifier(opened.registry, user),
+            await erasure.identify_person(opened.registry, user),
             actor=opened.actor,
             now=opened.clock(),
             mail=mail,

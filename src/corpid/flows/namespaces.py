@@ -66,7 +66,7 @@ class Namespace(Generic[T]):
         """
         return Entry(self, sha256(msgspec.msgpack.encode((self.name, issuer, *parts))).digest())
 
-    def holding(self, record: type[R]) -> Namespace[R]:
+    def with_record(self, record: type[R]) -> Namespace[R]:
         """The same namespace, with values of this type.
 
         For a record that is declared above this module.

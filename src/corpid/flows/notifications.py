@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH
-from corpid.rules.directory.person_names import canonical
-from corpid.rules.emails import Action, Address, Code, Email, Facts
+from corpid.rules.directory.names import canonical
+from corpid.rules.emails import Action, Code, Email, Facts, UrlLine
 from corpid.rules.limits import CODE_MISSES, MAILED_CODE_SECONDS, MINUTE
 from corpid.texts import counted, phrase
 
@@ -40,7 +40,7 @@ class Notice:
 
     subject: Phrase
     text: Phrase
-    further: tuple[Phrase | Address, ...] = ()
+    further: tuple[Phrase | UrlLine, ...] = ()
     """further paragraphs"""
     preview: Phrase | None = None
     """None: device and time"""
@@ -191,7 +191,7 @@ def codes_paused(misses: int, *, duration: Phrase, known: bool, recover: str) ->
                 "browser that you have used before, a passkey or a recovery code, then choose Password. If you "
                 "cannot sign in, ask for a new password here:"
             ),
-            Address(recover),
+            UrlLine(recover),
         ),
         preview=phrase("Nobody got in. {where}", where=where),
     )

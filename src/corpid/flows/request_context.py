@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from corpid.flows.rate_limits import LimitCounts
 from corpid.rules.audit_records import AuditEvent
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
     from corpid.flows.background_tasks import BackgroundTasks
-    from corpid.flows.oauth.client_clocks import ClientClocks
+    from corpid.flows.namespaces import Entry
+    from corpid.flows.oauth.client_clocks import ClockSkews
     from corpid.flows.oauth.recently_issued import RecentlyIssued
     from corpid.flows.operations.buffers import DeprecatedUsage, HourlyCounters, RecentRefusals
     from corpid.flows.operations.signing_keys import ServerKeys, SigningKeys
@@ -183,7 +184,7 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class ServerNode:
     """This process and its engines, for operators."""
 
     version: str
@@ -210,7 +211,7 @@ class Provider:
     """Policy, ports, and state that a process keeps in memory."""
 
     policy: Policy
-    node: Node
+    node: ServerNode
     registry: Registry
     transient: TransientStore
     client_keys: ClientKeys
@@ -219,7 +220,7 @@ class Provider:
     mail: Mail
     signing_keys: SigningKeys
     registry_cache: RegistryCache
-    client_clocks: ClientClocks
+    client_clocks: ClockSkews
     usage: DeprecatedUsage
     refusals: RecentRefusals
     issued: RecentlyIssued
@@ -273,6 +274,15 @@ class RequestContext:
     def today(self) -> str:
         """The day in the deployment's time zone, YYYY-MM-DD (D23)."""
         return self.provider.policy.calendar.today(self.now)
+
+    async def count(self, entry: Entry[Any]) -> int:
+        """Raise the counter of a limit, in a batch of its own. Raises StoreUnavailable. Source: D47"""
+        async with self.provider.transient.batch(self.now) as batch:
+            return await self.counts.count(batch, entry)
+
+    async def write_audit(self, event: AuditEvent) -> None:
+        """Write an event of this request to the audit. Raises StoreUnavailable. Source: SECURITY.md"""
+        await self.provider.registry.audit.write(event, now=self.now)
 
     def event(
         self,

@@ -23,7 +23,7 @@ import time
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import msgspec
 
@@ -71,43 +71,36 @@ def audit_target(target: Target, *, host: str, authorities: Path | None) -> Audi
     return SyslogTarget(target, host=host, tls=tls)
 
 
-class AuditTarget(Protocol):
-    """A file or server that the audit is streamed to (docs/decisions/0030)."""
+class AuditTarget(ABC):
+    """A file or server that the audit is streamed to (docs/decisions/0030).
+
+    Its work blocks, and runs in threads in turn.
+    """
+
+    is_lasting: ClassVar[bool]
+    """True if confirmed entries outlive the receiver"""
+
+    def __init__(self) -> None:
+        self._lock: Final = threading.Lock()
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """Of the target, for the log."""
-
-    @property
-    def is_lasting(self) -> bool:
-        """True if confirmed entries outlive the receiver."""
 
     async def send(self, entries: Sequence[AuditEntry]) -> None:
         """Pass entries on, in order.
 
         Raises StreamFailed, and StreamInterrupted before anything was sent.
         """
-
-    async def confirm(self) -> None:
-        """Return when what was sent has been handed over. Raises StreamFailed."""
-
-    async def close(self) -> None:
-        """Let go of file or connection."""
-
-
-class _BlockingTarget(ABC):
-    """A target with blocking work, which runs in threads in turn."""
-
-    def __init__(self) -> None:
-        self._lock: Final = threading.Lock()
-
-    async def send(self, entries: Sequence[AuditEntry]) -> None:
         await asyncio.to_thread(self._locked, lambda: self._send(entries))
 
     async def confirm(self) -> None:
+        """Return when what was sent has been handed over. Raises StreamFailed."""
         await asyncio.to_thread(self._locked, self._confirm)
 
     async def close(self) -> None:
+        """Let go of file or connection."""
         await asyncio.to_thread(self._locked, self._close)
 
     def _locked(self, work: Callable[[], None]) -> None:
@@ -129,7 +122,7 @@ class _OpenFile:
     """device and number of the file"""
 
 
-class FileTarget(_BlockingTarget):
+class FileTarget(AuditTarget):
     """A file of JSON lines; a renamed one is opened again."""
 
     is_lasting = True
@@ -199,7 +192,7 @@ class FileTarget(_BlockingTarget):
             self._file = None
 
 
-class SyslogTarget(_BlockingTarget):
+class SyslogTarget(AuditTarget):
     """A syslog server, over TCP, TLS or a Unix socket (RFC 5424, 5425, 6587)."""
 
     is_lasting = False

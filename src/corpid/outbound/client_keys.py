@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from corpid.event_log import log
 from corpid.jose.keys import KeySetError, parse_client_key_set
-from corpid.outbound.destinations import INTERNET, HttpClientError
+from corpid.outbound.destinations import INTERNET, EgressRules, HttpClientError
 from corpid.rules.failures import KeySetUnavailable, StoreUnavailable
 from corpid.rules.limits import DESCRIPTION_CHARACTERS, LIVE_STATE_SECONDS
 from corpid.rules.oauth.client_registration import public_key_set
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from corpid.jose.keys import ClientKeySet
-    from corpid.outbound.destinations import Rules
     from corpid.outbound.http_client import HttpClient
     from corpid.rules.audit_records import AuditEvent
     from corpid.rules.oauth.records import HasKeys
@@ -338,7 +337,7 @@ class Egress:
         *,
         own_url: str,
         further_urls: Sequence[str] = (),
-        rules: Rules = INTERNET,
+        rules: EgressRules = INTERNET,
         own_chain: Path | None = None,
     ) -> None:
         """`own_chain` is our own certificate chain.

@@ -42,7 +42,7 @@ def _any_address(_: Address) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class EgressRules:
     """Allowed destinations of fetches."""
 
     schemes: tuple[str, ...]
@@ -55,7 +55,7 @@ class Rules:
     permits: Callable[[Address], bool]
 
 
-INTERNET: Final = Rules(schemes=("https",), ports=(443,), names_only=True, own_ports=False, permits=is_public)
-DEVELOPER: Final = Rules(
+INTERNET: Final = EgressRules(schemes=("https",), ports=(443,), names_only=True, own_ports=False, permits=is_public)
+DEVELOPER: Final = EgressRules(
     schemes=("https", "http"), ports=(), names_only=False, own_ports=True, permits=_any_address
 )  # fmt: skip

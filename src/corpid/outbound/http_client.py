@@ -27,7 +27,7 @@ from anyio.abc import ByteStream
 from anyio.streams.tls import TLSStream
 
 from corpid import __version__
-from corpid.outbound.destinations import INTERNET, HttpClientError, Rules
+from corpid.outbound.destinations import INTERNET, EgressRules, HttpClientError
 from corpid.rules.characters import printable
 from corpid.rules.oauth.urls import DEFAULT_PORTS
 
@@ -293,7 +293,7 @@ class HttpClient:
         *,
         own_url: str,
         further_urls: Sequence[str] = (),
-        rules: Rules = INTERNET,
+        rules: EgressRules = INTERNET,
         resolve: Resolve = system_addresses,
         ssl_context: ssl.SSLContext | None = None,
         seconds: float = FETCH_SECONDS,

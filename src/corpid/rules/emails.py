@@ -10,7 +10,7 @@ import msgspec
 from corpid.texts import Phrase
 
 
-class Address(str):
+class UrlLine(str):
     """A URL in a line of its own."""
 
     __slots__ = ()
@@ -37,7 +37,7 @@ class Facts(msgspec.Struct, frozen=True):
     """a time is shown in the deployment's zone"""
 
 
-EmailPart: TypeAlias = "Phrase | Address | Action | Code | Facts"
+EmailPart: TypeAlias = "Phrase | UrlLine | Action | Code | Facts"
 """of an e-mail's body; a phrase is a paragraph"""
 
 

@@ -21,7 +21,7 @@ from corpid.settings.issuers import contradictions as between_issuers
 from corpid.settings.issuers import issuers
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
+    from collections.abc import Mapping
 
 __all__ = ["Settings", "SettingsError", "documentation", "load", "named_secret_files", "settings_file"]
 
@@ -53,7 +53,7 @@ def load(made: type[Settings] = Settings, /, **overrides: Any) -> Settings:  # n
     path, written = settings_file()
     environment = _environment()
     files = _find_secret_files(environment, written, path)
-    in_files = _read_secrets(files, overrides)
+    in_files = {each.secret: _read_secret(each) for each in files if each.secret not in overrides}
     from_file = {
         name: value
         for name, value in written.items()
@@ -121,14 +121,6 @@ def _find_secret_files(environment: Mapping[str, str], written: Mapping[str, obj
     return found
 
 
-def _read_secrets(files: list[SecretFile], overrides: Container[str]) -> dict[str, str]:
-    """The contents of the files, by setting, without overridden ones.
-
-    Raises SettingsError.
-    """
-    return {each.secret: _read(each) for each in files if each.secret not in overrides}
-
-
 def _given(name: str, environment: Mapping[str, str], written: Mapping[str, object], file: Path) -> tuple[str, object]:
     """A setting's place and value; both empty if not set."""
     variable = PREFIX + name.upper()
@@ -137,7 +129,7 @@ def _given(name: str, environment: Mapping[str, str], written: Mapping[str, obje
     return (f"{name} in {file}", written[name]) if written.get(name) else ("", None)
 
 
-def _read(file: SecretFile) -> str:
+def _read_secret(file: SecretFile) -> str:
     where = f"{file.place}: {file.path}"
     try:
         # A pipe would let the start wait for ever.

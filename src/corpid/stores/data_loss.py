@@ -55,7 +55,7 @@ from corpid.rules.data_loss import DataLoss
 from corpid.rules.failures import StoreUnavailable
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.stores.sql import database_identity
-from corpid.stores.sql.client_clocks import begin_client_clocks
+from corpid.stores.sql.clients import begin_client_clocks
 from corpid.stores.sql.deployment import STORE_IN_USE, NamedValues, SqlOrderlyStops
 from corpid.stores.sql.tables import credentials, deployment, email_changes, sessions, transient
 from corpid.stores.wrapped_store import WrappedStore

@@ -110,7 +110,7 @@ async def serve(site: Site[At], request: Request, web: WebContext) -> Response:
         await provider.registry_cache.refuse_maintenance(context.now)
     sent = cookie(request, web.cookie_name)
     browser = await browsers.recognise(context, sent)
-    visit = await own_sessions.visit(context, browser, site.purpose)
+    visit = await own_sessions.load_request(context, browser, site.purpose)
     posted = request.method == "POST"
     query = request.query_params
     known = site.filters_at(shown)

@@ -386,7 +386,7 @@ async def _apply(
 async def _invite(provider: Provider, user_name: str) -> str:
     actor = at_command_line()
     user = await user_named(provider.registry, user_name, actor=actor)
-    link = await links.make(
+    link = await links.make_link(
         provider.registry,
         user,
         "invitation",

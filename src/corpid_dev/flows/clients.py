@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.apply import ApplyResult, PlanWithNames
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.directory.json_nodes import Json
+    from corpid.rules.directory.nodes import Json
     from corpid_dev.flows.people import Developer
 
 PRIVATE_KEY: Final = (

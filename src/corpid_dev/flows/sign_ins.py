@@ -101,7 +101,7 @@ async def at_once(
     entry = event(context, visit, user, AuditAction.SIGN_IN_SIMULATE, "ok", amr=" ".join(amr))
     await context.provider.registry.audit.write(entry, now=context.now)
     shown = sessions.Authentication(account=account, amr=amr, way=SecondFactorMethod.SIMULATED)
-    return await sessions.complete(context, visit, shown)
+    return await sessions.start_session(context, visit, shown)
 
 
 async def _account(context: RequestContext, developer: Developer, user_name: str) -> Account | None:
@@ -185,7 +185,7 @@ async def _first_visit(context: RequestContext, entered: InteractionRedirect) ->
         brought = await interactions.find_pending(context, interaction_id, cookie=cookie, held=entered.held)
         if brought is not None:
             await interactions.store_pending(context, *brought)
-    return await interaction_context.visit(context, interaction_id, cookie)
+    return await interaction_context.load_interaction(context, interaction_id, cookie)
 
 
 async def _require_entity(context: RequestContext, visit: InteractionContext, account: Account, entity_id: str) -> None:
@@ -210,7 +210,7 @@ async def _to_the_end(context: RequestContext, visit: InteractionContext, asked:
     for _ in range(_STEPS):
         if visit.interaction.outcome is not None:
             return visit
-        visit = await interaction_context.visit(context, visit.interaction.interaction_id, visit.cookie)
+        visit = await interaction_context.load_interaction(context, visit.interaction.interaction_id, visit.cookie)
         match await sign_in.current(context, visit):
             case EntityQuestion():
                 visit = await sign_in.submit_entity(context, visit, entity_id=asked.entity)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.directory.json_nodes import Json
+    from corpid.rules.directory.nodes import Json
     from corpid.rules.oauth.client_registration import RegistrationFault
     from corpid.rules.oauth.generations import Generation
     from corpid.rules.oauth.records import Client

@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 
 from corpid.flows.oauth import dpop
-from corpid.flows.oauth.client_clocks import ClientClocks
+from corpid.flows.oauth.client_clocks import ClockSkews
 from corpid.flows.operations.process_reports import Registration
 from corpid.flows.request_context import request_context
 from corpid.rules.client_clocks import (
@@ -71,7 +71,7 @@ class Nodes:
         self.provider = provider
         self.clock = Clock(AGO)
         self.engine = Engine(self.clock, MemoryTransientStore(clock=self.clock))
-        self.known = [ClientClocks(provider.registry, provider.node.version) for _ in range(2)]
+        self.known = [ClockSkews(provider.registry, provider.node.version) for _ in range(2)]
         self.made = 0
 
     async def begin(self) -> None:
@@ -286,7 +286,7 @@ async def test_a_lead_that_is_recorded_costs_no_statement_for_a_while(tmp_path: 
     async with sqlite(tmp_path) as stores:
         registry = stores.registry
         await registry.directory.write([Upsert(client("rp0"))], EVENT)
-        clocks = ClientClocks(registry, "1")
+        clocks = ClockSkews(registry, "1")
         await clocks.record("rp0", 3, NOW)
         async with stores.database.transaction():
             await stores.database.run(stores.database.prepare(client_clocks_table.delete()), {})

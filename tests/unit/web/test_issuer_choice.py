@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid.web.http.issuers import Issuers
+from corpid.web.http.middleware import Issuers
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
     from corpid.rules.audit_actions import AuditAction
     from corpid.rules.audit_records import AuditEvent
-    from corpid.stores.transient import TransientBatch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,24 +42,24 @@ class AccountRequest(SelfServiceRequest):
     """the form that is being used"""
 
 
-async def visit(context: RequestContext, browser: Browser | None) -> AccountRequest | None:
+async def load_account_request(context: RequestContext, browser: Browser | None) -> AccountRequest | None:
     """The person who is signed in to the account here.
 
-    None as `own_sessions.visit`. Source: D30, D34
+    None as `own_sessions.load_request`. Source: D30, D34
     """
-    found = await own_sessions.visit(context, browser, "account")
+    found = await own_sessions.load_request(context, browser, "account")
     return AccountRequest(user=found.user, browser=found.browser, session=found.session) if found else None
 
 
-def require_fresh(visit: AccountRequest, *, now: float) -> None:
+def require_fresh(request: AccountRequest, *, now: float) -> None:
     """Raise TooOld unless the person signed in a few minutes ago."""
-    if now >= visit.session.auth_time + ACCOUNT_FRESH_SECONDS:
+    if now >= request.session.auth_time + ACCOUNT_FRESH_SECONDS:
         raise TooOld
 
 
-def event(context: RequestContext, visit: AccountRequest, action: AuditAction) -> AuditEvent:
+def event(context: RequestContext, request: AccountRequest, action: AuditAction) -> AuditEvent:
     """The audit event of a person's action in their account."""
-    user_id = visit.user.user_id
+    user_id = request.user.user_id
     return context.event(Person(user_id=user_id), action, subject=user_id)
 
 
@@ -73,118 +72,118 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     extensions: int = 0
 
 
-_ACCOUNT_PAGE: Final = namespaces.ACCOUNT_PAGE.holding(Opening)
+_ACCOUNT_PAGE: Final = namespaces.ACCOUNT_PAGE.with_record(Opening)
 
 
-async def open_page(context: RequestContext, visit: AccountRequest, page: str) -> AccountRequest:
+async def open_page(context: RequestContext, request: AccountRequest, page: str) -> AccountRequest:
     """The person at an open page, or at one opened now.
 
     Raises TooOld if a new sign-in is needed. Source: D45
     """
-    found = await _open_page(context, visit, page)
+    found = await _open_page(context, request, page)
     if found is None or await _is_closed(context, found):
-        require_fresh(visit, now=context.now)
-        found = Opening(opening_id=context.provider.new_id(), page=page, ends_at=_from(context, visit))
+        require_fresh(request, now=context.now)
+        found = Opening(opening_id=context.provider.new_id(), page=page, ends_at=_from(context, request))
         async with context.provider.transient.batch(context.now) as batch:
-            await _save(context, batch, visit, found)
-    return replace(visit, opening=found)
+            await _entry(context, request, page).put(batch, found)
+    return replace(request, opening=found)
 
 
-async def still_open(context: RequestContext, visit: AccountRequest, page: str) -> AccountRequest:
+async def still_open(context: RequestContext, request: AccountRequest, page: str) -> AccountRequest:
     """The person at a page that they opened before.
 
     Raises TooOld if its time is over, StaleStep if it was used already. Source: D45
     """
-    found = await _open_page(context, visit, page)
+    found = await _open_page(context, request, page)
     if found is None:
         raise TooOld
     if await _is_closed(context, found):
         raise StaleStep
-    return replace(visit, opening=found)
+    return replace(request, opening=found)
 
 
-def require(visit: AccountRequest, *, now: float) -> None:
+def require(request: AccountRequest, *, now: float) -> None:
     """Raise TooOld unless the person is at an open page.
 
     No factor is changed without one. Source: D45
     """
-    if visit.opening is None or now >= visit.opening.ends_at:
+    if request.opening is None or now >= request.opening.ends_at:
         raise TooOld
 
 
-async def admit(context: RequestContext, visit: AccountRequest) -> Attempt:
+async def admit(context: RequestContext, request: AccountRequest) -> Attempt:
     """Begin a change of factors, before anything is hashed or written.
 
     Raises TooOld as `require`, and Throttled (D45, D47).
     """
-    require(visit, now=context.now)
-    attempt = await throttle.attempt_change(context, visit.user.user_id)
-    if visit.sent is not None:
-        visit.sent.attempt = attempt
+    require(request, now=context.now)
+    attempt = await throttle.attempt_change(context, request.user.user_id)
+    if request.sent is not None:
+        request.sent.attempt = attempt
     # Its person has just signed in in this browser.
     return msgspec.structs.replace(attempt, known=True)
 
 
-def ends_at(context: RequestContext, visit: AccountRequest) -> float:
+def ends_at(context: RequestContext, request: AccountRequest) -> float:
     """The end of the page, or of the session.
 
     In epoch seconds. Source: D30
     """
-    if visit.opening is not None:
-        return visit.opening.ends_at
-    return browsers.ends_at(context, visit.session)
+    if request.opening is not None:
+        return request.opening.ends_at
+    return browsers.ends_at(context, request.session)
 
 
-def extendable(context: RequestContext, visit: AccountRequest) -> bool:
+def extendable(context: RequestContext, request: AccountRequest) -> bool:
     """Return whether the page's time can be extended.
 
     A few times, and never past the end of the session. Source: D15
     """
-    extensions = visit.opening.extensions if visit.opening is not None else 0
-    return extensions < ACCOUNT_PAGE_EXTENSIONS and ends_at(context, visit) < visit.session.expires_at
+    extensions = request.opening.extensions if request.opening is not None else 0
+    return extensions < ACCOUNT_PAGE_EXTENSIONS and ends_at(context, request) < request.session.expires_at
 
 
-async def extend(context: RequestContext, visit: AccountRequest) -> None:
+async def extend(context: RequestContext, request: AccountRequest) -> None:
     """Extend the open page.
 
     Raises InvalidInput, and StaleStep if extended before or closed.
 
     Source: D15, WCAG 2.2.1
     """
-    if not extendable(context, visit):
+    if not extendable(context, request):
         raise InvalidInput(phrase("You cannot get more time on this page."))
-    await own_sessions.use(context, visit)
-    before = visit.opening
+    await own_sessions.use(context, request)
+    before = request.opening
     if before is None:
         return
-    longer = msgspec.structs.replace(before, ends_at=_from(context, visit), extensions=before.extensions + 1)
+    longer = msgspec.structs.replace(before, ends_at=_from(context, request), extensions=before.extensions + 1)
     step = namespaces.STEP.entry(context.provider.policy.base_url, before.opening_id, str(before.extensions))
     async with context.provider.transient.batch(context.now) as batch:
         if await _closed(context, before).get(batch) is not None:
             raise StaleStep
         if not await step.add(batch):
             raise StaleStep
-        await _save(context, batch, visit, longer)
+        await _entry(context, request, longer.page).put(batch, longer)
 
 
-async def close(context: RequestContext, visit: AccountRequest) -> None:
+async def close(context: RequestContext, request: AccountRequest) -> None:
     """Close the page after its change.
 
     The next change needs a fresh sign-in. It stays closed, even if another request extends it at this moment. Source:
     D45
     """
-    if visit.opening is not None:
+    if request.opening is not None:
         # A separate entry, since another request may write the opening that it read before this.
         async with context.provider.transient.batch(context.now) as batch:
-            await _closed(context, visit.opening).add(batch)
+            await _closed(context, request.opening).add(batch)
 
 
-def _from(context: RequestContext, visit: AccountRequest) -> float:
-    return min(context.now + ACCOUNT_PAGE_SECONDS, float(visit.session.expires_at))
+def _from(context: RequestContext, request: AccountRequest) -> float:
+    return min(context.now + ACCOUNT_PAGE_SECONDS, float(request.session.expires_at))
 
 
-async def _open_page(context: RequestContext, visit: AccountRequest, page: str) -> Opening | None:
-    found = await _entry(context, visit, page).read(context.provider.transient, now=context.now)
+async def _open_page(context: RequestContext, request: AccountRequest, page: str) -> Opening | None:
+    found = await _entry(context, request, page).read(context.provider.transient, now=context.now)
     return found if found is not None and context.now < found.ends_at else None
 
 
@@ -192,12 +191,8 @@ async def _is_closed(context: RequestContext, opening: Opening) -> bool:
     return await _closed(context, opening).read(context.provider.transient, now=context.now) is not None
 
 
-async def _save(context: RequestContext, batch: TransientBatch, visit: AccountRequest, opening: Opening) -> None:
-    await _entry(context, visit, opening.page).put(batch, opening)
-
-
-def _entry(context: RequestContext, visit: AccountRequest, page: str) -> Entry[Opening]:
-    return _ACCOUNT_PAGE.entry(context.provider.policy.base_url, visit.session.session_id, page)
+def _entry(context: RequestContext, request: AccountRequest, page: str) -> Entry[Opening]:
+    return _ACCOUNT_PAGE.entry(context.provider.policy.base_url, request.session.session_id, page)
 
 
 def _closed(context: RequestContext, opening: Opening) -> Entry[bytes]:

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.account.account_sessions import AccountRequest
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.audit_records import AuditEntry
     from corpid.rules.authentication.records import Session
-    from corpid.rules.oauth.records import Client
 
 _SIGN_INS: Final = 20
 _NAME_CHARACTERS: Final = 16
@@ -69,17 +67,17 @@ class PastSignIn:
     """by the operator's file of today; empty without one, or without an address"""
 
 
-async def signed_in(context: RequestContext, visit: AccountRequest) -> list[SignedInBrowser]:
+async def list_browsers(context: RequestContext, request: AccountRequest) -> list[SignedInBrowser]:
     """The browsers in which this person is signed in.
 
     This one comes first, then the others, the last used first. Source: D30
     """
     grouped: dict[str, list[Session]] = {}
-    for session in await _sessions(context, visit):
+    for session in await _sessions(context, request):
         if context.now < browsers.ends_at(context, session):
             grouped.setdefault(session.browser_id, []).append(session)
-    names = await context.provider.registry.sessions.browser_names(visit.user.user_id)
-    found = [_browser(held, names, here=visit.browser.browser_id) for held in grouped.values()]
+    names = await context.provider.registry.sessions.browser_names(request.user.user_id)
+    found = [_browser(held, names, here=request.browser.browser_id) for held in grouped.values()]
     return sorted(found, key=lambda each: (not each.this, -each.seen_at, each.name))
 
 
@@ -101,32 +99,32 @@ def _name(browser_id: str) -> str:
     return sha256(browser_id.encode()).hexdigest()[:_NAME_CHARACTERS]
 
 
-async def _sessions(context: RequestContext, visit: AccountRequest) -> list[Session]:
+async def _sessions(context: RequestContext, request: AccountRequest) -> list[Session]:
     """The person's sessions, including those opened for a sign-in under way."""
-    user_id = visit.user.user_id
+    user_id = request.user.user_id
     authorise(Person(user_id=user_id), "read", Object(kind="session", user_id=user_id))
     return await context.provider.registry.sessions.list_for_user(user_id, now=context.now)
 
 
-async def end(context: RequestContext, visit: AccountRequest, *, name: str) -> None:
+async def end(context: RequestContext, request: AccountRequest, *, name: str) -> None:
     """Sign out of one other browser.
 
     Unknown ones and other people's are ignored. Source: D30
     """
-    for session in await _sessions(context, visit):
-        if _name(session.browser_id) == name and session.browser_id != visit.browser.browser_id:
+    for session in await _sessions(context, request):
+        if _name(session.browser_id) == name and session.browser_id != request.browser.browser_id:
             await sessions.end(context, session)
 
 
-async def rename(context: RequestContext, visit: AccountRequest, browser: SignedInBrowser, *, typed: str) -> None:
+async def rename(context: RequestContext, request: AccountRequest, browser: SignedInBrowser, *, typed: str) -> None:
     """Name a browser of the person.
 
     An empty text takes the name away. Raises InvalidInput, StaleStep. Source: D30, D51
     """
-    user_id = visit.user.user_id
+    user_id = request.user.user_id
     authorise(Person(user_id=user_id), "write", Object(kind="session", user_id=user_id))
     name = passkeys.canonical_name(typed) if typed.strip() else ""
-    entry = event(context, visit, AuditAction.SESSION_NAME)
+    entry = event(context, request, AuditAction.SESSION_NAME)
     sessions_of_all, at = context.provider.registry.sessions, int(context.now)
     try:
         await sessions_of_all.name_browser(user_id, browser.browser_key, name, entry, at=at)
@@ -134,48 +132,43 @@ async def rename(context: RequestContext, visit: AccountRequest, browser: Signed
         raise StaleStep from None
 
 
-async def end_others(context: RequestContext, visit: AccountRequest) -> None:
+async def end_others(context: RequestContext, request: AccountRequest) -> None:
     """Sign out of every browser but this one (D30)."""
-    user_id, here = visit.user.user_id, visit.browser.browser_id
+    user_id, here = request.user.user_id, request.browser.browser_id
     authorise(Person(user_id=user_id), "delete", Object(kind="session", user_id=user_id))
-    entry = event(context, visit, AuditAction.SESSION_END_ALL)
+    entry = event(context, request, AuditAction.SESSION_END_ALL)
     await context.provider.registry.sessions.end_all(user_id, entry, but_browser=here)
 
 
-async def past(context: RequestContext, visit: AccountRequest) -> list[PastSignIn]:
+async def list_sign_ins(context: RequestContext, request: AccountRequest) -> list[PastSignIn]:
     """The last sign-ins of this person, the latest first."""
-    user_id = visit.user.user_id
+    user_id = request.user.user_id
     authorise(Person(user_id=user_id), "read", Object(kind="session", user_id=user_id))
     entries = await context.provider.registry.audit.sign_ins_of(user_id, limit=_SIGN_INS)
-    clients = {each.client_id for each in entries if each.client_id}
-    names = {each: await context.provider.registry.clients.get(each) for each in clients}
+    named = {each.client_id for each in entries if each.client_id}
+    clients = {each: await context.provider.registry.clients.get(each) for each in named}
     keys = {(each.entity_id,) for each in entries if each.entity_id}
     entities = await context.provider.registry.directory.read(Entity, keys)
-    # Looked up now, not stored: nothing more is kept than the address, and that goes as the audit's details do.
-    networks = [context.provider.networks.name(entry.detail.get("address", "")) for entry in entries]
     return [
-        _past(entry, names.get(entry.client_id), entities.get((entry.entity_id,)), network)
-        for entry, network in zip(entries, networks, strict=True)
+        PastSignIn(
+            at=entry.at,
+            account=not entry.client_id,
+            client_name=client.name if (client := clients.get(entry.client_id)) is not None else "",
+            entity_name=entity.name if (entity := entities.get((entry.entity_id,))) is not None else "",
+            amr=tuple(entry.detail.get("amr", "").split()),
+            way=entry.detail.get("way", ""),
+            device=entry.detail.get("device", ""),
+            # Looked up now, not stored: nothing more is kept than the address, and that goes as the audit's details do.
+            network=context.provider.networks.name(entry.detail.get("address", "")),
+        )
+        for entry in entries
     ]
 
 
-def _past(entry: AuditEntry, client: Client | None, entity: Entity | None, network: str) -> PastSignIn:
-    return PastSignIn(
-        at=entry.at,
-        account=not entry.client_id,
-        client_name=client.name if client is not None else "",
-        entity_name=entity.name if entity is not None else "",
-        amr=tuple(entry.detail.get("amr", "").split()),
-        way=entry.detail.get("way", ""),
-        device=entry.detail.get("device", ""),
-        network=network,
-    )
-
-
-async def choose_language(context: RequestContext, visit: AccountRequest, *, language: str) -> None:
+async def choose_language(context: RequestContext, request: AccountRequest, *, language: str) -> None:
     """Store the language (a tag) of e-mails to this person."""
-    user_id = visit.user.user_id
+    user_id = request.user.user_id
     authorise(Person(user_id=user_id), "write", Object(kind="user", user_id=user_id, members=frozenset({"language"})))
     await context.provider.registry.directory.set_language(
-        user_id, language, event(context, visit, AuditAction.USER_LANGUAGE)
+        user_id, language, event(context, request, AuditAction.USER_LANGUAGE)
     )

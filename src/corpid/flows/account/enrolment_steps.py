@@ -18,7 +18,7 @@ from corpid.flows.authentication import passkeys, password_checks, second_factor
 from corpid.flows.authentication.second_factors import SecondFactorQuestion
 from corpid.flows.authentication.sign_in import WRONG_PASSWORD, InvalidInput
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.authentication import records, totp
+from corpid.rules.authentication import records
 from corpid.rules.authentication.passkeys import PasskeyRefused
 from corpid.rules.authentication.passwords import PasswordRefused
 from corpid.rules.authentication.records import Credentials, FactorChange
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from corpid.rules.directory.records import Membership, User
     from corpid.stores.sql.registry import Registry
 
-_MAILED_STEPS: Final = frozenset({EnrolmentStep.SECOND_FACTOR, EnrolmentStep.MAILED_CODE})
 _NAME_CHARACTERS: Final = 200
 NAME_TAKEN: Final = phrase("This user name is taken. Choose another one.")
 _NO_USER_NAME: Final = phrase(
@@ -63,12 +62,12 @@ _PASSKEY_SET_UP: Final = phrase("A new passkey was set up for your account.")
 _PROOF: Final = "enrolment-proof"
 
 
-async def submit_profile(context: RequestContext, visit: EnrolmentContext, *, user_name: str, name: str) -> Enrolment:
+async def submit_profile(context: RequestContext, loaded: EnrolmentContext, *, user_name: str, name: str) -> Enrolment:
     """Accept the names of a new person, written at the end.
 
     Raises InvalidInput, Throttled and StaleStep. Source: D47, D51, D60
     """
-    enrolment, invited = visit.enrolment, visit.invited
+    enrolment, invited = loaded.enrolment, loaded.invited
     if enrolment.step is not EnrolmentStep.PROFILE or invited is None:
         raise StaleStep
     try:
@@ -84,11 +83,11 @@ async def submit_profile(context: RequestContext, visit: EnrolmentContext, *, us
     if not _can_be_chosen(key, invited.membership.email):
         raise InvalidInput(_NOT_CHOSEN, field="user_name")
     # The answer says which user names there are, so only a free one costs nothing.
-    attempt = await count_attempt(context, visit)
+    attempt = await count_attempt(context, loaded)
     registry = context.provider.registry
     named = await registry.directory.user_by_name(key)
     if named is not None or await _is_called_so(registry, invited.membership, key):
-        await throttle.rejection_counts(context, visit.sent)
+        await throttle.rejection_counts(context, loaded.sent)
         raise InvalidInput(NAME_TAKEN, field="user_name")
     await throttle.give_back(context, attempt)
     chosen = {"user_name": user_name.strip(), "name": full_name, "email": invited.membership.email, "name_taken": False}
@@ -114,55 +113,53 @@ async def _is_called_so(registry: Registry, invited: Membership, user_name: str)
     return any(each.membership.membership_id != invited.membership_id for each in found)
 
 
-async def prove_password(context: RequestContext, visit: EnrolmentContext, *, password: str) -> Enrolment:
+async def prove_password(context: RequestContext, loaded: EnrolmentContext, *, password: str) -> Enrolment:
     """Verify the person's password.
 
     Raises InvalidInput, Repeated, Throttled, PasswordsBusy and StaleStep (D44, D47, D73).
     """
-    enrolment, user = _at(visit, EnrolmentStep.PROVE_PASSWORD), visit.user
-    counted = await count_attempt(context, visit)
-    await throttle.refuse_repeated(context, visit.sent)
+    enrolment, user = _at(loaded, EnrolmentStep.PROVE_PASSWORD), loaded.user
+    counted = await count_attempt(context, loaded)
+    await throttle.refuse_repeated(context, loaded.sent)
     known = await context.provider.registry.factors.credentials(user.user_id)
     name, stored = names.user_name(user.user_name), known.password_hash
     if not await password_checks.fits(context, counted, name, password_hash=stored, password=password):
-        if await throttle.rejection_counts(context, visit.sent):
-            await context.provider.registry.audit.write(
-                factor_event(context, user, AuditAction.ENROLMENT_PASSWORD, "refused"), now=context.now
-            )
+        if await throttle.rejection_counts(context, loaded.sent):
+            await context.write_audit(factor_event(context, user, AuditAction.ENROLMENT_PASSWORD, "refused"))
         raise InvalidInput(WRONG_PASSWORD)
     return await enrolments.move(context, enrolment, EnrolmentStep.PROVE_PASSWORD)
 
 
-async def count_attempt(context: RequestContext, visit: EnrolmentContext) -> Attempt:
+async def count_attempt(context: RequestContext, loaded: EnrolmentContext) -> Attempt:
     """Count an attempt with the link, and note it with the form.
 
     Raises Throttled. Source: D47, D73
     """
-    counted = await throttle.attempt_with_link(context, visit.enrolment.link_hash)
-    if visit.sent is not None:
-        visit.sent.attempt = counted
+    counted = await throttle.attempt_with_link(context, loaded.enrolment.link_hash)
+    if loaded.sent is not None:
+        loaded.sent.attempt = counted
     return counted
 
 
-async def prove_code(context: RequestContext, visit: EnrolmentContext, *, code: str) -> Enrolment:
+async def prove_code(context: RequestContext, loaded: EnrolmentContext, *, code: str) -> Enrolment:
     """Verify an app code, or spend a recovery code.
 
     Five misses end the enrolment. Raises InvalidInput, Repeated, EnrolmentStopped, Throttled (also as Paused) and
     StaleStep. Source: D45, D47, D73
     """
-    enrolment, user = _at(visit, EnrolmentStep.PROVE_SECOND_FACTOR), visit.user
+    enrolment, user = _at(loaded, EnrolmentStep.PROVE_SECOND_FACTOR), loaded.user
     known = await context.provider.registry.factors.credentials(user.user_id)
     by_app, guesses = bool(known.totp_secret) and typed_code(code).isdecimal(), None
     if by_app:
         seen = await throttle.guesses_with_links(context, user.user_id)
         if seen.guesses:
             # Tried again it would be another guess, since the app's code changes.
-            await throttle.refuse_repeated(context, visit.sent)
+            await throttle.refuse_repeated(context, loaded.sent)
         counted, guesses = await throttle.attempt_code_with_link(context, seen, known, enrolment.link_hash)
-        if visit.sent is not None:
-            visit.sent.attempt = counted
+        if loaded.sent is not None:
+            loaded.sent.attempt = counted
     else:
-        await count_attempt(context, visit)
+        await count_attempt(context, loaded)
     entry = factor_event(context, user, AuditAction.ENROLMENT_SECOND_FACTOR, "ok")
     try:
         if by_app:
@@ -172,10 +169,10 @@ async def prove_code(context: RequestContext, visit: EnrolmentContext, *, code: 
     except second_factors.PerhapsUsed as refused:
         entry = factor_event(context, user, AuditAction.ENROLMENT_SECOND_FACTOR, "refused", reason=str(refused))
         await context.counts.take_back(context.provider.transient, now=context.now)
-        await context.provider.registry.audit.write(entry, now=context.now)
+        await context.write_audit(entry)
         raise InvalidInput(refused.sentence) from None
     except WrongCode:
-        await count_miss(context, visit, guesses)
+        await count_miss(context, loaded, guesses)
         raise InvalidInput(
             phrase(
                 "This code is not right, or was already used. Enter the latest code from your app, or a recovery code."
@@ -185,13 +182,13 @@ async def prove_code(context: RequestContext, visit: EnrolmentContext, *, code: 
     return await enrolments.move(context, enrolment, EnrolmentStep.PROVE_SECOND_FACTOR)
 
 
-async def count_miss(context: RequestContext, visit: EnrolmentContext, guesses: CodeGuesses | None = None) -> None:
+async def count_miss(context: RequestContext, loaded: EnrolmentContext, guesses: CodeGuesses | None = None) -> None:
     """Count a wrong code, unless it came in the same bytes before.
 
     Raises EnrolmentStopped at the fifth, which ends the enrolment. Source: D45, D73
     """
-    enrolment = visit.enrolment
-    if not await throttle.rejection_counts(context, visit.sent):
+    enrolment = loaded.enrolment
+    if not await throttle.rejection_counts(context, loaded.sent):
         if guesses is not None:
             await throttle.give_guess_back(context, guesses)
         return
@@ -199,14 +196,12 @@ async def count_miss(context: RequestContext, visit: EnrolmentContext, guesses: 
         last = await second_factors.count_miss(context, batch, enrolment.enrolment_id)
         if last:
             await enrolments.stop(context, batch, enrolment)
-        await context.provider.registry.audit.write(
-            factor_event(context, visit.user, AuditAction.ENROLMENT_SECOND_FACTOR, "refused"), now=context.now
-        )
+        await context.write_audit(factor_event(context, loaded.user, AuditAction.ENROLMENT_SECOND_FACTOR, "refused"))
         if guesses is not None and guesses.paused_until:
             entry = throttle.pause_event(
-                factor_event(context, visit.user, AuditAction.ENROLMENT_PAUSE_CODES, "refused"), guesses
+                factor_event(context, loaded.user, AuditAction.ENROLMENT_PAUSE_CODES, "refused"), guesses
             )
-            await context.provider.registry.audit.write(entry, now=context.now)
+            await context.write_audit(entry)
     if last:
         raise enrolments.EnrolmentStopped
 
@@ -219,47 +214,54 @@ async def has_codes(context: RequestContext, user: User) -> bool:
     return (await second_factors.held_factors(context.provider.registry, user.user_id)).typed_code
 
 
-async def proof_options(context: RequestContext, visit: EnrolmentContext) -> str:
+async def proof_options(context: RequestContext, loaded: EnrolmentContext) -> str:
     """The WebAuthn request options (JSON) of the person's passkeys.
 
     Empty if none of them works here (D46).
     """
-    own = await context.provider.registry.factors.passkeys(visit.user.user_id)
+    own = await context.provider.registry.factors.passkeys(loaded.user.user_id)
     if not own:
         return ""
-    subject = visit.enrolment.enrolment_id
+    subject = loaded.enrolment.enrolment_id
     return passkeys.authentication_options(context, _PROOF, subject, allowed=own)
 
 
-async def prove_passkey(context: RequestContext, visit: EnrolmentContext, *, passkey: str) -> Enrolment:
+async def prove_passkey(context: RequestContext, loaded: EnrolmentContext, *, passkey: str) -> Enrolment:
     """Verify one of the person's own passkeys.
 
     Raises InvalidInput, Throttled and StaleStep (WebAuthn §7.2, D46).
     """
-    enrolment, user = _at(visit, EnrolmentStep.PROVE_SECOND_FACTOR), visit.user
+    enrolment, user = _at(loaded, EnrolmentStep.PROVE_SECOND_FACTOR), loaded.user
     async with context.provider.transient.batch(context.now) as batch:
         await throttle.attempt_unguessable(context, batch)
     try:
-        await passkeys.verify_claim(
+        await passkeys.verify_own_passkey(
             context,
-            await passkeys.read_claim(context, passkey),
+            passkey,
             purpose=_PROOF,
             subject=enrolment.enrolment_id,
             entry_of=lambda owner: factor_event(context, owner, AuditAction.ENROLMENT_PASSKEY, "ok"),
-            only=user.user_id,
+            owner_id=user.user_id,
         )
     except PasskeyRefused as refusal:
-        entry = factor_event(context, user, AuditAction.ENROLMENT_PASSKEY, "refused", reason=passkeys.reason(refusal))
-        if await throttle.rejection_counts(context, visit.sent):
-            await context.provider.registry.audit.write(entry, now=context.now)
+        entry = factor_event(
+            context, user, AuditAction.ENROLMENT_PASSKEY, "refused", reason=passkeys.describe_refusal(refusal)
+        )
+        if await throttle.rejection_counts(context, loaded.sent):
+            await context.write_audit(entry)
         raise InvalidInput(phrase("This passkey was not accepted. Use another passkey or a code.")) from None
     return await enrolments.move(context, enrolment, EnrolmentStep.PROVE_SECOND_FACTOR)
 
 
-def _at(visit: EnrolmentContext, step: EnrolmentStep) -> Enrolment:
-    if visit.enrolment.step is not step:
+def _at(loaded: EnrolmentContext, step: EnrolmentStep) -> Enrolment:
+    _require_step(loaded, step)
+    return loaded.enrolment
+
+
+def _require_step(loaded: EnrolmentContext, *steps: EnrolmentStep) -> EnrolmentStep:
+    if (step := loaded.enrolment.step) is None or step not in steps:
         raise StaleStep
-    return visit.enrolment
+    return step
 
 
 def factor_event(
@@ -270,50 +272,41 @@ def factor_event(
     return context.event(actor, action, subject=user.user_id, outcome=outcome, reason=reason)
 
 
-async def submit_password(context: RequestContext, visit: EnrolmentContext, *, password: str) -> Enrolment:
+async def submit_password(context: RequestContext, loaded: EnrolmentContext, *, password: str) -> Enrolment:
     """Accept a new password, written at the end.
 
     Raises InvalidInput, Throttled, PasswordsBusy and StaleStep (D44, D47).
     """
-    enrolment, user = visit.enrolment, visit.user
-    step = enrolment.step
-    if step not in {EnrolmentStep.FIRST, EnrolmentStep.PASSWORD}:
-        raise StaleStep
+    enrolment, user = loaded.enrolment, loaded.user
+    step = _require_step(loaded, EnrolmentStep.FIRST, EnrolmentStep.PASSWORD)
     attempt = await throttle.attempt_change(context, enrolment.link_hash)
-    if visit.sent is not None:
-        visit.sent.attempt = attempt
+    if loaded.sent is not None:
+        loaded.sent.attempt = attempt
     try:
         password_hash = await password_checks.hash_new_password(context, attempt, user, password)
     except PasswordRefused as refusal:
-        await throttle.rejection_counts(context, visit.sent)
+        await throttle.rejection_counts(context, loaded.sent)
         raise InvalidInput(refusal.sentence) from None
     return await enrolments.move(context, enrolment, step, password_hash=password_hash)
 
 
-async def submit_app(context: RequestContext, visit: EnrolmentContext, *, code: str) -> Enrolment:
+async def submit_app(context: RequestContext, loaded: EnrolmentContext, *, code: str) -> Enrolment:
     """Accept a new app by its first code.
 
     Raises InvalidInput and StaleStep. Source: D45
     """
-    enrolment = visit.enrolment
-    if enrolment.step is not EnrolmentStep.SECOND_FACTOR:
-        raise StaleStep
-    try:
-        step = totp.matching_step(enrolments.app_secret(context, enrolment), code, context.now)
-    except totp.WrongCode:
-        raise InvalidInput(
-            phrase("This code is not right. Check that the app shows this account, then enter its latest code.")
-        ) from None
+    enrolment = _at(loaded, EnrolmentStep.SECOND_FACTOR)
+    step = enrolments.match_new_app(context, enrolments.app_secret(context, enrolment), code)
     return await enrolments.move(context, enrolment, EnrolmentStep.SECOND_FACTOR, app_step=step)
 
 
-def email_offered(context: RequestContext, visit: EnrolmentContext) -> bool:
+def email_offered(context: RequestContext, loaded: EnrolmentContext) -> bool:
     """Return whether this person can choose codes by e-mail.
 
     Mail must be configured, and a code must have been sent or still be allowed. Source: D45
     """
-    at = visit.enrolment
-    return second_factors.mails_codes(context, visit.user) and (
+    at = loaded.enrolment
+    return second_factors.mails_codes(context, loaded.user) and (
         _more_mails(at) or second_factors.under_way(at, now=context.now)
     )
 
@@ -322,35 +315,34 @@ def _more_mails(enrolment: Enrolment) -> bool:
     return enrolment.mails < MAILED_CODES_PER_SIGN_IN
 
 
-def mailed_code_request(context: RequestContext, visit: EnrolmentContext) -> SecondFactorQuestion:
+def mailed_code_request(context: RequestContext, loaded: EnrolmentContext) -> SecondFactorQuestion:
     """The request of the code's page (D45)."""
-    at = visit.enrolment
+    at = loaded.enrolment
     sent = second_factors.under_way(at, now=context.now)
     return SecondFactorQuestion(
-        way=SecondFactorMethod.EMAIL, email=visit.user.email, under_way=sent, more=_more_mails(at)
+        way=SecondFactorMethod.EMAIL, email=loaded.user.email, under_way=sent, more=_more_mails(at)
     )
 
 
-async def choose_way(context: RequestContext, visit: EnrolmentContext, *, decision: str) -> Enrolment:
+async def choose_way(context: RequestContext, loaded: EnrolmentContext, *, decision: str) -> Enrolment:
     """Switch to codes by e-mail and send one, or switch back.
 
     None is sent if an earlier one can still be typed. The alternative is an app (`rules.authentication.sign_in`).
     Raises InvalidInput and StaleStep. Source: D45
     """
-    enrolment = visit.enrolment
-    if enrolment.step not in _MAILED_STEPS:
-        raise StaleStep
+    enrolment = loaded.enrolment
+    step = _require_step(loaded, EnrolmentStep.SECOND_FACTOR, EnrolmentStep.MAILED_CODE)
     if decision == SecondFactorMethod.APP.value:
-        return await enrolments.claim_step(context, enrolment, enrolment.step, by_email=False)
-    if decision != SecondFactorMethod.EMAIL.value or not second_factors.mails_codes(context, visit.user):
+        return await enrolments.claim_step(context, enrolment, step, by_email=False)
+    if decision != SecondFactorMethod.EMAIL.value or not second_factors.mails_codes(context, loaded.user):
         raise InvalidInput(phrase("Choose one of the options."))
     if not enrolment.by_email and second_factors.under_way(enrolment, now=context.now):
-        return await enrolments.claim_step(context, enrolment, enrolment.step, by_email=True)
-    return await _mail_code(context, visit, enrolment.step)
+        return await enrolments.claim_step(context, enrolment, step, by_email=True)
+    return await _mail_code(context, loaded, step)
 
 
-async def _mail_code(context: RequestContext, visit: EnrolmentContext, step: EnrolmentStep) -> Enrolment:
-    enrolment, user = visit.enrolment, visit.user
+async def _mail_code(context: RequestContext, loaded: EnrolmentContext, step: EnrolmentStep) -> Enrolment:
+    enrolment, user = loaded.enrolment, loaded.user
     if not _more_mails(enrolment):
         raise InvalidInput(
             phrase("We cannot send any more codes here. Use the latest one, or set up an authenticator app.")
@@ -360,43 +352,37 @@ async def _mail_code(context: RequestContext, visit: EnrolmentContext, step: Enr
     await sign_in.count_email(context, user, enrolment.browser_key, known=known)
     changes = {"by_email": True, "mails": enrolment.mails + 1, "mailed_at": int(context.now)}
     moved = await enrolments.claim_step(context, enrolment, step, **changes)
-    await context.provider.registry.audit.write(
-        factor_event(context, user, AuditAction.ENROLMENT_MAIL_CODE, "ok"), now=context.now
-    )
+    await context.write_audit(factor_event(context, user, AuditAction.ENROLMENT_MAIL_CODE, "ok"))
     why = notifications.setting_up(context.provider.policy.name)
     code = second_factors.code_of(context, moved.enrolment_id, moved, user)
     notifications.mailed_code(context, user, code, why=why)
     return moved
 
 
-async def submit_mailed_code(context: RequestContext, visit: EnrolmentContext, *, code: str) -> Enrolment:
+async def submit_mailed_code(context: RequestContext, loaded: EnrolmentContext, *, code: str) -> Enrolment:
     """Verify the code sent by e-mail: later ones will arrive, too.
 
     Five misses end the enrolment. Raises InvalidInput, EnrolmentStopped, Throttled and StaleStep. Source: D45, D47
     """
-    enrolment = visit.enrolment
-    if enrolment.step is not EnrolmentStep.MAILED_CODE:
-        raise StaleStep
-    await count_attempt(context, visit)
+    enrolment = _at(loaded, EnrolmentStep.MAILED_CODE)
+    await count_attempt(context, loaded)
     try:
-        second_factors.check_emailed_code(context, enrolment.enrolment_id, enrolment, visit.user, code)
+        second_factors.check_emailed_code(context, enrolment.enrolment_id, enrolment, loaded.user, code)
     except WrongCode:
-        await count_miss(context, visit)
+        await count_miss(context, loaded)
         raise InvalidInput(
             phrase("This code is not right. Enter the one from the latest e-mail, or send a new one.")
         ) from None
     return await enrolments.move(context, enrolment, EnrolmentStep.MAILED_CODE)
 
 
-async def submit_codes(context: RequestContext, visit: EnrolmentContext, *, kept: str, decision: str) -> Enrolment:
+async def submit_codes(context: RequestContext, loaded: EnrolmentContext, *, kept: str, decision: str) -> Enrolment:
     """Accept that the person has saved the recovery codes.
 
     `kept` is the form's field, not empty. With any `decision`, they have not, and are offered others. Raises
     InvalidInput and StaleStep. Source: D45, D73
     """
-    enrolment = visit.enrolment
-    if enrolment.step is not EnrolmentStep.RECOVERY_CODES:
-        raise StaleStep
+    enrolment = _at(loaded, EnrolmentStep.RECOVERY_CODES)
     if decision:
         return await enrolments.claim_step(
             context, enrolment, EnrolmentStep.RECOVERY_CODES, other_codes=enrolment.other_codes + 1
@@ -406,36 +392,33 @@ async def submit_codes(context: RequestContext, visit: EnrolmentContext, *, kept
     return await enrolments.move(context, enrolment, EnrolmentStep.RECOVERY_CODES)
 
 
-async def passkey_options(context: RequestContext, visit: EnrolmentContext) -> str:
+async def passkey_options(context: RequestContext, loaded: EnrolmentContext) -> str:
     """The WebAuthn creation options (JSON) of a new passkey.
 
     Empty if passkeys do not work (D46).
     """
-    return await passkeys.registration_options(context, visit.user, visit.enrolment.enrolment_id)
+    return await passkeys.registration_options(context, loaded.user, loaded.enrolment.enrolment_id)
 
 
-async def submit_passkey(context: RequestContext, visit: EnrolmentContext, *, passkey: str) -> Enrolment:
+async def submit_passkey(context: RequestContext, loaded: EnrolmentContext, *, passkey: str) -> Enrolment:
     """Accept a new passkey, the browser's JSON, written at the end.
 
     Raises InvalidInput and StaleStep (WebAuthn §7.1, D46).
     """
-    enrolment = visit.enrolment
-    step = enrolment.step
-    if step not in {EnrolmentStep.FIRST, EnrolmentStep.SECOND_FACTOR}:
-        raise StaleStep
-    made = await passkeys.newly_made(context, enrolment.enrolment_id, answer=passkey)
-    passkey_record = passkeys.of_person(context, enrolment.user_id, made)
+    enrolment, step = loaded.enrolment, _require_step(loaded, EnrolmentStep.FIRST, EnrolmentStep.SECOND_FACTOR)
+    made = await passkeys.verify_new_passkey(context, enrolment.enrolment_id, answer=passkey)
+    passkey_record = passkeys.make_record(context, enrolment.user_id, made)
     first = step is EnrolmentStep.FIRST
     return await enrolments.move(context, enrolment, step, passkey=passkey_record, passkey_first=first)
 
 
-async def passkeys_from_before(context: RequestContext, visit: EnrolmentContext) -> list[Passkey]:
+async def passkeys_from_before(context: RequestContext, loaded: EnrolmentContext) -> list[Passkey]:
     """The person's passkeys from before this enrolment.
 
     They are listed because a lost device may hold one. Source: D46
     """
-    made = visit.enrolment.passkey
-    found = await context.provider.registry.factors.passkeys(visit.user.user_id)
+    made = loaded.enrolment.passkey
+    found = await context.provider.registry.factors.passkeys(loaded.user.user_id)
     return [each for each in found if made is None or each.credential_id != made.credential_id]
 
 
@@ -449,15 +432,15 @@ class FactorsToWrite:
     """the invitation that it answers, if it is an entity's"""
 
 
-async def to_write(context: RequestContext, visit: EnrolmentContext) -> FactorsToWrite:
+async def to_write(context: RequestContext, loaded: EnrolmentContext) -> FactorsToWrite:
     """Return what a finished enrolment writes. Its link is spent with it.
 
     Raises NotHere and StaleStep. Source: D44, D45, D46
     """
-    enrolment = visit.enrolment
+    enrolment = loaded.enrolment
     if enrolment.step is not None or enrolment.finished:
         raise StaleStep
-    found = await links.holding(context.provider.registry, enrolment.link_hash, now=context.now)
+    found = await links.find_valid_link(context.provider.registry, enrolment.link_hash, now=context.now)
     if found is None:
         raise NotHere
     before = Credentials(user_id=enrolment.user_id) if found.invited else found.credentials
@@ -492,22 +475,22 @@ async def to_write(context: RequestContext, visit: EnrolmentContext) -> FactorsT
     return FactorsToWrite(change=change, event=event, invited=found.invited)
 
 
-async def finish(context: RequestContext, visit: EnrolmentContext) -> None:
+async def finish(context: RequestContext, loaded: EnrolmentContext) -> None:
     """Write everything, spend the link, end every session, and notify the person.
 
     An answer to an invitation is written by `flows.directory.acceptance`. Raises NotHere and StaleStep.
 
     Source: D44, D45, D46, D47
     """
-    factors = await to_write(context, visit)
+    factors = await to_write(context, loaded)
     if factors.invited is not None or not await context.provider.registry.factors.change(factors.change, factors.event):
         raise NotHere
-    await end_written(context, visit)
+    await end_written(context, loaded)
 
 
-async def end_written(context: RequestContext, visit: EnrolmentContext) -> None:
+async def end_written(context: RequestContext, loaded: EnrolmentContext) -> None:
     """Notify the person, and end the enrolment whose factors were written (D45, D47)."""
-    enrolment, user = visit.enrolment, visit.user
+    enrolment, user = loaded.enrolment, loaded.user
     set_up = _PASSKEY_SET_UP if enrolment.passkey else _BY_EMAIL if enrolment.by_email else _APP_SET_UP
     notice = links.PURPOSES[enrolment.purpose].notice or notifications.second_factor_changed(set_up)
     notifications.notify(context, user, notice)

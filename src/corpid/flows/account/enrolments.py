@@ -131,7 +131,7 @@ class Enrolment(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
         return next_step(self.steps, set(self.done))
 
 
-_ENROLMENT: Final = namespaces.ENROLMENT.holding(Enrolment)
+_ENROLMENT: Final = namespaces.ENROLMENT.with_record(Enrolment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,6 +194,16 @@ def derived_codes(context: RequestContext, purpose: str, subject: str) -> tuple[
     )
 
 
+def match_new_app(context: RequestContext, secret: str, code: str) -> int:
+    """Return the step of the first code of a new app. Raises InvalidInput. Source: D45"""
+    try:
+        return totp.matching_step(secret, code, context.now)
+    except totp.WrongCode:
+        raise InvalidInput(
+            phrase("This code is not right. Check that the app shows this account, then enter its latest code.")
+        ) from None
+
+
 def _bytes(mac: str) -> bytes:
     return urlsafe_b64decode(mac + "=")
 
@@ -232,9 +242,14 @@ async def read_link(context: RequestContext, link_hash: str) -> OpenedLink:
     Spends nothing. Raises NotHere, InvitationExpired. Source: D50, SECURITY.md
     """
     registry = context.provider.registry
-    found = await links.holding(registry, link_hash, now=context.now)
+    found = await links.find_valid_link(registry, link_hash, now=context.now)
     if found is None:
-        await _refuse_expired(context, link_hash)
+        # The entity of an expired invitation can send it again.
+        link = await registry.factors.link(link_hash)
+        if link is not None and links.PURPOSES[link.purpose].joins and context.now >= link.expires_at:
+            invited = await registry.invitations.find(link.user_id)
+            if invited is not None:
+                raise InvitationExpired(invited.entity)
         raise NotHere
     if found.invited is not None:
         return OpenedLink(link=found.link, user=found.invited.user, invited=found.invited)
@@ -242,15 +257,6 @@ async def read_link(context: RequestContext, link_hash: str) -> OpenedLink:
     if user is None or not user.enabled:
         raise NotHere
     return OpenedLink(link=found.link, user=user, email_change=found.email_change)
-
-
-async def _refuse_expired(context: RequestContext, link_hash: str) -> None:
-    """Name the entity of an expired invitation, which can send it again."""
-    link = await context.provider.registry.factors.link(link_hash)
-    if link is not None and links.PURPOSES[link.purpose].joins and context.now >= link.expires_at:
-        invited = await context.provider.registry.invitations.find(link.user_id)
-        if invited is not None:
-            raise InvitationExpired(invited.entity)
 
 
 async def open_link(context: RequestContext, browser: Browser, code: str, *, digest: bytes = b"") -> str:
@@ -278,7 +284,7 @@ async def open_link(context: RequestContext, browser: Browser, code: str, *, dig
     return opened_id
 
 
-async def opened_link(context: RequestContext, browser: Browser | None, opened_id: str) -> OpenedLink:
+async def find_opened_link(context: RequestContext, browser: Browser | None, opened_id: str) -> OpenedLink:
     """The opened link with this identifier, and its owner.
 
     Spends nothing. Raises NotOpened, NotHere. Source: D34, D50
@@ -380,7 +386,7 @@ async def load_own_enrolment(context: RequestContext, enrolment_id: str, browser
     user = None if joins else await registry.directory.user(enrolment.user_id)
     if not joins and (user is None or not user.enabled):
         raise NotHere
-    found = await links.holding(registry, enrolment.link_hash, now=context.now)
+    found = await links.find_valid_link(registry, enrolment.link_hash, now=context.now)
     if not enrolment.finished and found is None:
         raise NotHere
     if found is not None and found.invited is not None:
@@ -408,10 +414,6 @@ async def stop(context: RequestContext, batch: TransientBatch, enrolment: Enrolm
     await save(context, batch, msgspec.structs.replace(enrolment, serial=enrolment.serial + 1, stopped=True))
 
 
-async def _claim_step(context: RequestContext, batch: TransientBatch, enrolment: Enrolment) -> None:
-    await claim_step_of(context, batch, _ENROLMENT, enrolment.enrolment_id, enrolment)
-
-
 async def move(context: RequestContext, enrolment: Enrolment, step: EnrolmentStep, **changes: object) -> Enrolment:
     """Claim a step, do it, and store its result.
 
@@ -433,29 +435,29 @@ async def claim_step(
     if moved.step is EnrolmentStep.RECOVERY_CODES:
         moved = msgspec.structs.replace(moved, codes_at=context.now)
     async with context.provider.transient.batch(context.now) as batch:
-        await _claim_step(context, batch, enrolment)
+        await claim_step_of(context, batch, _ENROLMENT, enrolment.enrolment_id, enrolment)
         await save(context, batch, moved)
     return moved
 
 
-async def extend(context: RequestContext, visit: EnrolmentContext) -> Enrolment:
+async def extend(context: RequestContext, loaded: EnrolmentContext) -> Enrolment:
     """Extend the enrolment by an hour.
 
     As often as `rules.limits` allows, and not past the end of the link. Raises InvalidInput and StaleStep. Source: D15,
     WCAG 2.2.1
     """
-    enrolment = visit.enrolment
-    if not visit.extendable:
+    enrolment = loaded.enrolment
+    if not loaded.extendable:
         raise InvalidInput(phrase("You cannot get more time on this page."))
     extended = msgspec.structs.replace(
         enrolment,
         serial=enrolment.serial + 1,
         extensions=enrolment.extensions + 1,
-        expires_at=min(context.now + ENROLMENT_SECONDS, visit.link_ends_at),
+        expires_at=min(context.now + ENROLMENT_SECONDS, loaded.link_ends_at),
     )
     claim, mine = _claim(context, enrolment)
     async with context.provider.transient.batch(context.now) as batch:
-        await _claim_step(context, batch, enrolment)
+        await claim_step_of(context, batch, _ENROLMENT, enrolment.enrolment_id, enrolment)
         await save(context, batch, extended)
         await claim.put(batch, mine)
         await _note(context, batch, extended)

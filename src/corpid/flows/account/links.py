@@ -217,7 +217,7 @@ PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
 }
 
 
-async def make(
+async def make_link(
     registry: Registry,
     user: User,
     purpose: LinkPurpose,
@@ -275,7 +275,7 @@ async def write_link(
     return NewLink(page=base_url + PATH, code=code, expires_at=link.expires_at)
 
 
-def of_invitation(invited: OpenInvitation, code: str, *, now: float) -> FactorLink:
+def make_invitation_link(invited: OpenInvitation, code: str, *, now: float) -> FactorLink:
     """The new link of an entity's invitation.
 
     `code` as `link_codes.code_from` makes it. A change of the address makes the link void. Source: D60
@@ -303,17 +303,17 @@ class ValidLink:
     """the change that it undoes, if it is of that purpose"""
 
 
-async def holding(registry: Registry, link_hash: str, *, now: float) -> ValidLink | None:
+async def find_valid_link(registry: Registry, link_hash: str, *, now: float) -> ValidLink | None:
     """The valid link with this hash; None if there is none."""
     link = await registry.factors.link(link_hash)
     if link is None:
         return await _undoing(registry, link_hash, now=now)
     if PURPOSES[link.purpose].joins:
         invited, nothing = await registry.invitations.find(link.user_id), Credentials(user_id=link.user_id)
-        works = invited is not None and invites(link, invited, now=now)
+        works = invited is not None and is_usable_invitation(link, invited, now=now)
         return ValidLink(link=link, credentials=nothing, invited=invited) if works else None
     credentials = await registry.factors.credentials(link.user_id)
-    return ValidLink(link=link, credentials=credentials) if opens(link, credentials, now=now) else None
+    return ValidLink(link=link, credentials=credentials) if is_usable(link, credentials, now=now) else None
 
 
 async def _undoing(registry: Registry, link_hash: str, *, now: float) -> ValidLink | None:
@@ -331,7 +331,7 @@ async def _undoing(registry: Registry, link_hash: str, *, now: float) -> ValidLi
     return ValidLink(link=link, credentials=Credentials(user_id=link.user_id), email_change=change)
 
 
-def opens(link: FactorLink, credentials: Credentials, *, now: float) -> bool:
+def is_usable(link: FactorLink, credentials: Credentials, *, now: float) -> bool:
     """Return whether an unspent link is still valid.
 
     It is until it expires or its owner's factors change.
@@ -339,7 +339,7 @@ def opens(link: FactorLink, credentials: Credentials, *, now: float) -> bool:
     return now < link.expires_at and _fingerprint(credentials) == link.factors
 
 
-def invites(link: FactorLink, invited: OpenInvitation, *, now: float) -> bool:
+def is_usable_invitation(link: FactorLink, invited: OpenInvitation, *, now: float) -> bool:
     """Return whether an unspent link of an invitation is still valid.
 
     It is until it expires, the address changes, or the membership or its entity is disabled. Source: D60

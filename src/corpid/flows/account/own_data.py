@@ -19,8 +19,8 @@ from corpid.rules.audit_records import AuditQuery
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
+from corpid.rules.directory.audit_reading import format_moment, own_event
 from corpid.rules.directory.changes import ChangedMeanwhile, Delete, MissingReference, Precondition, Upsert
-from corpid.rules.directory.own_history import moment, own_event
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -52,41 +52,39 @@ _READ: Final[tuple[ObjectKind, ...]] = (
 )  # fmt: skip
 
 
-async def copy_data(context: RequestContext, visit: AccountRequest) -> AsyncIterator[bytes]:
+async def copy_data(context: RequestContext, request: AccountRequest) -> AsyncIterator[bytes]:
     """Return the copy as JSON, in pieces.
 
     It is counted and audited before the first piece is read. Raises InvalidInput, StaleStep, TooOld, StoreUnavailable;
     a copy that ends early lacks its last member. Source: D45, D61
     """
-    account_sessions.require(visit, now=context.now)
-    user_id = visit.user.user_id
+    account_sessions.require(request, now=context.now)
+    user_id = request.user.user_id
     for kind in _READ:
         authorise(Person(user_id=user_id), "read", Object(kind=kind, user_id=user_id))
     account = await context.provider.registry.factors.account(user_id)
     if account is None:  # the person was erased at this moment
         raise StaleStep
     counter = namespaces.DATA_COPIES.entry(context.provider.policy.deployment_url, user_id)
-    async with context.provider.transient.batch(context.now) as batch:
-        if await context.counts.count(batch, counter) > DATA_COPIES_PER_DAY:
-            raise InvalidInput(
-                phrase(
-                    "You have downloaded your data {copies} times today. Try again tomorrow.",
-                    copies=DATA_COPIES_PER_DAY,
-                )
+    if await context.count(counter) > DATA_COPIES_PER_DAY:
+        raise InvalidInput(
+            phrase(
+                "You have downloaded your data {copies} times today. Try again tomorrow.", copies=DATA_COPIES_PER_DAY
             )
-    event = account_sessions.event(context, visit, AuditAction.USER_DOWNLOAD)
-    await context.provider.registry.audit.write(event, now=context.now)
-    return _pieces(context, visit, account)
+        )
+    event = account_sessions.event(context, request, AuditAction.USER_DOWNLOAD)
+    await context.write_audit(event)
+    return _pieces(context, request, account)
 
 
-async def _pieces(context: RequestContext, visit: AccountRequest, account: Account) -> AsyncIterator[bytes]:
-    yield b"{" + _members(await _alone(context, visit, account))
+async def _pieces(context: RequestContext, request: AccountRequest, account: Account) -> AsyncIterator[bytes]:
+    yield b"{" + _members(await _alone(context, request, account))
     for name, items in (
-        ("memberships", _memberships(context, visit)),
-        ("roles", _roles(context, visit)),
-        ("third_party_roles", _third_party_roles(context, visit)),
-        ("consents", _consents(context, visit)),
-        ("events", _events(context, visit)),
+        ("memberships", _memberships(context, request)),
+        ("roles", _roles(context, request)),
+        ("third_party_roles", _third_party_roles(context, request)),
+        ("consents", _consents(context, request)),
+        ("events", _events(context, request)),
     ):
         yield b',\n"' + name.encode() + b'": ['
         first = True
@@ -103,24 +101,24 @@ def _members(found: dict[str, object]) -> bytes:
     return b",\n".join(msgspec.json.encode(name) + b": " + msgspec.json.encode(each) for name, each in found.items())
 
 
-async def _alone(context: RequestContext, visit: AccountRequest, account: Account) -> dict[str, object]:
+async def _alone(context: RequestContext, request: AccountRequest, account: Account) -> dict[str, object]:
     """Return everything of which a person has few."""
-    registry, user = context.provider.registry, visit.user
+    registry, user = context.provider.registry, request.user
     held = account.held
     sessions = await registry.sessions.list_for_user(user.user_id, now=context.now)
     names = await registry.sessions.browser_names(user.user_id)
     links = await registry.factors.links_of(user.user_id)
-    waiting = await own_email.find_pending_change(context, visit)
-    asked = await find_deletion_request(context, visit)
+    waiting = await own_email.find_pending_change(context, request)
+    asked = await find_deletion_request(context, request)
     operator = (await registry.directory.read(Operator, [user.key])).get(user.key)
     profile = {name: value for name, value in msgspec.structs.asdict(user).items() if name != "placeholder"}
     return {
         "format": FORMAT,
         "provider": context.provider.policy.deployment_url,
-        "created_at": moment(context.now),
+        "created_at": format_moment(context.now),
         "profile": profile,
         "email_change": {
-            "new_email": waiting.new_email, "proved_at": moment(waiting.proved_at), "takes_effect_at": moment(waiting.effective_at),
+            "new_email": waiting.new_email, "proved_at": format_moment(waiting.proved_at), "takes_effect_at": format_moment(waiting.effective_at),
         } if waiting is not None else None,
         "passkey_offer_declined_at": _moment(account.passkey_declined_at),
         "operator": operator.level if operator is not None else None,
@@ -130,7 +128,7 @@ async def _alone(context: RequestContext, visit: AccountRequest, account: Accoun
             "app": {"last_used_at": _moment(own_factors.app_used_at(held))} if held.app else None,
             "passkeys": [
                 {
-                    "name": each.name, "created_at": moment(each.created_at), "last_used_at": _moment(each.used_at),
+                    "name": each.name, "created_at": format_moment(each.created_at), "last_used_at": _moment(each.used_at),
                     "synced": each.synced,
                 }
                 for each in held.passkeys
@@ -140,25 +138,25 @@ async def _alone(context: RequestContext, visit: AccountRequest, account: Accoun
         "sessions": [
             {
                 "purpose": each.purpose, "device": each.device, "name": names.get(each.browser_key, ""), "entity": each.entity_id,
-                "signed_in_at": moment(each.auth_time), "last_used_at": moment(each.seen_at or each.auth_time),
-                "ends_at": moment(each.expires_at), "this_browser": each.browser_id == visit.browser.browser_id,
+                "signed_in_at": format_moment(each.auth_time), "last_used_at": format_moment(each.seen_at or each.auth_time),
+                "ends_at": format_moment(each.expires_at), "this_browser": each.browser_id == request.browser.browser_id,
             }
             for each in sessions
         ],
         "links": [
-            {"purpose": each.purpose, "created_at": moment(each.created_at), "ends_at": moment(each.expires_at)}
+            {"purpose": each.purpose, "created_at": format_moment(each.created_at), "ends_at": format_moment(each.expires_at)}
             for each in links
         ],
     }  # fmt: skip
 
 
 def _moment(at: int) -> str | None:
-    return moment(at) if at else None
+    return format_moment(at) if at else None
 
 
-async def _memberships(context: RequestContext, visit: AccountRequest) -> AsyncIterator[Sequence[dict[str, object]]]:
+async def _memberships(context: RequestContext, request: AccountRequest) -> AsyncIterator[Sequence[dict[str, object]]]:
     directory, after = context.provider.registry.directory, ("", "")
-    while found := await directory.page(Membership, {"user_id": visit.user.user_id}, after=after, limit=_PAGE):
+    while found := await directory.page(Membership, {"user_id": request.user.user_id}, after=after, limit=_PAGE):
         entities = await directory.read(Entity, [each.key[1:] for each in found])
         levels = await directory.read(Administrator, [each.key for each in found])
         yield [_membership(each, entities.get(each.key[1:]), levels.get(each.key)) for each in found]
@@ -179,18 +177,18 @@ def _membership(held: Membership, entity: Entity | None, level: Administrator | 
     }
 
 
-async def _roles(context: RequestContext, visit: AccountRequest) -> AsyncIterator[Sequence[dict[str, object]]]:
+async def _roles(context: RequestContext, request: AccountRequest) -> AsyncIterator[Sequence[dict[str, object]]]:
     directory, after = context.provider.registry.directory, ("",) * 6
-    while found := await directory.page(Assignment, {"user_id": visit.user.user_id}, after=after, limit=_PAGE):
+    while found := await directory.page(Assignment, {"user_id": request.user.user_id}, after=after, limit=_PAGE):
         yield [_row(each) for each in found]
         after = found[-1].key  # type: ignore[assignment]
 
 
 async def _third_party_roles(
-    context: RequestContext, visit: AccountRequest
+    context: RequestContext, request: AccountRequest
 ) -> AsyncIterator[Sequence[dict[str, object]]]:
     directory, after = context.provider.registry.directory, ("",) * 7
-    where = {"user_id": visit.user.user_id}
+    where = {"user_id": request.user.user_id}
     while found := await directory.page(ThirdPartyAssignment, where, after=after, limit=_PAGE):
         entities = await directory.read(Entity, {(each.client_entity_id,) for each in found})
         yield [
@@ -213,64 +211,64 @@ def _row(row: Assignment | ThirdPartyAssignment) -> dict[str, object]:
     }  # fmt: skip
 
 
-async def _consents(context: RequestContext, visit: AccountRequest) -> AsyncIterator[Sequence[dict[str, object]]]:
-    found = await context.provider.registry.consents.list_for_user(visit.user.user_id, now=context.now)
+async def _consents(context: RequestContext, request: AccountRequest) -> AsyncIterator[Sequence[dict[str, object]]]:
+    found = await context.provider.registry.consents.list_for_user(request.user.user_id, now=context.now)
     yield [
         {
             "client": each.client_id, "entity": each.entity_id, "scopes": each.scopes,
-            "since": moment(each.given_at), "until": moment(each.expires_at),
+            "since": format_moment(each.given_at), "until": format_moment(each.expires_at),
         }
         for each in found
     ]  # fmt: skip
 
 
-async def _events(context: RequestContext, visit: AccountRequest) -> AsyncIterator[Sequence[dict[str, Any]]]:
+async def _events(context: RequestContext, request: AccountRequest) -> AsyncIterator[Sequence[dict[str, Any]]]:
     """Return audit entries of the person, the latest first."""
     before = 0
     while True:
-        query = AuditQuery(user_id=visit.user.user_id, before=before)
+        query = AuditQuery(user_id=request.user.user_id, before=before)
         part = await context.provider.registry.audit.part(query, limit=_PAGE, examined=_EXAMINED)
-        yield [own_event(entry, visit.user.user_id) for entry in part.entries]
+        yield [own_event(entry, request.user.user_id) for entry in part.entries]
         if not part.before:
             return
         before = part.before
 
 
-async def find_deletion_request(context: RequestContext, visit: AccountRequest) -> DeletionRequest | None:
+async def find_deletion_request(context: RequestContext, request: AccountRequest) -> DeletionRequest | None:
     """Return the person's request; None if there is none (D61)."""
-    _authorise_request(visit, "read")
-    key = (visit.user.user_id,)
+    _authorise_request(request, "read")
+    key = (request.user.user_id,)
     return (await context.provider.registry.directory.read(DeletionRequest, [key])).get(key)
 
 
-async def request_deletion(context: RequestContext, visit: AccountRequest) -> None:
+async def request_deletion(context: RequestContext, request: AccountRequest) -> None:
     """Request the person's deletion, and confirm it by e-mail.
 
     Raises StaleStep if it was requested before, Throttled, TooOld. Source: D45, D61
     """
-    await account_sessions.admit(context, visit)
-    _authorise_request(visit, "write")
-    made = DeletionRequest(user_id=visit.user.user_id, requested_at=int(context.now))
-    event = account_sessions.event(context, visit, AuditAction.USER_REQUEST_DELETION)
+    await account_sessions.admit(context, request)
+    _authorise_request(request, "write")
+    made = DeletionRequest(user_id=request.user.user_id, requested_at=int(context.now))
+    event = account_sessions.event(context, request, AuditAction.USER_REQUEST_DELETION)
     await _write_request(context, Precondition(DeletionRequest, made.key, None), Upsert(made, event))
-    await account_sessions.close(context, visit)
-    notifications.notify(context, visit.user, notifications.DELETION_REQUESTED)
+    await account_sessions.close(context, request)
+    notifications.notify(context, request.user, notifications.DELETION_REQUESTED)
 
 
-async def withdraw_deletion(context: RequestContext, visit: AccountRequest) -> None:
+async def withdraw_deletion(context: RequestContext, request: AccountRequest) -> None:
     """Withdraw the person's request, and confirm it by e-mail.
 
     Raises StaleStep if there is none, Throttled, TooOld. Source: D45, D61
     """
-    await account_sessions.admit(context, visit)
-    _authorise_request(visit, "delete")
-    found = await find_deletion_request(context, visit)
+    await account_sessions.admit(context, request)
+    _authorise_request(request, "delete")
+    found = await find_deletion_request(context, request)
     if found is None:
         raise StaleStep
-    event = account_sessions.event(context, visit, AuditAction.USER_WITHDRAW_DELETION)
+    event = account_sessions.event(context, request, AuditAction.USER_WITHDRAW_DELETION)
     await _write_request(context, Precondition(DeletionRequest, found.key, found), Delete(found, event))
-    await account_sessions.close(context, visit)
-    notifications.notify(context, visit.user, notifications.DELETION_WITHDRAWN)
+    await account_sessions.close(context, request)
+    notifications.notify(context, request.user, notifications.DELETION_WITHDRAWN)
 
 
 async def _write_request(context: RequestContext, *changes: Change) -> None:
@@ -280,6 +278,6 @@ async def _write_request(context: RequestContext, *changes: Change) -> None:
         raise StaleStep from None
 
 
-def _authorise_request(visit: AccountRequest, action: Action) -> None:
-    user_id = visit.user.user_id
+def _authorise_request(request: AccountRequest, action: Action) -> None:
+    user_id = request.user.user_id
     authorise(Person(user_id=user_id), action, Object(kind="deletion request", user_id=user_id))

@@ -58,7 +58,7 @@ class UnprovenAddress(msgspec.Struct, frozen=True, kw_only=True):
     sent_at: int
 
 
-_WANTED: Final = namespaces.NEW_EMAIL.holding(UnprovenAddress)
+_WANTED: Final = namespaces.NEW_EMAIL.with_record(UnprovenAddress)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,14 +76,14 @@ class OwnEmail:
     """whether the address in effect comes from a directory file (D65)"""
 
 
-async def load_email_state(context: RequestContext, visit: AccountRequest) -> OwnEmail:
+async def load_email_state(context: RequestContext, request: AccountRequest) -> OwnEmail:
     """Return the state of the visiting person's address.
 
     Source: D61, D65
     """
-    change = await find_pending_change(context, visit)
-    wanted = None if change else await _entry(context, visit).read(context.provider.transient, now=context.now)
-    key = visit.user.key
+    change = await find_pending_change(context, request)
+    wanted = None if change else await _entry(context, request).read(context.provider.transient, now=context.now)
+    key = request.user.key
     found = (await context.provider.registry.directory.sourced(User, [key])).get(key)
     return OwnEmail(
         waiting=change,
@@ -92,50 +92,45 @@ async def load_email_state(context: RequestContext, visit: AccountRequest) -> Ow
     )
 
 
-async def find_pending_change(context: RequestContext, visit: AccountRequest) -> EmailChange | None:
+async def find_pending_change(context: RequestContext, request: AccountRequest) -> EmailChange | None:
     """Return the proven change that is not yet in effect (D61)."""
-    authorise(Person(user_id=visit.user.user_id), "read", Object(kind="user", user_id=visit.user.user_id))
-    return await context.provider.registry.email_changes.find(visit.user.user_id)
+    authorise(Person(user_id=request.user.user_id), "read", Object(kind="user", user_id=request.user.user_id))
+    return await context.provider.registry.email_changes.find(request.user.user_id)
 
 
-async def ask(context: RequestContext, visit: AccountRequest, *, email: str) -> None:
+async def ask(context: RequestContext, request: AccountRequest, *, email: str) -> None:
     """Send a code to a new address.
 
     Whether another account has the address makes no difference. Raises InvalidInput, StaleStep, Throttled and TooOld.
     Source: D47, D61
     """
-    await account_sessions.admit(context, visit)
-    if not context.provider.mail.works or await find_pending_change(context, visit) is not None:
+    await account_sessions.admit(context, request)
+    if not context.provider.mail.works or await find_pending_change(context, request) is not None:
         raise StaleStep
-    address = _checked(visit, email)
-    _authorise(visit)
+    address = _checked(request, email)
+    _authorise(request)
     issuer = context.provider.policy.deployment_url
-    of_person = namespaces.NEW_EMAIL_CODES.entry(issuer, visit.user.user_id)
-    if await _counted(context, of_person) > EMAIL_CODES_PER_PERSON:
+    of_person = namespaces.NEW_EMAIL_CODES.entry(issuer, request.user.user_id)
+    if await context.count(of_person) > EMAIL_CODES_PER_PERSON:
         raise InvalidInput(phrase("We have sent you too many codes. Try again tomorrow."))
     to_address = namespaces.NEW_EMAIL_CODES_TO.entry(issuer, address.lower())
-    if await _counted(context, to_address) > EMAIL_CODES_PER_ADDRESS:
+    if await context.count(to_address) > EMAIL_CODES_PER_ADDRESS:
         raise InvalidInput(phrase("We have sent too many codes to this address. Try again tomorrow."), field="email")
     wanted = UnprovenAddress(wanted_id=context.provider.new_id(), email=address, sent_at=int(context.now))
     async with context.provider.transient.batch(context.now) as batch:
-        await _entry(context, visit).put(batch, wanted)
-        event = account_sessions.event(context, visit, AuditAction.USER_MAIL_CODE)
-        await context.provider.registry.audit.write(event, now=context.now)
+        await _entry(context, request).put(batch, wanted)
+        event = account_sessions.event(context, request, AuditAction.USER_MAIL_CODE)
+        await context.write_audit(event)
     why = phrase(
         "Somebody wants to use this e-mail address for their {name} account. If it is not you, do not share the code "
         "and ignore this e-mail: nothing happens without the code.",
         name=context.provider.policy.name,
     )
-    to = msgspec.structs.replace(visit.user, email=address)
-    notifications.mailed_code(context, to, _code(context, visit, wanted), why=why)
+    to = msgspec.structs.replace(request.user, email=address)
+    notifications.mailed_code(context, to, _code(context, request, wanted), why=why)
 
 
-async def _counted(context: RequestContext, entry: Entry[int]) -> int:
-    async with context.provider.transient.batch(context.now) as batch:
-        return await context.counts.count(batch, entry)
-
-
-def _checked(visit: AccountRequest, email: str) -> str:
+def _checked(request: AccountRequest, email: str) -> str:
     typed = email.strip()
     if not typed:
         raise InvalidInput(phrase("Enter your new e-mail address."), field="email")
@@ -144,53 +139,53 @@ def _checked(visit: AccountRequest, email: str) -> str:
     except ValueError as error:
         remedy = names.remedy_of(error, phrase("Enter an e-mail address such as name@example.com."))
         raise InvalidInput(remedy, field="email") from None
-    if address.lower() == visit.user.email.lower():
+    if address.lower() == request.user.email.lower():
         raise InvalidInput(phrase("This is your e-mail address already. Enter another one."), field="email")
     return address
 
 
-async def send_again(context: RequestContext, visit: AccountRequest) -> None:
+async def send_again(context: RequestContext, request: AccountRequest) -> None:
     """Send another code, which ends the earlier one.
 
     Raises as `ask`, and InvalidInput if the earlier one has ended. Source: D47, D61
     """
-    wanted = (await load_email_state(context, visit)).wanted
+    wanted = (await load_email_state(context, request)).wanted
     if wanted is None:
         raise InvalidInput(_ENDED)
     try:
-        await ask(context, visit, email=wanted.email)
+        await ask(context, request, email=wanted.email)
     except InvalidInput as refused:
         # The page has no field for the address.
         raise InvalidInput(refused.sentence) from None
 
 
-async def forget(context: RequestContext, visit: AccountRequest) -> None:
+async def forget(context: RequestContext, request: AccountRequest) -> None:
     """Give up an address that was not proven yet (D61)."""
     async with context.provider.transient.batch(context.now) as batch:
-        await _entry(context, visit).take(batch)
+        await _entry(context, request).take(batch)
 
 
-async def prove(context: RequestContext, visit: AccountRequest, *, code: str) -> None:
+async def prove(context: RequestContext, request: AccountRequest, *, code: str) -> None:
     """Accept the code from the new address, which then waits.
 
     Five wrong codes end it. Every other session of the person ends. Raises InvalidInput, StaleStep, Throttled and
     TooOld. Source: D45, D47, D61
     """
-    await account_sessions.admit(context, visit)
-    wanted = (await load_email_state(context, visit)).wanted
+    await account_sessions.admit(context, request)
+    wanted = (await load_email_state(context, request)).wanted
     if wanted is None:
         raise InvalidInput(_ENDED)
-    await _require_code(context, visit, wanted, code)
-    account_sessions.require(visit, now=context.now)
-    _authorise(visit)
+    await _require_code(context, request, wanted, code)
+    account_sessions.require(request, now=context.now)
+    _authorise(request)
     async with context.provider.transient.batch(context.now) as batch:
-        if await _entry(context, visit).take(batch) != wanted:
+        if await _entry(context, request).take(batch) != wanted:
             raise StaleStep
     link_code = link_codes.code_from(context.provider.new_id())
     change = EmailChange(
-        user_id=visit.user.user_id,
+        user_id=request.user.user_id,
         link_hash=link_codes.hash_code(link_code),
-        old_email=visit.user.email,
+        old_email=request.user.email,
         new_email=wanted.email,
         proved_at=int(context.now),
         effective_at=int(context.now) + EMAIL_UNDO_SECONDS,
@@ -201,13 +196,13 @@ async def prove(context: RequestContext, visit: AccountRequest, *, code: str) ->
         subject=change.user_id,
         effective_at=str(change.effective_at),
     )
-    registry, session_id = context.provider.registry, visit.session.session_id
+    registry, session_id = context.provider.registry, request.session.session_id
     if not await registry.email_changes.begin(change, event, session_id=session_id):
         raise InvalidInput(own_factors.MEANWHILE)
-    await account_sessions.close(context, visit)
+    await account_sessions.close(context, request)
     notifications.email_will_change(
         context,
-        visit.user,
+        request.user,
         NewLink(
             page=context.provider.policy.deployment_url + links.PATH,
             code=link_code,
@@ -218,43 +213,42 @@ async def prove(context: RequestContext, visit: AccountRequest, *, code: str) ->
     )
 
 
-async def _require_code(context: RequestContext, visit: AccountRequest, wanted: UnprovenAddress, code: str) -> None:
+async def _require_code(context: RequestContext, request: AccountRequest, wanted: UnprovenAddress, code: str) -> None:
     """Raise InvalidInput for a wrong code.
 
     It is counted before it is compared, and once for the same bytes.
     """
     misses = namespaces.SECOND_FACTOR_MISSES.entry(context.provider.policy.base_url, wanted.wanted_id)
-    async with context.provider.transient.batch(context.now) as batch:
-        tries = await context.counts.count(batch, misses)
-    if tries <= CODE_MISSES and second_factors.is_code(code, _code(context, visit, wanted)):
+    tries = await context.count(misses)
+    if tries <= CODE_MISSES and second_factors.is_code(code, _code(context, request, wanted)):
         return
-    if not await throttle.rejection_counts(context, visit.sent):
+    if not await throttle.rejection_counts(context, request.sent):
         async with context.provider.transient.batch(context.now) as batch:
             tries = await context.counts.count(batch, misses, -1)
     if tries >= CODE_MISSES:
-        await forget(context, visit)
+        await forget(context, request)
         raise InvalidInput(phrase("Too many wrong codes. Enter your new e-mail address again."))
     raise InvalidInput(
         phrase("This code is not right. Enter the one from the latest e-mail, or send a new one."), field="code"
     )
 
 
-async def keep(context: RequestContext, visit: AccountRequest) -> None:
+async def keep(context: RequestContext, request: AccountRequest) -> None:
     """Undo the waiting change from the account.
 
     Every other session ends. Raises InvalidInput, StaleStep, Throttled and TooOld. Source: D61
     """
-    await account_sessions.admit(context, visit)
-    change = await find_pending_change(context, visit)
+    await account_sessions.admit(context, request)
+    change = await find_pending_change(context, request)
     if change is None:
         raise StaleStep
-    _authorise(visit)
+    _authorise(request)
     event = _undoing(context, change, "account")
-    session_id = visit.session.session_id
+    session_id = request.session.session_id
     if not await context.provider.registry.email_changes.undo(change, event, but_session=session_id):
         raise InvalidInput(own_factors.MEANWHILE)
-    await account_sessions.close(context, visit)
-    _tell_both(context, visit.user, change)
+    await account_sessions.close(context, request)
+    _tell_both(context, request.user, change)
 
 
 async def undo(context: RequestContext, browser: Browser, opened_id: str, found: OpenedLink) -> None:
@@ -313,21 +307,21 @@ def _undoing(context: RequestContext, change: EmailChange, way: str) -> AuditEve
     return context.event(actor, AuditAction.USER_UNDO_EMAIL, subject=change.user_id, way=way)
 
 
-def _authorise(visit: AccountRequest) -> None:
-    authorise(Person(user_id=visit.user.user_id), "write", _object(visit.user.user_id))
+def _authorise(request: AccountRequest) -> None:
+    authorise(Person(user_id=request.user.user_id), "write", _object(request.user.user_id))
 
 
 def _object(user_id: str) -> Object:
     return Object(kind="user", user_id=user_id, members=frozenset({"email"}))
 
 
-def _code(context: RequestContext, visit: AccountRequest, wanted: UnprovenAddress) -> str:
-    return second_factors.digits_of(context.keys.mac("new-email", wanted.wanted_id, visit.user.user_id, wanted.email))
+def _code(context: RequestContext, request: AccountRequest, wanted: UnprovenAddress) -> str:
+    return second_factors.digits_of(context.keys.mac("new-email", wanted.wanted_id, request.user.user_id, wanted.email))
 
 
-def _entry(context: RequestContext, visit: AccountRequest) -> Entry[UnprovenAddress]:
+def _entry(context: RequestContext, request: AccountRequest) -> Entry[UnprovenAddress]:
     """By browser, so that a sign-in in between loses nothing."""
-    return _WANTED.entry(context.provider.policy.base_url, visit.user.user_id, visit.browser.browser_id)
+    return _WANTED.entry(context.provider.policy.base_url, request.user.user_id, request.browser.browser_id)
 
 
 def _undone_entry(context: RequestContext, opened_id: str) -> Entry[str]:

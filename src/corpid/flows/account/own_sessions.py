@@ -52,15 +52,17 @@ class SelfServiceRequest:
         return f"{self.session.purpose} {self.session.session_id}"
 
 
-Visit = TypeVar("Visit", bound=SelfServiceRequest)
+AnyRequest = TypeVar("AnyRequest", bound=SelfServiceRequest)
 
 
-async def visit(context: RequestContext, browser: Browser | None, purpose: SessionPurpose) -> SelfServiceRequest | None:
+async def load_request(
+    context: RequestContext, browser: Browser | None, purpose: SessionPurpose
+) -> SelfServiceRequest | None:
     """The person who is signed in to these pages here.
 
     None without a session, or after idling. Notes the use of the session, at most every two minutes. Source: D30, D34
     """
-    session_id = "" if browser is None else sessions.held_for(browser, purpose)
+    session_id = "" if browser is None else sessions.find_session_id(browser, purpose)
     if browser is None or not session_id:
         return None
     session = await context.provider.registry.sessions.get(session_id, now=context.now)
@@ -72,12 +74,12 @@ async def visit(context: RequestContext, browser: Browser | None, purpose: Sessi
     return SelfServiceRequest(user=user, browser=browser, session=await sessions.use_seldom(context, session))
 
 
-async def use(context: RequestContext, visit: Visit) -> Visit:
+async def use(context: RequestContext, request: AnyRequest) -> AnyRequest:
     """Note use of these pages, which restarts their idle time.
 
     Source: D30, WCAG 2.2.1
     """
-    return replace(visit, session=await sessions.use(context, visit.session) or visit.session)
+    return replace(request, session=await sessions.use(context, request.session) or request.session)
 
 
 async def enter(
@@ -116,37 +118,37 @@ async def enter(
     return InteractionRedirect(interaction_id=begun.interaction.interaction_id, cookie=cookie, held=held)
 
 
-def _late_place(visit: SelfServiceRequest, page: str) -> tuple[str, ...]:
+def _late_place(request: SelfServiceRequest, page: str) -> tuple[str, ...]:
     """The place of a late form of a person in this browser.
 
     They have another session afterwards.
     """
-    session = visit.session
+    session = request.session
     return ("late form", session.purpose, session.browser_id, session.user_id, session.entity_id, page)
 
 
-async def keep_late_form(context: RequestContext, visit: SelfServiceRequest, page: str, form: dict[str, str]) -> None:
+async def keep_late_form(context: RequestContext, request: SelfServiceRequest, page: str, form: dict[str, str]) -> None:
     """Keep a late form while its person signs in again.
 
     Its step stays with it: what was changed meanwhile is not overwritten. Raises StoreUnavailable. Source: D54, D73
     """
-    sealed = encrypted_values.encrypt_form(context, _late_place(visit, page), StoredForm(fields=form))
+    sealed = encrypted_values.encrypt_form(context, _late_place(request, page), StoredForm(fields=form))
     async with context.provider.transient.batch(context.now) as batch:
-        await _late(context, visit, page).put(batch, sealed.encode())
+        await _late(context, request, page).put(batch, sealed.encode())
 
 
-async def late_form(context: RequestContext, visit: SelfServiceRequest, page: str, *, take: bool) -> dict[str, str]:
+async def late_form(context: RequestContext, request: SelfServiceRequest, page: str, *, take: bool) -> dict[str, str]:
     """The form that was kept for this page; empty without one.
 
     It stays kept unless it is to be taken, which works once. Raises StoreUnavailable. Source: D54
     """
-    entry = _late(context, visit, page)
+    entry = _late(context, request, page)
     if take:
         async with context.provider.transient.batch(context.now) as batch:
             sealed = await entry.take(batch)
     else:
         sealed = await entry.read(context.provider.transient, now=context.now)
-    kept = encrypted_values.decrypt_form(context, _late_place(visit, page), (sealed or b"").decode("latin-1"))
+    kept = encrypted_values.decrypt_form(context, _late_place(request, page), (sealed or b"").decode("latin-1"))
     return dict(kept.fields) if kept else {}
 
 
@@ -158,39 +160,39 @@ def digest_of(form: Mapping[str, str]) -> str:
     return sha256(msgspec.json.encode(sorted(form.items()))).hexdigest()
 
 
-def form_place(visit: SelfServiceRequest, page: str, name: str) -> tuple[str, ...]:
+def form_place(request: SelfServiceRequest, page: str, name: str) -> tuple[str, ...]:
     """The place of a form of a page in this session.
 
     As `encrypted_values` takes it. Source: D73
     """
-    return ("own page", visit.form, page, name)
+    return ("own page", request.form, page, name)
 
 
-async def forget_form(context: RequestContext, visit: SelfServiceRequest, page: str, name: str) -> None:
+async def forget_form(context: RequestContext, request: SelfServiceRequest, page: str, name: str) -> None:
     """Forget a stored form after its next submission. Raises StoreUnavailable. Source: D73"""
     async with context.provider.transient.batch(context.now) as batch:
-        await encrypted_values.drop_form(context, batch, form_place(visit, page, name))
+        await encrypted_values.drop_form(context, batch, form_place(request, page, name))
 
 
-def _late(context: RequestContext, visit: SelfServiceRequest, page: str) -> Entry[bytes]:
-    _, *who = _late_place(visit, page)
+def _late(context: RequestContext, request: SelfServiceRequest, page: str) -> Entry[bytes]:
+    _, *who = _late_place(request, page)
     return namespaces.LATE_FORM.entry(context.provider.policy.base_url, *who)
 
 
-def as_if_recent(context: RequestContext, visit: SelfServiceRequest) -> SelfServiceRequest:
+def as_if_recent(context: RequestContext, request: SelfServiceRequest) -> SelfServiceRequest:
     """The person as after a sign-in now, to see their stored form.
 
     For a page that is only looked at: to send the form, they have to sign in. Source: D54
     """
-    return replace(visit, session=msgspec.structs.replace(visit.session, auth_time=int(context.now)))
+    return replace(request, session=msgspec.structs.replace(request.session, auth_time=int(context.now)))
 
 
-def require_recent(context: RequestContext, visit: SelfServiceRequest, *, seconds: int = RECENT_SECONDS) -> None:
+def require_recent(context: RequestContext, request: SelfServiceRequest, *, seconds: int = RECENT_SECONDS) -> None:
     """Raise TooOld unless the person signed in so many seconds ago.
 
     Source: D54
     """
-    if context.now > visit.session.auth_time + seconds:
+    if context.now > request.session.auth_time + seconds:
         raise TooOld
 
 
@@ -204,7 +206,7 @@ class _AcceptedForm(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     led_to: str
 
 
-_NEWEST_FORM: Final = namespaces.NEWEST_FORM.holding(_AcceptedForm)
+_NEWEST_FORM: Final = namespaces.NEWEST_FORM.with_record(_AcceptedForm)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -217,7 +219,7 @@ class FormClaim:
 
 
 async def claim_form(
-    context: RequestContext, visit: SelfServiceRequest, page: str, form: Mapping[str, str]
+    context: RequestContext, request: SelfServiceRequest, page: str, form: Mapping[str, str]
 ) -> FormClaim | str:
     """Claim a form before it is used.
 
@@ -227,17 +229,17 @@ async def claim_form(
     docs/architecture.md, "One-time use"
     """
     digest = digest_of(form)
-    sent, entry = f"{page} {digest}", _claim_entry(context, visit, page, digest)
+    sent, entry = f"{page} {digest}", _claim_entry(context, request, page, digest)
     async with context.provider.transient.batch(context.now) as batch:
         if await entry.add(batch, ""):
             return FormClaim(sent=sent, entries=(entry,))
         if not await entry.get(batch):
             return ""
-        newest = await _newest_form(context, visit).get(batch)
+        newest = await _newest_form(context, request).get(batch)
         if newest is not None and newest.sent == sent:
             return newest.led_to
         # An entry for each acceptance: of identical forms that come after it, the first to add that entry is used.
-        again = _claim_entry(context, visit, page, digest, newest.save_id if newest else "")
+        again = _claim_entry(context, request, page, digest, newest.save_id if newest else "")
         return FormClaim(sent=sent, entries=(entry, again)) if await again.add(batch, "") else ""
 
 
@@ -247,7 +249,7 @@ async def release_form(context: RequestContext, claimed: FormClaim) -> None:
         await claimed.entries[-1].take(batch)
 
 
-async def save_form(context: RequestContext, visit: SelfServiceRequest, claimed: FormClaim, led_to: str) -> None:
+async def save_form(context: RequestContext, request: SelfServiceRequest, claimed: FormClaim, led_to: str) -> None:
     """Save the address to which an accepted form led.
 
     It counts for ten minutes, until the session accepts another form. Raises StoreUnavailable. Source: D15, D73
@@ -256,12 +258,12 @@ async def save_form(context: RequestContext, visit: SelfServiceRequest, claimed:
     async with context.provider.transient.batch(context.now) as batch:
         for entry in claimed.entries:
             await entry.put(batch, led_to, seconds=_NEWEST_FORM.seconds)
-        await _newest_form(context, visit).put(batch, newest)
+        await _newest_form(context, request).put(batch, newest)
 
 
-def _claim_entry(context: RequestContext, visit: SelfServiceRequest, *parts: str) -> Entry[str]:
-    return namespaces.SAVED_FORM.entry(context.provider.policy.base_url, visit.session.session_id, *parts)
+def _claim_entry(context: RequestContext, request: SelfServiceRequest, *parts: str) -> Entry[str]:
+    return namespaces.SAVED_FORM.entry(context.provider.policy.base_url, request.session.session_id, *parts)
 
 
-def _newest_form(context: RequestContext, visit: SelfServiceRequest) -> Entry[_AcceptedForm]:
-    return _NEWEST_FORM.entry(context.provider.policy.base_url, visit.session.session_id)
+def _newest_form(context: RequestContext, request: SelfServiceRequest) -> Entry[_AcceptedForm]:
+    return _NEWEST_FORM.entry(context.provider.policy.base_url, request.session.session_id)

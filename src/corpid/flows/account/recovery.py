@@ -29,9 +29,7 @@ async def ask(context: RequestContext) -> None:
     kind = namespaces.RECOVERIES
     window = str(int(context.now // kind.seconds))
     requests = kind.entry(context.provider.policy.base_url, site(context.address), window)
-    async with context.provider.transient.batch(context.now) as batch:
-        asked = await context.counts.count(batch, requests)
-    if asked > RECOVERIES_PER_ADDRESS:
+    if await context.count(requests) > RECOVERIES_PER_ADDRESS:
         raise Throttled(ceil(kind.seconds - context.now % kind.seconds))
 
 
@@ -54,7 +52,7 @@ async def answer(context: RequestContext, user_name: str, *, browser_key: str, d
         ):
             notifications.no_link(context, user)
             return
-        link = await links.make(
+        link = await links.make_link(
             context.provider.registry,
             user,
             "password",
@@ -94,6 +92,4 @@ async def _admitted(context: RequestContext, user: User, browser_key: str, diges
     emails = namespaces.RECOVERY_EMAILS.entry(
         context.provider.policy.base_url, user.user_id, browser_key if known else ""
     )
-    async with context.provider.transient.batch(context.now) as batch:
-        sent = await context.counts.count(batch, emails)
-    return sent <= RECOVERIES_PER_ACCOUNT
+    return await context.count(emails) <= RECOVERIES_PER_ACCOUNT

@@ -40,7 +40,7 @@ _MAC_BYTES: Final = 16
 _BYTES: Final = _TIME_BYTES + _RANDOM_BYTES + _MAC_BYTES
 
 
-def make(context: RequestContext) -> str:
+def make_cookie(context: RequestContext) -> str:
     """Return a new cookie value: 32 bytes, base64url (D34)."""
     random = from_base64url(context.provider.new_id())[:_RANDOM_BYTES]
     contents = int(context.now).to_bytes(_TIME_BYTES) + random
@@ -126,7 +126,7 @@ class OtherForm(Exception):
     """A form that reuses a cookie value replaced by another form (D34)."""
 
 
-_BROWSER: Final = namespaces.BROWSER.holding(Browser)
+_BROWSER: Final = namespaces.BROWSER.with_record(Browser)
 
 
 async def recognise(context: RequestContext, cookie: str | None) -> Browser | None:
@@ -180,7 +180,7 @@ async def issue_cookie(context: RequestContext) -> tuple[Browser, str]:
 
     The value is 32 bytes in base64url. Anybody can be a new browser, again and again. Source: D34
     """
-    cookie = make(context)
+    cookie = make_cookie(context)
     return Browser(browser_id=browser_id(context, cookie)), cookie
 
 
@@ -379,10 +379,10 @@ async def _count_other_form(context: RequestContext, old_cookie: str, browser: B
         if misses >= REPEAT_MISSES:
             await namespaces.REPEATED_FORM.entry(issuer, old_cookie).take(batch)
         if misses <= REPEAT_MISSES:
-            await context.provider.registry.audit.write(entry, now=context.now)
+            await context.write_audit(entry)
 
 
-async def session_of(context: RequestContext, browser: Browser | None) -> Session | None:
+async def load_session(context: RequestContext, browser: Browser | None) -> Session | None:
     """Return the live session of a browser.
 
     The result is None without one, or if single sign-on is off. Source: D30

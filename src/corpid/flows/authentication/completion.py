@@ -72,7 +72,7 @@ async def find_client(context: RequestContext, request: AuthorizationRequest) ->
     return client
 
 
-async def still_allowed(context: RequestContext, client: Client, interaction: Interaction) -> None:
+async def require_allowed(context: RequestContext, client: Client, interaction: Interaction) -> None:
     """Check again that the sign-in may be completed.
 
     Raises AccessDenied. Source: D50
@@ -189,7 +189,7 @@ async def write_code(
 async def _record(context: RequestContext, interaction: Interaction, code: str) -> None:
     context.provider.issued.note_code(code, interaction.request, context.now)
     entry = event(context, interaction, AuditAction.SIGN_IN_COMPLETE)
-    await context.provider.registry.audit.write(entry, now=context.now)
+    await context.write_audit(entry)
 
 
 def _granted(context: RequestContext, interaction: Interaction) -> tuple[str, Entry[Grant], Grant]:
@@ -259,7 +259,7 @@ async def conclude_sign_in(
     `after` the result of this step so far. Source: Spec "Completion", D50
     """
     try:
-        await still_allowed(context, client, after)
+        await require_allowed(context, client, after)
     except AccessDenied as error:
         return _refused(context, before, after, error)
     return machine.with_outcome(before, after, InteractionOutcome.CODE, now=context.now)
@@ -289,7 +289,7 @@ async def write_outcome(context: RequestContext, batch: TransientBatch, finished
     refused = finished.error_description if finished.outcome is InteractionOutcome.REFUSED else ""
     action = AuditAction.SIGN_IN_REFUSE if refused else AuditAction.SIGN_IN_COMPLETE
     entry = event(context, finished, action, refused=refused)
-    await context.provider.registry.audit.write(entry, now=context.now)
+    await context.write_audit(entry)
 
 
 async def refuse(context: RequestContext, interaction: Interaction, error: OAuthError) -> Interaction:

@@ -88,7 +88,7 @@ async def give(context: RequestContext, client: Client, interaction: Interaction
         expires_at="" if ends is None else str(ends),
     )
     if ends is None:
-        await context.provider.registry.audit.write(event, now=context.now)
+        await context.write_audit(event)
         return
     given = Consent(
         user_id=interaction.user_id,

@@ -76,21 +76,14 @@ async def offer(context: RequestContext, user_id: str, client: Client, *, query:
     found, total = await context.provider.registry.directory.choices(
         user_id,
         accepted_entities(services),
-        words=_words(query),
+        # Each word is searched for in thousands of names.
+        words=search_words(query[:QUERY_CHARACTERS])[:_QUERY_WORDS],
         first=preselected,
         limit=SHOWN,
     )
     offered = tuple(usable(entity, membership, services) for entity, membership in found)
     answers = [each.entity.entity_id for each in offered if each.usable]
     return Offer(choices=offered, total=total, preselected=answers[0] if len(answers) == 1 else preselected)
-
-
-def _words(query: str) -> tuple[str, ...]:
-    """Return a bounded number of search words.
-
-    Each word is searched for in thousands of names.
-    """
-    return search_words(query[:QUERY_CHARACTERS])[:_QUERY_WORDS]
 
 
 async def _first_usable(context: RequestContext, user_id: str, client: Client) -> list[ActingPerson]:

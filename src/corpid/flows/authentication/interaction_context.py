@@ -1,4 +1,4 @@
-"""A browser's visit to its own sign-in: loading everything a step needs.
+"""The context of an interaction: all that a step needs, loaded once.
 
 Source: D15, D34
 """
@@ -87,12 +87,12 @@ class InteractionContext(msgspec.Struct, frozen=True, kw_only=True):
         return bool(browser.user_id or browser.kept_name or browser.session_id)
 
 
-def with_passkey(visit: InteractionContext) -> InteractionContext:
-    """The visit of a browser in which a passkey was created.
+def with_passkey(loaded: InteractionContext) -> InteractionContext:
+    """The context of a browser in which a passkey was created.
 
     It is stored with the browser at the end of the sign-in. Source: D46
     """
-    return replace(visit, browser=replace(visit.browser, used_passkey=True))
+    return replace(loaded, browser=replace(loaded.browser, used_passkey=True))
 
 
 class NoInteraction(Exception):
@@ -107,7 +107,7 @@ class ForeignBrowser(Exception):
         self.interaction = interaction
 
 
-async def visit(context: RequestContext, interaction_id: str, cookie: str | None) -> InteractionContext:
+async def load_interaction(context: RequestContext, interaction_id: str, cookie: str | None) -> InteractionContext:
     """Load the interaction of a browser.
 
     Raises NoInteraction, ForeignBrowser, and InvalidRequest if the client or its redirect URI no longer exists. Source:
@@ -148,81 +148,81 @@ async def load_for_return(context: RequestContext, interaction_id: str, browser:
 
 
 async def with_consent(
-    context: RequestContext, visit: InteractionContext, interaction: Interaction
+    context: RequestContext, loaded: InteractionContext, interaction: Interaction
 ) -> InteractionContext:
-    """Return the visit with remembered consent looked up.
+    """Return the context with remembered consent looked up.
 
-    It is that for the entity of `interaction`: the visit's own, or the one after a step. For a sign-in that asks for
+    It is that for the entity of `interaction`: the context's own, or the one after a step. For a sign-in that asks for
     consent. Source: D29
     """
     given = await consents.is_given(
         context,
-        visit.client,
+        loaded.client,
         interaction.request,
         user_id=interaction.user_id,
         entity_id=interaction.entity_id,
     )
-    return replace(visit, consented_for=interaction.entity_id if given else "")
+    return replace(loaded, consented_for=interaction.entity_id if given else "")
 
 
-async def _renewing(context: RequestContext, visit: InteractionContext) -> InteractionContext:
-    """Return the visit with the person who has to sign in again.
+async def _renewing(context: RequestContext, loaded: InteractionContext) -> InteractionContext:
+    """Return the context with the person who has to sign in again.
 
     Once their session has ended, anybody may sign in.
     """
-    interaction = visit.interaction
+    interaction = loaded.interaction
     session = await context.provider.registry.sessions.get(interaction.renewed_session_id, now=context.now)
     purpose = own_pages.purpose(interaction.request)
-    if session is not None and browsers.of_browser(context, visit.browser, session, purpose) is not None:
+    if session is not None and browsers.of_browser(context, loaded.browser, session, purpose) is not None:
         account = await context.provider.registry.factors.account(session.user_id)
         if account is not None and account.user.enabled:
-            return replace(visit, renewing=account)
+            return replace(loaded, renewing=account)
     plain = replace(interaction, renewed_session_id="", back=None, request=own_pages.plain(interaction.request))
-    return replace(visit, interaction=plain)
+    return replace(loaded, interaction=plain)
 
 
-async def _as_it_still_holds(context: RequestContext, visit: InteractionContext) -> InteractionContext:
-    """Return the visit, anonymous if its authentication is no longer valid.
+async def _as_it_still_holds(context: RequestContext, loaded: InteractionContext) -> InteractionContext:
+    """Return the context, anonymous if its authentication is no longer valid.
 
     That is so if the session or the sign-in has ended or grown too old, or if a factor changed.
     """
-    interaction = visit.interaction
+    interaction = loaded.interaction
     if not interaction.user_id or interaction.outcome is not None:
-        return visit
+        return loaded
     if interaction.session_id:
         session = await context.provider.registry.sessions.get(interaction.session_id, now=context.now)
         if browsers.suffices(context, session, interaction.request):
-            return replace(visit, session=session)
-        return replace(visit, interaction=interaction.anonymous)
+            return replace(loaded, session=session)
+        return replace(loaded, interaction=interaction.anonymous)
     if interaction.made_session_id:
-        return await _as_its_session_holds(context, visit)
+        return await _as_its_session_holds(context, loaded)
     signed_in = interaction.signed_in
     # A known browser counts the attempts at a second factor on its own.
-    last, browser_key = None, visit.browser.browser_key
-    if not signed_in and visit.knows():
+    last, browser_key = None, loaded.browser.browser_key
+    if not signed_in and loaded.knows():
         last = await throttle.last_entity(context, interaction.user_name, browser_key, user_id=interaction.user_id)
     group = throttle.guess_group(context, interaction.user_id, browser_key, known=last is not None)
     account = await context.provider.registry.factors.account(interaction.user_id, browser=group)
     if account is None:
-        return replace(visit, interaction=interaction.anonymous)
+        return replace(loaded, interaction=interaction.anonymous)
     held = account.held
     owns_passkey = any(each.credential_id == interaction.passkey for each in held.passkeys)
     same = interactions.same_factors(interaction, held.credentials, owns_passkey=owns_passkey)
     if not machine.holds(interaction, same_factors=same, session_lives=False, now=context.now):
-        return replace(visit, interaction=interaction.anonymous)
+        return replace(loaded, interaction=interaction.anonymous)
     if signed_in:
-        return visit
+        return loaded
     pending = second_factors.pending_second_factor(context, account)
     if not pending.ways:
-        return replace(visit, interaction=interaction.anonymous, lacks_second_factor=account.user, last_entity=last)
-    return replace(visit, awaiting_second_factor=pending, last_entity=last)
+        return replace(loaded, interaction=interaction.anonymous, lacks_second_factor=account.user, last_entity=last)
+    return replace(loaded, awaiting_second_factor=pending, last_entity=last)
 
 
-async def _as_its_session_holds(context: RequestContext, visit: InteractionContext) -> InteractionContext:
-    interaction, sessions = visit.interaction, context.provider.registry.sessions
+async def _as_its_session_holds(context: RequestContext, loaded: InteractionContext) -> InteractionContext:
+    interaction, sessions = loaded.interaction, context.provider.registry.sessions
     made = await sessions.with_factors(interaction.made_session_id, passkey=interaction.passkey, now=context.now)
     if made is not None:
         same = interactions.same_factors(interaction, made.credentials, owns_passkey=made.owns_passkey)
         if machine.holds(interaction, same_factors=same, session_lives=True, now=context.now):
-            return replace(visit, session=made.session)
-    return replace(visit, interaction=interaction.anonymous)
+            return replace(loaded, session=made.session)
+    return replace(loaded, interaction=interaction.anonymous)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from corpid.stores.transient import TransientBatch
     from corpid.texts import Phrase
 
-INTERACTION: Final = namespaces.INTERACTION.holding(Interaction)
+INTERACTION: Final = namespaces.INTERACTION.with_record(Interaction)
 _LOST: Final = phrase("This site lost the sign-ins that were under way a few minutes ago. This is not your fault.")
 _PENDING_KIND: Final = "held arrival"
 """stays as it is: another word would make what browsers hold unreadable during an upgrade"""
@@ -66,7 +66,7 @@ async def load(context: RequestContext, interaction_id: str) -> Interaction | No
     return await stored.read(context.provider.transient, now=context.now)
 
 
-def loss_reason(context: RequestContext) -> Phrase | None:
+def explain_loss(context: RequestContext) -> Phrase | None:
     """The reason of a sign-in that is not found after a loss.
 
     None if that was not in the last minutes. Source: D67

@@ -70,14 +70,8 @@ async def requesting_client(context: RequestContext, client_id: str) -> Client |
 
     It is an enabled client or the built-in client of the own pages; None if there is no such client. Source: D50
     """
-    return (
-        _client(context)
-        if client_id == _CLIENT_ID
-        else await context.provider.registry_cache.client(client_id, context.now)
-    )
-
-
-def _client(context: RequestContext) -> Client:
+    if client_id != _CLIENT_ID:
+        return await context.provider.registry_cache.client(client_id, context.now)
     addresses = tuple(_address(context, purpose) for purpose in PATHS)
     return Client(client_id=_CLIENT_ID, name=context.provider.policy.name, redirect_uris=addresses)
 

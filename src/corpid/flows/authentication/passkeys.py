@@ -179,40 +179,35 @@ def _load_verification_meanwhile() -> None:
     threading.Thread(target=load_verification, name="passkey-verification", daemon=True).start()
 
 
-async def read_claim(context: RequestContext, answer: str) -> PasskeyAnswer:
-    """Return the claim of a browser's answer in JSON.
-
-    Raises PasskeyRefused. Source: WebAuthn §7.2, D46
-    """
-    parsed = law.parse_answer(answer)
-    passkey = await context.provider.registry.factors.passkey(law.credential_id(parsed))
-    user = await context.provider.registry.directory.user(passkey.user_id) if passkey else None
-    return PasskeyAnswer(answer=parsed, challenge=law.challenge_of(parsed), passkey=passkey, user=user)
-
-
-async def verify_claim(
+async def verify_own_passkey(
     context: RequestContext,
-    claim: PasskeyAnswer,
+    answer: str,
     *,
     purpose: str,
     subject: str,
     entry_of: Callable[[User], AuditEvent],
-    only: str = "",
-) -> tuple[User, Passkey]:
-    """Verify an answer; return the owner and the passkey after its use.
+    owner_id: str,
+) -> None:
+    """Verify a browser's answer, in JSON, with a passkey of one person.
 
     `entry_of` makes the audit entry of its use. The challenge, which was made for `purpose` and `subject`, is used up
-    first, whatever the result. `only` is the id of the one person whose passkeys are accepted; empty accepts any
-    person's. Raises PasskeyRefused and StaleStep. Source: WebAuthn §7.2, D46
+    first, whatever the result. Raises PasskeyRefused and StaleStep. Source: WebAuthn §7.2, D46
     """
+    parsed = law.parse_answer(answer)
+    passkey = await context.provider.registry.factors.passkey(law.credential_id(parsed))
+    user = await context.provider.registry.directory.user(passkey.user_id) if passkey else None
+    claim = PasskeyAnswer(answer=parsed, challenge=law.challenge_of(parsed), passkey=passkey, user=user)
     await _redeem(context, claim.challenge, purpose, subject)
-    return await _verified(context, claim, entry_of=entry_of, only=only)
+    await _verified(context, claim, entry_of=entry_of, only=owner_id)
 
 
 async def _verified(
     context: RequestContext, claim: PasskeyAnswer, *, entry_of: Callable[[User], AuditEvent], only: str
 ) -> tuple[User, Passkey]:
-    """Verify an answer as `verify_claim` does, after its challenge was used up."""
+    """Verify an answer whose challenge was used up.
+
+    Returns the owner, and the passkey after its use. `only` is the id of the one person whose passkeys are accepted; empty accepts any person's. Raises PasskeyRefused.
+    """
     passkey, user = claim.passkey, claim.user
     if passkey is None:
         raise PasskeyRefused("no such passkey is known here")
@@ -238,7 +233,7 @@ async def _verified(
     return user, used
 
 
-def reason(refusal: PasskeyRefused) -> str:
+def describe_refusal(refusal: PasskeyRefused) -> str:
     """Return the reason of a refusal for the audit log."""
     return repr(str(refusal)[:_REASON_CHARACTERS])
 
@@ -274,14 +269,14 @@ def creation_options(context: RequestContext, user: User, subject: str, *, known
     )
 
 
-def of_person(context: RequestContext, user_id: str, made: NewPasskey) -> Passkey:
+def make_record(context: RequestContext, user_id: str, made: NewPasskey) -> Passkey:
     """Return the record of a person's new passkey (D46)."""
     return Passkey(
         user_id=user_id, name=default_name(context), created_at=int(context.now), **msgspec.structs.asdict(made)
     )
 
 
-async def newly_made(context: RequestContext, subject: str, *, answer: str) -> NewPasskey:
+async def verify_new_passkey(context: RequestContext, subject: str, *, answer: str) -> NewPasskey:
     """Verify a new passkey and use up the challenge of its subject.
 
     Raises InvalidInput and StaleStep. Source: WebAuthn §7.1, D46
@@ -311,30 +306,30 @@ def _purpose(interaction: Interaction) -> str:
     return _BESIDE_A_PASSWORD if interaction.user_id else _ALONE
 
 
-def options(context: RequestContext, visit: InteractionContext, *, allowed: Iterable[Passkey] = ()) -> str:
+def options(context: RequestContext, loaded: InteractionContext, *, allowed: Iterable[Passkey] = ()) -> str:
     """Return the passkey JSON for a page of the sign-in.
 
     The result is empty if passkeys do not work here, or if the one person who may sign in has none. Opening the page
     uses nothing up. After the password, `allowed` are the person's passkeys. Source: D45, D46, D54
     """
-    interaction = visit.interaction
-    if visit.renewing is not None:
-        allowed = visit.renewing.held.passkeys
+    interaction = loaded.interaction
+    if loaded.renewing is not None:
+        allowed = loaded.renewing.held.passkeys
         if not allowed:
             return ""
     return authentication_options(context, _purpose(interaction), interaction.interaction_id, allowed=allowed)
 
 
-async def submit_passkey(context: RequestContext, visit: InteractionContext, *, answer: str) -> InteractionContext:
+async def submit_passkey(context: RequestContext, loaded: InteractionContext, *, answer: str) -> InteractionContext:
     """Verify a browser's answer in JSON and continue the sign-in.
 
-    Returns the updated visit, with a new cookie value. After the password, or if one person has to sign in again, the
+    Returns the updated context, with a new cookie value. After the password, or if one person has to sign in again, the
     passkey has to be theirs. The person reads the same sentence for every fault. Raises InvalidInput, Throttled,
     StaleStep, OtherBrowser, FormHandled, AlreadyCompleted. Source: WebAuthn §7.2, D15, D45, D46, D54
     """
-    interaction = visit.interaction
-    expected = visit.renewing.user.user_id if visit.renewing else interaction.user_id
-    visit.require(context, SignInEvent.PASSKEY)
+    interaction = loaded.interaction
+    expected = loaded.renewing.user.user_id if loaded.renewing else interaction.user_id
+    loaded.require(context, SignInEvent.PASSKEY)
     parsed: dict[str, Any] = {}
     challenge, refusal, spent = b"", None, False
     try:
@@ -346,11 +341,13 @@ async def submit_passkey(context: RequestContext, visit: InteractionContext, *, 
     except PasskeyRefused as malformed:
         refusal = malformed
     async with context.provider.transient.batch(context.now) as batch:
-        await browsers.note_form(context, batch, visit.cookie, visit.form)
+        await browsers.note_form(context, batch, loaded.cookie, loaded.form)
         await throttle.attempt_unguessable(context, batch)
         if refusal is None:
             spent = await spend(context, batch, challenge)
-    pending = await sign_in.require_password_given(context, visit, SignInEvent.PASSKEY) if interaction.user_id else None
+    pending = (
+        await sign_in.require_password_given(context, loaded, SignInEvent.PASSKEY) if interaction.user_id else None
+    )
     account = pending.account if pending else None
     try:
         if refusal is not None and not challenge:
@@ -361,20 +358,20 @@ async def submit_passkey(context: RequestContext, visit: InteractionContext, *, 
         if not spent or account is None:
             raise StaleStep if not spent else PasskeyRefused("no such passkey is known here")
         _, used = await _verified(
-            context, claim, entry_of=lambda owner: _event(context, visit, owner, "ok"), only=expected
+            context, claim, entry_of=lambda owner: _event(context, loaded, owner, "ok"), only=expected
         )
     except PasskeyRefused as refused:
         owner = account.user if account else None
-        entry = _event(context, visit, owner, "refused", reason=reason(refused))
-        await context.provider.registry.audit.write(entry, now=context.now)
+        entry = _event(context, loaded, owner, "refused", reason=describe_refusal(refused))
+        await context.write_audit(entry)
         raise InvalidInput(_OF_THIS_ACCOUNT if expected else _OF_ANY_ACCOUNT) from None
     amr = acr.PASSWORD_AND_PASSKEY if pending else acr.PASSKEY
-    if pending is None and visit.knows():
-        name, browser_key = names.user_name(account.user.user_name), visit.browser.browser_key
+    if pending is None and loaded.knows():
+        name, browser_key = names.user_name(account.user.user_name), loaded.browser.browser_key
         last = await throttle.last_entity(context, name, browser_key, user_id=account.user.user_id)
-        visit = replace(visit, last_entity=last)
+        loaded = replace(loaded, last_entity=last)
     shown = sessions.Authentication(account=account, amr=amr, passkey=used.credential_id)
-    return await sessions.complete(context, visit, shown)
+    return await sessions.start_session(context, loaded, shown)
 
 
 async def _claimed(
@@ -399,43 +396,43 @@ async def _claimed(
 
 def _event(
     context: RequestContext,
-    visit: InteractionContext,
+    loaded: InteractionContext,
     user: User | None,
     outcome: Literal["ok", "refused"],
     **detail: str,
 ) -> AuditEvent:
-    if visit.interaction.user_id:
+    if loaded.interaction.user_id:
         way = SecondFactorMethod.PASSKEY.value
-        return event(context, visit, user, AuditAction.SIGN_IN_SECOND_FACTOR, outcome, way=way, **detail)
-    return event(context, visit, user, AuditAction.SIGN_IN_PASSKEY, outcome, **detail)
+        return event(context, loaded, user, AuditAction.SIGN_IN_SECOND_FACTOR, outcome, way=way, **detail)
+    return event(context, loaded, user, AuditAction.SIGN_IN_PASSKEY, outcome, **detail)
 
 
-def offer_options(context: RequestContext, visit: InteractionContext, page: PasskeyOffer) -> str:
+def offer_options(context: RequestContext, loaded: InteractionContext, page: PasskeyOffer) -> str:
     """Return the JSON with which the browser creates the passkey.
 
     The result is empty if passkeys no longer work here. Opening the page uses nothing up. Source: WebAuthn §5.4, D46
     """
     account = page.account
-    return creation_options(context, account.user, _offer_subject(visit), known=account.held.passkeys)
+    return creation_options(context, account.user, _offer_subject(loaded), known=account.held.passkeys)
 
 
-def _offer_subject(visit: InteractionContext) -> str:
+def _offer_subject(loaded: InteractionContext) -> str:
     """Return what a challenge is for: this person in this sign-in."""
-    return f"{visit.interaction.interaction_id} {visit.interaction.user_id}"
+    return f"{loaded.interaction.interaction_id} {loaded.interaction.user_id}"
 
 
-async def accept_offer(context: RequestContext, visit: InteractionContext, *, answer: str) -> InteractionContext:
-    """Add the new passkey and continue the sign-in; return the updated visit.
+async def accept_offer(context: RequestContext, loaded: InteractionContext, *, answer: str) -> InteractionContext:
+    """Add the new passkey and continue the sign-in; return the updated context.
 
     The passkey is written only while the session lives that the sign-in's factors began. Raises InvalidInput, Throttled
     and StaleStep, and the errors of `completion.complete_request` if nothing else remains to be asked. Source: WebAuthn
     §7.1, D15, D46, D47
     """
-    interaction = visit.interaction
-    visit.require(context, SignInEvent.MAKE_PASSKEY)
+    interaction = loaded.interaction
+    loaded.require(context, SignInEvent.MAKE_PASSKEY)
     user_id = interaction.user_id
     await throttle.attempt_change(context, user_id)
-    made = await newly_made(context, _offer_subject(visit), answer=answer)
+    made = await verify_new_passkey(context, _offer_subject(loaded), answer=answer)
     account = await context.provider.registry.factors.account(user_id)
     if account is None or not account.user.enabled:
         raise StaleStep
@@ -445,34 +442,34 @@ async def accept_offer(context: RequestContext, visit: InteractionContext, *, an
     change = FactorChange(
         before=credentials,
         after=credentials,
-        add_passkey=of_person(context, user_id, made),
+        add_passkey=make_record(context, user_id, made),
         passkeys_at_most=PASSKEYS_PER_PERSON,
         session_id=interaction.made_session_id,
     )
-    client_id = visit.client.client_id
+    client_id = loaded.client.client_id
     event = context.event(person, AuditAction.FACTORS_ADD_PASSKEY, subject=user_id, client_id=client_id)
     if not await context.provider.registry.factors.change(change, event):
         raise InvalidInput(phrase("The passkey could not be set up. Try again, or choose another way."))
     notifications.notify(context, account.user, notifications.PASSKEY_ADDED)
-    await browsers.record_passkey(context, visit.cookie, visit.browser)
-    return await _continue(context, visit)
+    await browsers.record_passkey(context, loaded.cookie, loaded.browser)
+    return await _continue(context, loaded)
 
 
-async def decline_offer(context: RequestContext, visit: InteractionContext) -> InteractionContext:
-    """Continue the sign-in without a passkey; return the updated visit.
+async def decline_offer(context: RequestContext, loaded: InteractionContext) -> InteractionContext:
+    """Continue the sign-in without a passkey; return the updated context.
 
     The person is not offered one again for 30 days. Raises the same errors as `create`. Source: D15, D46
     """
-    visit.require(context, SignInEvent.NOT_NOW)
-    user_id = visit.interaction.user_id
+    loaded.require(context, SignInEvent.NOT_NOW)
+    user_id = loaded.interaction.user_id
     authorise(Person(user_id=user_id), "write", Object(kind="credentials", user_id=user_id))
     try:
         await context.provider.registry.factors.decline_passkey(user_id, at=int(context.now))
     except MissingReference:  # the person was erased at this moment
         raise StaleStep from None
-    return await _continue(context, visit)
+    return await _continue(context, loaded)
 
 
-async def _continue(context: RequestContext, visit: InteractionContext) -> InteractionContext:
-    usable = await sign_in.find_chosen_entity(context, visit) is not None
-    return await sign_in.continue_sign_in(context, visit, machine.offer_answered(visit.interaction), usable=usable)
+async def _continue(context: RequestContext, loaded: InteractionContext) -> InteractionContext:
+    usable = await sign_in.find_chosen_entity(context, loaded) is not None
+    return await sign_in.continue_sign_in(context, loaded, machine.offer_answered(loaded.interaction), usable=usable)

@@ -55,7 +55,7 @@ _UNGUESSED: Final = (None, SecondFactorMethod.RECOVERY, SecondFactorMethod.SIMUL
 _LONGEST_SIGN_IN_SECONDS: Final = INTERACTION_SECONDS * (1 + INTERACTION_EXTENSIONS)
 
 
-def held_for(browser: Browser, purpose: SessionPurpose) -> str:
+def find_session_id(browser: Browser, purpose: SessionPurpose) -> str:
     """Return the identifier of a browser's session; empty without one.
 
     Source: D30
@@ -86,7 +86,7 @@ async def list_live_sessions(context: RequestContext, browser: Browser | None, *
     return found
 
 
-def kept_in(
+def update_browser(
     browser: Browser,
     user_id: str,
     session: Session | None,
@@ -192,16 +192,6 @@ async def expect_first_sign_in(context: RequestContext, batch: TransientBatch, u
     await namespaces.NEWCOMER.entry(context.provider.policy.deployment_url, user_id).put(batch, b"")
 
 
-def _new_here(account: Account, *, expected: bool) -> bool:
-    """Return whether to notify the person of an unknown browser.
-
-    The first sign-in is not notified. It was expected if the person has set their own factors. For other people, who
-    were given their factors, the audit log shows whether they have signed in before.
-    """
-    set_by_themselves = account.held.credentials.password_set_by == "user" or bool(account.held.passkeys)
-    return not expected and (set_by_themselves or account.signed_in_before)
-
-
 class Authentication(msgspec.Struct, frozen=True, kw_only=True):
     """A fully authenticated person and the factors used (RFC 8176)."""
 
@@ -216,11 +206,13 @@ class Authentication(msgspec.Struct, frozen=True, kw_only=True):
     """true if the page said that this browser can create a passkey"""
 
 
-async def complete(context: RequestContext, visit: InteractionContext, shown: Authentication) -> InteractionContext:
+async def start_session(
+    context: RequestContext, loaded: InteractionContext, shown: Authentication
+) -> InteractionContext:
     """Start the session after authentication and continue the sign-in.
 
     The sign-in is finished if nothing remains to be asked; one for the account's own pages ends here. Returns the
-    updated visit, with the browser's new cookie value. Another person who was signed in at this browser is signed out.
+    updated context, with the browser's new cookie value. Another person who was signed in at this browser is signed out.
     The person is checked again when the session is written. If their factors were changed or they were disabled before,
     there was no session to end, so none begins; if that happens later, the session is found and ended.
 
@@ -228,11 +220,11 @@ async def complete(context: RequestContext, visit: InteractionContext, shown: Au
     AlreadyCompleted; and OtherBrowser if this is also the first factor and another browser was faster. Source: D15,
     D30, D34, D47, D50
     """
-    before, name = visit.interaction, names.user_name(shown.account.user.user_name)
-    finished, session = await _decided(context, visit, shown, name)
-    others = await list_live_sessions(context, visit.browser, but_of=finished.user_id)
-    browser = kept_in(
-        visit.browser,
+    before, name = loaded.interaction, names.user_name(shown.account.user.user_name)
+    finished, session = await _decided(context, loaded, shown, name)
+    others = await list_live_sessions(context, loaded.browser, but_of=finished.user_id)
+    browser = update_browser(
+        loaded.browser,
         finished.user_id,
         session,
         ended=others,
@@ -240,13 +232,13 @@ async def complete(context: RequestContext, visit: InteractionContext, shown: Au
         language=finished.language,
     )
     known, over = (
-        visit.last_entity is not None,
+        loaded.last_entity is not None,
         finished.outcome in (InteractionOutcome.CODE, InteractionOutcome.REFUSED),
     )
-    browser_key, guesses = visit.browser.browser_key, shown.account.guesses
+    browser_key, guesses = loaded.browser.browser_key, shown.account.guesses
     group = (
         guesses.browser
-        if visit.awaiting_second_factor
+        if loaded.awaiting_second_factor
         else throttle.guess_group(context, finished.user_id, browser_key, known=known)
     )
     new_here = False
@@ -256,7 +248,7 @@ async def complete(context: RequestContext, visit: InteractionContext, shown: Au
         if not before.user_id and not await interactions.claim_request(context, batch, before):
             raise completion.OtherBrowser
         # A browser never has two valid values: of two tabs that finish at once, one tries again with the other's value.
-        if not await browsers.retire(context, batch, visit.cookie, visit.browser):
+        if not await browsers.retire(context, batch, loaded.cookie, loaded.browser):
             await interactions.release_step(context, batch, before)
             raise StaleStep
         try:
@@ -267,7 +259,12 @@ async def complete(context: RequestContext, visit: InteractionContext, shown: Au
             )
             if not known and shown.account.user.email:
                 expected = namespaces.NEWCOMER.entry(context.provider.policy.deployment_url, finished.user_id)
-                new_here = _new_here(shown.account, expected=await expected.take(batch) is not None)
+                first = await expected.take(batch) is not None
+                # The first sign-in is not notified. It was expected if the person has set their own factors. For other
+                # people, who were given theirs, the audit log shows whether they have signed in before.
+                held = shown.account.held
+                set_by_themselves = held.credentials.password_set_by == "user" or bool(held.passkeys)
+                new_here = not first and (set_by_themselves or shown.account.signed_in_before)
             if not await begin(context, session, shown.account, passkey=shown.passkey):
                 raise StaleStep
             # After `begin`, which locks the person if a session begins: deleting a person locks in this order.
@@ -277,27 +274,27 @@ async def complete(context: RequestContext, visit: InteractionContext, shown: Au
             if finished.outcome is not None:
                 await completion.write_outcome(context, batch, finished)
             await interactions.save(context, batch, finished)
-            last = finished.entity_id if finished.outcome is InteractionOutcome.CODE else visit.last_entity
+            last = finished.entity_id if finished.outcome is InteractionOutcome.CODE else loaded.last_entity
             await throttle.remember(context, batch, name, browser_key, last, user_id=finished.user_id)
-            cookie = await browsers.replace_by_form(context, batch, visit.cookie, visit.form, browser)
+            cookie = await browsers.replace_by_form(context, batch, loaded.cookie, loaded.form, browser)
         except Exception as failure:
             with suppress(Exception):
-                await _undo(context, visit, won=over and not isinstance(failure, completion.AlreadyCompleted))
+                await _undo(context, loaded, won=over and not isinstance(failure, completion.AlreadyCompleted))
             raise
     if new_here:
         notifications.notify(context, shown.account.user, notifications.new_device(context.device))
-    return replace(visit, interaction=finished, browser=browser, cookie=cookie, awaiting_second_factor=None)
+    return replace(loaded, interaction=finished, browser=browser, cookie=cookie, awaiting_second_factor=None)
 
 
 async def _decided(
-    context: RequestContext, visit: InteractionContext, shown: Authentication, name: str
+    context: RequestContext, loaded: InteractionContext, shown: Authentication, name: str
 ) -> tuple[Interaction, Session | None]:
     """Return the future interaction and the session that begins with it.
 
     There is no session if the sign-in ends here and nothing else would use one.
     """
-    before, user = visit.interaction, shown.account.user
-    entity_id = await entity_selection.find_only_entity(context, user.user_id, visit.client, before.request)
+    before, user = loaded.interaction, shown.account.user
+    entity_id = await entity_selection.find_only_entity(context, user.user_id, loaded.client, before.request)
     after = machine.with_factors(
         before,
         user_id=user.user_id,
@@ -307,32 +304,32 @@ async def _decided(
         level=acr.TWO_FACTORS,
         passkey=shown.passkey,
         way=shown.way,
-        offers_passkey=_offers_passkey(context, visit, shown),
+        offers_passkey=_offers_passkey(context, loaded, shown),
         language=user.language,
         now=context.now,
     )
     after = replace(after, entity_id=entity_id)
-    if visit.asks_consent:
-        visit = await with_consent(context, visit, after)
+    if loaded.asks_consent:
+        loaded = await with_consent(context, loaded, after)
     purpose = own_pages.purpose(before.request)
     if purpose != "sign_in":
         after = machine.with_outcome(before, after, InteractionOutcome.ACCOUNT, now=context.now)
-    elif visit.state_of(context, after, usable=bool(entity_id)) is SignInState.CONFIRM:
-        after = await completion.conclude_sign_in(context, visit.client, before, after)
+    elif loaded.state_of(context, after, usable=bool(entity_id)) is SignInState.CONFIRM:
+        after = await completion.conclude_sign_in(context, loaded.client, before, after)
         if not context.provider.policy.session_seconds:
             return after, None
-    session = _new_session(context, visit, shown, purpose)
+    session = _new_session(context, loaded, shown, purpose)
     if after.outcome is InteractionOutcome.CODE:
         session = replace(session, entity_id=entity_id)
     return replace(after, made_session_id=session.session_id), session
 
 
-def _offers_passkey(context: RequestContext, visit: InteractionContext, shown: Authentication) -> bool:
+def _offers_passkey(context: RequestContext, loaded: InteractionContext, shown: Authentication) -> bool:
     """Return whether to offer a passkey before the sign-in continues.
 
     Nothing is read for it. The account has a page of its own.
     """
-    policy, request = context.provider.policy, visit.interaction.request
+    policy, request = context.provider.policy, loaded.interaction.request
     if not (shown.makes_passkeys and policy.takes_passkeys) or own_pages.purpose(request) != "sign_in":
         return False
     return sign_in.is_passkey_offer_due(
@@ -359,7 +356,7 @@ def _cost(before: Interaction, shown: Authentication, *, known: bool) -> int:
     return unguessable + (0 if known else guessed)
 
 
-async def _undo(context: RequestContext, visit: InteractionContext, *, won: bool) -> None:
+async def _undo(context: RequestContext, loaded: InteractionContext, *, won: bool) -> None:
     """Undo the claims of a failed sign-in.
 
     Some engines do not roll back their batches. It is a batch of its own, so that nothing that the failed one was about
@@ -367,13 +364,13 @@ async def _undo(context: RequestContext, visit: InteractionContext, *, won: bool
     """
     async with context.provider.transient.batch(context.now) as batch:
         if won:
-            await completion.reopen(context, batch, visit.interaction)
-        await browsers.revive(context, batch, visit.cookie, visit.browser)
-        await interactions.release_step(context, batch, visit.interaction)
+            await completion.reopen(context, batch, loaded.interaction)
+        await browsers.revive(context, batch, loaded.cookie, loaded.browser)
+        await interactions.release_step(context, batch, loaded.interaction)
 
 
 def _new_session(
-    context: RequestContext, visit: InteractionContext, shown: Authentication, purpose: SessionPurpose
+    context: RequestContext, loaded: InteractionContext, shown: Authentication, purpose: SessionPurpose
 ) -> Session:
     """Return the session of this sign-in.
 
@@ -385,7 +382,7 @@ def _new_session(
     return Session(
         session_id=context.provider.new_id(),
         user_id=shown.account.user.user_id,
-        browser_id=visit.browser.browser_id,
+        browser_id=loaded.browser.browser_id,
         auth_time=int(context.now),
         amr=shown.amr,
         level=acr.TWO_FACTORS,
@@ -393,5 +390,5 @@ def _new_session(
         purpose=purpose,
         device=context.device,
         seen_at=int(context.now),
-        browser_key=throttle.guess_group(context, shown.account.user.user_id, visit.browser.browser_key, known=True),
+        browser_key=throttle.guess_group(context, shown.account.user.user_id, loaded.browser.browser_key, known=True),
     )

@@ -162,67 +162,63 @@ InteractionPage = (
 )
 
 
-async def current(context: RequestContext, visit: InteractionContext, *, query: str = "") -> InteractionPage:
+async def current(context: RequestContext, loaded: InteractionContext, *, query: str = "") -> InteractionPage:
     """Return the current page of an unfinished interaction.
 
     `query` narrows down a choice. Source: D15
     """
-    interaction = visit.interaction
-    if visit.awaiting_second_factor is not None:
-        return second_factors.second_factor_question(interaction, visit.awaiting_second_factor, now=context.now)
+    interaction = loaded.interaction
+    if loaded.awaiting_second_factor is not None:
+        return second_factors.second_factor_question(interaction, loaded.awaiting_second_factor, now=context.now)
     if not interaction.signed_in:
-        return PasswordQuestion(lacks_second_factor=visit.lacks_second_factor is not None)
+        return PasswordQuestion(lacks_second_factor=loaded.lacks_second_factor is not None)
     if interaction.offers_passkey:
         account = await context.provider.registry.factors.account(interaction.user_id)
         if account is not None:
             return PasskeyOffer(account=account)
-    acting = await find_chosen_entity(context, visit)
+    acting = await find_chosen_entity(context, loaded)
     if acting is not None:
-        state = visit.state_of(context, interaction, usable=True)
+        state = loaded.state_of(context, interaction, usable=True)
         agreeing = ConsentQuestion if state is SignInState.CONSENT else SignInConfirmation
         return agreeing(user=acting.user, choice=Choice(entity=acting.entity))
-    user_id, client = interaction.user_id, visit.client
+    user_id, client = interaction.user_id, loaded.client
     if not await entity_selection.any_usable(context, user_id, client):
         everything = await entity_selection.offer(context, user_id, client, query="", preselected="")
         return NoEntity(choices=everything.choices, total=everything.total)
-    last = await _last_entity(context, visit)
+    last = await _last_entity(context, loaded)
     offer = await entity_selection.offer(context, user_id, client, query=query, preselected=last)
     return EntityQuestion(choices=offer.choices, total=offer.total, preselected=offer.preselected)
 
 
-async def find_chosen_entity(context: RequestContext, visit: InteractionContext) -> ActingPerson | None:
+async def find_chosen_entity(context: RequestContext, loaded: InteractionContext) -> ActingPerson | None:
     """Return the chosen entity, None without one that is usable.
 
     Source: Spec 3
     """
-    user_id, entity_id = visit.interaction.user_id, visit.interaction.entity_id
+    user_id, entity_id = loaded.interaction.user_id, loaded.interaction.entity_id
     if not entity_id:
         return None
-    return await entity_selection.usable_here(context, user_id, entity_id, visit.client)
+    return await entity_selection.usable_here(context, user_id, entity_id, loaded.client)
 
 
-async def _last_entity(context: RequestContext, visit: InteractionContext) -> str:
-    session = visit.session
-    if session is None or session.session_id != visit.browser.session_id:
-        session = await browsers.session_of(context, visit.browser)
-    else:
-        session = browsers.of_browser(context, visit.browser, session)
+async def _last_entity(context: RequestContext, loaded: InteractionContext) -> str:
+    session = await _session_used(context, loaded)
     if session is not None and session.entity_id:
         return session.entity_id
-    if not visit.knows():
+    if not loaded.knows():
         return ""
-    interaction, browser_key = visit.interaction, visit.browser.browser_key
+    interaction, browser_key = loaded.interaction, loaded.browser.browser_key
     return await throttle.last_entity(context, interaction.user_name, browser_key, user_id=interaction.user_id) or ""
 
 
-def asks_entity(visit: InteractionContext) -> bool:
+def asks_entity(loaded: InteractionContext) -> bool:
     """Return whether the person has to act for an entity (Spec 3)."""
-    return own_pages.purpose(visit.interaction.request) == "sign_in"
+    return own_pages.purpose(loaded.interaction.request) == "sign_in"
 
 
 def event(
     context: RequestContext,
-    visit: InteractionContext,
+    loaded: InteractionContext,
     user: User | None,
     action: AuditAction,
     outcome: Literal["ok", "refused"],
@@ -230,7 +226,7 @@ def event(
 ) -> AuditEvent:
     """Return the audit entry of an attempt at a factor."""
     actor = Person(user_id=user.user_id) if user else ANONYMOUS
-    return context.event(actor, action, client_id=visit.client.client_id, outcome=outcome, **detail)
+    return context.event(actor, action, client_id=loaded.client.client_id, outcome=outcome, **detail)
 
 
 def form_place(interaction: Interaction) -> tuple[str, ...]:
@@ -250,23 +246,23 @@ def step_name(interaction: Interaction) -> str:
 
 
 async def submit_password(
-    context: RequestContext, visit: InteractionContext, *, user_name: str, password: str
+    context: RequestContext, loaded: InteractionContext, *, user_name: str, password: str
 ) -> InteractionContext:
-    """Check the first factor and return the updated visit.
+    """Check the first factor and return the updated context.
 
     The cookie stays until the last factor: a password check takes long enough for a second click. Raises InvalidInput,
     Throttled, PasswordsBusy, StaleStep and OtherBrowser. `user_name` is ignored if one person has to sign in again.
     Source: D15, D34, D44, D47, D54
     """
-    visit.require(context, SignInEvent.PASSWORD)
-    renewing = visit.renewing
+    loaded.require(context, SignInEvent.PASSWORD)
+    renewing = loaded.renewing
     try:
         name = names.user_name(user_name if renewing is None else renewing.user.user_name)
     except ValueError:
         name = ""
-    known = visit.knows() and await throttle.is_known(context, name, visit.browser.browser_key)
-    attempt = await throttle.attempt_password(context, name, visit.browser.browser_key, known=known)
-    sent = SentForm(place=form_place(visit.interaction), digest=visit.form.digest, attempt=attempt)
+    known = loaded.knows() and await throttle.is_known(context, name, loaded.browser.browser_key)
+    attempt = await throttle.attempt_password(context, name, loaded.browser.browser_key, known=known)
+    sent = SentForm(place=form_place(loaded.interaction), digest=loaded.form.digest, attempt=attempt)
     try:
         await throttle.refuse_repeated(context, sent)
     except Repeated:
@@ -280,48 +276,36 @@ async def submit_password(
         right = False  # renamed meanwhile, and somebody else has the name now
     if not right or account is None or user is None or not user.enabled:
         if await throttle.rejection_counts(context, sent):
-            await context.provider.registry.audit.write(
-                event(context, visit, user, AuditAction.SIGN_IN_PASSWORD, "refused"), now=context.now
-            )
+            await context.write_audit(event(context, loaded, user, AuditAction.SIGN_IN_PASSWORD, "refused"))
         raise InvalidInput(_WRONG if renewing is None else WRONG_PASSWORD)
-    await _refuse_without_second_factor(context, visit, account)
+    if not second_factors.pending_second_factor(context, account).ways:
+        # Only a person who typed the correct password reads this reason.
+        refused = without_second_factor(context, loaded, user)
+        await context.write_audit(refused)
+        raise InvalidInput(no_second_factor(context))
     credentials = await password_checks.rehash_if_outdated(
         context, attempt, name, credentials=credentials, password=password
     )
     moved = machine.with_user(
-        visit.interaction, user_id=user.user_id, user_name=name, credentials=credentials, language=user.language
+        loaded.interaction, user_id=user.user_id, user_name=name, credentials=credentials, language=user.language
     )
     if totp.refuses_codes(context.provider.registry.lost_at(), context.now):
         # The code that follows may be refused without the person's fault, and then this would stay counted.
         await throttle.give_back(context, attempt)
         moved = replace(moved, uncounted=True)
     async with context.provider.transient.batch(context.now) as batch:
-        await interactions.claim_step(context, batch, visit.interaction)
-        if not await interactions.claim_request(context, batch, visit.interaction):
+        await interactions.claim_step(context, batch, loaded.interaction)
+        if not await interactions.claim_request(context, batch, loaded.interaction):
             raise completion.OtherBrowser
         await interactions.save(context, batch, moved)
-        await context.provider.registry.audit.write(
-            event(context, visit, user, AuditAction.SIGN_IN_PASSWORD, "ok"), now=context.now
-        )
-    return replace(visit, interaction=moved)
+        await context.write_audit(event(context, loaded, user, AuditAction.SIGN_IN_PASSWORD, "ok"))
+    return replace(loaded, interaction=moved)
 
 
-async def _refuse_without_second_factor(context: RequestContext, visit: InteractionContext, account: Account) -> None:
-    """Refuse an account without a second factor.
-
-    Only a person who typed the correct password reads this reason.
-    """
-    if second_factors.pending_second_factor(context, account).ways:
-        return
-    refused = without_second_factor(context, visit, account.user)
-    await context.provider.registry.audit.write(refused, now=context.now)
-    raise InvalidInput(no_second_factor(context))
-
-
-def without_second_factor(context: RequestContext, visit: InteractionContext, user: User | None) -> AuditEvent:
+def without_second_factor(context: RequestContext, loaded: InteractionContext, user: User | None) -> AuditEvent:
     """Return the audit entry of a correct password without a second factor (D45)."""
     why = "no second factor is left"
-    return event(context, visit, user, AuditAction.SIGN_IN_SECOND_FACTOR, "refused", reason=why)
+    return event(context, loaded, user, AuditAction.SIGN_IN_SECOND_FACTOR, "refused", reason=why)
 
 
 def no_second_factor(context: RequestContext) -> Phrase:
@@ -340,9 +324,7 @@ async def count_email(context: RequestContext, user: User, browser_key: str, *, 
     if too many were sent within an hour. Source: D45, D47
     """
     issuer, browser = context.provider.policy.deployment_url, browser_key if known else ""
-    async with context.provider.transient.batch(context.now) as batch:
-        sent = await context.counts.count(batch, namespaces.MAILED_CODES.entry(issuer, user.user_id, browser))
-    if sent > MAILED_CODES_PER_HOUR:
+    if await context.count(namespaces.MAILED_CODES.entry(issuer, user.user_id, browser)) > MAILED_CODES_PER_HOUR:
         raise InvalidInput(phrase("We have sent you too many codes. Wait an hour, then try again."))
 
 
@@ -351,42 +333,42 @@ class SignInStopped(Exception):
 
 
 async def submit_code(
-    context: RequestContext, visit: InteractionContext, *, code: str, makes_passkeys: bool = False
+    context: RequestContext, loaded: InteractionContext, *, code: str, makes_passkeys: bool = False
 ) -> InteractionContext:
     """Verify the code of the chosen second factor.
 
-    `makes_passkeys` says that the browser can create a passkey. Returns the updated visit, with a new cookie value.
+    `makes_passkeys` says that the browser can create a passkey. Returns the updated context, with a new cookie value.
     Five wrong codes, of any methods, end the interaction with access_denied. Raises InvalidInput, SignInStopped,
     Throttled (also as Paused), StaleStep, FormHandled, AlreadyCompleted. Source: D34, D45
     """
-    pending = await require_password_given(context, visit, SignInEvent.CODE)
-    account, way = pending.account, second_factors.current_method(visit.interaction, pending)
+    pending = await require_password_given(context, loaded, SignInEvent.CODE)
+    account, way = pending.account, second_factors.current_method(loaded.interaction, pending)
     user = account.user
     if way is SecondFactorMethod.PASSKEY:
         raise StaleStep
     try:
-        guesses, right = await _try(context, visit, account, way, code)
+        guesses, right = await _try(context, loaded, account, way, code)
     except second_factors.PerhapsUsed as refused:
         entry = event(
-            context, visit, user, AuditAction.SIGN_IN_SECOND_FACTOR, "refused", way=way.value, reason=str(refused)
+            context, loaded, user, AuditAction.SIGN_IN_SECOND_FACTOR, "refused", way=way.value, reason=str(refused)
         )
-        await context.provider.registry.audit.write(entry, now=context.now)
+        await context.write_audit(entry)
         raise InvalidInput(refused.sentence) from None
     if not right:
-        await _miss(context, visit, user, way, guesses)
+        await _miss(context, loaded, user, way, guesses)
         raise InvalidInput(_WRONG_CODE[way])
     shown = sessions.Authentication(account=account, amr=acr.PASSWORD_AND_CODE, way=way, makes_passkeys=makes_passkeys)
-    return await sessions.complete(context, visit, shown)
+    return await sessions.start_session(context, loaded, shown)
 
 
-async def choose_way(context: RequestContext, visit: InteractionContext, *, way: str) -> InteractionContext:
+async def choose_way(context: RequestContext, loaded: InteractionContext, *, way: str) -> InteractionContext:
     """Switch to another second-factor method.
 
-    For e-mail, a code is sent unless a valid one is still to be typed. Returns the updated visit. Raises InvalidInput,
+    For e-mail, a code is sent unless a valid one is still to be typed. Returns the updated context. Raises InvalidInput,
     Paused, StaleStep. Source: D45
     """
-    interaction = visit.interaction
-    pending = await require_password_given(context, visit, SignInEvent.WAY)
+    interaction = loaded.interaction
+    pending = await require_password_given(context, loaded, SignInEvent.WAY)
     named = next((each for each in pending.ways if each.value == way), None)
     if named is None:
         raise InvalidInput(phrase("Choose one of the options."))
@@ -397,27 +379,25 @@ async def choose_way(context: RequestContext, visit: InteractionContext, *, way:
             raise InvalidInput(
                 phrase("We cannot send any more codes in this sign-in. Use the latest one, or cancel and start again.")
             )
-        await count_email(context, pending.user, visit.browser.browser_key, known=visit.last_entity is not None)
+        await count_email(context, pending.user, loaded.browser.browser_key, known=loaded.last_entity is not None)
         moved = machine.with_mailed_code(interaction, now=context.now)
         async with context.provider.transient.batch(context.now) as batch:
             await interactions.claim_step(context, batch, interaction)
             await interactions.save(context, batch, moved)
-            await context.provider.registry.audit.write(
-                event(context, visit, pending.user, AuditAction.SIGN_IN_MAIL_CODE, "ok"), now=context.now
-            )
+            await context.write_audit(event(context, loaded, pending.user, AuditAction.SIGN_IN_MAIL_CODE, "ok"))
         # Who knows only the password must not choose the language of what warns the owner.
-        language = visit.picked_language if visit.last_entity is not None else ""
-        why = notifications.signing_in(visit.client.name, context.provider.policy.name)
+        language = loaded.picked_language if loaded.last_entity is not None else ""
+        why = notifications.signing_in(loaded.client.name, context.provider.policy.name)
         code = second_factors.code_of(context, interaction.interaction_id, moved, pending.user)
         notifications.mailed_code(context, pending.user, code, why=why, language=language)
     else:
         moved = machine.other_way(interaction, named)
         await interactions.move(context, interaction, moved)
-    return replace(visit, interaction=moved)
+    return replace(loaded, interaction=moved)
 
 
 async def require_password_given(
-    context: RequestContext, visit: InteractionContext, event: SignInEvent
+    context: RequestContext, loaded: InteractionContext, event: SignInEvent
 ) -> PendingSecondFactor:
     """Return the person who has typed their password, and nothing else yet.
 
@@ -425,31 +405,31 @@ async def require_password_given(
     left, which is then audited. Raises Throttled, so that nobody fills the audit log with such entries. Source: D45,
     D47, D50
     """
-    if visit.lacks_second_factor is not None:
-        user = visit.lacks_second_factor
+    if loaded.lacks_second_factor is not None:
+        user = loaded.lacks_second_factor
         async with context.provider.transient.batch(context.now) as batch:
-            await _throttle(context, batch, visit, user)
-        await context.provider.registry.audit.write(without_second_factor(context, visit, user), now=context.now)
-    visit.require(context, event)
-    if visit.awaiting_second_factor is None:
+            await _throttle(context, batch, loaded, user)
+        await context.write_audit(without_second_factor(context, loaded, user))
+    loaded.require(context, event)
+    if loaded.awaiting_second_factor is None:
         raise StaleStep
-    if not visit.awaiting_second_factor.user.enabled:
+    if not loaded.awaiting_second_factor.user.enabled:
         raise InvalidInput(
             phrase(
                 "This account can no longer sign in. Ask the operator of {name}.",
                 name=context.provider.policy.name,
             )
         )
-    return visit.awaiting_second_factor
+    return loaded.awaiting_second_factor
 
 
-async def _throttle(context: RequestContext, batch: TransientBatch, visit: InteractionContext, user: User) -> Attempt:
-    name, known = names.user_name(user.user_name), visit.last_entity is not None
-    return await throttle.attempt_second_factor(context, batch, name, visit.browser.browser_key, known=known)
+async def _throttle(context: RequestContext, batch: TransientBatch, loaded: InteractionContext, user: User) -> Attempt:
+    name, known = names.user_name(user.user_name), loaded.last_entity is not None
+    return await throttle.attempt_second_factor(context, batch, name, loaded.browser.browser_key, known=known)
 
 
 async def _try(
-    context: RequestContext, visit: InteractionContext, account: Account, way: SecondFactorMethod, code: str
+    context: RequestContext, loaded: InteractionContext, account: Account, way: SecondFactorMethod, code: str
 ) -> tuple[CodeGuesses | None, bool]:
     """Count an attempt, then try it.
 
@@ -459,12 +439,12 @@ async def _try(
     refused: second_factors.PerhapsUsed | None = None
     async with context.provider.transient.batch(context.now) as batch:
         if way is not SecondFactorMethod.RECOVERY:
-            after = throttle.one_more_guess(context, account.guesses, visit.interaction.factors)
-            await browsers.note_form(context, batch, visit.cookie, visit.form)
-            attempt = await _throttle(context, batch, visit, account.user)
+            after = throttle.one_more_guess(context, account.guesses, loaded.interaction.factors)
+            await browsers.note_form(context, batch, loaded.cookie, loaded.form)
+            attempt = await _throttle(context, batch, loaded, account.user)
             try:
-                guesses = await throttle.count_guess(context, account.guesses, after, visit.interaction.factors)
-                return guesses, await _accepts(context, visit, account, way, code)
+                guesses = await throttle.count_guess(context, account.guesses, after, loaded.interaction.factors)
+                return guesses, await _accepts(context, loaded, account, way, code)
             except second_factors.PerhapsUsed as perhaps:
                 # Raised below: an engine that rolls batches back would keep what another one forgets.
                 refused = perhaps
@@ -474,20 +454,20 @@ async def _try(
                 await context.counts.take_back_within(batch)
                 raise
         else:
-            await browsers.note_form(context, batch, visit.cookie, visit.form)
+            await browsers.note_form(context, batch, loaded.cookie, loaded.form)
             await throttle.attempt_unguessable(context, batch)
     if refused is not None:
         raise refused
     # In a transaction of its own: the owner is notified at once, so this must not be rolled back afterwards.
-    return None, await _accepts(context, visit, account, way, code)
+    return None, await _accepts(context, loaded, account, way, code)
 
 
 async def _accepts(
-    context: RequestContext, visit: InteractionContext, account: Account, way: SecondFactorMethod, code: str
+    context: RequestContext, loaded: InteractionContext, account: Account, way: SecondFactorMethod, code: str
 ) -> bool:
     """Use up a code, if it is right."""
-    at, user = visit.interaction, account.user
-    entry = event(context, visit, user, AuditAction.SIGN_IN_SECOND_FACTOR, "ok", way=way.value)
+    at, user = loaded.interaction, account.user
+    entry = event(context, loaded, user, AuditAction.SIGN_IN_SECOND_FACTOR, "ok", way=way.value)
     try:
         if way is SecondFactorMethod.APP:
             await second_factors.accept_app(context, account.held.credentials, code, entry)
@@ -495,14 +475,18 @@ async def _accepts(
             await second_factors.accept_recovery(context, user, code, entry)
         else:
             second_factors.check_emailed_code(context, at.interaction_id, at, user, code)
-            await context.provider.registry.audit.write(entry, now=context.now)
+            await context.write_audit(entry)
     except WrongCode:
         return False
     return True
 
 
 async def _miss(
-    context: RequestContext, visit: InteractionContext, user: User, way: SecondFactorMethod, guesses: CodeGuesses | None
+    context: RequestContext,
+    loaded: InteractionContext,
+    user: User,
+    way: SecondFactorMethod,
+    guesses: CodeGuesses | None,
 ) -> None:
     """Count and audit a wrong code, and notify the owner.
 
@@ -510,16 +494,16 @@ async def _miss(
     SignInStopped after too many.
     """
     of_owner = namespaces.MISSES_OF_OWNER.entry(context.provider.policy.deployment_url, user.user_id)
-    events = [event(context, visit, user, AuditAction.SIGN_IN_SECOND_FACTOR, "refused", way=way.value)]
+    events = [event(context, loaded, user, AuditAction.SIGN_IN_SECOND_FACTOR, "refused", way=way.value)]
     if guesses is not None and guesses.paused_until:
-        entry = event(context, visit, user, AuditAction.SIGN_IN_PAUSE_CODES, "refused")
+        entry = event(context, loaded, user, AuditAction.SIGN_IN_PAUSE_CODES, "refused")
         events.append(throttle.pause_event(entry, guesses))
     async with context.provider.transient.batch(context.now) as batch:
-        too_many = await second_factors.count_miss(context, batch, visit.interaction.interaction_id)
+        too_many = await second_factors.count_miss(context, batch, loaded.interaction.interaction_id)
         misses = await context.counts.count(batch, of_owner)
         try:
             for each in events:
-                await context.provider.registry.audit.write(each, now=context.now)
+                await context.write_audit(each)
         except StoreUnavailable:
             await context.counts.take_back_within(batch)
             raise
@@ -535,49 +519,49 @@ async def _miss(
         notifications.notify(context, user, notifications.WRONG_CODES)
     if too_many:
         refusal = AccessDenied(Reason.SECOND_FACTOR_FAILED, "the second factor was wrong too often")
-        await completion.refuse(context, visit.interaction, refusal)
+        await completion.refuse(context, loaded.interaction, refusal)
         raise SignInStopped
 
 
-async def submit_entity(context: RequestContext, visit: InteractionContext, *, entity_id: str) -> InteractionContext:
-    """Choose an entity and return the updated visit.
+async def submit_entity(context: RequestContext, loaded: InteractionContext, *, entity_id: str) -> InteractionContext:
+    """Choose an entity and return the updated context.
 
     Raises InvalidInput and StaleStep, and the errors of `completion.complete_request` if nothing else remains to be
     asked. Source: D17, D30
     """
-    interaction = visit.interaction
-    visit.require(context, SignInEvent.ENTITY, usable=await find_chosen_entity(context, visit) is not None)
-    if await entity_selection.usable_here(context, interaction.user_id, entity_id, visit.client) is None:
+    interaction = loaded.interaction
+    loaded.require(context, SignInEvent.ENTITY, usable=await find_chosen_entity(context, loaded) is not None)
+    if await entity_selection.usable_here(context, interaction.user_id, entity_id, loaded.client) is None:
         raise InvalidInput(phrase("Choose the organisation you act for."))
     after = machine.with_entity(interaction, entity_id)
-    if visit.asks_consent:
-        visit = await with_consent(context, visit, after)
-    return await continue_sign_in(context, visit, after)
+    if loaded.asks_consent:
+        loaded = await with_consent(context, loaded, after)
+    return await continue_sign_in(context, loaded, after)
 
 
-async def submit_consent(context: RequestContext, visit: InteractionContext) -> InteractionContext:
-    """Record the person's consent and return the updated visit.
+async def submit_consent(context: RequestContext, loaded: InteractionContext) -> InteractionContext:
+    """Record the person's consent and return the updated context.
 
     It may have been given in another tab meanwhile. Raises StaleStep, and the same errors as `submit_entity`. Source:
     D29
     """
-    if not visit.asks_consent:
+    if not loaded.asks_consent:
         raise StaleStep
-    visit.require(context, SignInEvent.CONSENT, usable=await find_chosen_entity(context, visit) is not None)
-    return await continue_sign_in(context, visit, machine.with_consent_given(visit.interaction))
+    loaded.require(context, SignInEvent.CONSENT, usable=await find_chosen_entity(context, loaded) is not None)
+    return await continue_sign_in(context, loaded, machine.with_consent_given(loaded.interaction))
 
 
-async def confirm(context: RequestContext, visit: InteractionContext) -> InteractionContext:
-    """Continue with the existing session and return the updated visit.
+async def confirm(context: RequestContext, loaded: InteractionContext) -> InteractionContext:
+    """Continue with the existing session and return the updated context.
 
     Raises the same errors as `submit_consent`. Source: D30
     """
-    visit.require(context, SignInEvent.CONFIRM, usable=await find_chosen_entity(context, visit) is not None)
-    return await continue_sign_in(context, visit, visit.interaction)
+    loaded.require(context, SignInEvent.CONFIRM, usable=await find_chosen_entity(context, loaded) is not None)
+    return await continue_sign_in(context, loaded, loaded.interaction)
 
 
 async def continue_sign_in(
-    context: RequestContext, visit: InteractionContext, after: Interaction, *, usable: bool = True
+    context: RequestContext, loaded: InteractionContext, after: Interaction, *, usable: bool = True
 ) -> InteractionContext:
     """Store a step, and finish the sign-in if nothing else remains.
 
@@ -585,85 +569,85 @@ async def continue_sign_in(
     sign-on is off, the session that the factors began ends; another tab is independent of it. Raises StaleStep if the
     session has ended since it was loaded. Source: D15, D17, D30
     """
-    before = visit.interaction
-    if visit.state_of(context, after, usable=usable) is not SignInState.CONFIRM:
+    before = loaded.interaction
+    if loaded.state_of(context, after, usable=usable) is not SignInState.CONFIRM:
         await interactions.move(context, before, after)
-        return replace(visit, interaction=after)
-    finished = await completion.conclude_sign_in(context, visit.client, before, after)
-    used = await _session_used(context, visit)
+        return replace(loaded, interaction=after)
+    finished = await completion.conclude_sign_in(context, loaded.client, before, after)
+    used = await _session_used(context, loaded)
     async with context.provider.transient.batch(context.now) as batch:
         await interactions.claim_step(context, batch, before)
         lives = used is None or await sessions.use(context, used, entity_id=finished.entity_id) is not None
-        if not lives or not await sessions.end_with_sign_in(context, _made(visit)):
+        if not lives or not await sessions.end_with_sign_in(context, _made(loaded)):
             # Somebody has signed out since the sign-in was loaded: the next request finds that.
             await interactions.release_step(context, batch, before)
             raise StaleStep
         await completion.complete_request(context, batch, before)
         await completion.write_outcome(context, batch, finished)
         if finished.consented and finished.outcome is InteractionOutcome.CODE:
-            await consents.give(context, visit.client, finished)
+            await consents.give(context, loaded.client, finished)
         await interactions.save(context, batch, finished)
         if finished.user_name and finished.outcome is InteractionOutcome.CODE:
-            name, browser_key = finished.user_name, visit.browser.browser_key
+            name, browser_key = finished.user_name, loaded.browser.browser_key
             await throttle.remember(context, batch, name, browser_key, finished.entity_id, user_id=finished.user_id)
-    return replace(visit, interaction=finished)
+    return replace(loaded, interaction=finished)
 
 
-async def _session_used(context: RequestContext, visit: InteractionContext) -> Session | None:
+async def _session_used(context: RequestContext, loaded: InteractionContext) -> Session | None:
     """Return the browser's session for single sign-on.
 
-    It was loaded with the visit, unless it is another one.
+    It was loaded with the interaction, unless it is another one.
     """
-    loaded, kept = visit.session, visit.browser.session_id
-    if loaded is not None and kept == loaded.session_id:
-        return browsers.of_browser(context, visit.browser, loaded)
-    return await browsers.session_of(context, visit.browser)
+    session = loaded.session
+    if session is not None and loaded.browser.session_id == session.session_id:
+        return browsers.of_browser(context, loaded.browser, session)
+    return await browsers.load_session(context, loaded.browser)
 
 
-def _made(visit: InteractionContext) -> Session | None:
+def _made(loaded: InteractionContext) -> Session | None:
     """Return the live session that this sign-in began, if any."""
-    made = visit.session
-    return made if made is not None and made.session_id == visit.interaction.made_session_id else None
+    made = loaded.session
+    return made if made is not None and made.session_id == loaded.interaction.made_session_id else None
 
 
-async def start_over(context: RequestContext, visit: InteractionContext) -> InteractionContext:
-    """Sign the person out of this interaction; return the updated visit.
+async def start_over(context: RequestContext, loaded: InteractionContext) -> InteractionContext:
+    """Sign the person out of this interaction; return the updated context.
 
     Another account can then be used. If one person had to sign in again, it becomes a plain sign-in to the same pages.
     Raises StaleStep. Source: D30, D54
     """
-    visit.require(context, SignInEvent.OTHER_ACCOUNT)
-    forgotten = machine.without_user(visit.interaction)
-    if visit.interaction.renewed_session_id:
+    loaded.require(context, SignInEvent.OTHER_ACCOUNT)
+    forgotten = machine.without_user(loaded.interaction)
+    if loaded.interaction.renewed_session_id:
         forgotten = replace(forgotten, request=own_pages.plain(forgotten.request))
-    await interactions.move(context, visit.interaction, forgotten)
-    await sessions.end_with_sign_in(context, _made(visit))
-    return replace(visit, interaction=forgotten)
+    await interactions.move(context, loaded.interaction, forgotten)
+    await sessions.end_with_sign_in(context, _made(loaded))
+    return replace(loaded, interaction=forgotten)
 
 
-async def extend(context: RequestContext, visit: InteractionContext) -> InteractionContext:
+async def extend(context: RequestContext, loaded: InteractionContext) -> InteractionContext:
     """Extend the sign-in, as often as `rules.limits` allows.
 
-    Returns the updated visit. Raises InvalidInput and StaleStep. Source: D15
+    Returns the updated context. Raises InvalidInput and StaleStep. Source: D15
     """
-    if not machine.extendable(visit.interaction):
+    if not machine.extendable(loaded.interaction):
         raise InvalidInput(phrase("You cannot get more time for this sign-in."))
-    visit.require(context, SignInEvent.EXTEND)
-    extended = machine.with_more_time(visit.interaction, now=context.now)
-    await interactions.move(context, visit.interaction, extended)
-    return replace(visit, interaction=extended)
+    loaded.require(context, SignInEvent.EXTEND)
+    extended = machine.with_more_time(loaded.interaction, now=context.now)
+    await interactions.move(context, loaded.interaction, extended)
+    return replace(loaded, interaction=extended)
 
 
-async def cancel(context: RequestContext, visit: InteractionContext) -> InteractionContext:
-    """Finish with access_denied at the person's request; return the updated visit.
+async def cancel(context: RequestContext, loaded: InteractionContext) -> InteractionContext:
+    """Finish with access_denied at the person's request; return the updated context.
 
     Raises StaleStep, OtherBrowser, AlreadyCompleted. Source: D15, D17
     """
-    interaction = visit.interaction
-    visit.require(context, SignInEvent.CANCEL)
+    interaction = loaded.interaction
+    loaded.require(context, SignInEvent.CANCEL)
     nothing = interaction.signed_in and not await entity_selection.any_usable(
-        context, interaction.user_id, visit.client
+        context, interaction.user_id, loaded.client
     )
     refused = await completion.refuse(context, interaction, AccessDenied(*(_NO_ENTITY if nothing else _CANCELLED)))
-    await sessions.end_with_sign_in(context, _made(visit))
-    return replace(visit, interaction=refused)
+    await sessions.end_with_sign_in(context, _made(loaded))
+    return replace(loaded, interaction=refused)

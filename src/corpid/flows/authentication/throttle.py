@@ -310,8 +310,7 @@ def _bucket_of(context: RequestContext, who: _Who) -> Entry[int]:
 def _limit(
     context: RequestContext, who: _Who, free: int, *, user_name: str = "", longest: int = _LONGEST_SECONDS
 ) -> _Limit:
-    entry = namespaces.ATTEMPT_BUCKET.entry(context.provider.policy.deployment_url, *who)
-    return _Limit(who=who, entry=entry, free=free, user_name=user_name, longest=longest)
+    return _Limit(who=who, entry=_bucket_of(context, who), free=free, user_name=user_name, longest=longest)
 
 
 async def _admit(context: RequestContext, batch: TransientBatch, *limits: _Limit) -> Attempt:

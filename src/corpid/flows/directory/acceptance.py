@@ -59,7 +59,7 @@ class InvitationAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """whether they set up their sign-in to answer"""
 
 
-_ANSWERED: Final = namespaces.ANSWERED_INVITATION.holding(InvitationAnswer)
+_ANSWERED: Final = namespaces.ANSWERED_INVITATION.with_record(InvitationAnswer)
 _GONE: Final = "the invitation is no longer as it was shown: open its link again"
 
 
@@ -74,7 +74,7 @@ async def find_invitation(
 
     Spends nothing. Raises NotOpened, NotHere, InvitationExpired. Source: D34, D60
     """
-    found = await enrolments.opened_link(context, browser, opened_id)
+    found = await enrolments.find_opened_link(context, browser, opened_id)
     if found.invited is None:
         raise NotHere
     return found, found.invited

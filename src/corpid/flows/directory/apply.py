@@ -24,9 +24,18 @@ from corpid.rules.authentication.records import Credentials
 from corpid.rules.characters import printable
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.changes import Precondition
-from corpid.rules.directory.current import Current, References, new_users, references, user_ids
 from corpid.rules.directory.differences import Difference, RetainedRecordNote, difference, kept_record
-from corpid.rules.directory.document import entry_text, one_entry, parse, user_text
+from corpid.rules.directory.document import (
+    Current,
+    References,
+    entry_text,
+    new_users,
+    one_entry,
+    parse,
+    references,
+    user_ids,
+    user_text,
+)
 from corpid.rules.directory.nodes import DirectoryError, Problem
 from corpid.rules.directory.plan import ALL_BUT_LEVELS, RECORDS, Change, Plan, plan, record_key
 from corpid.rules.directory.records import (
@@ -58,8 +67,7 @@ if TYPE_CHECKING:
 
     from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor
-    from corpid.rules.directory.current import Key
-    from corpid.rules.directory.document import Document, Entry
+    from corpid.rules.directory.document import Document, Entry, Key
     from corpid.rules.directory.records import Record
     from corpid.rules.directory.sections import Kind
     from corpid.rules.directory.sources import SourcedRecord, Sources

@@ -19,7 +19,7 @@ from corpid.rules.directory.access import Object, authorise, find_obstacle
 from corpid.rules.directory.access_conditions import APPOINTS, Condition
 from corpid.rules.directory.approvals import change_needs_approval, unfit
 from corpid.rules.directory.changes import Precondition
-from corpid.rules.directory.current import Current
+from corpid.rules.directory.document import Current
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import (

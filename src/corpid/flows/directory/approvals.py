@@ -48,12 +48,11 @@ from corpid.rules.directory.approvals import (
     unfit,
 )
 from corpid.rules.directory.changes import ChangedMeanwhile, MemberNameTaken, Precondition, Upsert
-from corpid.rules.directory.current import Current
 from corpid.rules.directory.differences import Difference, difference
+from corpid.rules.directory.document import Current
 from corpid.rules.directory.invitations import shown_invitation
-from corpid.rules.directory.levels import APPROVERS
 from corpid.rules.directory.names import is_storable
-from corpid.rules.directory.plan import RECORDS, Change
+from corpid.rules.directory.plan import APPROVERS, RECORDS, Change
 from corpid.rules.directory.records import (
     Administrator,
     ChangeRequest,
@@ -71,7 +70,7 @@ if TYPE_CHECKING:
 
     from corpid.rules.directory.actors import Actor, EntityAdministrator
     from corpid.rules.directory.changes import Change as StoreChange
-    from corpid.rules.directory.current import Key
+    from corpid.rules.directory.document import Key
     from corpid.rules.directory.records import Approvals
     from corpid.rules.directory.sections import Kind
     from corpid.stores.sql.registry import Registry

@@ -19,7 +19,7 @@ from corpid.flows.directory.apply import (
 from corpid.flows.directory.finding import FIRST_CHARACTER, LAST, entity_named
 from corpid.flows.directory.write import Refused, audit_event, switch_record
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.directory import api_clients as rules_of_members
+from corpid.rules.directory import sections as rules_of_members
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.changes import Delete, Precondition, Upsert
 from corpid.rules.directory.differences import Difference, members_changed, members_set
@@ -283,7 +283,7 @@ async def drop_api_client_keys(registry: Registry, client: RegisteredApiClient, 
 def _read_fields(client_id: str, members: Mapping[str, object]) -> dict[str, object]:
     """The members as they are stored. Raises Refused with every fault."""
     try:
-        fields = rules_of_members.read(client_id, members)
+        fields = rules_of_members.read_api_client_members(client_id, members)
     except rules_of_members.MembersRefused as error:
         raise Refused("; ".join(error.reasons)) from None
     if fields.keys() >= _KEY_MEMBERS.keys():

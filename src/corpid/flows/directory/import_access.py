@@ -17,7 +17,6 @@ from corpid.flows.directory.person_names import known_name, names_digest
 from corpid.flows.directory.role_assignment import find_stored_role, list_services, plan_role
 from corpid.flows.directory.write import authorise_changes, check_reason, write_or_request
 from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.access_file import parse_access
 from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.member_details import InvalidDetails, MemberDetails
 from corpid.rules.directory.names import fold_text
@@ -25,6 +24,7 @@ from corpid.rules.directory.nodes import DirectoryError, Problem
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Assignment, Membership, Service, User
 from corpid.rules.directory.role_forms import ENDLESS, ON_DAY, RoleForm, faults, form_of, row_of
+from corpid.rules.directory.tables import parse_access
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from datetime import date
 
     from corpid.flows.directory.invitations import InvitationLimit
-    from corpid.rules.directory.access_file import AccessLine
     from corpid.rules.directory.actors import EntityAdministrator
     from corpid.rules.directory.records import ChangeRequest, Entity
+    from corpid.rules.directory.tables import AccessLine
     from corpid.stores.sql.registry import Registry
     from corpid.texts import Phrase
 

@@ -15,10 +15,9 @@ from corpid.flows.directory.write import write_changes
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.invitations import UNREACHABLE, is_unreachable
-from corpid.rules.directory.members_file import parse_members
 from corpid.rules.directory.nodes import DirectoryError, Problem
-from corpid.rules.directory.people_file import parse_people
 from corpid.rules.directory.records import Membership
+from corpid.rules.directory.tables import parse_members, parse_people
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -20,7 +20,6 @@ from corpid.flows.directory.finding import (
 from corpid.flows.directory.write import Refused, read_grants
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import DeploymentOperator
-from corpid.rules.directory.effect import Role
 from corpid.rules.directory.entity_choice import search_text, search_words
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.names import user_name as mapped
@@ -35,6 +34,7 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     User,
 )
+from corpid.rules.directory.roles import HeldRole
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -240,7 +240,7 @@ async def services(registry: Registry, actor: Actor, *, search: str, after: str,
     return await _named(registry, Service, search=search, after=after, limit=limit)
 
 
-async def roles(registry: Registry, actor: Actor, wanted: ListFilter, *, after: str, limit: int) -> ListPage[Role]:
+async def roles(registry: Registry, actor: Actor, wanted: ListFilter, *, after: str, limit: int) -> ListPage[HeldRole]:
     """List roles of people for their entities.
 
     Raises Refused if something is named that there is not, access.Forbidden, StoreUnavailable. Source: D23, D50
@@ -255,7 +255,7 @@ async def roles(registry: Registry, actor: Actor, wanted: ListFilter, *, after: 
 
 async def third_party_roles(
     registry: Registry, actor: Actor, wanted: ListFilter, *, after: str, limit: int
-) -> ListPage[Role]:
+) -> ListPage[HeldRole]:
     """List roles of third parties' people for client entities.
 
     Raises Refused if something is named that there is not, access.Forbidden, StoreUnavailable. Source: D23, R-21
@@ -333,7 +333,7 @@ async def _where(registry: Registry, actor: Actor, wanted: ListFilter) -> dict[s
     return where
 
 
-async def with_records(directory: Directory, rows: Sequence[Assignment | ThirdPartyAssignment]) -> tuple[Role, ...]:
+async def with_records(directory: Directory, rows: Sequence[Assignment | ThirdPartyAssignment]) -> tuple[HeldRole, ...]:
     """Return the rows with the records that they depend on.
 
     One that has lost it meanwhile is left out. Raises StoreUnavailable. Source: D50
@@ -352,7 +352,7 @@ async def with_records(directory: Directory, rows: Sequence[Assignment | ThirdPa
         membership = memberships.get((row.user_id, row.entity_id))
         if user and service and entity and membership and (client or not client_id):
             found.append(
-                Role(
+                HeldRole(
                     row=row, user=user, entity=entity, membership=membership, service=service,
                     client_entity=client, grants=granted.get((client_id, row.entity_id, row.service_id), ()),
                 )

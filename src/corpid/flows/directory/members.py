@@ -12,15 +12,14 @@ from corpid.flows.directory.actors import assume_recent, is_allowed
 from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.lists import ListPage, as_place, cut_page, place, with_records
 from corpid.flows.directory.write import Refused, authorise_changes
-from corpid.rules.directory import person_names
+from corpid.rules.directory import names
 from corpid.rules.directory.access import Forbidden, Level, Object, authorise
 from corpid.rules.directory.approvals import change_needs_approval
-from corpid.rules.directory.effect import Role
-from corpid.rules.directory.names import is_storable
-from corpid.rules.directory.person_names import canonical
+from corpid.rules.directory.names import canonical, is_storable
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.queries import SEARCH_WORDS, MemberQuery, MemberSearch, MemberState
 from corpid.rules.directory.records import Administrator, Assignment, Entity, Membership, ThirdPartyAssignment, User
+from corpid.rules.directory.roles import HeldRole
 from corpid.rules.limits import PROVISIONING_CONDITIONS
 from corpid.texts import phrase
 
@@ -64,17 +63,17 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """The identity, with the name that the entity wrote (D68)."""
-        return person_names.shown_name(self.membership, self.user)
+        return names.shown_name(self.membership, self.user)
 
     @property
     def identity(self) -> str:
         """The account's user name, or an invitation's address (D68)."""
-        return person_names.identity(self.membership, self.user)
+        return names.identity(self.membership, self.user)
 
     @property
     def name_alone(self) -> str:
         """The name that the entity wrote, else their own, else the identity (D61)."""
-        return person_names.bound_name(person_names.full_name(self.membership, self.user)) or self.identity
+        return names.bound_name(names.member_full_name(self.membership, self.user)) or self.identity
 
     @property
     def email(self) -> str:
@@ -82,7 +81,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
 
         That of an invitation is in small letters (D68).
         """
-        address = person_names.email(self.membership, self.user)
+        address = names.member_email(self.membership, self.user)
         return address.lower() if self.membership.invited else address
 
     @property
@@ -112,8 +111,8 @@ class MemberAccess(msgspec.Struct, frozen=True, kw_only=True):
     """Level and access of one member, as an actor may see them."""
 
     administrator: Administrator | None
-    roles: ListPage[Role]
-    for_others: tuple[Role, ...]
+    roles: ListPage[HeldRole]
+    for_others: tuple[HeldRole, ...]
     """for client entities; none if the actor may not see them"""
 
 

@@ -19,12 +19,10 @@ from corpid.flows.directory.write import build_object, write_or_request
 from corpid.rules.directory.access import Forbidden, Object, authorise, refuse_early
 from corpid.rules.directory.actors import ALL_SCOPES, ApiClient
 from corpid.rules.directory.changes import ChangedMeanwhile, NameTaken, Precondition
-from corpid.rules.directory.json_nodes import Json, merge_patch
-from corpid.rules.directory.levels import without_services
 from corpid.rules.directory.members import mask_text
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.names import user_name as mapped
-from corpid.rules.directory.nodes import DirectoryError
+from corpid.rules.directory.nodes import DirectoryError, Json, merge_patch
 from corpid.rules.directory.objects import (
     READ_ONLY,
     InvalidObject,
@@ -34,7 +32,7 @@ from corpid.rules.directory.objects import (
     read_new,
     to_json_object,
 )
-from corpid.rules.directory.plan import Change
+from corpid.rules.directory.plan import Change, without_services
 from corpid.rules.directory.records import (
     Administrator,
     Entity,

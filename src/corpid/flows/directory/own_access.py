@@ -18,8 +18,7 @@ from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
 from corpid.rules.directory.approvals import change_of, is_asked_for_oneself, state_at
 from corpid.rules.directory.changes import Precondition, Upsert
-from corpid.rules.directory.effect import Role
-from corpid.rules.directory.person_names import shown_name
+from corpid.rules.directory.names import shown_name
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -31,6 +30,7 @@ from corpid.rules.directory.records import (
     User,
 )
 from corpid.rules.directory.role_forms import is_open_to
+from corpid.rules.directory.roles import HeldRole
 from corpid.rules.limits import ACCESS_REQUESTS_PER_DAY
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Giver(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OwnRole(msgspec.Struct, frozen=True, kw_only=True):
-    role: Role
+    role: HeldRole
     giver: Giver
 
 
@@ -216,7 +216,7 @@ async def withdraw_request(context: RequestContext, user_id: str, request_id: st
     await approvals.withdraw(registry, request_id, actor=Person(user_id), reason="", now=context.now)
 
 
-async def _find_givers(registry: Registry, user_id: str, roles: Iterable[Role]) -> list[Giver]:
+async def _find_givers(registry: Registry, user_id: str, roles: Iterable[HeldRole]) -> list[Giver]:
     """The giver of each role, by its source (D65); only people who belong to the same entity have names (D61)."""
     directory = registry.directory
     rows = [role.row for role in roles]

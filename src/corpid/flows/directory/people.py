@@ -16,7 +16,7 @@ from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.passwords import COMMAND_LINE, PasswordRefused
 from corpid.rules.authentication.records import Credentials, FactorChange
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.person_names import canonical
+from corpid.rules.directory.names import canonical
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import User
 from corpid.texts import phrase

@@ -10,7 +10,7 @@ import msgspec
 
 from corpid.rules.directory.approvals import change_of
 from corpid.rules.directory.invitations import placeholder
-from corpid.rules.directory.person_names import canonical, full_name, identity, label_identity, name_outside
+from corpid.rules.directory.names import canonical, identity, label_identity, member_full_name, name_outside
 from corpid.rules.directory.records import Membership, RequestedPerson, User
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def known_name(user: User, membership: Membership | None) -> RequestedPerson:
     return RequestedPerson(
         user_id=user.user_id,
         identity=identity(membership, user),
-        name=full_name(membership, user),
+        name=member_full_name(membership, user),
         invited=membership.invited,
     )
 

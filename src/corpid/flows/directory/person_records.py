@@ -27,7 +27,6 @@ from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.records import EmailChange, PersonFactors
 from corpid.rules.authentication.sign_in import fingerprint
 from corpid.rules.directory.access import Object, authorise, refuse_early
-from corpid.rules.directory.effect import Role
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -37,6 +36,7 @@ from corpid.rules.directory.records import (
     ThirdPartyAssignment,
     User,
 )
+from corpid.rules.directory.roles import HeldRole
 from corpid.rules.directory.sources import people as people_among
 from corpid.rules.oauth.consent import Consent
 
@@ -68,8 +68,8 @@ class PersonRecords(msgspec.Struct, frozen=True, kw_only=True):
     consents: tuple[Consent, ...]
     """that are remembered, by entity and client"""
     memberships: ListPage[Belonging]
-    roles: ListPage[Role]
-    third_party_roles: ListPage[Role]
+    roles: ListPage[HeldRole]
+    third_party_roles: ListPage[HeldRole]
     email_change: EmailChange | None
     """a new address that the person has proven and that is not yet in effect (D61)"""
     written_by: dict[tuple[type, tuple[str, ...]], str]

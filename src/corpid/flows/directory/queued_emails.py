@@ -154,7 +154,7 @@ class InvitationEmails(_Sender):
         else:
             code = link_codes.code_from(provider.new_id())
             try:
-                link = links.of_invitation(invited, code, now=taken)
+                link = links.make_invitation_link(invited, code, now=taken)
                 await provider.registry.factors.keep_link(link, _event(invited))
             except Conflict:  # it was revoked
                 return False

@@ -19,11 +19,11 @@ from corpid.flows.directory.members import Member
 from corpid.flows.directory.write import authorise_changes, write_or_request
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.changes import Precondition
-from corpid.rules.directory.effect import in_words
 from corpid.rules.directory.objects import key_of, object_id
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import NO_END, Assignment, Entity, Membership, Service, User
 from corpid.rules.directory.role_forms import NO_VALUES, is_open_to, most_frequent_values
+from corpid.rules.directory.roles import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

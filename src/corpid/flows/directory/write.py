@@ -58,8 +58,7 @@ from corpid.rules.directory.changes import (
 )
 from corpid.rules.directory.changes import Change as StoreChange
 from corpid.rules.directory.invitations import CARRIED, is_invitation, is_redirection, shown_invitation
-from corpid.rules.directory.levels import APPROVERS
-from corpid.rules.directory.plan import RECORDS, Change
+from corpid.rules.directory.plan import APPROVERS, RECORDS, Change
 from corpid.rules.directory.records import (
     Administrator,
     ChangeRequest,
@@ -82,7 +81,7 @@ if TYPE_CHECKING:
 
     from corpid.rules.directory.access import Level
     from corpid.rules.directory.changes import Written
-    from corpid.rules.directory.current import Key
+    from corpid.rules.directory.document import Key
     from corpid.rules.directory.plan import Verb
     from corpid.rules.directory.sections import Kind
     from corpid.stores.sql.directory import Directory, L

@@ -254,7 +254,7 @@ def _no_request(context: RequestContext, pushed_by: str | None, client_id: str) 
         )
     known = "was pushed, but is no longer stored" if pushed_by else "is unknown, and this process did not issue it"
     return InvalidRequestURI(
-        Reason.REQUEST_URI_UNKNOWN, _NOT_FOUND, sentence=interactions.loss_reason(context)
+        Reason.REQUEST_URI_UNKNOWN, _NOT_FOUND, sentence=interactions.explain_loss(context)
     ).with_cause(cause=f"request_uri {known}", expected=f"an arrival within {REQUEST_URI_SECONDS} s of the push")
 
 
@@ -436,7 +436,7 @@ async def _find_earlier_interaction(
 
 async def _sso_result(context: RequestContext, attempt: AuthorizationAttempt) -> SsoResult:
     """The result of single sign-on for a request (D30)."""
-    session = await browsers.session_of(context, attempt.browser)
+    session = await browsers.load_session(context, attempt.browser)
     browser, cookie = (attempt.browser, None) if attempt.browser else await browsers.issue_cookie(context)
     interaction = Interaction(
         interaction_id=context.provider.new_id(),
@@ -509,7 +509,7 @@ async def _complete_at_once(
     (D30, D50).
     """
     interaction = result.interaction
-    await completion.still_allowed(context, client, interaction)
+    await completion.require_allowed(context, client, interaction)
     try:
         async with context.provider.transient.batch(context.now) as batch:
             code = await completion.write_code(context, batch, interaction, owner)

@@ -162,7 +162,7 @@ def refuse_spent_before_loss(context: RequestContext, assertion: Assertion, skew
     """Refuse an assertion that may have been spent before data was lost.
 
     It comes before the proof, inside the batch: a proof waits less, and Retry-After is that of both. `skew` is that of
-    the client, from `ClientClocks.record_skew`. Raises TemporarilyUnavailable. Source: D67
+    the client, from `ClockSkews.record_skew`. Raises TemporarilyUnavailable. Source: D67
     """
     loss = context.provider.transient.loss
     if loss.may_have_been_spent(assertion.issued_at):
@@ -212,4 +212,4 @@ async def audit_replay(context: RequestContext, action: AuditAction, client_id: 
     """
     event = context.event(ANONYMOUS, action, client_id=client_id, outcome="refused", reason=reason.code)
     event = msgspec.structs.replace(event, actor=f"client:{client_id}")
-    await context.provider.registry.audit.write(event, now=context.now)
+    await context.write_audit(event)

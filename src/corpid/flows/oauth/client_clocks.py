@@ -43,7 +43,7 @@ class _CheckedClock(NamedTuple):
     at: float
 
 
-class ClientClocks:
+class ClockSkews:
     """The records of skews, as far as this process knows them.
 
     All issuers of a deployment share it.

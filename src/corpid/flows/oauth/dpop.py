@@ -127,7 +127,7 @@ async def spend_proof_and_assertion(
     Both are spent in one pipeline, together with further verbs. A replayed proof leaves the assertion unspent: it is
     given back then, which only the request that has just spent it does. The further verbs are carried out also if proof
     or assertion was replayed; nothing is, if either is refused before. `skew` is that of the client, from
-    `ClientClocks.record_skew`. Raises as `spend`, and InvalidClient for a replayed assertion. Source: RFC 9449 §11.1,
+    `ClockSkews.record_skew`. Raises as `spend`, and InvalidClient for a replayed assertion. Source: RFC 9449 §11.1,
     RFC 7523 §3, Spec "The order of a request", D67
     """
     client_authentication.refuse_spent_before_loss(context, assertion, skew)

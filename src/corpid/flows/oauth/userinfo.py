@@ -14,7 +14,7 @@ from corpid.flows.oauth import dpop
 from corpid.flows.oauth.client_authentication import not_admitted
 from corpid.flows.oauth.client_keys import current_keys, encryption_key
 from corpid.jose import encryption
-from corpid.rules.directory import authorization_data
+from corpid.rules.directory import roles
 from corpid.rules.directory.parties import entity_attributes
 from corpid.rules.oauth import client_registration, scopes, tokens
 from corpid.rules.oauth.dpop import Target
@@ -147,10 +147,10 @@ async def _blocks(
     blocks: dict[str, dict[str, object]] = {}
     if "authinfo" in wanted:
         rows = await context.provider.registry_cache.assignments(*chain, context.now)
-        blocks[resource.claim_names["authinfo"]] = authorization_data.auth_info(rows, services, today)
+        blocks[resource.claim_names["authinfo"]] = roles.auth_info(rows, services, today)
     if "tpauthinfo" in wanted:
         others = await context.provider.registry_cache.third_party_rows(*chain, context.now)
-        block = authorization_data.tp_auth_info(others, services, today)
+        block = roles.tp_auth_info(others, services, today)
         if block is not None:
             blocks[resource.claim_names["tpauthinfo"]] = block
     return blocks

@@ -220,7 +220,8 @@ class ExportQuery(msgspec.Struct, frozen=True, kw_only=True):
 async def record_export(registry: Registry, actor: DeploymentOperator, wanted: ExportQuery) -> None:
     """Record an export, before it is made. Raises access.Forbidden, StoreUnavailable. Source: D53, D57"""
     authorise(actor, "read", Object(kind="audit export"))
-    event = audit_event(actor, AuditAction.AUDIT_EXPORT, "", filters=_describe_filters(wanted))
+    filters = "; ".join(f"{name} {value}" for name, value in wanted.filters.items()) or "none"
+    event = audit_event(actor, AuditAction.AUDIT_EXPORT, "", filters=filters)
     await registry.audit.write(event, now=wanted.at)
 
 
@@ -265,10 +266,6 @@ async def _export_lines(
             break
         await asyncio.sleep(0)
     yield _export_line({"end": count, "next": before or None})
-
-
-def _describe_filters(wanted: ExportQuery) -> str:
-    return "; ".join(f"{name} {value}" for name, value in wanted.filters.items()) or "none"
 
 
 def _export_line(value: dict[str, Any]) -> bytes:

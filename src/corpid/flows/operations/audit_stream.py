@@ -272,7 +272,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """epoch seconds of the oldest of them; None: none waits"""
 
 
-async def progress(registry: Registry, actor: Actor) -> Progress:
+async def read_progress(registry: Registry, actor: Actor) -> Progress:
     """Return the progress of the stream.
 
     Raises access.Forbidden, StoreUnavailable. Source: docs/decisions/0030

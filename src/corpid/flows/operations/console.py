@@ -25,9 +25,9 @@ from corpid.flows.directory.lists import (
 from corpid.rules.authentication.records import PersonFactors, Session
 from corpid.rules.authentication.throttling import CodeGuesses
 from corpid.rules.directory.access import Forbidden, Object, authorise
-from corpid.rules.directory.effect import Role
 from corpid.rules.directory.queries import MemberQuery, StoredMember
 from corpid.rules.directory.records import Entity, Operator, OperatorLevel, ThirdPartyGrant, User
+from corpid.rules.directory.roles import HeldRole
 from corpid.rules.oauth import acr
 
 if TYPE_CHECKING:
@@ -61,15 +61,17 @@ class ConsoleRequest(SelfServiceRequest):
     actor: DeploymentOperator
 
 
-async def admit_operator(context: RequestContext, visit: SelfServiceRequest, *, needs_passkey: bool) -> ConsoleRequest:
+async def admit_operator(
+    context: RequestContext, request: SelfServiceRequest, *, needs_passkey: bool
+) -> ConsoleRequest:
     """The person as an operator.
 
     Raises access.Forbidden if they are none, NeedsPasskey, StoreUnavailable. Source: D50, D53
     """
-    session = visit.session
+    session = request.session
     actor = await load_operator(
         context.provider.registry,
-        visit.user.user_id,
+        request.user.user_id,
         auth_time=session.auth_time,
         now=context.now,
         request=context.request_id,
@@ -77,7 +79,7 @@ async def admit_operator(context: RequestContext, visit: SelfServiceRequest, *, 
     )
     if needs_passkey and tuple(session.amr) not in acr.BY_PASSKEY:
         raise NeedsPasskey
-    return ConsoleRequest(user=visit.user, browser=visit.browser, session=session, actor=actor)
+    return ConsoleRequest(user=request.user, browser=request.browser, session=session, actor=actor)
 
 
 def is_allowed(actor: DeploymentOperator, action: Action, kind: ObjectKind, *, operates: bool = False) -> bool:
@@ -162,7 +164,7 @@ class PersonDetails(msgspec.Struct, frozen=True, kw_only=True):
     invited_until: int
     """when a link to set up their sign-in ends, in epoch seconds; 0: they have none"""
     memberships: ListPage[Belonging]
-    roles: ListPage[Role]
+    roles: ListPage[HeldRole]
     sessions: tuple[Session, ...]
     locks: tuple[CodeGuesses, ...]
     actions: frozenset[PersonAction]

@@ -70,7 +70,7 @@ async def erase(
     return ErasureResult(user_id=user_id, details=details, remarks=tuple(remarks))
 
 
-async def identifier(registry: Registry, named: str) -> str:
+async def identify_person(registry: Registry, named: str) -> str:
     """Return the identifier of a person, also of a removed one.
 
     `named` is an identifier or a user name. Raises write.Refused if nobody is or was of it, StoreUnavailable. Source:

@@ -13,8 +13,7 @@ from corpid.flows.directory.person_names import names_among, read_people
 from corpid.flows.operations import audit
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.audit_records import AuditPart, AuditQuery
-from corpid.rules.directory.names import is_storable, user_name
-from corpid.rules.directory.person_names import identity, shown_name
+from corpid.rules.directory.names import identity, is_storable, shown_name, user_name
 from corpid.rules.directory.records import Entity, Service
 
 if TYPE_CHECKING:
@@ -120,16 +119,13 @@ async def _person(registry: Registry, actor: EntityAdministrator, named: str) ->
     if stored is not None and stored.membership.entity_id == actor.entity_id:
         meant[stored.user.user_id] = shown_name(stored.membership, stored.user)
     account = await audit.known_person(registry, _mapped(named))
-    if meant and account not in meant and await _has_changes(registry, actor, account):
-        meant[account] = _mapped(named)
+    if meant and account not in meant:
+        # They may have left.
+        query = AuditQuery(user_id=account, entity_id=actor.entity_id, actions=_EVERY)
+        if (await audit.read_part(registry, query, limit=1, actor=actor)).entries:
+            meant[account] = _mapped(named)
     refuse_several(named, list(meant.values()))
     return next(iter(meant), account)
-
-
-async def _has_changes(registry: Registry, actor: EntityAdministrator, user_id: str) -> bool:
-    """Return whether the history has somebody, who may have left."""
-    query = AuditQuery(user_id=user_id, entity_id=actor.entity_id, actions=_EVERY)
-    return bool((await audit.read_part(registry, query, limit=1, actor=actor)).entries)
 
 
 def _mapped(name: str) -> str:

@@ -160,7 +160,15 @@ async def overview(provider: Provider, actor: Actor, *, now: float, rules: Rules
         maintenance=await registry.deployment.maintenance(),
         week=await _traffic(registry, "7 days", names, now=now, zone=zone),
         quarter=await _traffic(registry, "90 days", names, now=now, zone=zone),
-        keys=tuple(_shown(key, now) for key in keys),
+        keys=tuple(
+            SigningKeyDates(
+                kid=key.kid,
+                state=key_rules.state(key, now),
+                signs_from=key_rules.signs_from(key),
+                retired_at=key_rules.retires_at(key),
+            )
+            for key in keys
+        ),
         key_dates=tuple(key_rules.next_dates(keys, now=now)),
         ending=tuple(sorted(uses, key=lambda use: (use.last_day is None, use.last_day or "", use.client_id))),
         engines=await _engines(provider),
@@ -243,15 +251,6 @@ def _range(period: Period, now: float, zone: ZoneInfo) -> tuple[int, int]:
 
 def _points(counts: list[Point], period: Period, now: float, zone: ZoneInfo) -> tuple[Point, ...]:
     return by_day(counts, now=now, zone=zone) if period == "90 days" else by_hour(counts, now=now)
-
-
-def _shown(key: ProviderKey, now: float) -> SigningKeyDates:
-    return SigningKeyDates(
-        kid=key.kid,
-        state=key_rules.state(key, now),
-        signs_from=key_rules.signs_from(key),
-        retired_at=key_rules.retires_at(key),
-    )
 
 
 async def _engines(provider: Provider) -> EngineStates:

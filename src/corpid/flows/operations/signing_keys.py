@@ -140,7 +140,9 @@ class SigningKeys:
                 raise ValueError(
                     "the server secret is missing from the stored keys: restore the database from a backup"
                 )
-            self._keys = ServerKeys(ring, _secret_of(self._issuer, secret))
+            # The first issuer uses the stored secret; each further one uses a secret derived from it.
+            own = hmac.digest(secret, tuple_bytes("issuer", self._issuer), "sha256") if self._issuer else secret
+            self._keys = ServerKeys(ring, own)
             self._stored = stored
         self._looked_at = now
         return self._keys
@@ -158,14 +160,6 @@ class SigningKeys:
             return key
         latest = self._revoked_by.setdefault(key.kid, int(now) + 2 * AGREED_SECONDS)
         return msgspec.structs.replace(key, revoked_at=min(key.revoked_at, latest))
-
-
-def _secret_of(issuer: str, secret: bytes) -> bytes:
-    """Return the server secret of an issuer.
-
-    The first issuer uses the stored secret; each further one uses a secret derived from it.
-    """
-    return hmac.digest(secret, tuple_bytes("issuer", issuer), "sha256") if issuer else secret
 
 
 class TooSoon(Exception):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from corpid.rules.directory.access_conditions import Level
-    from corpid.rules.directory.current import Current, Key
+    from corpid.rules.directory.document import Current, Key
     from corpid.rules.directory.plan import Verb
     from corpid.rules.directory.records import Administrator, AppointmentStatus, Approvals
     from corpid.rules.directory.sections import Kind

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
@@ -14,11 +14,11 @@ from corpid.rules.directory.sources import WHOLE, channel, in_words
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from corpid.rules.directory.document import Key
     from corpid.rules.directory.plan import Change
     from corpid.rules.directory.sections import Kind
     from corpid.rules.directory.sources import RetainedRecord
 
-Key: TypeAlias = tuple[str, ...]
 
 LONGEST: Final = 80
 UNREMOVED_SHOWN: Final = 20

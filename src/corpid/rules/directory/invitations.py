@@ -13,8 +13,8 @@ import msgspec
 from msgspec.structs import replace
 
 from corpid.rules.directory.member_details import InvalidDetails
+from corpid.rules.directory.names import shown_name
 from corpid.rules.directory.nodes import Problem, quote_value
-from corpid.rules.directory.person_names import shown_name
 from corpid.rules.directory.records import (
     NOT_TO_BE_SENT,
     Administrator,
@@ -26,8 +26,7 @@ from corpid.rules.directory.records import (
 )
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.current import Current, Key
-    from corpid.rules.directory.document import Entry
+    from corpid.rules.directory.document import Current, Entry, Key
     from corpid.rules.directory.sections import Kind
 
 EmailState: TypeAlias = Literal["none", "waiting", "sent", "refused", "no_mail"]

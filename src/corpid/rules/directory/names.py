@@ -1,6 +1,7 @@
-"""Names of people, entities and clients (D51), and country codes.
+"""Names of people, entities and clients (D51), and country codes (ISO 3166-1 alpha-2).
 
-Source: ISO 3166-1 alpha-2
+To an entity a person is identified by what the entity cannot write: the user name of the account, or, of somebody
+invited, the address that the invitation goes to. The name that the entity wrote stands beside it (D61, D68).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import re
 import unicodedata
 from functools import cache
 from typing import TYPE_CHECKING, Final
+from unicodedata import category
 
 from corpid.rules.characters import JOINERS, is_invisible, is_needed, name_character
 from corpid.texts import phrase
@@ -16,6 +18,7 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from precis_i18n.profile import Profile
 
+    from corpid.rules.directory.records import Membership, User
     from corpid.texts import Phrase
 
 USER_NAME_CHARACTERS: Final = 128
@@ -31,6 +34,27 @@ _WRITTEN_TOGETHER: Final = tuple(
         {"LATIN", "CJK", "HANGUL"},
         {"LATIN", "CJK", "BOPOMOFO"},
     )
+)
+
+
+_LIKE_LATIN: Final = frozenset("аеорсухіјѕһкԁԛԝӏοανικρυ")
+"""small letters of other scripts that look like one of Latin (Unicode TS 39)"""
+_OF_LATIN: Final = frozenset("ßæøœđłþð")
+"""ordinary letters of Latin that are no letter of ASCII with a mark"""
+_BRACKETS: Final = {"Ps": "[", "Pe": "]"}
+_CHARACTERS: Final = 60
+"""of a name next to an identity"""
+COUNTRIES: Final = frozenset(
+    """
+    AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW
+    BY BZ CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI
+    FJ FK FM FO FR GA GB GD GE GF GG GH GI GL GM GN GP GQ GR GS GT GU GW GY HK HM HN HR HT HU ID IE IL IM IN
+    IO IQ IR IS IT JE JM JO JP KE KG KH KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME
+    MF MG MH MK ML MM MN MO MP MQ MR MS MT MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF
+    PG PH PK PL PM PN PR PS PT PW PY QA RE RO RS RU RW SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV
+    SX SY SZ TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS YE
+    YT ZA ZM ZW
+    """.split()
 )
 
 
@@ -141,12 +165,6 @@ def _script(character: str) -> str:
     return unicodedata.name(character, "UNKNOWN").removeprefix("FULLWIDTH ").removeprefix("HALFWIDTH ").split()[0]
 
 
-_LIKE_LATIN: Final = frozenset("аеорсухіјѕһкԁԛԝӏοανικρυ")
-"""small letters of other scripts that look like one of Latin (Unicode TS 39)"""
-_OF_LATIN: Final = frozenset("ßæøœđłþð")
-"""ordinary letters of Latin that are no letter of ASCII with a mark"""
-
-
 def is_distinct(name: str) -> bool:
     """Return whether a name looks like no name in other letters.
 
@@ -165,23 +183,79 @@ def is_distinct(name: str) -> bool:
     return not mixed_scripts(name) and not like_latin and all(marks) and all(ordinary)
 
 
-COUNTRIES: Final = frozenset(
-    """
-    AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW
-    BY BZ CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI
-    FJ FK FM FO FR GA GB GD GE GF GG GH GI GL GM GN GP GQ GR GS GT GU GW GY HK HM HN HR HT HU ID IE IL IM IN
-    IO IQ IR IS IT JE JM JO JP KE KG KH KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME
-    MF MG MH MK ML MM MN MO MP MQ MR MS MT MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF
-    PG PH PK PL PM PN PR PS PT PW PY QA RE RO RS RU RW SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV
-    SX SY SZ TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS YE
-    YT ZA ZM ZW
-    """.split()
-)
-
-
 def is_storable(text: str) -> bool:
     """Return whether a database can be asked for a text.
 
     A terminal can send bytes that are no text. Source: RFC 3629 §3
     """
     return "\0" not in text and not any("\ud800" <= each <= "\udfff" for each in text)
+
+
+def identity(membership: Membership, user: User) -> str:
+    """The account's user name, or the address of an invitation.
+
+    The entity cannot write it. In small letters, as both are compared: a capital I looks like a small l. An invitation
+    without an address, which nobody can accept, has the identifier of the membership. Source: D68
+    """
+    if membership.invited:
+        return membership.email.lower() or membership.membership_id
+    return canonical(user.user_name)
+
+
+def canonical(name: str) -> str:
+    """A user name as it is compared (D51), for people to read."""
+    try:
+        return user_name(name)
+    except ValueError:
+        return name
+
+
+def member_full_name(membership: Membership, user: User) -> str:
+    """The name that the entity wrote, else the person's own.
+
+    May be empty. Source: D61
+    """
+    return membership.name or ("" if membership.invited else user.name)
+
+
+def member_user_name(membership: Membership, user: User) -> str:
+    """The user name that the entity wrote, else the account's.
+
+    May be empty. Source: D60, D61
+    """
+    return membership.user_name or ("" if membership.invited else user.user_name)
+
+
+def member_email(membership: Membership, user: User) -> str:
+    """The address of a member; empty if there is none. Source: D61"""
+    return membership.email or ("" if membership.invited else user.email)
+
+
+def shown_name(membership: Membership, user: User) -> str:
+    """A member's identity, with the name beside it. Source: D68"""
+    return label_identity(identity(membership, user), member_full_name(membership, user))
+
+
+def label_identity(identity: str, name: str) -> str:
+    """An identity with a name beside it: `siti (Siti Contoh)`.
+
+    The identity comes first and contains no space: whatever the name says, it cannot take its place. Brackets, arrows
+    and length of the name are such that it ends where it seems to. Source: D68
+    """
+    if not name or fold_text(name) == fold_text(identity):
+        return identity
+    return f"{identity} ({bound_name(name)})" if identity else bound_name(name)
+
+
+def bound_name(name: str) -> str:
+    """A short name without brackets and arrows, which writes no sentence. Source: D68"""
+    shown = "".join(_BRACKETS.get(category(each)) or ("-" if "\u2190" <= each <= "\u21ff" else each) for each in name)
+    return shown if len(shown) <= _CHARACTERS else f"{shown[: _CHARACTERS - 1]}…"
+
+
+def name_outside(user: User) -> str:
+    """The name of a person who does not belong to the entity.
+
+    Empty for an invited person: another entity wrote what is known of them. Source: D61
+    """
+    return "" if user.placeholder else bound_name(user.name)

@@ -17,10 +17,9 @@ import msgspec
 
 from corpid.rules.directory import values
 from corpid.rules.directory.document import Document, Entry
-from corpid.rules.directory.json_nodes import Json, JsonDocument, nodes, pointer
 from corpid.rules.directory.members import mask_text
 from corpid.rules.directory.names import is_storable
-from corpid.rules.directory.nodes import SHOWN, DirectoryError, Pairs, quote_value
+from corpid.rules.directory.nodes import SHOWN, DirectoryError, Json, JsonDocument, Pairs, nodes, pointer, quote_value
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -35,7 +34,7 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     User,
 )
-from corpid.rules.directory.sections import ALL, ENTITY_ID, OWN_FACTORS, SECTIONS, TEST, Key, Kind, login
+from corpid.rules.directory.sections import ALL, ENTITY_ID, OWN_FACTORS, SECTIONS, TEST, Kind, SectionKey, login
 from corpid.rules.directory.values import InvalidValue, suggestion
 from corpid.rules.oauth.records import CLIENT_MEMBERS, Client
 
@@ -88,7 +87,7 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
     noun: str
     """for people, with an article"""
     record: type[msgspec.Struct]
-    keys: dict[str, Key]
+    keys: dict[str, SectionKey]
     """name of a member → how it is read"""
     identity: tuple[str, ...] = ()
     """the members that name an object and never change"""
@@ -123,24 +122,24 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
         return self.keys.get("user") is not None
 
 
-def _keyed(name: str, section: str, *, left_out: frozenset[str] = frozenset()) -> dict[str, Key]:
+def _keyed(name: str, section: str, *, left_out: frozenset[str] = frozenset()) -> dict[str, SectionKey]:
     """The keys of a section whose entries have one outside, with that."""
     found = SECTIONS[section]
     assert found.identifier is not None  # noqa: S101 - a section of the table above
-    first = Key(member=found.identity[0], read=found.identifier, needed=True)
+    first = SectionKey(member=found.identity[0], read=found.identifier, needed=True)
     return {name: first, **{key: value for key, value in found.keys.items() if key not in left_out}}
 
 
 _NAMES: Final = ("user", "entity", "client_entity", "third_party", "service", "role", "sub_entity", "ref")
 
 
-def _row(section: str) -> tuple[dict[str, Key], tuple[str, ...]]:
+def _row(section: str) -> tuple[dict[str, SectionKey], tuple[str, ...]]:
     keys = SECTIONS[section].keys
     return dict(keys), tuple(name for name in keys if name in _NAMES)
 
 
-_USER: Final = Key(member="user_id", read=login, needed=True)
-_ENTITY: Final = Key(member="entity_id", read=ENTITY_ID, needed=True)
+_USER: Final = SectionKey(member="user_id", read=login, needed=True)
+_ENTITY: Final = SectionKey(member="entity_id", read=ENTITY_ID, needed=True)
 _ADMINISTRATORS: Final = SECTIONS["administrators"].keys
 _ASSIGNMENT, _ASSIGNMENT_IDENTITY = _row("assignments")
 _GRANT, _GRANT_IDENTITY = _row("third_party.grants")
@@ -166,7 +165,7 @@ RESOURCES: Final = (
     Resource(
         kind="membership", path="memberships", title="Membership", noun="a membership", record=Membership,
         filters=("user", "entity"), sides=("entity",),
-        keys={"user": _USER, "entity": _ENTITY, "enabled": Key(member="enabled", read=values.yes_or_no)},
+        keys={"user": _USER, "entity": _ENTITY, "enabled": SectionKey(member="enabled", read=values.yes_or_no)},
         identity=("user", "entity"),
     ),
     Resource(
@@ -385,7 +384,7 @@ def _entry(
     return Entry(kind=resource.kind, key=key, line=lines.get(members[0], 0), fields=fields, lines=lines)
 
 
-def _schema(record: type[msgspec.Struct], name: str, key: Key) -> Schema:
+def _schema(record: type[msgspec.Struct], name: str, key: SectionKey) -> Schema:
     if record is Client and name in CLIENT_MEMBERS:
         return _client_schema(name)
     if key.member == "user_id":

@@ -1,7 +1,8 @@
 """The plan of a directory file: checks, changes and removals.
 
 Additive: a member that the file does not name keeps its value, a record that it does not name
-stays; only pruning removes, and only within the sections that the file has.
+stays; only pruning removes, and only within the sections that the file has. A file is the operator's own: it may take
+an entity's last owner, with a warning, and never the last operator.
 """
 
 from __future__ import annotations
@@ -13,12 +14,10 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import msgspec
 
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.directory import levels
-from corpid.rules.directory.current import NAMES_USERS, Current, Key
+from corpid.rules.directory.document import NAMES_USERS, Current, Key
 from corpid.rules.directory.invitations import of_nobody
 from corpid.rules.directory.names import mixed_scripts
 from corpid.rules.directory.nodes import SHOWN, DirectoryError, Problem, quote_value
-from corpid.rules.directory.parameter_values import store_values, unfit_parameter
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -33,10 +32,10 @@ from corpid.rules.directory.records import (
 from corpid.rules.directory.sections import KINDS, LEVELS, SECTIONS, Kind
 from corpid.rules.directory.sources import ABSENT, Ownership, RetainedRecord, Sources
 from corpid.rules.directory.third_parties import without_grant
-from corpid.rules.directory.values import suggestion
+from corpid.rules.directory.values import stored_value, suggestion, unfit_parameter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
     from collections.abc import Set as AbstractSet
 
     from corpid.rules.directory.document import Document, Entry
@@ -47,6 +46,57 @@ if TYPE_CHECKING:
     """kind → keys that a document names"""
     Removed: TypeAlias = dict[Kind, frozenset[Key]]
     Row: TypeAlias = Assignment | ThirdPartyGrant | ThirdPartyAssignment
+
+CheckClient: TypeAlias = "Callable[[msgspec.Struct], Iterable[tuple[str, str]]]"
+"""the rules of client registration: member and reason of everything wrong"""
+Verb: TypeAlias = Literal["add", "change", "remove"]
+RECORDS: Final[Mapping[Kind, type[msgspec.Struct]]] = {
+    "service": Service,
+    "entity": Entity,
+    "user": User,
+    "credentials": Credentials,
+    "membership": Membership,
+    "administrator": Administrator,
+    "operator": Operator,
+    "assignment": Assignment,
+    "grant": ThirdPartyGrant,
+    "third-party row": ThirdPartyAssignment,
+}
+_NEEDED: Final[Mapping[Kind, tuple[tuple[str, str], ...]]] = {
+    section.kind: tuple((name, key.member) for name, key in section.keys.items() if key.needed)
+    for section in SECTIONS.values()
+    if section.identifier
+}
+_IDENTITY: Final[Mapping[Kind, tuple[str, ...]]] = {
+    **{section.kind: section.identity for section in SECTIONS.values()},
+    "user": ("user_id",),
+    "credentials": ("user_id",),
+    "membership": ("user_id", "entity_id"),
+}
+ALL_BUT_LEVELS: Final = frozenset(KINDS) - LEVELS
+"""the kinds that `--prune` removes; `--prune-administrators` removes the others (D65)"""
+_DEPENDS: Final[Mapping[Kind, tuple[tuple[Kind, tuple[str, ...]], ...]]] = {
+    "membership": (("user", ("user_id",)), ("entity", ("entity_id",))),
+    "credentials": (("user", ("user_id",)),),
+    "administrator": (("membership", ("user_id", "entity_id")),),
+    "operator": (("user", ("user_id",)),),
+    "assignment": (("membership", ("user_id", "entity_id")), ("service", ("service_id",))),
+    "grant": (
+        ("entity", ("client_entity_id",)),
+        ("entity", ("entity_id",)),
+        ("service", ("service_id",)),
+    ),
+    "third-party row": (
+        ("membership", ("user_id", "entity_id")),
+        ("entity", ("client_entity_id",)),
+        ("service", ("service_id",)),
+    ),
+}
+"""kind → the records without which one of it means nothing, each by the members that name it; in order"""
+_PRUNE_FLAG: Final = "--prune-administrators"
+APPROVERS: Final = 2
+"""people who can approve, without whom an entity's administrators cannot demand it (D55)"""
+_PARAMETER_ROWS: Final[tuple[Kind, ...]] = ("assignment", "grant", "third-party row")
 
 
 class PlanFindings:
@@ -61,6 +111,95 @@ class PlanFindings:
 
     def note_warning(self, entry: Entry, member: str, reason: str) -> None:
         self.warnings.append(Problem(entry.line_of(member), reason))
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """One record that is added, changed or removed.
+
+    `was` is what is there, `becomes` what will be.
+    """
+
+    verb: Verb
+    kind: Kind
+    key: Key
+    was: msgspec.Struct | None = None
+    becomes: msgspec.Struct | None = None
+    taken: dict[str, str] = msgspec.field(default_factory=dict)
+    """member, or WHOLE → whose it was before it is taken over"""
+    seen: Sources | None = None
+    """what was decided on: if the record has other sources by then, nothing is written"""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """The changes in the order of writing, with remarks for people."""
+
+    changes: tuple[Change, ...]
+    warnings: tuple[Problem, ...] = ()
+    kept: tuple[RetainedRecord, ...] = ()
+    """what a document would change or remove, and leaves to others"""
+
+
+def plan(
+    document: Document,
+    current: Current,
+    user_ids: Mapping[str, str],
+    *,
+    client_record: type[msgspec.Struct],
+    check_client: CheckClient,
+    prune: frozenset[Kind] = frozenset(),
+    claims: Ownership | None = None,
+) -> Plan:
+    """Compare a file with the directory.
+
+    `current` holds what the file names or refers to with those who may be the last of their level, and with `prune`
+    everything; `user_ids` is user name → identifier. `prune` are kinds of which what the file does not name goes.
+    `claims` say what of it is others'; without them everything may be changed, as by a command. Plain passwords were
+    hashed or dropped before. Raises DirectoryError with every problem found. D51, D53, D65, R-14, R-21.
+    """
+    problems: list[Problem] = []
+    wanted: dict[Kind, dict[Key, tuple[Entry, msgspec.Struct]]] = {}
+    types = {**RECORDS, "client": client_record}
+    for kind in KINDS:
+        wanted[kind] = {}
+        for entry in document.entries_of(kind).values():
+            if not _known_user(entry, user_ids):
+                hint = suggestion(entry.key[0], user_ids) if len(problems) < SHOWN else ""
+                reason = f"there is no user {quote_value(entry.key[0])}, here or in the directory{hint}"
+                problems.append(Problem(entry.line, reason))
+                continue
+            key = record_key(entry, user_ids)
+            existing = current.records_of(kind).get(key)
+            problems += _missing(entry) if existing is None else []
+            if not problems:
+                record = _record(entry, key, existing, types[kind])
+                problems += of_nobody(entry, key, existing, record, current)
+                wanted[kind][key] = (entry, record)
+    if problems:
+        raise DirectoryError(document.file, problems)
+    _store_values(wanted, current)
+    named = {kind: set(records) for kind, records in wanted.items()}
+    taken, kept = _settle(wanted, current, claims)
+    removed, unremoved = _removals(document, current, user_ids, named, wanted, prune, claims)
+    gone = removed.get("service", frozenset())
+    for key, (entry, record) in wanted["administrator"].items():
+        wanted["administrator"][key] = (entry, without_services(record, gone))
+    found = check(wanted, current, removed, check_client)
+    directory = PlannedDirectory(wanted, current, removed)
+    found.problems += [] if prune & LEVELS else find_unasked_removals(directory, removed)
+    found.problems += lost_operators(directory)
+    if found.problems:
+        raise DirectoryError(document.file, found.problems)
+    changes = [*_upserts(wanted, current, taken), *_narrowed(wanted, current, removed), *_deletions(removed, current)]
+    warnings = {
+        *found.warnings,
+        *entities_without_owner(directory),
+        *entities_without_approvers(directory),
+    }
+    return Plan(
+        changes=tuple(_seen(change, claims) for change in changes),
+        warnings=tuple(sorted(warnings)),
+        kept=(*kept, *unremoved),
+    )
 
 
 def check(
@@ -240,129 +379,6 @@ class _PlanChecker:
         self.found.note_problem(entry, member, f"the row is outside {granted}{why}")
 
 
-CheckClient: TypeAlias = "Callable[[msgspec.Struct], Iterable[tuple[str, str]]]"
-"""the rules of client registration: member and reason of everything wrong"""
-
-RECORDS: Final[Mapping[Kind, type[msgspec.Struct]]] = {
-    "service": Service,
-    "entity": Entity,
-    "user": User,
-    "credentials": Credentials,
-    "membership": Membership,
-    "administrator": Administrator,
-    "operator": Operator,
-    "assignment": Assignment,
-    "grant": ThirdPartyGrant,
-    "third-party row": ThirdPartyAssignment,
-}
-_NEEDED: Final[Mapping[Kind, tuple[tuple[str, str], ...]]] = {
-    section.kind: tuple((name, key.member) for name, key in section.keys.items() if key.needed)
-    for section in SECTIONS.values()
-    if section.identifier
-}
-_IDENTITY: Final[Mapping[Kind, tuple[str, ...]]] = {
-    **{section.kind: section.identity for section in SECTIONS.values()},
-    "user": ("user_id",),
-    "credentials": ("user_id",),
-    "membership": ("user_id", "entity_id"),
-}
-
-
-ALL_BUT_LEVELS: Final = frozenset(KINDS) - LEVELS
-"""the kinds that `--prune` removes; `--prune-administrators` removes the others (D65)"""
-
-Verb: TypeAlias = Literal["add", "change", "remove"]
-
-
-class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """One record that is added, changed or removed.
-
-    `was` is what is there, `becomes` what will be.
-    """
-
-    verb: Verb
-    kind: Kind
-    key: Key
-    was: msgspec.Struct | None = None
-    becomes: msgspec.Struct | None = None
-    taken: dict[str, str] = msgspec.field(default_factory=dict)
-    """member, or WHOLE → whose it was before it is taken over"""
-    seen: Sources | None = None
-    """what was decided on: if the record has other sources by then, nothing is written"""
-
-
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """The changes in the order of writing, with remarks for people."""
-
-    changes: tuple[Change, ...]
-    warnings: tuple[Problem, ...] = ()
-    kept: tuple[RetainedRecord, ...] = ()
-    """what a document would change or remove, and leaves to others"""
-
-
-def plan(
-    document: Document,
-    current: Current,
-    user_ids: Mapping[str, str],
-    *,
-    client_record: type[msgspec.Struct],
-    check_client: CheckClient,
-    prune: frozenset[Kind] = frozenset(),
-    claims: Ownership | None = None,
-) -> Plan:
-    """Compare a file with the directory.
-
-    `current` holds what the file names or refers to with those who may be the last of their level, and with `prune`
-    everything; `user_ids` is user name → identifier. `prune` are kinds of which what the file does not name goes.
-    `claims` say what of it is others'; without them everything may be changed, as by a command. Plain passwords were
-    hashed or dropped before. Raises DirectoryError with every problem found. D51, D53, D65, R-14, R-21.
-    """
-    problems: list[Problem] = []
-    wanted: dict[Kind, dict[Key, tuple[Entry, msgspec.Struct]]] = {}
-    types = {**RECORDS, "client": client_record}
-    for kind in KINDS:
-        wanted[kind] = {}
-        for entry in document.entries_of(kind).values():
-            if not _known_user(entry, user_ids):
-                hint = suggestion(entry.key[0], user_ids) if len(problems) < SHOWN else ""
-                reason = f"there is no user {quote_value(entry.key[0])}, here or in the directory{hint}"
-                problems.append(Problem(entry.line, reason))
-                continue
-            key = record_key(entry, user_ids)
-            existing = current.records_of(kind).get(key)
-            problems += _missing(entry) if existing is None else []
-            if not problems:
-                record = _record(entry, key, existing, types[kind])
-                problems += of_nobody(entry, key, existing, record, current)
-                wanted[kind][key] = (entry, record)
-    if problems:
-        raise DirectoryError(document.file, problems)
-    store_values(wanted, current)
-    named = {kind: set(records) for kind, records in wanted.items()}
-    taken, kept = _settle(wanted, current, claims)
-    removed, unremoved = _removals(document, current, user_ids, named, wanted, prune, claims)
-    gone = removed.get("service", frozenset())
-    for key, (entry, record) in wanted["administrator"].items():
-        wanted["administrator"][key] = (entry, levels.without_services(record, gone))
-    found = check(wanted, current, removed, check_client)
-    directory = levels.Directory(wanted, current, removed)
-    found.problems += [] if prune & LEVELS else levels.find_unasked_removals(directory, removed)
-    found.problems += levels.lost_operators(directory)
-    if found.problems:
-        raise DirectoryError(document.file, found.problems)
-    changes = [*_upserts(wanted, current, taken), *_narrowed(wanted, current, removed), *_deletions(removed, current)]
-    warnings = {
-        *found.warnings,
-        *levels.entities_without_owner(directory),
-        *levels.entities_without_approvers(directory),
-    }
-    return Plan(
-        changes=tuple(_seen(change, claims) for change in changes),
-        warnings=tuple(sorted(warnings)),
-        kept=(*kept, *unremoved),
-    )
-
-
 def _settle(
     wanted: dict[Kind, dict[Key, tuple[Entry, msgspec.Struct]]], current: Current, claims: Ownership | None
 ) -> tuple[dict[tuple[Kind, Key], dict[str, str]], list[RetainedRecord]]:
@@ -449,7 +465,7 @@ def _record(entry: Entry, key: Key, existing: msgspec.Struct | None, record: typ
     if entry.kind == "grant":
         fields.setdefault("state", "accepted")  # a file speaks for both sides (D56)
     if existing is not None:
-        return _without_gone_roles(existing, levels.kept_to_level(msgspec.structs.replace(existing, **fields)))
+        return _without_gone_roles(existing, kept_to_level(msgspec.structs.replace(existing, **fields)))
     if entry.kind == "entity":
         fields.setdefault("registration_number", key[0])
     return record(**{**fields, **dict(zip(_IDENTITY[entry.kind], key, strict=True))})
@@ -515,7 +531,7 @@ def _narrowed(
     """Sub-administrators not in the file whose list loses a service."""
     gone = removed.get("service", frozenset())
     for key, record in current.records_of("administrator").items() if gone else ():
-        becomes = levels.without_services(record, gone)
+        becomes = without_services(record, gone)
         named = key in wanted["administrator"] or key in removed.get("administrator", ())
         if becomes != record and not named:
             yield Change(verb="change", kind="administrator", key=key, was=record, becomes=becomes)
@@ -525,26 +541,6 @@ def _deletions(removed: Mapping[Kind, frozenset[Key]], current: Current) -> Iter
     for kind in reversed(KINDS):
         for key in sorted(removed.get(kind, ())):
             yield Change(verb="remove", kind=kind, key=key, was=current.records_of(kind)[key])
-
-
-_DEPENDS: Final[Mapping[Kind, tuple[tuple[Kind, tuple[str, ...]], ...]]] = {
-    "membership": (("user", ("user_id",)), ("entity", ("entity_id",))),
-    "credentials": (("user", ("user_id",)),),
-    "administrator": (("membership", ("user_id", "entity_id")),),
-    "operator": (("user", ("user_id",)),),
-    "assignment": (("membership", ("user_id", "entity_id")), ("service", ("service_id",))),
-    "grant": (
-        ("entity", ("client_entity_id",)),
-        ("entity", ("entity_id",)),
-        ("service", ("service_id",)),
-    ),
-    "third-party row": (
-        ("membership", ("user_id", "entity_id")),
-        ("entity", ("client_entity_id",)),
-        ("service", ("service_id",)),
-    ),
-}
-"""kind → the records without which one of it means nothing, each by the members that name it; in order"""
 
 
 def _removals(
@@ -638,3 +634,193 @@ def _rests_on(kind: Kind, record: msgspec.Struct) -> Iterable[tuple[Kind, Key]]:
         yield on, tuple(getattr(record, member) for member in members)
     if isinstance(record, Administrator) and isinstance(record.services, tuple):
         yield from (("service", (service_id,)) for service_id in record.services)
+
+
+class PlannedDirectory:
+    """The directory before and after the file."""
+
+    def __init__(self, wanted: Wanted, current: Current, removed: Removed) -> None:
+        self._wanted = wanted
+        self._current = current
+        self._removed = removed
+
+    def record_before(self, kind: Kind, key: Key) -> msgspec.Struct | None:
+        return self._current.records_of(kind).get(key)
+
+    def record_after(self, kind: Kind, key: Key) -> msgspec.Struct | None:
+        """A record as it will be; None if there will be none."""
+        if key in self._wanted[kind]:
+            return self._wanted[kind][key][1]
+        return None if key in self._removed.get(kind, ()) else self._current.records_of(kind).get(key)
+
+    def removes(self, kind: Kind, key: Key) -> bool:
+        """Return whether the file's plan removes a record."""
+        return key in self._removed.get(kind, ())
+
+    def owners(self) -> tuple[dict[str, set[Key]], dict[str, set[Key]]]:
+        """Owners who can act, by entity, before and after."""
+        was: defaultdict[str, set[Key]] = defaultdict(set)
+        becomes: defaultdict[str, set[Key]] = defaultdict(set)
+        for key in self._keys("administrator"):
+            for found, state in ((was, self.record_before), (becomes, self.record_after)):
+                if _is_owner(state("administrator", key)) and _can_act(
+                    state("user", key[:1]), state("membership", key)
+                ):
+                    found[key[1]].add(key)
+        return dict(was), dict(becomes)
+
+    def operators(self) -> tuple[set[Key], set[Key]]:
+        """Operators who can act, with every right, before and after."""
+        was, becomes = (
+            {key for key in self._keys("operator") if _is_full(state("operator", key)) and _can_act(state("user", key))}
+            for state in (self.record_before, self.record_after)
+        )
+        return was, becomes
+
+    def approvers(self, entity_id: str) -> int:
+        """Return how many administrators of an entity can approve, after."""
+        return sum(
+            _approves(self.record_after("administrator", key))
+            and _can_act(self.record_after("user", key[:1]), self.record_after("membership", key))
+            for key in self._keys("administrator")
+            if key[1] == entity_id
+        )
+
+    def named_records(self, kind: Kind) -> Iterable[Key]:
+        """The records of a kind that the file names."""
+        return self._wanted[kind]
+
+    def line_of(self, kind: Kind, key: Key) -> int:
+        """The line of a record that the file names."""
+        return self._wanted[kind][key][0].line
+
+    def line(self, key: Key) -> int:
+        """The line about a person's level; 0 if there is none."""
+        named: tuple[tuple[Kind, Key], ...] = (
+            ("administrator", key), ("operator", key), ("membership", key), ("user", key[:1]),
+        )  # fmt: skip
+        return next((self._wanted[kind][each][0].line for kind, each in named if each in self._wanted[kind]), 0)
+
+    def _keys(self, kind: Kind) -> Iterable[Key]:
+        return {*self._wanted[kind], *self._current.records_of(kind)}
+
+
+def _can_act(*records: msgspec.Struct | None) -> bool:
+    return all(isinstance(record, User | Membership) and record.enabled for record in records)
+
+
+def _is_owner(record: msgspec.Struct | None) -> bool:
+    return isinstance(record, Administrator) and record.level == "owner"
+
+
+def _approves(record: msgspec.Struct | None) -> bool:
+    return isinstance(record, Administrator) and record.approves
+
+
+def _is_full(record: msgspec.Struct | None) -> bool:
+    return isinstance(record, Operator) and record.level == "operator"
+
+
+def entities_without_owner(directory: PlannedDirectory) -> list[Problem]:
+    """Warnings about entities that lose their last owner.
+
+    Source: D54
+    """
+    was, becomes = directory.owners()
+    lost = sorted(entity for entity in was.keys() - becomes.keys() if not directory.removes("entity", (entity,)))
+    reason = "will have no owner who can act: appoint another one in administrators"
+    return [Problem(max(map(directory.line, was[entity])), f"the entity {entity} {reason}") for entity in lost]
+
+
+def entities_without_approvers(directory: PlannedDirectory) -> list[Problem]:
+    """Warnings about entities without enough approvers.
+
+    Source: D55
+    """
+    found = []
+    for key in directory.named_records("entity"):
+        was, becomes = directory.record_before("entity", key), directory.record_after("entity", key)
+        demanded = getattr(becomes, "approvals", "none")
+        if (
+            demanded != getattr(was, "approvals", "none")
+            and demanded != "none"
+            and directory.approvers(key[0]) < APPROVERS
+        ):
+            reason = f"the entity {key[0]} has fewer than two people who can approve: operators must approve instead"
+            found.append(Problem(directory.line_of("entity", key), reason))
+    return found
+
+
+def lost_operators(directory: PlannedDirectory) -> list[Problem]:
+    """The problem of a file after which no operator could act.
+
+    Source: D53
+    """
+    was, becomes = directory.operators()
+    if not was or becomes:
+        return []
+    reason = "no operator who can act would remain: appoint another one in operators, with the level operator"
+    return [Problem(max(map(directory.line, was)), reason)]
+
+
+def find_unasked_removals(directory: PlannedDirectory, removed: Removed) -> list[Problem]:
+    """Problems of levels that pruning would remove unasked.
+
+    Source: D65
+    """
+    administrators = [
+        f"--prune would end the administration of {key[1]} by {name}: keep {name} and the membership, or add {_PRUNE_FLAG}"
+        for key in sorted(removed.get("administrator", ()))
+        for name in [_name_user(directory, key)]
+    ]
+    operators = [
+        f"--prune would remove {name}, who is an operator: keep {name} in users, or add {_PRUNE_FLAG}"
+        for key in sorted(removed.get("operator", ()))
+        for name in [_name_user(directory, key)]
+    ]
+    return [Problem(0, reason) for reason in (*administrators, *operators)]
+
+
+def _name_user(directory: PlannedDirectory, key: Key) -> str:
+    return str(getattr(directory.record_before("user", key[:1]), "user_name", key[0]))
+
+
+def kept_to_level(record: msgspec.Struct) -> msgspec.Struct:
+    """A record without members that its level ignores.
+
+    So a later lower level begins without any service. Source: D53
+    """
+    if isinstance(record, Administrator) and record.level != "sub_administrator" and record.services:
+        return msgspec.structs.replace(record, services=())
+    return record
+
+
+def without_services(record: msgspec.Struct, gone: frozenset[Key]) -> msgspec.Struct:
+    """A sub-administrator without the services that are removed.
+
+    A service of the same identifier that is made later is another one. Source: D53
+    """
+    if not isinstance(record, Administrator) or not isinstance(record.services, tuple):
+        return record
+    left = tuple(service_id for service_id in record.services if (service_id,) not in gone)
+    return record if left == record.services else msgspec.structs.replace(record, services=left)
+
+
+def _store_values(wanted: Mapping[Kind, MutableMapping[Key, tuple[Entry, msgspec.Struct]]], current: Current) -> None:
+    """Put the values of parameters into their stored form.
+
+    Source: D75
+    """
+    for kind in _PARAMETER_ROWS:
+        for key, (entry, row) in wanted[kind].items():
+            if not isinstance(row, Assignment | ThirdPartyGrant | ThirdPartyAssignment) or not row.parameters:
+                continue
+            wished = wanted["service"].get((row.service_id,))
+            service = wished[1] if wished is not None else current.records_of("service").get((row.service_id,))
+            kinds = {each.name: each.kind for each in service.parameters} if isinstance(service, Service) else {}
+            values = tuple(
+                msgspec.structs.replace(each, value=stored_value(kinds.get(each.name, "text"), each.value))
+                for each in row.parameters
+            )
+            if values != row.parameters:
+                wanted[kind][key] = (entry, msgspec.structs.replace(row, parameters=values))

@@ -13,9 +13,14 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.rules.directory.names import InvisibleCharacter, display_name
-from corpid.rules.directory.parameter_values import stored_value, unfit_parameter
 from corpid.rules.directory.records import NO_BEGINNING, NO_END, Assignment, Parameter, Service
-from corpid.rules.directory.values import PARAMETER_VALUE_CHARACTERS, InvalidDate, real_day
+from corpid.rules.directory.values import (
+    PARAMETER_VALUE_CHARACTERS,
+    InvalidDate,
+    real_day,
+    stored_value,
+    unfit_parameter,
+)
 from corpid.texts import phrase
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """The sections and keys of a directory file, as data.
 
-The same table for people is in docs/directory.md.
+The same table for people is in docs/directory.md. Members of an API client are read by the same keys.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from corpid.rules.directory.names import user_name
 from corpid.rules.directory.nodes import Items, Node, Pairs, Scalar, quote_value
 from corpid.rules.directory.records import AdministratorLevel, Approvals, GrantState, OperatorLevel
 from corpid.rules.directory.values import InvalidValue, Reader, text_of
+from corpid.rules.oauth.api_client import API_CLIENT_MEMBERS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def _country_or_empty(node: Node) -> object:
     return values.country(node) if text_of(node) else ""
 
 
-class Key(msgspec.Struct, frozen=True, kw_only=True):
+class SectionKey(msgspec.Struct, frozen=True, kw_only=True):
     """A key of a section: record member, reader, required or not."""
 
     member: str
@@ -128,7 +129,7 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     kind: Kind
-    keys: dict[str, Key]
+    keys: dict[str, SectionKey]
     identity: tuple[str, ...]
     identifier: Reader | None = None
     """how the key of an entry is read; None for a list of rows"""
@@ -136,11 +137,11 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     """former name of a key, which is still read → its name"""
 
 
-def client_key(declared: ClientMember) -> Key:
+def client_key(declared: ClientMember) -> SectionKey:
     """The key of a client's member. Source: docs/directory.md"""
     member = declared.member
     read = _FORMS[declared.form](declared)
-    return Key(
+    return SectionKey(
         member=declared.name,
         read=values.texts(read, least=member.least) if declared.listed else read,
         needed=member.needed,
@@ -162,15 +163,15 @@ _FORMS: Final[Mapping[MemberForm, Callable[[ClientMember], Reader]]] = {
 """form of a client's member → how it is read"""
 
 _ROW: Final = {
-    "service": Key(member="service_id", read=SERVICE_ID, needed=True),
-    "role": Key(member="role", read=ROLE),
-    "sub_entity": Key(member="sub_entity", read=SUB_ENTITY),
-    "ref": Key(member="ref", read=values.line_of_text(32)),
-    "start_date": Key(member="start_date", read=values.day),
-    "end_date": Key(member="end_date", read=values.day),
-    "parameters": Key(member="parameters", read=values.row_parameters),
+    "service": SectionKey(member="service_id", read=SERVICE_ID, needed=True),
+    "role": SectionKey(member="role", read=ROLE),
+    "sub_entity": SectionKey(member="sub_entity", read=SUB_ENTITY),
+    "ref": SectionKey(member="ref", read=values.line_of_text(32)),
+    "start_date": SectionKey(member="start_date", read=values.day),
+    "end_date": SectionKey(member="end_date", read=values.day),
+    "parameters": SectionKey(member="parameters", read=values.row_parameters),
 }
-_USER: Final = Key(member="user_id", read=login, needed=True)
+_USER: Final = SectionKey(member="user_id", read=login, needed=True)
 
 SECTIONS: Final[dict[str, Section]] = {
     "entities": Section(
@@ -178,13 +179,13 @@ SECTIONS: Final[dict[str, Section]] = {
         identity=("entity_id",),
         identifier=ENTITY_ID,
         keys={
-            "type": Key(member="type", read=ENTITY_TYPE, needed=True),
-            "registration_number": Key(member="registration_number", read=values.registered_number(50)),
-            "country": Key(member="country", read=values.country, needed=True),
-            "name": Key(member="name", read=values.name(200), needed=True),
-            "status": Key(member="status", read=ENTITY_STATUS),
-            "enabled": Key(member="enabled", read=values.yes_or_no),
-            "approvals": Key(member="approvals", read=values.one_of(*get_args(Approvals))),
+            "type": SectionKey(member="type", read=ENTITY_TYPE, needed=True),
+            "registration_number": SectionKey(member="registration_number", read=values.registered_number(50)),
+            "country": SectionKey(member="country", read=values.country, needed=True),
+            "name": SectionKey(member="name", read=values.name(200), needed=True),
+            "status": SectionKey(member="status", read=ENTITY_STATUS),
+            "enabled": SectionKey(member="enabled", read=values.yes_or_no),
+            "approvals": SectionKey(member="approvals", read=values.one_of(*get_args(Approvals))),
         },
     ),
     "users": Section(
@@ -192,19 +193,19 @@ SECTIONS: Final[dict[str, Section]] = {
         identity=("user_name",),
         identifier=login,
         keys={
-            "id": Key(member="user_id", read=values.stable_id),
-            "name": Key(member="name", read=values.name(200), needed=True),
-            "email": Key(member="email", read=values.email),
-            "language": Key(member="language", read=values.language),
-            "identity_number": Key(member="identity_number", read=values.registered_number(32)),
-            "identity_country": Key(member="identity_country", read=_country_or_empty),
-            "account_type": Key(member="account_type", read=values.one_of("standard", "foreign")),
-            "enabled": Key(member="enabled", read=values.yes_or_no),
-            "password": Key(member="password", read=values.password),
-            "password_hash": Key(member="password_hash", read=values.password_hash),
-            "totp_secret": Key(member="totp_secret", read=values.totp_secret),
-            "memberships": Key(member="memberships", read=memberships),
-            TEST: Key(member=TEST, read=values.yes_or_no),
+            "id": SectionKey(member="user_id", read=values.stable_id),
+            "name": SectionKey(member="name", read=values.name(200), needed=True),
+            "email": SectionKey(member="email", read=values.email),
+            "language": SectionKey(member="language", read=values.language),
+            "identity_number": SectionKey(member="identity_number", read=values.registered_number(32)),
+            "identity_country": SectionKey(member="identity_country", read=_country_or_empty),
+            "account_type": SectionKey(member="account_type", read=values.one_of("standard", "foreign")),
+            "enabled": SectionKey(member="enabled", read=values.yes_or_no),
+            "password": SectionKey(member="password", read=values.password),
+            "password_hash": SectionKey(member="password_hash", read=values.password_hash),
+            "totp_secret": SectionKey(member="totp_secret", read=values.totp_secret),
+            "memberships": SectionKey(member="memberships", read=memberships),
+            TEST: SectionKey(member=TEST, read=values.yes_or_no),
         },
     ),
     "services": Section(
@@ -212,17 +213,17 @@ SECTIONS: Final[dict[str, Section]] = {
         identity=("service_id",),
         identifier=SERVICE_ID,
         keys={
-            "name": Key(member="name", read=values.name(100), needed=True),
-            "description": Key(member="description", read=values.DESCRIPTION),
-            "roles": Key(member="roles", read=values.texts(values.name(values.ROLE_CHARACTERS))),
-            "role_descriptions": Key(member="role_descriptions", read=values.role_descriptions),
-            "parameters": Key(member="parameters", read=values.parameter_definitions),
-            "third_parties": Key(member="third_parties", read=values.yes_or_no),
-            "sub_entity": Key(member="sub_entity", read=values.one_of("none", "optional", "mandatory")),
-            "entity_types": Key(member="entity_types", read=values.texts(ENTITY_TYPE, least=1)),
-            "entity_statuses": Key(member="entity_statuses", read=values.texts(ENTITY_STATUS, least=1)),
-            "enabled": Key(member="enabled", read=values.yes_or_no),
-            "approval_required": Key(member="approval_required", read=values.yes_or_no),
+            "name": SectionKey(member="name", read=values.name(100), needed=True),
+            "description": SectionKey(member="description", read=values.DESCRIPTION),
+            "roles": SectionKey(member="roles", read=values.texts(values.name(values.ROLE_CHARACTERS))),
+            "role_descriptions": SectionKey(member="role_descriptions", read=values.role_descriptions),
+            "parameters": SectionKey(member="parameters", read=values.parameter_definitions),
+            "third_parties": SectionKey(member="third_parties", read=values.yes_or_no),
+            "sub_entity": SectionKey(member="sub_entity", read=values.one_of("none", "optional", "mandatory")),
+            "entity_types": SectionKey(member="entity_types", read=values.texts(ENTITY_TYPE, least=1)),
+            "entity_statuses": SectionKey(member="entity_statuses", read=values.texts(ENTITY_STATUS, least=1)),
+            "enabled": SectionKey(member="enabled", read=values.yes_or_no),
+            "approval_required": SectionKey(member="approval_required", read=values.yes_or_no),
         },
     ),
     "administrators": Section(
@@ -230,29 +231,29 @@ SECTIONS: Final[dict[str, Section]] = {
         identity=("user_id", "entity_id"),
         keys={
             "user": _USER,
-            "entity": Key(member="entity_id", read=ENTITY_ID, needed=True),
-            "level": Key(member="level", read=ADMINISTRATOR_LEVEL, needed=True),
-            "services": Key(member="services", read=administered_services),
+            "entity": SectionKey(member="entity_id", read=ENTITY_ID, needed=True),
+            "level": SectionKey(member="level", read=ADMINISTRATOR_LEVEL, needed=True),
+            "services": SectionKey(member="services", read=administered_services),
         },
     ),
     "operators": Section(
         kind="operator",
         identity=("user_id",),
-        keys={"user": _USER, "level": Key(member="level", read=OPERATOR_LEVEL, needed=True)},
+        keys={"user": _USER, "level": SectionKey(member="level", read=OPERATOR_LEVEL, needed=True)},
     ),
     "assignments": Section(
         kind="assignment",
         identity=("user_id", "entity_id", "service_id", "role", "sub_entity", "ref"),
-        keys={"user": _USER, "entity": Key(member="entity_id", read=ENTITY_ID, needed=True), **_ROW},
+        keys={"user": _USER, "entity": SectionKey(member="entity_id", read=ENTITY_ID, needed=True), **_ROW},
     ),
     "third_party.grants": Section(
         kind="grant",
         identity=("client_entity_id", "entity_id", "service_id", "role", "sub_entity", "ref"),
         keys={
-            "client_entity": Key(member="client_entity_id", read=ENTITY_ID, needed=True),
-            "third_party": Key(member="entity_id", read=ENTITY_ID, needed=True),
+            "client_entity": SectionKey(member="client_entity_id", read=ENTITY_ID, needed=True),
+            "third_party": SectionKey(member="entity_id", read=ENTITY_ID, needed=True),
             **_ROW,
-            "state": Key(member="state", read=values.one_of(*get_args(GrantState))),
+            "state": SectionKey(member="state", read=values.one_of(*get_args(GrantState))),
         },
     ),
     "third_party.assignments": Section(
@@ -260,8 +261,8 @@ SECTIONS: Final[dict[str, Section]] = {
         identity=("user_id", "entity_id", "client_entity_id", "service_id", "role", "sub_entity", "ref"),
         keys={
             "user": _USER,
-            "third_party": Key(member="entity_id", read=ENTITY_ID, needed=True),
-            "client_entity": Key(member="client_entity_id", read=ENTITY_ID, needed=True),
+            "third_party": SectionKey(member="entity_id", read=ENTITY_ID, needed=True),
+            "client_entity": SectionKey(member="client_entity_id", read=ENTITY_ID, needed=True),
             **_ROW,
         },
     ),
@@ -273,3 +274,52 @@ SECTIONS: Final[dict[str, Section]] = {
         keys={each.name: client_key(each) for each in CLIENT_MEMBERS.values() if each.member.in_file},
     ),
 }
+
+
+_API_CLIENT_KEYS: Final = {each.name: client_key(each) for each in API_CLIENT_MEMBERS.values()}
+
+
+class MembersRefused(Exception):
+    """Members that no client of the API can have.
+
+    `reasons` has a sentence for each.
+    """
+
+    def __init__(self, reasons: list[str]) -> None:
+        super().__init__("; ".join(reasons))
+        self.reasons = reasons
+
+
+def read_api_client_members(client_id: str, members: Mapping[str, object]) -> dict[str, object]:
+    """The members of a record, from texts and lists of texts.
+
+    None stands for a member that is not given. Raises MembersRefused with every fault. Source: D59, docs/directory.md
+    """
+    found: dict[str, object] = {}
+    reasons = []
+    try:
+        CLIENT_ID(_api_member_node(client_id))
+    except InvalidValue as error:
+        reasons.append(error.reason)
+    for name, given in members.items():
+        key = _API_CLIENT_KEYS.get(name)
+        if given is None:
+            continue
+        if key is None:
+            reasons.append(
+                f"{name}: a client of the API does not have this; its members are {', '.join(_API_CLIENT_KEYS)} and its entity"
+            )
+            continue
+        try:
+            found[name] = key.value(_api_member_node(given))
+        except InvalidValue as error:
+            reasons.append(f"{name}: {error.reason}")
+    if reasons:
+        raise MembersRefused(reasons)
+    return found
+
+
+def _api_member_node(given: object) -> Node:
+    if isinstance(given, list | tuple):
+        return Items(0, tuple(map(_api_member_node, given)))
+    return Scalar(0, str(given), plain=False)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from corpid.rules.directory.current import Key
+from corpid.rules.directory.document import Key
 from corpid.rules.directory.records import User
 from corpid.rules.directory.sections import Kind
 

@@ -18,7 +18,7 @@ from corpid.rules.authentication.passwords import (
     normalise_password,
     require_safe_hash,
 )
-from corpid.rules.characters import JOINERS, is_invisible, typed_number, with_ascii_digits
+from corpid.rules.characters import JOINERS, is_invisible, typed_code, typed_number, with_ascii_digits
 from corpid.rules.directory.names import COUNTRIES, InvisibleCharacter, display_name
 from corpid.rules.directory.nodes import QUOTED_CHARACTERS, Items, Node, Pairs, Scalar, quote_value
 from corpid.rules.directory.records import (
@@ -31,6 +31,8 @@ from corpid.rules.oauth.urls import ascii_domain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
+
+    from corpid.rules.directory.records import ParameterKind
 
 Reader: TypeAlias = "Callable[[Node], object]"
 
@@ -45,6 +47,18 @@ _ATOM: Final = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _LABEL: Final = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 # "=?" would begin an encoded word, which no address may hold (RFC 2047 §5)
 _EMAIL: Final = re.compile(rf"(?=[^@]{{1,64}}@)(?!.*=\?){_ATOM}(\.{_ATOM})*@{_LABEL}(\.{_LABEL})*")
+
+
+_PATTERNS: Final[Mapping[ParameterKind, tuple[str, str]]] = {
+    "alpha": (r"[^\W\d_]+([ '.-][^\W\d_]+)*\.?", "letters"),
+    "number": (r"-?[0-9]{1,18}(\.[0-9]{1,9})?", "a number"),
+    "year": (r"[0-9]{4}", "a year of four digits"),
+}
+_STORED: Final[Mapping[ParameterKind, Callable[[str], str]]] = {
+    "number": typed_number,
+    "date": typed_number,
+    "year": typed_code,
+}
 
 
 class InvalidDate(ValueError):
@@ -423,3 +437,28 @@ def row_parameters(node: Node) -> tuple[Parameter, ...]:
         each = value.nodes if isinstance(value, Items) else (value,)
         found.extend(Parameter(name=str(_PARAMETER_NAME(key)), value=str(_PARAMETER_VALUE(item))) for item in each)
     return tuple(found)
+
+
+def stored_value(kind: ParameterKind, value: str) -> str:
+    """The stored form of a value: ASCII digits in years, numbers, dates.
+
+    Source: D75
+    """
+    return _STORED[kind](value) if kind in _STORED else value
+
+
+def unfit_parameter(kind: ParameterKind, value: str) -> str:
+    """Why a value is not of a kind, in words.
+
+    Empty when it is, and for an unset value. Source: R-20
+    """
+    if not value or kind == "text":
+        return ""
+    if kind == "date":
+        try:
+            real_day(value)
+        except ValueError as error:
+            return str(error)
+        return ""
+    pattern, described = _PATTERNS[kind]
+    return "" if re.fullmatch(pattern, stored_value(kind, value)) else f"{quote_value(value)} is not {described}"

@@ -14,8 +14,7 @@ from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_seals import DAY_SECONDS, SIGN_IN
 from corpid.rules.directory.approvals import ApprovalState
 from corpid.stores.sql.audit import AFTER_EVERY_NUMBER, ways
-from corpid.stores.sql.directory_tables import change_requests
-from corpid.stores.sql.tables import audit, audit_details, audit_digests, audit_seals
+from corpid.stores.sql.tables import audit, audit_details, audit_digests, audit_seals, change_requests
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

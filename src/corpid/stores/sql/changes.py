@@ -58,8 +58,8 @@ from corpid.rules.directory.records import (
 from corpid.rules.directory.sources import ABSENT, UNKNOWN, sources_after
 from corpid.rules.directory.third_parties import without_grant
 from corpid.stores.sql.columns import columns
-from corpid.stores.sql.directory_tables import administrators, memberships, operators, users
 from corpid.stores.sql.mappers import MEMBERSHIPS, fold_user_name, select_columns
+from corpid.stores.sql.tables import administrators, memberships, operators, users
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence

@@ -1,25 +1,75 @@
-"""Clients of both kinds, fetched key sets, and deprecated usage."""
+"""Clients of both kinds, and what is kept of each."""
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING, Any, Final, Generic
 
 import msgspec
 import sqlalchemy as sa
 
-from corpid.rules.oauth.api_client import RegisteredApiClient
+from corpid.rules.client_clocks import ClientClock
+from corpid.rules.hourly_counts import UNKNOWN_CLIENT, CountOfReason, HourlyCount, Point
+from corpid.rules.oauth.api_client import RegisteredApiClient, StoredResponse
+from corpid.rules.oauth.consent import Consent
 from corpid.rules.oauth.deprecated_usage import UseCount
 from corpid.rules.oauth.records import Client, FetchedKeySet
+from corpid.rules.oauth.refusals import ClientRefusal
+from corpid.stores import milliseconds
 from corpid.stores.sql.columns import Codec, T, columns, record_codec
-from corpid.stores.sql.statements import insert, upsert
-from corpid.stores.sql.tables import api_client_key_sets, api_clients, clients, fetched_key_sets, generation_use
+from corpid.stores.sql.deployment import NamedValues
+from corpid.stores.sql.statements import insert, parameters, upsert
+from corpid.stores.sql.tables import (
+    api_answers,
+    api_client_key_sets,
+    api_clients,
+    client_clocks,
+    client_refusals,
+    clients,
+    consents,
+    fetched_key_sets,
+    generation_use,
+    hourly_counts,
+    memberships,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sqlalchemy.dialects.sqlite import Insert
+
     from corpid.rules.audit_records import AuditEvent
     from corpid.stores.sql.audit import Audit
-    from corpid.stores.sql.statements import Database
+    from corpid.stores.sql.statements import CompiledStatement, Database, Transaction
+
+
+_OF_CLIENTS: Final = ("client_id", "name", "enabled", "record")
+"""columns of clients of either kind"""
+_FETCHED: Final = record_codec(FetchedKeySet)
+_USES: Final = record_codec(UseCount)
+_USE_KEYS: Final = tuple(column.name for column in generation_use.primary_key)
+_CONSENTS: Final = record_codec(Consent)
+_MILLISECONDS: Final = sa.literal_column("1000", sa.BigInteger)
+_SWEPT_CONSENTS: Final = 500
+"""consents that a sweep removes in one go"""
+_SWEPT_KEYS: Final = 100
+"""expired keys that a new one removes"""
+_RESPONSES: Final = msgspec.json.Decoder(StoredResponse)
+_REFUSALS: Final = record_codec(ClientRefusal)
+_REFUSED = client_refusals.c
+_OF_CLIENT: Final = _REFUSED.client_id == sa.bindparam("client_id")
+_CLOCKS: Final = record_codec(ClientClock)
+_CLOCK = client_clocks.c
+_SINCE: Final = "client_clocks_since"
+_LARGER_AT: Final = "client_clocks_larger_at"
+_HOURLY: Final = record_codec(HourlyCount)
+_HOURLY_KEYS: Final = tuple(column.name for column in hourly_counts.primary_key)
+_HOUR = hourly_counts.c
+_HOURS: Final = (
+    _HOUR.hour >= sa.bindparam("since", type_=sa.BigInteger),
+    _HOUR.hour < sa.bindparam("until", type_=sa.BigInteger),
+)
+_IS_REFUSAL: Final[sa.ColumnElement[bool]] = sa.literal_column("reason <> ''")
 
 
 class _FormerClient(msgspec.Struct, frozen=True):
@@ -38,10 +88,6 @@ def _client_text(client: Client) -> str:
     """
     former = {"token_endpoint_audience_until": client.endpoint_audience_until}
     return msgspec.json.encode({**msgspec.to_builtins(client), **former}).decode()
-
-
-_OF_CLIENTS: Final = ("client_id", "name", "enabled", "record")
-"""columns of clients of either kind"""
 
 
 def _clients() -> Codec[Client]:
@@ -75,7 +121,6 @@ def _client_row(client: Client | RegisteredApiClient, record: str) -> dict[str, 
 
 CLIENTS: Final = _clients()
 API_CLIENTS: Final = _api_clients()
-_FETCHED: Final = record_codec(FetchedKeySet)
 
 
 class _Registered(Generic[T]):
@@ -145,18 +190,14 @@ class ApiClients(_Registered[RegisteredApiClient]):
         super().__init__(database, audit, API_CLIENTS, api_clients, api_client_key_sets)
 
 
-_COUNTS: Final = record_codec(UseCount)
-_KEYS: Final = tuple(column.name for column in generation_use.primary_key)
-
-
 class Usage:
     """Counters of clients' use of deprecated things, without their requests."""
 
     def __init__(self, database: Database) -> None:
         self._database: Final = database
-        self._add: Final = database.prepare(_addition)
+        self._add: Final = database.prepare(_use_added)
         self._all: Final = database.prepare(
-            lambda: sa.select(*columns(generation_use, _COUNTS)).order_by(*generation_use.primary_key)
+            lambda: sa.select(*columns(generation_use, _USES)).order_by(*generation_use.primary_key)
         )
 
     async def add(self, counts: Sequence[UseCount]) -> None:
@@ -167,26 +208,427 @@ class Usage:
         """
         async with self._database.transaction():
             for one in sorted(counts, key=lambda each: (each.client_id, each.generation, each.habit)):
-                await self._database.run(self._add, _COUNTS.encode(one))
+                await self._database.run(self._add, _USES.encode(one))
 
     async def list_all(self) -> list[UseCount]:
         """In the order of client, generation and habit."""
-        return [_COUNTS.decode(row) for row in await self._database.rows(self._all, {})]
+        return [_USES.decode(row) for row in await self._database.rows(self._all, {})]
 
 
-def _addition() -> sa.Executable:
+class Consents:
+    """Remembered consents. They end with their membership and client (D29)."""
+
+    def __init__(self, database: Database, audit: Audit) -> None:
+        self._database: Final = database
+        self._audit: Final = audit
+        now = database.now // _MILLISECONDS
+        # PostgreSQL asks the clock once, not for every row, and so can use the index
+        once = sa.select(now).scalar_subquery()
+        expired = (
+            sa.select(consents)
+            .where(consents.c.expires_at <= once)
+            .limit(_SWEPT_CONSENTS)
+            .with_for_update(skip_locked=True)
+        )
+        self._remembered: Final = database.prepare(
+            lambda: sa.select(*columns(consents, _CONSENTS)).where(
+                *_consent_named("user_id", "entity_id", "client_id", "issuer_id"), consents.c.expires_at > now
+            )
+        )
+        self._of: Final = database.prepare(
+            lambda: (
+                sa.select(*columns(consents, _CONSENTS))
+                .where(*_consent_named("user_id"), consents.c.expires_at > now)
+                .order_by(*consents.primary_key)
+            )
+        )
+        self._give: Final = database.prepare(_consent_given)
+        self._withdraw: Final = database.prepare(
+            lambda: sa.delete(consents).where(*_consent_named("user_id", "entity_id", "client_id"))
+        )
+        self._sweep: Final = database.prepare(lambda: sa.delete(consents).where(database.is_among(consents, expired)))
+
+    async def find_remembered(
+        self, user_id: str, entity_id: str, client_id: str, issuer_id: str, *, now: float
+    ) -> list[Consent]:
+        """The live consents for one person, entity, client and issuer.
+
+        Live while now < expires_at, by the engine's clock if any (D49).
+        """
+        key = {"user_id": user_id, "entity_id": entity_id, "client_id": client_id, "issuer_id": issuer_id}
+        rows = await self._database.rows(self._remembered, key | {"now": milliseconds(now)})
+        return [_CONSENTS.decode(row) for row in rows]
+
+    async def list_for_user(self, user_id: str, *, now: float) -> list[Consent]:
+        """The live consents of a person, by entity and client."""
+        rows = await self._database.rows(self._of, {"user_id": user_id, "now": milliseconds(now)})
+        return [_CONSENTS.decode(row) for row in rows]
+
+    async def give(self, consent: Consent, event: AuditEvent) -> bool:
+        """Store a consent, or renew the one with the same scopes.
+
+        False if the membership or the client does not exist; nothing is written then.
+        """
+        async with self._database.transaction():
+            given = await self._database.run(self._give, _CONSENTS.encode(consent)) == 1
+            if given:
+                await self._audit.write(event)
+        return given
+
+    async def withdraw(self, user_id: str, entity_id: str, client_id: str, event: AuditEvent) -> bool:
+        """Remove the consents for one person, entity and client.
+
+        At every issuer. False if there was none; nothing is written then.
+        """
+        key = {"user_id": user_id, "entity_id": entity_id, "client_id": client_id}
+        async with self._database.transaction():
+            withdrawn = await self._database.run(self._withdraw, key) > 0
+            if withdrawn:
+                await self._audit.write(event)
+        return withdrawn
+
+    async def sweep(self, *, now: float) -> int:
+        """Remove some expired ones.
+
+        The number removed. Calling it until that is 0 removes them all. Those that another process removes are left to
+        it.
+        """
+        return await self._database.write(self._sweep, {"now": milliseconds(now)})
+
+
+class IdempotencyKeys:
+    """First responses by client and key, stored as long as repeatable."""
+
+    def __init__(self, database: Database) -> None:
+        self._database: Final = database
+        row = api_answers.c
+        this = sa.and_(row.client_id == sa.bindparam("client"), row.key == sa.bindparam("named"))
+        expired = sa.select(api_answers).where(row.expires_at <= sa.bindparam("now")).limit(_SWEPT_KEYS)
+        self._get: Final = database.prepare(
+            lambda: sa.select(row.answer).where(this, row.expires_at > sa.bindparam("now"))
+        )
+        self._sweep: Final = database.prepare(
+            lambda: sa.delete(api_answers).where(database.is_among(api_answers, expired))
+        )
+        self._end: Final = database.prepare(
+            lambda: sa.delete(api_answers).where(this, row.expires_at <= sa.bindparam("now"))
+        )
+        columns = ("client_id", "key", "answer", "expires_at")
+        self._claim: Final = database.prepare(
+            lambda: insert(api_answers).values(parameters(columns)).on_conflict_do_nothing()
+        )
+        self._put: Final = database.prepare(
+            lambda: sa.update(api_answers).where(this).values(answer=sa.bindparam("given"))
+        )
+
+    async def get(self, client_id: str, key: str, *, now: float) -> StoredResponse | None:
+        row = await self._database.row(self._get, {"client": client_id, "named": key, "now": int(now)})
+        return None if row is None else _RESPONSES.decode(row[0])
+
+    def transaction(self) -> Transaction:
+        """A transaction of this task. Raises StoreUnavailable."""
+        return self._database.transaction()
+
+    async def claim(self, client_id: str, key: str, *, now: float, seconds: int) -> bool:
+        """Claim a key inside a transaction; True for the first only.
+
+        Waits for another transaction with this key. `now` in epoch seconds, `seconds` until the key may be used again.
+        Also removes some expired keys.
+        """
+        await self._database.run(self._sweep, {"now": int(now)})
+        await self._database.run(self._end, {"client": client_id, "named": key, "now": int(now)})
+        values = {"client_id": client_id, "key": key, "answer": "", "expires_at": int(now) + seconds}
+        return await self._database.run(self._claim, values) == 1
+
+    async def put(self, client_id: str, key: str, response: StoredResponse) -> None:
+        """Store the response of a claimed key, in the same transaction."""
+        text = msgspec.json.encode(response).decode()
+        await self._database.run(self._put, {"client": client_id, "named": key, "given": text})
+
+
+class ClientRefusals:
+    """The latest refusals of each client."""
+
+    def __init__(self, database: Database) -> None:
+        self._database: Final = database
+        self._known: Final = database.prepare(_registered)
+        self._add: Final = database.prepare(_refusal_added)
+        self._trim: Final = database.prepare(_surplus_refusals)
+        self._of: Final = database.prepare(
+            lambda: (
+                sa.select(*columns(client_refusals, _REFUSALS))
+                .where(_OF_CLIENT)
+                .order_by(_REFUSED.at.desc(), _REFUSED.request_id.desc())
+            )
+        )
+
+    async def add(self, refusals: Sequence[ClientRefusal], *, kept: int) -> None:
+        """Add refusals of one client, all claimed or none.
+
+        One short transaction. Only the `kept` latest of them stay. Those of a client that does not exist are dropped,
+        which costs one read: strangers name many.
+        """
+        if not refusals:
+            return
+        one = refusals[0]
+        if await self._database.row(self._known, {"client_id": one.client_id}) is None:
+            return
+        async with self._database.transaction():
+            for each in refusals:
+                await self._database.run(self._add, _REFUSALS.encode(each))
+            of = {"client_id": one.client_id, "claimed": one.claimed, "kept": kept}
+            await self._database.run(self._trim, of)
+
+    async def list_for_client(self, client_id: str) -> list[ClientRefusal]:
+        """Every refusal kept of a client, the latest first.
+
+        Claimed ones stand among the others.
+        """
+        return [_REFUSALS.decode(row) for row in await self._database.rows(self._of, {"client_id": client_id})]
+
+
+class ClientSkews:
+    """The largest skew of each client (docs/decisions/0026)."""
+
+    def __init__(self, database: Database) -> None:
+        self._database: Final = database
+        self._values: Final = NamedValues(database)
+        self._of: Final = database.prepare(
+            lambda: sa.select(*columns(client_clocks, _CLOCKS)).where(_CLOCK.client_id == sa.bindparam("client_id"))
+        )
+        self._note: Final = database.prepare(_skew_noted)
+
+    async def find(self, client_id: str) -> ClientClock | None:
+        """The records of a client; None if there are none."""
+        row = await self._database.row(self._of, {"client_id": client_id})
+        return None if row is None else _CLOCKS.decode(row)
+
+    async def note(self, client_id: str, *, skew: int, period: int, now: float) -> None:
+        """Record a skew; a larger one of the same period stays.
+
+        One statement, since several processes record at once. It is on disk when this returns. Nothing is recorded of a
+        client that does not exist.
+        """
+        clock = ClientClock(since=now, period=period, lead=skew, lead_before=skew)
+        await self._database.write(self._note, {"client_id": client_id} | _CLOCKS.encode(clock))
+
+    async def recorded_since(self) -> float | None:
+        """Since when every skew is recorded, epoch seconds; None: unknown."""
+        return await self._moment(_SINCE)
+
+    async def note_larger(self, *, now: float) -> None:
+        """Note a skew above that of clients without a record."""
+        async with self._database.transaction():
+            await self._values.put(_LARGER_AT, repr(now))
+
+    async def larger_at(self) -> float | None:
+        """When that was noted last, epoch seconds; None: never."""
+        return await self._moment(_LARGER_AT)
+
+    async def _moment(self, name: str) -> float | None:
+        found = await self._values.get(name)
+        return None if found is None else float(found)
+
+    async def begin(self, *, now: float) -> None:
+        """Begin the records: skews of the time before may be missing."""
+        async with self._database.transaction():
+            await begin_client_clocks(self._database, now=now)
+
+
+async def begin_client_clocks(database: Database, *, now: float) -> None:
+    """Begin the records: skews of the time before may be missing.
+
+    Inside a transaction. docs/decisions/0026
+    """
+    await NamedValues(database).put(_SINCE, repr(now))
+
+
+class HourlyCounts:
+    """Hourly counters, to which several processes add."""
+
+    def __init__(self, database: Database) -> None:
+        self._database: Final = database
+        self._known: Final = database.prepare(_registered)
+        self._add: Final = database.prepare(_count_added)
+        self._totals: Final = {
+            (of_client, of_reason): self._prepared_totals(of_client=of_client, of_reason=of_reason)
+            for of_client, of_reason in product((False, True), repeat=2)
+        }
+        self._sums: Final = database.prepare(
+            lambda: (
+                sa.select(_HOUR.client_id, _HOUR.reason, sa.func.sum(_HOUR["count"]))
+                .where(*_HOURS)
+                .group_by(_HOUR.client_id, _HOUR.reason)
+                .order_by(_HOUR.client_id, _HOUR.reason)
+            )
+        )
+        self._remove_oldest: Final = database.prepare(_oldest_hour_removed)
+
+    def _prepared_totals(self, *, of_client: bool, of_reason: bool) -> CompiledStatement:
+        conditions = [*_HOURS]
+        conditions += [_HOUR.client_id == sa.bindparam("client_id")] if of_client else []
+        conditions += [_HOUR.reason == sa.bindparam("reason")] if of_reason else []
+        return self._database.prepare(lambda: _hourly_totals(conditions))
+
+    async def add(self, counts: Sequence[HourlyCount]) -> None:
+        """Add to the counters, in one short transaction.
+
+        Counts of clients that are not registered are added to those of UNKNOWN_CLIENT. The rows are written in the
+        order of their keys, so that processes never deadlock.
+        """
+        known = {UNKNOWN_CLIENT: UNKNOWN_CLIENT}
+        sums: dict[tuple[int, str, str], int] = {}
+        for one in counts:
+            if one.client_id not in known:
+                row = await self._database.row(self._known, {"client_id": one.client_id})
+                known[one.client_id] = UNKNOWN_CLIENT if row is None else one.client_id
+            key = (one.hour, known[one.client_id], one.reason)
+            sums[key] = sums.get(key, 0) + one.count
+        async with self._database.transaction():
+            for (hour, client_id, reason), count in sorted(sums.items()):
+                written = HourlyCount(hour=hour, client_id=client_id, reason=reason, count=count)
+                await self._database.run(self._add, _HOURLY.encode(written))
+
+    async def totals(
+        self, *, since: int, until: int, client_id: str | None = None, reason: str | None = None
+    ) -> list[Point]:
+        """The hours that have counts, in order: from `since`, before `until`.
+
+        Of all clients and reasons, or of one. One range of the primary key.
+        """
+        chosen = self._totals[client_id is not None, reason is not None]
+        values = {"since": since, "until": until, "client_id": client_id, "reason": reason}
+        rows = await self._database.rows(chosen, values)
+        return [Point(begins_at=int(row[0]), sign_ins=int(row[1]) - int(row[2]), refusals=int(row[2])) for row in rows]
+
+    async def by_client_and_reason(self, *, since: int, until: int) -> list[CountOfReason]:
+        """The sums of each client and reason: from `since`, before `until`.
+
+        One range of the primary key.
+        """
+        rows = await self._database.rows(self._sums, {"since": since, "until": until})
+        return [CountOfReason(client_id=row[0], reason=row[1], count=int(row[2])) for row in rows]
+
+    async def remove_oldest(self, *, before: int) -> int:
+        """Remove the oldest hour's counts if it began before this moment.
+
+        Returns the number of rows: those of one hour, so that the transaction is short. Called again and again, it
+        removes all older ones.
+        """
+        return await self._database.write(self._remove_oldest, {"before": before})
+
+
+def _registered() -> sa.Select[Any]:
+    """`client_id` → a row if there is such a relying party."""
+    return sa.select(clients.c.client_id).where(clients.c.client_id == sa.bindparam("client_id"))
+
+
+def _added_if_registered(table: sa.Table, names: Sequence[str]) -> Insert:
+    """Insertion of a row, if its client exists."""
+    values = (sa.bindparam(name, type_=table.c[name].type) for name in names)
+    return insert(table).from_select(names, _registered().with_only_columns(*values))
+
+
+def _use_added() -> sa.Executable:
     """One row of a client that exists is inserted or added to.
 
     What a client that is gone counted is no row.
     """
-    values = [sa.bindparam(name, type_=generation_use.c[name].type) for name in _COUNTS.written]
-    known = sa.select(*values).where(clients.c.client_id == sa.bindparam("client_id"))
-    statement = insert(generation_use).from_select(_COUNTS.written, known)
+    statement = _added_if_registered(generation_use, _USES.written)
     stored, new = generation_use.c, statement.excluded
     return statement.on_conflict_do_update(
-        index_elements=_KEYS,
+        index_elements=_USE_KEYS,
         set_={
             "count": stored["count"] + new["count"],
             "last_at": sa.case((stored.last_at > new.last_at, stored.last_at), else_=new.last_at),
         },
+    )
+
+
+def _consent_named(*names: str) -> tuple[sa.ColumnElement[bool], ...]:
+    return tuple(consents.c[name] == sa.bindparam(name) for name in names)
+
+
+def _consent_given() -> sa.Executable:
+    """Insert or renew a consent of a membership and client that exist.
+
+    Both stay until the transaction ends.
+    """
+    row = [sa.cast(sa.bindparam(name), consents.c[name].type).label(name) for name in _CONSENTS.written]
+    known: sa.Select[Any] = (
+        sa.select(*row)
+        .select_from(memberships.join(clients, clients.c.client_id == sa.bindparam("client_id")))
+        .where(
+            memberships.c.user_id == sa.bindparam("user_id"),
+            memberships.c.entity_id == sa.bindparam("entity_id"),
+        )
+        .with_for_update(read=True, key_share=True, of=(memberships, clients))
+    )
+    statement = insert(consents).from_select(list(_CONSENTS.written), known)
+    renewed = {name: statement.excluded[name] for name in ("given_at", "expires_at")}
+    return statement.on_conflict_do_update(index_elements=[each.name for each in consents.primary_key], set_=renewed)
+
+
+def _refusal_added() -> sa.Executable:
+    """Insertion of a new row of a client that exists."""
+    return _added_if_registered(client_refusals, _REFUSALS.written).on_conflict_do_nothing()
+
+
+def _surplus_refusals() -> sa.Executable:
+    """`client_id`, `claimed`, `kept` → removal of all but the latest ones."""
+    ring = sa.and_(_OF_CLIENT, _REFUSED.claimed == sa.bindparam("claimed", type_=sa.Boolean))
+    place = (_REFUSED.at, _REFUSED.request_id)
+    oldest_kept = (
+        sa.select(*place)
+        .where(ring)
+        .order_by(_REFUSED.at.desc(), _REFUSED.request_id.desc())
+        .limit(1)
+        .offset(sa.bindparam("kept", type_=sa.Integer) - 1)
+    )
+    return sa.delete(client_refusals).where(ring, sa.tuple_(*place) < oldest_kept.scalar_subquery())
+
+
+def _skew_noted() -> sa.Executable:
+    """Insertion of a client's row, or a raise of its skew.
+
+    The larger skew stays. A later period keeps what the one before had. What was noted for an earlier period than the
+    row's raises the row's.
+    """
+    statement = _added_if_registered(client_clocks, ("client_id", *_CLOCKS.written))
+    new = statement.excluded
+    is_later, follows = new.period > _CLOCK.period, new.period == _CLOCK.period + 1
+    larger = sa.case((new.lead > _CLOCK.lead, new.lead), else_=_CLOCK.lead)
+    return statement.on_conflict_do_update(
+        index_elements=["client_id"],
+        set_={
+            "period": sa.case((is_later, new.period), else_=_CLOCK.period),
+            "lead": sa.case((is_later, new.lead), else_=larger),
+            "lead_before": sa.case((follows, _CLOCK.lead), (is_later, new.lead), else_=_CLOCK.lead_before),
+        },
+    )
+
+
+def _count_added() -> sa.Executable:
+    """Insertion of a row, or addition to it."""
+    statement = insert(hourly_counts).values(parameters(_HOURLY.written))
+    return statement.on_conflict_do_update(
+        index_elements=_HOURLY_KEYS, set_={"count": _HOUR["count"] + statement.excluded["count"]}
+    )
+
+
+def _hourly_totals(conditions: Sequence[sa.ColumnElement[bool]]) -> sa.Executable:
+    """Hour, every count of it, and those of refusals."""
+    refused = sa.func.sum(sa.case((_IS_REFUSAL, _HOUR["count"]), else_=sa.literal_column("0")))
+    return (
+        sa.select(_HOUR.hour, sa.func.sum(_HOUR["count"]), refused)
+        .where(*conditions)
+        .group_by(_HOUR.hour)
+        .order_by(_HOUR.hour)
+    )
+
+
+def _oldest_hour_removed() -> sa.Executable:
+    oldest = sa.select(sa.func.min(_HOUR.hour)).scalar_subquery()
+    return sa.delete(hourly_counts).where(
+        _HOUR.hour == oldest, _HOUR.hour < sa.bindparam("before", type_=sa.BigInteger)
     )

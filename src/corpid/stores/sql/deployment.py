@@ -1,4 +1,4 @@
-"""Named values that all processes of a deployment see.
+"""Named values that all processes of a deployment see, and these processes.
 
 Among them are notes of orderly stops: which marker proves that nothing was lost.
 """
@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Final
 import sqlalchemy as sa
 
 from corpid.rules.directory.members import Members
+from corpid.rules.server_processes import ServerProcess
+from corpid.stores.sql.columns import columns, record_codec
 from corpid.stores.sql.statements import insert, parameters, upsert
-from corpid.stores.sql.tables import deployment
+from corpid.stores.sql.tables import deployment, server_processes
 
 if TYPE_CHECKING:
     from corpid.rules.audit_records import AuditEvent
@@ -24,11 +26,15 @@ _READY: Final = "ready"
 _MAINTENANCE: Final = "maintenance"
 _FOR_DEVELOPERS: Final = "for_developers"
 _AUDIT_STREAM: Final = "audit_stream"
-_SWITCH: Final = {True: "on", False: "off"}
 _STOP: Final = "orderly_stop"
 _BEGUN: Final = "begun"
 _CONFIRMED: Final = "confirmed"
 _OVER: Final = "over"
+_SWITCH: Final = {True: "on", False: "off"}
+
+
+PROCESSES: Final = record_codec(ServerProcess)
+_PROCESS = server_processes.c
 
 
 class NamedValues:
@@ -72,7 +78,7 @@ class NamedValues:
         return await self._database.run(self._change, {"name": name, "before": before, "value": value}) > 0
 
 
-class Deployment:
+class DeploymentSwitches:
     """Switches that all processes see."""
 
     def __init__(self, database: Database, audit: Audit) -> None:
@@ -127,6 +133,44 @@ class Deployment:
             if changed and event is not None:
                 await self._audit.write(event, now=now)
         return changed
+
+
+class ServerProcesses:
+    """Rows in which processes say that they serve."""
+
+    def __init__(self, database: Database) -> None:
+        self._database: Final = database
+        self._note: Final = database.prepare(lambda: upsert(server_processes, PROCESSES.written))
+        self._remove: Final = database.prepare(
+            lambda: sa.delete(server_processes).where(_PROCESS.process_id == sa.bindparam("process_id"))
+        )
+        self._remove_old: Final = database.prepare(
+            lambda: sa.delete(server_processes).where(_PROCESS.seen_at < sa.bindparam("before", type_=sa.BigInteger))
+        )
+        self._all: Final = database.prepare(select_processes)
+
+    async def note(self, process: ServerProcess) -> None:
+        """Add the row of a process, or replace it."""
+        await self._database.write(self._note, PROCESSES.encode(process))
+
+    async def remove(self, process_id: str) -> None:
+        """Remove the row of a process that stops, if it is there."""
+        await self._database.write(self._remove, {"process_id": process_id})
+
+    async def remove_old(self, *, before: int) -> int:
+        """Remove those last seen before this moment; how many that were."""
+        return await self._database.write(self._remove_old, {"before": before})
+
+    async def list_all(self) -> list[ServerProcess]:
+        """Every process, in the order of host, start and identifier."""
+        return [PROCESSES.decode(row) for row in await self._database.rows(self._all, {})]
+
+
+def select_processes() -> sa.Select[tuple[object, ...]]:
+    """Every process. Source: D49"""
+    return sa.select(*columns(server_processes, PROCESSES)).order_by(
+        _PROCESS.host, _PROCESS.started_at, _PROCESS.process_id
+    )
 
 
 class SqlOrderlyStops:

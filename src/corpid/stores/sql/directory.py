@@ -37,7 +37,8 @@ from corpid.rules.directory.records import (
 from corpid.rules.directory.sources import SourcedRecord, sources_after
 from corpid.stores.sql.changes import ChangeWriter
 from corpid.stores.sql.columns import columns, record_codec
-from corpid.stores.sql.directory_tables import (
+from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, PAGE, USERS, fold_user_name, select_columns
+from corpid.stores.sql.tables import (
     BEGINNING_OF_ADDRESS,
     BEGINNING_OF_NAME,
     BEGINNING_OF_PERSONS_NAME,
@@ -53,7 +54,6 @@ from corpid.stores.sql.directory_tables import (
     third_party_grants,
     users,
 )
-from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, PAGE, USERS, fold_user_name, select_columns
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence

@@ -16,9 +16,9 @@ from corpid.rules.server_processes import ServerProcess
 from corpid.stores.sql import schema, tables
 from corpid.stores.sql.clients import CLIENTS
 from corpid.stores.sql.database_identity import read_refusal
-from corpid.stores.sql.invitations import select_waiting
+from corpid.stores.sql.deployment import PROCESSES, select_processes
+from corpid.stores.sql.members import select_waiting_invitations
 from corpid.stores.sql.migration import SchemaOlder
-from corpid.stores.sql.server_processes import PROCESSES, select_processes
 from corpid.stores.sql.sqlite import SqliteTarget
 
 if TYPE_CHECKING:
@@ -78,17 +78,17 @@ def examine(url: str, *, clock: Clock) -> Examination:
     """
     database = schema.find_target(url)
     plan = schema.plan(database)
-    older = _explain_older(database)
+    older = _older(database)
     if isinstance(database, Path):
-        return _examine_target(SqliteTarget(database, create=False), plan, older, clock, is_pooled=False)
+        return _examined(SqliteTarget(database, create=False), plan, older, clock, is_pooled=False)
     # The driver is loaded by those who use it.
     from corpid.stores.sql import postgresql_schema  # noqa: PLC0415
 
     with postgresql_schema.open_target(database) as place:
-        return _examine_target(place, plan, older, clock, is_pooled=place.is_pooled())
+        return _examined(place, plan, older, clock, is_pooled=place.is_pooled())
 
 
-def _explain_older(database: Path | str) -> str:
+def _older(database: Path | str) -> str:
     try:
         schema.check(database)
     except SchemaOlder as error:
@@ -96,11 +96,11 @@ def _explain_older(database: Path | str) -> str:
     return ""
 
 
-def _examine_target(
+def _examined(
     place: MigrationTarget, plan: schema.MigrationPlan, older: str, clock: Clock, *, is_pooled: bool
 ) -> Examination:
-    engine, version, at = place.read(_read_engine)
-    clients = place.read(_read_clients)
+    engine, version, at = place.read(_engine)
+    clients = place.read(_clients)
     return Examination(
         place=place.display_name,
         engine=engine,
@@ -109,26 +109,26 @@ def _examine_target(
         unconfirmed_restore=place.read(lambda connection: read_refusal(connection, place.display_name)),
         now=tuple(step.title for step in plan.now),
         later=tuple(step.title for step in plan.later),
-        keys=tuple(place.read(_read_keys)),
+        keys=tuple(place.read(_keys)),
         pkce_optional=tuple(client for client in clients if client.enabled and client.pkce == "optional"),
         issuers=tuple((client.client_id, client.issuers) for client in clients if client.issuers),
         unsealed_since=place.read(_unsealed_since),
-        emails=(0, 0) if older else place.read(_count_emails),
-        processes=tuple(place.read(_read_processes)),
+        emails=(0, 0) if older else place.read(_emails),
+        processes=tuple(place.read(_processes)),
         apart=0.0 if at is None else abs(at - clock()),
         is_pooled=is_pooled,
         statement_milliseconds=int(place.read(lambda connection: connection.scalar(_LIMIT))) if is_pooled else 0,
     )
 
 
-def _read_engine(connection: sa.Connection) -> tuple[str, str, float | None]:
+def _engine(connection: sa.Connection) -> tuple[str, str, float | None]:
     if connection.dialect.name == "sqlite":
         return "SQLite", str(connection.scalar(sa.text("SELECT sqlite_version()"))), None
     version = str(connection.scalar(sa.text("SHOW server_version")))
     return "PostgreSQL", version.partition(" ")[0], float(connection.scalar(_CLOCK) or 0)
 
 
-def _read_keys(connection: sa.Connection) -> list[KeyTimes]:
+def _keys(connection: sa.Connection) -> list[KeyTimes]:
     """None if the schema is still to be made."""
     if not sa.inspect(connection).has_table(tables.keys.name):
         return []
@@ -145,18 +145,18 @@ def _unsealed_since(connection: sa.Connection) -> int | None:
     return connection.scalar(oldest.limit(1))
 
 
-def _count_emails(connection: sa.Connection) -> tuple[int, int]:
-    count, oldest = connection.execute(select_waiting()).one()
+def _emails(connection: sa.Connection) -> tuple[int, int]:
+    count, oldest = connection.execute(select_waiting_invitations()).one()
     return int(count), int(oldest)
 
 
-def _read_processes(connection: sa.Connection) -> list[ServerProcess]:
+def _processes(connection: sa.Connection) -> list[ServerProcess]:
     if not sa.inspect(connection).has_table(tables.server_processes.name):
         return []
     return [PROCESSES.decode(tuple(row)) for row in connection.execute(select_processes())]
 
 
-def _read_clients(connection: sa.Connection) -> list[Client]:
+def _clients(connection: sa.Connection) -> list[Client]:
     if not sa.inspect(connection).has_table(tables.clients.name):
         return []
     found = sa.select(*(tables.clients.c[name] for name in CLIENTS.columns)).order_by(tables.clients.c.client_id)

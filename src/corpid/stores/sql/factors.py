@@ -1,23 +1,36 @@
-"""Credentials, passkeys, recovery codes, links, and counts of code guesses (D44, D45, D46)."""
+"""Factors, links, code guesses, and waiting changes of e-mail addresses (D44, D45, D46, D61).
+
+Each transaction locks the person first, then sessions and links, then the change of address (`sessions`).
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
 import sqlalchemy as sa
 
-from corpid.rules.authentication.records import Credentials, FactorLink, Passkey, PersonFactors
+from corpid.rules.authentication.records import Credentials, EmailChange, FactorLink, Passkey, PersonFactors
 from corpid.rules.authentication.throttling import CodeGuesses
 from corpid.rules.directory.changes import Conflict, NameRefused
 from corpid.rules.directory.members import Members, compare_members, merge_members
-from corpid.rules.directory.records import Account
+from corpid.rules.directory.records import Account, User
+from corpid.rules.directory.sources import sources_after
 from corpid.stores.sql.columns import columns, record_codec
-from corpid.stores.sql.directory_tables import users
 from corpid.stores.sql.mappers import USERS, fold_user_name
 from corpid.stores.sql.sessions import unless_there
 from corpid.stores.sql.statements import insert, parameters, upsert
-from corpid.stores.sql.tables import audit, code_guesses, credentials, links, passkey_offers, passkeys, recovery_codes
+from corpid.stores.sql.tables import (
+    audit,
+    code_guesses,
+    credentials,
+    email_changes,
+    links,
+    passkey_offers,
+    passkeys,
+    recovery_codes,
+    users,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,8 +43,21 @@ if TYPE_CHECKING:
     from corpid.stores.sql.sessions import SignOuts
     from corpid.stores.sql.statements import CompiledStatement, Database, Row
 
+EmailChangeEnd: TypeAlias = Literal["changed", "dropped", "gone"]
+"""the new address is in effect; it is not, since person or address are no longer as they were; somebody else finished
+or undid the change"""
+_EMAIL_CHANGES: Final = record_codec(EmailChange)
 _PASSKEYS: Final = record_codec(Passkey)
 _LINKS: Final = record_codec(FactorLink)
+
+
+_GUESSES: Final = record_codec(CodeGuesses)
+_USER_END: Final = len(USERS.columns)
+_CREDENTIALS_END: Final = _USER_END + len(record_codec(Credentials).columns)
+_GUESSES_END: Final = _CREDENTIALS_END + len(_GUESSES.columns)
+_PASSKEYS_START: Final = _GUESSES_END + 3
+_GUESSES_KEYS: Final = tuple(column.name for column in code_guesses.primary_key)
+_GUESSES_COMPARED: Final = ("factors", "guesses", "paused_until")
 
 
 def _of_person(table: sa.Table) -> sa.ColumnElement[bool]:
@@ -43,72 +69,7 @@ _OWN_PASSKEY: Final = sa.and_(_THIS_PASSKEY, _of_person(passkeys))
 _THIS_LINK: Final = links.c.link_hash == sa.bindparam("link_hash")
 
 
-def _raise_step() -> sa.Update:
-    """The check and the change are one statement."""
-    step = sa.bindparam("step", type_=sa.BigInteger)
-    lower = credentials.c.totp_last_step < step
-    return sa.update(credentials).where(_of_person(credentials), lower).values(totp_last_step=step)
-
-
-def _rehash() -> sa.Update:
-    same = credentials.c.password_hash == sa.bindparam("old")
-    return sa.update(credentials).where(_of_person(credentials), same).values(password_hash=sa.bindparam("new"))
-
-
-def _passkeys_of_a_person() -> sa.Select[Any]:
-    mine = sa.select(*columns(passkeys, _PASSKEYS)).where(_of_person(passkeys))
-    return mine.order_by(passkeys.c.created_at, passkeys.c.credential_id)
-
-
-def _use_passkey() -> sa.Update:
-    """A conditional update: of two uses at once, one succeeds.
-
-    The counter read before is part of the condition.
-    """
-    as_looked_at = passkeys.c.sign_count == sa.bindparam("before")
-    new: dict[str, Any] = {
-        "sign_count": sa.bindparam("after"),
-        "used_at": sa.bindparam("shown_at"),
-        "synced": sa.bindparam("in_sync"),
-    }
-    return sa.update(passkeys).where(_THIS_PASSKEY, as_looked_at).values(new)
-
-
-def _locked(credentials: RecordType) -> sa.Select[Any]:
-    return (
-        sa.select(*columns(credentials.table, credentials.codec)).where(_of_person(credentials.table)).with_for_update()
-    )
-
-
-_GUESSES: Final = record_codec(CodeGuesses)
-_USER_END: Final = len(USERS.columns)
-_CREDENTIALS_END: Final = _USER_END + len(record_codec(Credentials).columns)
-_GUESSES_END: Final = _CREDENTIALS_END + len(_GUESSES.columns)
-_PASSKEYS_START: Final = _GUESSES_END + 3
-
-
-def _account(secret: Codec[Credentials]) -> sa.Select[Any]:
-    """Select a person with all data for signing in.
-
-    The columns are user, credentials, guesses (or nulls), the number of recovery codes left, whether the person has
-    signed in, when they did not want a passkey (or null), and one passkey (or nulls). There is one row for each
-    passkey, or a single one without.
-    """
-    owner = users.c.user_id
-    codes = sa.select(sa.func.count()).select_from(recovery_codes).where(recovery_codes.c.user_id == owner)
-    completed = audit.c.action == sa.literal_column("'sign_in.complete'")
-    signed_in = sa.exists().where(audit.c.actor == sa.literal_column("'user:'") + owner, completed)
-    declined = sa.select(passkey_offers.c.declined_at).where(passkey_offers.c.user_id == owner)
-    counted = sa.and_(code_guesses.c.user_id == owner, code_guesses.c.browser == sa.bindparam("browser"))
-    rows = users.outerjoin(credentials, credentials.c.user_id == owner).outerjoin(code_guesses, counted)
-    return (
-        sa.select(
-            *columns(users, USERS), *columns(credentials, secret), *columns(code_guesses, _GUESSES),
-            codes.scalar_subquery(), signed_in, declined.scalar_subquery(), *columns(passkeys, _PASSKEYS),
-        )
-        .select_from(rows.outerjoin(passkeys, passkeys.c.user_id == owner))
-        .order_by(passkeys.c.created_at, passkeys.c.credential_id)
-    )  # fmt: skip
+_OF_BROWSER: Final = sa.and_(_of_person(code_guesses), code_guesses.c.browser == sa.bindparam("browser"))
 
 
 class _FactorsChanged(Exception):
@@ -386,29 +347,6 @@ class Factors:
         return [_LINKS.decode(row) for row in await self._database.rows(self._links, {"user_id": user_id})]
 
 
-def _members(name: str, states: Mapping[str, object], *, personal: bool = False) -> Members:
-    """A member that is no column, by its states before and after."""
-    if not states:
-        return Members()
-    return Members(
-        before={name: states["before"]},
-        after={name: states["after"]},
-        personal=frozenset({name} if personal else ()),
-    )
-
-
-def _passkeys_recorded(removed: Sequence[Passkey], added: Passkey | None) -> dict[str, object]:
-    if not removed and added is None:
-        return {}
-    after = [] if added is None else [compare_members(None, added).after]
-    return {"before": [compare_members(passkey, None).before for passkey in removed], "after": after}
-
-
-_GUESSES_KEYS: Final = tuple(column.name for column in code_guesses.primary_key)
-_GUESSES_COMPARED: Final = ("factors", "guesses", "paused_until")
-_OF_BROWSER: Final = sa.and_(_of_person(code_guesses), code_guesses.c.browser == sa.bindparam("browser"))
-
-
 class CodeGuessCounts:
     """Code guesses of a person, by browser or group of browsers.
 
@@ -460,6 +398,224 @@ class CodeGuessCounts:
                 await self._audit.write(event)
 
 
+class EmailChanges:
+    """Waiting changes of addresses, at most one for a person.
+
+    One that no longer stands has no effect. It ends with a new password or second factor by a link or from an operator,
+    and when the person is disabled or removed.
+    """
+
+    def __init__(self, database: Database, audit: Audit, kinds: Kinds, sign_outs: SignOuts) -> None:
+        self._database: Final = database
+        self._audit: Final = audit
+        self._users: Final = kinds[User]
+        self._sign_outs: Final = sign_outs
+        self._of: Final = database.prepare(lambda: _with_person(email_changes.c.user_id))
+        self._by_link: Final = database.prepare(lambda: _with_person(email_changes.c.link_hash))
+        self._add: Final = database.prepare(
+            lambda: insert(email_changes).values(parameters(_EMAIL_CHANGES.written)).on_conflict_do_nothing()
+        )
+        self._take: Final = database.prepare(
+            lambda: sa.delete(email_changes).where(
+                email_changes.c.user_id == sa.bindparam("user_id"),
+                email_changes.c.link_hash == sa.bindparam("link_hash"),
+            )
+        )
+        self._due: Final = database.prepare(
+            lambda: (
+                sa.select(*columns(email_changes, _EMAIL_CHANGES))
+                .where(email_changes.c.effective_at <= sa.bindparam("now", type_=sa.BigInteger))
+                .order_by(email_changes.c.effective_at, email_changes.c.user_id)
+                .limit(sa.bindparam("limit", type_=sa.Integer))
+            )
+        )
+        self._set_email: Final = database.prepare(
+            lambda: (
+                sa.update(users)
+                .where(users.c.user_id == sa.bindparam("user"))
+                .values(email=sa.bindparam("new"), source=sa.bindparam("by"), member_sources=sa.bindparam("since"))
+            )
+        )
+
+    async def find(self, user_id: str) -> EmailChange | None:
+        """The change of a person that stands."""
+        return await self._one(self._of, {"user_id": user_id})
+
+    async def by_link(self, link_hash: str) -> EmailChange | None:
+        """The change that stands and that this link undoes."""
+        return await self._one(self._by_link, {"link_hash": link_hash})
+
+    async def _one(self, statement: CompiledStatement, key: dict[str, str]) -> EmailChange | None:
+        row = await self._database.row(statement, key)
+        if row is None:
+            return None
+        *stored, enabled, email = row
+        change: EmailChange = _EMAIL_CHANGES.decode(stored)
+        return change if change.stands(enabled=enabled, email=email) else None
+
+    async def begin(self, change: EmailChange, event: AuditEvent, *, session_id: str) -> bool:
+        """Store a change, and end the person's other sessions.
+
+        False if the session has ended, the address is no longer the old one, or another change waits; nothing is
+        written then. Of two at once, the second waits for the person's lock.
+        """
+        async with self._database.transaction():
+            row = await self._locked(change)
+            if row is None or not self._stands(change, row):
+                return False
+            locked = await self._sign_outs.lock(change.user_id)
+            if session_id not in locked.sessions or not await self._store(change):
+                return False
+            await self._sign_outs.end_sessions(change.user_id, but_session=session_id)
+            was: User = self._users.decode(row)
+            await self._audit.record_change(event, was, msgspec.structs.replace(was, email=change.new_email))
+        return True
+
+    async def _store(self, change: EmailChange) -> bool:
+        """Store a change, in place of one that no longer stands."""
+        if await self.find(change.user_id) is None:
+            await self._sign_outs.end_email_change(change.user_id)
+        return await self._database.run(self._add, _EMAIL_CHANGES.encode(change)) == 1
+
+    async def undo(self, change: EmailChange, event: AuditEvent, *, but_session: str = "") -> bool:
+        """Remove a waiting change, and end the person's sessions and links.
+
+        Except one session. False if it was finished or undone before; nothing is written then.
+        """
+        async with self._database.transaction():
+            row = await self._locked(change)
+            if row is None or not self._stands(change, row):
+                return False
+            locked = await self._sign_outs.lock(change.user_id)
+            if (but_session and but_session not in locked.sessions) or not await self._taken(change):
+                return False
+            await self._sign_outs.end_sessions(change.user_id, but_session=but_session)
+            await self._sign_outs.end_links(change.user_id)
+            was: User = self._users.decode(row)
+            await self._audit.record_change(event, msgspec.structs.replace(was, email=change.new_email), was)
+        return True
+
+    async def due(self, *, now: float, limit: int) -> list[EmailChange]:
+        """Changes whose time has come, the earliest first."""
+        rows = await self._database.rows(self._due, {"now": int(now), "limit": limit})
+        return [_EMAIL_CHANGES.decode(row) for row in rows]
+
+    async def finish(self, change: EmailChange, event: AuditEvent) -> EmailChangeEnd:
+        """Remove a waiting change, and write the address if it stands.
+
+        The event has the outcome `refused` if it does not.
+        """
+        async with self._database.transaction():
+            row = await self._locked(change)
+            if row is None or not await self._taken(change):
+                return "gone"
+            if not self._stands(change, row):
+                await self._audit.write(msgspec.structs.replace(event, outcome="refused"))
+                return "dropped"
+            was: User = self._users.decode(row)
+            becomes = msgspec.structs.replace(was, email=change.new_email)
+            sources = self._users.encode_sources(
+                sources_after(event.actor, was, becomes, self._users.decode_sources(row))
+            )
+            values = {
+                "user": change.user_id, "new": change.new_email,
+                "by": sources["source"], "since": sources["member_sources"],
+            }  # fmt: skip
+            await self._database.run(self._set_email, values)
+            await self._audit.record_change(event, was, becomes)
+        return "changed"
+
+    async def _locked(self, change: EmailChange) -> Row | None:
+        return await self._database.row(self._users.locked, {"user_id": change.user_id})
+
+    def _stands(self, change: EmailChange, row: Row) -> bool:
+        user: User = self._users.decode(row)
+        return change.stands(enabled=user.enabled, email=user.email)
+
+    async def _taken(self, change: EmailChange) -> bool:
+        key = {"user_id": change.user_id, "link_hash": change.link_hash}
+        return await self._database.run(self._take, key) == 1
+
+
+def _raise_step() -> sa.Update:
+    """The check and the change are one statement."""
+    step = sa.bindparam("step", type_=sa.BigInteger)
+    lower = credentials.c.totp_last_step < step
+    return sa.update(credentials).where(_of_person(credentials), lower).values(totp_last_step=step)
+
+
+def _rehash() -> sa.Update:
+    same = credentials.c.password_hash == sa.bindparam("old")
+    return sa.update(credentials).where(_of_person(credentials), same).values(password_hash=sa.bindparam("new"))
+
+
+def _passkeys_of_a_person() -> sa.Select[Any]:
+    mine = sa.select(*columns(passkeys, _PASSKEYS)).where(_of_person(passkeys))
+    return mine.order_by(passkeys.c.created_at, passkeys.c.credential_id)
+
+
+def _use_passkey() -> sa.Update:
+    """A conditional update: of two uses at once, one succeeds.
+
+    The counter read before is part of the condition.
+    """
+    as_looked_at = passkeys.c.sign_count == sa.bindparam("before")
+    new: dict[str, Any] = {
+        "sign_count": sa.bindparam("after"),
+        "used_at": sa.bindparam("shown_at"),
+        "synced": sa.bindparam("in_sync"),
+    }
+    return sa.update(passkeys).where(_THIS_PASSKEY, as_looked_at).values(new)
+
+
+def _locked(credentials: RecordType) -> sa.Select[Any]:
+    return (
+        sa.select(*columns(credentials.table, credentials.codec)).where(_of_person(credentials.table)).with_for_update()
+    )
+
+
+def _account(secret: Codec[Credentials]) -> sa.Select[Any]:
+    """Select a person with all data for signing in.
+
+    The columns are user, credentials, guesses (or nulls), the number of recovery codes left, whether the person has
+    signed in, when they did not want a passkey (or null), and one passkey (or nulls). There is one row for each
+    passkey, or a single one without.
+    """
+    owner = users.c.user_id
+    codes = sa.select(sa.func.count()).select_from(recovery_codes).where(recovery_codes.c.user_id == owner)
+    completed = audit.c.action == sa.literal_column("'sign_in.complete'")
+    signed_in = sa.exists().where(audit.c.actor == sa.literal_column("'user:'") + owner, completed)
+    declined = sa.select(passkey_offers.c.declined_at).where(passkey_offers.c.user_id == owner)
+    counted = sa.and_(code_guesses.c.user_id == owner, code_guesses.c.browser == sa.bindparam("browser"))
+    rows = users.outerjoin(credentials, credentials.c.user_id == owner).outerjoin(code_guesses, counted)
+    return (
+        sa.select(
+            *columns(users, USERS), *columns(credentials, secret), *columns(code_guesses, _GUESSES),
+            codes.scalar_subquery(), signed_in, declined.scalar_subquery(), *columns(passkeys, _PASSKEYS),
+        )
+        .select_from(rows.outerjoin(passkeys, passkeys.c.user_id == owner))
+        .order_by(passkeys.c.created_at, passkeys.c.credential_id)
+    )  # fmt: skip
+
+
+def _members(name: str, states: Mapping[str, object], *, personal: bool = False) -> Members:
+    """A member that is no column, by its states before and after."""
+    if not states:
+        return Members()
+    return Members(
+        before={name: states["before"]},
+        after={name: states["after"]},
+        personal=frozenset({name} if personal else ()),
+    )
+
+
+def _passkeys_recorded(removed: Sequence[Passkey], added: Passkey | None) -> dict[str, object]:
+    if not removed and added is None:
+        return {}
+    after = [] if added is None else [compare_members(None, added).after]
+    return {"before": [compare_members(passkey, None).before for passkey in removed], "after": after}
+
+
 def _replacement() -> sa.Executable:
     """A conditional update: of two guesses at once, one must retry.
 
@@ -472,3 +628,9 @@ def _replacement() -> sa.Executable:
         for name in _GUESSES_COMPARED
     )
     return statement.on_conflict_do_update(index_elements=_GUESSES_KEYS, set_=changed, where=sa.and_(*as_seen))
+
+
+def _with_person(key: sa.Column[str]) -> sa.Select[tuple[object, ...]]:
+    people = email_changes.join(users, users.c.user_id == email_changes.c.user_id)
+    found = sa.select(*columns(email_changes, _EMAIL_CHANGES), users.c.enabled, users.c.email).select_from(people)
+    return found.where(key == sa.bindparam(key.name))

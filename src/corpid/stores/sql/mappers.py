@@ -30,7 +30,7 @@ from corpid.rules.directory.records import (
 from corpid.rules.directory.sources import UNKNOWN, Sources
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
-from corpid.stores.sql import directory_tables, tables
+from corpid.stores.sql import tables
 from corpid.stores.sql.clients import API_CLIENTS, CLIENTS
 from corpid.stores.sql.columns import Codec, encrypted_codec, record_codec
 from corpid.stores.sql.statements import insert, parameters, upsert
@@ -95,20 +95,20 @@ _MEMBERS: Final = msgspec.json.Decoder(dict[str, str])
 
 _TABLES: Final[Mapping[type[Any], sa.Table]] = {
     Client: tables.clients,
-    Entity: directory_tables.entities,
-    User: directory_tables.users,
-    Service: directory_tables.services,
+    Entity: tables.entities,
+    User: tables.users,
+    Service: tables.services,
     Credentials: tables.credentials,
-    Membership: directory_tables.memberships,
-    Administrator: directory_tables.administrators,
-    Operator: directory_tables.operators,
-    Assignment: directory_tables.assignments,
-    ThirdPartyGrant: directory_tables.third_party_grants,
-    ThirdPartyAssignment: directory_tables.third_party_assignments,
+    Membership: tables.memberships,
+    Administrator: tables.administrators,
+    Operator: tables.operators,
+    Assignment: tables.assignments,
+    ThirdPartyGrant: tables.third_party_grants,
+    ThirdPartyAssignment: tables.third_party_assignments,
     RegisteredApiClient: tables.api_clients,
-    ChangeRequest: directory_tables.change_requests,
-    RegisteredProvisioningToken: directory_tables.provisioning_tokens,
-    DeletionRequest: directory_tables.deletion_requests,
+    ChangeRequest: tables.change_requests,
+    RegisteredProvisioningToken: tables.provisioning_tokens,
+    DeletionRequest: tables.deletion_requests,
 }
 """in the order of their references; no file writes the last four, so they keep no sources"""
 _CODECS: Final[Mapping[type[Any], Codec[Any]]] = {
@@ -262,12 +262,12 @@ def _kept(table: sa.Table) -> dict[str, Any]:
     The last accepted TOTP step only rises: writing a person's record never makes a spent code good. An identifier of
     a membership stays, and what was accepted is never an invitation again.
     """
-    if table is directory_tables.memberships:
+    if table is tables.memberships:
         identifier: sa.ColumnElement[str] = sa.case(
             (table.c.membership_id != "", table.c.membership_id), else_=sa.literal_column("excluded.membership_id")
         )
         return {"membership_id": identifier, "invited": _still(table, "invited")}
-    if table is directory_tables.users:
+    if table is tables.users:
         return {"placeholder": _still(table, "placeholder")}
     if table is not tables.credentials:
         return {}

@@ -1,110 +1,69 @@
-"""The queue of notices, and what they are made of."""
+"""Notices that wait to be sent, and access reviews, which queue some."""
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import sqlalchemy as sa
 
+from corpid.rules.directory.access_review import AccessReview, ReviewDecision
+from corpid.rules.directory.changes import ChangedMeanwhile
 from corpid.rules.directory.invitations import SENDING_SECONDS
 from corpid.rules.directory.notices import NoticeGroup, QueuedNotice
 from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
-from corpid.stores.sql.administration_tables import notices
 from corpid.stores.sql.columns import columns, record_codec
 from corpid.stores.sql.deployment import NamedValues
-from corpid.stores.sql.directory_tables import (
+from corpid.stores.sql.mappers import MEMBERSHIPS, USERS
+from corpid.stores.sql.members import TOKENS
+from corpid.stores.sql.statements import insert, parameters, upsert
+from corpid.stores.sql.tables import (
     HAS_END,
+    access_review_decisions,
+    access_reviews,
+    administrators,
     assignments,
+    audit,
     entities,
+    memberships,
+    notices,
     provisioning_tokens,
     third_party_assignments,
     users,
 )
-from corpid.stores.sql.provisioning import TOKENS
-from corpid.stores.sql.statements import insert
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from corpid.rules.directory.records import Membership, User
     from corpid.stores.sql.mappers import Kinds
-    from corpid.stores.sql.statements import Database
+    from corpid.stores.sql.statements import Database, Row
 
 E = TypeVar("E", bound=Assignment | ThirdPartyAssignment)
 _NOTICES: Final = record_codec(QueuedNotice)
 _NEW: Final = ("taken_by", "taken_until", "sent_at")
-_OF: Final = notices.c
+_NOTICE: Final = notices.c
 _TABLES: Final[Mapping[type, sa.Table]] = {Assignment: assignments, ThirdPartyAssignment: third_party_assignments}
 _SWEPT_AT_ONCE: Final = 500
-
-
-def _moment(name: str) -> sa.BindParameter[int]:
-    return sa.bindparam(name, type_=sa.BigInteger)
-
-
-def _text(name: str) -> sa.BindParameter[str]:
-    return sa.bindparam(name, type_=sa.Text)
-
-
 _LIMIT: Final = sa.bindparam("limit", type_=sa.Integer)
+_REVIEWS: Final = record_codec(AccessReview)
+_DECISIONS: Final = record_codec(ReviewDecision)
+_MEANWHILE: Final = "the review or somebody's access was changed at the same moment: look at it again"
+_PEOPLE_AT_ONCE: Final = 100
+"""people that one statement looks up"""
+_READ_AT_ONCE: Final = 500
+"""decisions that one statement reads"""
+_REVIEW: Final = access_reviews.c
+_DECISION: Final = access_review_decisions.c
+_KEPT: Final = (
+    _DECISION.entity_id == memberships.c.entity_id,
+    _DECISION.user_id == memberships.c.user_id,
+    _DECISION.decision == sa.literal_column("'keep'", sa.Text),
+)
 
 
-def queueing() -> sa.Executable:
-    """A notice's columns → a row, if person and entity exist."""
-    values = [sa.bindparam(name, type_=notices.c[name].type) for name in _NOTICES.written]
-    person = users.c.user_id == _text("user_id")
-    chosen = sa.select(*values, sa.literal(""), sa.literal(0), sa.literal(0)).where(
-        person, entities.c.entity_id == _text("entity_id")
-    )
-    return insert(notices).from_select([*_NOTICES.written, *_NEW], chosen).on_conflict_do_nothing()
-
-
-def due() -> sa.Select[Any]:
-    """`now`, `limit` → groups of the notices that are due, with repetitions."""
-    waiting = _OF.sent_at == sa.literal_column("0"), _OF.due_at <= _moment("now"), _OF.taken_until <= _moment("now")
-    return sa.select(_OF.user_id, _OF.kind, _OF.entity_id).where(*waiting).order_by(_OF.due_at).limit(_LIMIT)
-
-
-def _group() -> tuple[sa.ColumnElement[bool], ...]:
-    return _OF.user_id == _text("person"), _OF.kind == _text("sort"), _OF.entity_id == _text("entity"), _OF.sent_at == 0
-
-
-def ending(kind: type) -> sa.Select[Any]:
-    """`until`, `place_…`, `limit` → roles, by their last day."""
-    table = _TABLES[kind]
-    order = _order(table)
-    beyond = sa.tuple_(*order) > sa.tuple_(*(_text(f"place_{column.name}") for column in order))
-    within = table.c.end_date <= _text("until"), sa.text(HAS_END)
-    found = sa.select(*columns(table, record_codec(kind))).where(*within, beyond)
-    return found.order_by(*order).limit(_LIMIT)
-
-
-def _order(table: sa.Table) -> list[sa.Column[Any]]:
-    """The order of the index: last day, entity, rest of the key."""
-    return [table.c.end_date, table.c.entity_id, *(each for each in table.primary_key if each.name != "entity_id")]
-
-
-def ending_on(kind: type) -> sa.Select[Any]:
-    """`entity_id`, `end_date`, `limit` → roles of one day, by person."""
-    table = _TABLES[kind]
-    within = table.c.end_date == _text("end_date"), table.c.entity_id == _text("entity_id"), sa.text(HAS_END)
-    return sa.select(*columns(table, record_codec(kind))).where(*within).order_by(table.c.user_id).limit(_LIMIT)
-
-
-def _count_ending_on(kind: type) -> sa.Select[Any]:
-    table = _TABLES[kind]
-    within = table.c.end_date == _text("end_date"), table.c.entity_id == _text("entity_id"), sa.text(HAS_END)
-    return sa.select(sa.func.count()).select_from(table).where(*within)
-
-
-def expiring() -> sa.Select[Any]:
-    """`after`, `until`, `limit` → tokens, by their end."""
-    ends = provisioning_tokens.c.expires_at
-    found = sa.select(*columns(provisioning_tokens, TOKENS)).where(ends > _moment("after"), ends <= _moment("until"))
-    return found.order_by(ends, provisioning_tokens.c.token_id).limit(_LIMIT)
-
-
-class Notices:
+class NoticeQueue:
     """The queue of notices.
 
     A position says how far the notices of one kind of occasion were made; it moves in the transaction that queues them,
@@ -116,23 +75,23 @@ class Notices:
         self._kinds: Final = kinds
         self._positions: Final = NamedValues(database)
         prepare = database.prepare
-        self._queue: Final = prepare(queueing)
-        self._due: Final = prepare(due)
+        self._queue: Final = prepare(_queue_notice)
+        self._due: Final = prepare(_select_due_groups)
         self._take: Final = prepare(
             lambda: (
                 sa.update(notices)
-                .where(*_group(), _OF.taken_until <= _moment("now"))
+                .where(*_group(), _NOTICE.taken_until <= _moment("now"))
                 .values(taken_by=_text("by"), taken_until=_moment("until"))
             )
         )
         self._taken: Final = prepare(
             lambda: (
                 sa.select(*columns(notices, _NOTICES))
-                .where(*_group(), _OF.taken_by == _text("by"))
-                .order_by(_OF.created_at, _OF.subject)
+                .where(*_group(), _NOTICE.taken_by == _text("by"))
+                .order_by(_NOTICE.created_at, _NOTICE.subject)
             )
         )
-        mine = (*_group(), _OF.taken_by == _text("by"))
+        mine = (*_group(), _NOTICE.taken_by == _text("by"))
         self._sent: Final = prepare(lambda: sa.update(notices).where(*mine).values(sent_at=_moment("at")))
         self._put_off: Final = prepare(
             lambda: sa.update(notices).where(*mine).values(due_at=_moment("at"), taken_by="", taken_until=0)
@@ -142,14 +101,14 @@ class Notices:
                 database.is_among(
                     notices,
                     sa.select(notices)
-                    .where(_OF.sent_at > sa.literal_column("0"), _OF.sent_at < _moment("before"))
+                    .where(_NOTICE.sent_at > sa.literal_column("0"), _NOTICE.sent_at < _moment("before"))
                     .limit(_SWEPT_AT_ONCE),
                 )
             )
         )
-        self._expiring: Final = prepare(expiring)
-        self._ending: Final = {kind: prepare(partial(ending, kind)) for kind in _TABLES}
-        self._ending_on: Final = {kind: prepare(partial(ending_on, kind)) for kind in _TABLES}
+        self._expiring: Final = prepare(_select_expiring_tokens)
+        self._ending: Final = {kind: prepare(partial(_select_ending, kind)) for kind in _TABLES}
+        self._ending_on: Final = {kind: prepare(partial(_select_ending_on, kind)) for kind in _TABLES}
         self._count: Final = {kind: prepare(partial(_count_ending_on, kind)) for kind in _TABLES}
 
     async def position(self, name: str, *, first: str) -> str:
@@ -234,5 +193,305 @@ class Notices:
         return [TOKENS.decode(row) for row in rows]
 
 
+class AccessReviews:
+    """Access reviews, and decisions about people.
+
+    What raises ChangedMeanwhile belongs into a transaction (Directory.write), which it undoes.
+    """
+
+    def __init__(self, database: Database, queue: NoticeQueue) -> None:
+        self._database: Final = database
+        self._queue: Final = queue
+        prepare = database.prepare
+        of_entity = _DECISION.entity_id == _text("entity_id")
+        self._of: Final = prepare(
+            lambda: sa.select(*columns(access_reviews, _REVIEWS)).where(_REVIEW.entity_id == _text("entity_id"))
+        )
+        listed = [_text(f"user_{number}") for number in range(_PEOPLE_AT_ONCE)]
+        decisions = sa.select(*columns(access_review_decisions, _DECISIONS)).where(of_entity)
+        self._decisions: Final = prepare(lambda: decisions.where(_DECISION.user_id.in_(listed)))
+        self._all: Final = prepare(
+            lambda: decisions.where(_DECISION.user_id > _text("after")).order_by(_DECISION.user_id).limit(_LIMIT)
+        )
+        self._members: Final = prepare(
+            lambda: (
+                sa.select(sa.func.count()).select_from(memberships).where(memberships.c.entity_id == _text("entity_id"))
+            )
+        )
+        self._kept: Final = prepare(_count_kept)
+        self._undecided: Final = prepare(_select_undecided)
+        self._add: Final = prepare(
+            lambda: insert(access_reviews).values(parameters(_REVIEWS.written)).on_conflict_do_nothing()
+        )
+        rest: dict[str, Any] = {name: sa.bindparam(name) for name in _REVIEWS.written if name != "entity_id"}
+        self._replace: Final = prepare(lambda: sa.update(access_reviews).where(*_unchanged()).values(rest))
+        self._decide: Final = prepare(lambda: upsert(access_review_decisions, _DECISIONS.written))
+        self._clear: Final = prepare(lambda: sa.delete(access_review_decisions).where(of_entity))
+        self._forget: Final = prepare(
+            lambda: sa.delete(access_review_decisions).where(
+                of_entity, _DECISION.user_id == _text("user_id"), _DECISION.seen == _text("seen")
+            )
+        )
+        self._administered: Final = prepare(_select_administered)
+        self._due: Final = prepare(
+            lambda: (
+                sa.select(*columns(access_reviews, _REVIEWS))
+                .where(_REVIEW.remind_at <= _moment("now"))
+                .order_by(_REVIEW.remind_at)
+                .limit(_LIMIT)
+            )
+        )
+
+    async def find(self, entity_id: str) -> AccessReview | None:
+        """The reviews of an entity; None if it has none yet."""
+        row = await self._database.row(self._of, {"entity_id": entity_id})
+        return None if row is None else _REVIEWS.decode(row)
+
+    async def decisions(self, entity_id: str, user_ids: Sequence[str]) -> dict[str, ReviewDecision]:
+        """Decisions about these people, by person; one statement for each hundred."""
+        found: list[Row] = []
+        for start in range(0, len(user_ids), _PEOPLE_AT_ONCE):
+            part = list(user_ids[start : start + _PEOPLE_AT_ONCE])
+            # Always the same statement: what is repeated is found once.
+            part += part[:1] * (_PEOPLE_AT_ONCE - len(part))
+            values = {f"user_{number}": user_id for number, user_id in enumerate(part)}
+            found += await self._database.rows(self._decisions, {"entity_id": entity_id, **values})
+        return _by_person(found)
+
+    async def all_decisions(self, entity_id: str) -> dict[str, ReviewDecision]:
+        """Every decision, by person.
+
+        In parts, so that others have their turn.
+        """
+        found: dict[str, ReviewDecision] = {}
+        after, more = "", True
+        while more:
+            values = {"entity_id": entity_id, "after": after, "limit": _READ_AT_ONCE}
+            part = _by_person(await self._database.rows(self._all, values))
+            found |= part
+            more = len(part) == _READ_AT_ONCE
+            after = next(reversed(part), "")
+            await asyncio.sleep(0)
+        return found
+
+    async def counts(self, entity_id: str) -> tuple[int, int]:
+        """The number of an entity's members, and of those that were kept."""
+        values = {"entity_id": entity_id}
+        members = await self._database.row(self._members, values) or (0,)
+        kept = await self._database.row(self._kept, values) or (0,)
+        return int(members[0]), int(kept[0])
+
+    async def undecided(self, entity_id: str, *, after: str, limit: int) -> list[tuple[Membership, User]]:
+        """Members that were not kept, by identifier of the membership."""
+        rows = await self._database.rows(self._undecided, {"entity_id": entity_id, "after": after, "limit": limit})
+        width = len(MEMBERSHIPS.columns)
+        return [(MEMBERSHIPS.decode(row[:width]), USERS.decode(row[width:])) for row in rows]
+
+    async def decide(
+        self, seen: AccessReview | None, review: AccessReview, decisions: Sequence[ReviewDecision]
+    ) -> None:
+        """Store decisions, each in place of an earlier one.
+
+        If no review was open, `review` is one that is, and decisions of the one before go. The update also locks: a
+        signing-off of the same moment waits, and then finds another review. Raises ChangedMeanwhile if the review is no
+        longer the one that was seen.
+        """
+        async with self._database.transaction():
+            if seen is None:
+                written = await self._database.run(self._add, _REVIEWS.encode(review))
+            else:
+                written = await self._replaced(seen, review)
+            if not written:
+                raise ChangedMeanwhile(_MEANWHILE)
+            if seen is None or not seen.began_at:
+                await self._database.run(self._clear, {"entity_id": review.entity_id})
+            for decision in decisions:
+                await self._database.run(self._decide, _DECISIONS.encode(decision))
+
+    async def forget(self, decisions: Sequence[ReviewDecision]) -> None:
+        """Remove decisions, unless another one was made about the person since."""
+        async with self._database.transaction():
+            for each in decisions:
+                values = {"entity_id": each.entity_id, "user_id": each.user_id, "seen": each.seen}
+                await self._database.run(self._forget, values)
+
+    async def sign_off(self, seen: AccessReview, becomes: AccessReview, *, actions: Sequence[str], after: int) -> None:
+        """Sign a review off.
+
+        Raises ChangedMeanwhile if it is no longer as it was seen, or if the audit has an entry about the entity with
+        one of these actions after a number. The entries are looked for while the row is locked.
+        """
+        async with self._database.transaction():
+            changed = self._database.prepare(_select_changed_since(actions))
+            if not await self._replaced(seen, becomes) or await self._database.row(
+                changed, {"entity_id": seen.entity_id, "after": after}
+            ):
+                raise ChangedMeanwhile(_MEANWHILE)
+
+    async def unscheduled(self, *, after: str, limit: int) -> list[tuple[str, bool]]:
+        """Entities with administrators, in order, and whether they have no reviews."""
+        rows = await self._database.rows(self._administered, {"after": after, "limit": limit})
+        return [(str(entity_id), due_at is None) for entity_id, due_at in rows]
+
+    async def add(self, reviews: Sequence[AccessReview]) -> None:
+        """Add the reviews of entities that have none."""
+        async with self._database.transaction():
+            for review in reviews:
+                await self._database.run(self._add, _REVIEWS.encode(review))
+
+    async def due(self, *, now: float, limit: int) -> list[AccessReview]:
+        """Reviews whose owners get a notice now."""
+        rows = await self._database.rows(self._due, {"now": int(now), "limit": limit})
+        return [_REVIEWS.decode(row) for row in rows]
+
+    async def remind(self, seen: AccessReview, becomes: AccessReview, notices: Sequence[QueuedNotice]) -> bool:
+        """Queue the notices of a review, in one transaction.
+
+        False if it is no longer as it was seen.
+        """
+        async with self._database.transaction():
+            if not await self._replaced(seen, becomes):
+                return False
+            await self._queue.add(notices)
+        return True
+
+    async def _replaced(self, seen: AccessReview, becomes: AccessReview) -> bool:
+        values = {
+            "entity": seen.entity_id,
+            "seen_due": seen.due_at,
+            "seen_remind": seen.remind_at,
+            "seen_began": seen.began_at,
+            "seen_signed": seen.signed_off_at,
+        }
+        return await self._database.run(self._replace, {**_REVIEWS.encode(becomes), **values}) == 1
+
+
+def _queue_notice() -> sa.Executable:
+    """A notice's columns → a row, if person and entity exist."""
+    values = [sa.bindparam(name, type_=notices.c[name].type) for name in _NOTICES.written]
+    person = users.c.user_id == _text("user_id")
+    chosen = sa.select(*values, sa.literal(""), sa.literal(0), sa.literal(0)).where(
+        person, entities.c.entity_id == _text("entity_id")
+    )
+    return insert(notices).from_select([*_NOTICES.written, *_NEW], chosen).on_conflict_do_nothing()
+
+
+def _select_due_groups() -> sa.Select[Any]:
+    """`now`, `limit` → groups of the notices that are due, with repetitions."""
+    waiting = (
+        _NOTICE.sent_at == sa.literal_column("0"),
+        _NOTICE.due_at <= _moment("now"),
+        _NOTICE.taken_until <= _moment("now"),
+    )
+    return (
+        sa.select(_NOTICE.user_id, _NOTICE.kind, _NOTICE.entity_id)
+        .where(*waiting)
+        .order_by(_NOTICE.due_at)
+        .limit(_LIMIT)
+    )
+
+
+def _group() -> tuple[sa.ColumnElement[bool], ...]:
+    return (
+        _NOTICE.user_id == _text("person"),
+        _NOTICE.kind == _text("sort"),
+        _NOTICE.entity_id == _text("entity"),
+        _NOTICE.sent_at == 0,
+    )
+
+
+def _select_ending(kind: type) -> sa.Select[Any]:
+    """`until`, `place_…`, `limit` → roles, by their last day."""
+    table = _TABLES[kind]
+    order = _order(table)
+    beyond = sa.tuple_(*order) > sa.tuple_(*(_text(f"place_{column.name}") for column in order))
+    within = table.c.end_date <= _text("until"), sa.text(HAS_END)
+    found = sa.select(*columns(table, record_codec(kind))).where(*within, beyond)
+    return found.order_by(*order).limit(_LIMIT)
+
+
+def _order(table: sa.Table) -> list[sa.Column[Any]]:
+    """The order of the index: last day, entity, rest of the key."""
+    return [table.c.end_date, table.c.entity_id, *(each for each in table.primary_key if each.name != "entity_id")]
+
+
+def _select_ending_on(kind: type) -> sa.Select[Any]:
+    """`entity_id`, `end_date`, `limit` → roles of one day, by person."""
+    table = _TABLES[kind]
+    within = table.c.end_date == _text("end_date"), table.c.entity_id == _text("entity_id"), sa.text(HAS_END)
+    return sa.select(*columns(table, record_codec(kind))).where(*within).order_by(table.c.user_id).limit(_LIMIT)
+
+
+def _count_ending_on(kind: type) -> sa.Select[Any]:
+    table = _TABLES[kind]
+    within = table.c.end_date == _text("end_date"), table.c.entity_id == _text("entity_id"), sa.text(HAS_END)
+    return sa.select(sa.func.count()).select_from(table).where(*within)
+
+
+def _select_expiring_tokens() -> sa.Select[Any]:
+    """`after`, `until`, `limit` → tokens, by their end."""
+    ends = provisioning_tokens.c.expires_at
+    found = sa.select(*columns(provisioning_tokens, TOKENS)).where(ends > _moment("after"), ends <= _moment("until"))
+    return found.order_by(ends, provisioning_tokens.c.token_id).limit(_LIMIT)
+
+
 def _values(group: NoticeGroup, by: str) -> dict[str, object]:
     return {"person": group.user_id, "sort": group.kind, "entity": group.entity_id, "by": by}
+
+
+def _select_undecided() -> sa.Select[Any]:
+    """`entity_id`, `after`, `limit` → members that were not kept."""
+    chain = memberships.join(users, users.c.user_id == memberships.c.user_id)
+    kept = sa.exists(sa.select(sa.literal_column("1")).select_from(access_review_decisions).where(*_KEPT))
+    within = memberships.c.entity_id == _text("entity_id"), memberships.c.membership_id > _text("after")
+    found = sa.select(*columns(memberships, MEMBERSHIPS), *columns(users, USERS)).select_from(chain)
+    return found.where(*within, ~kept).order_by(memberships.c.membership_id).limit(_LIMIT)
+
+
+def _count_kept() -> sa.Select[Any]:
+    """`entity_id` → the number of members that were kept."""
+    found = sa.select(sa.func.count()).select_from(access_review_decisions.join(memberships, sa.and_(*_KEPT)))
+    return found.where(_DECISION.entity_id == _text("entity_id"))
+
+
+def _select_administered() -> sa.Select[Any]:
+    """`after`, `limit` → entities with administrators, and when their review is due.
+
+    Looked up for each: a join of both tables may read either as a whole.
+    """
+    entity = administrators.c.entity_id
+    due_at = sa.select(_REVIEW.due_at).where(_REVIEW.entity_id == entity).scalar_subquery()
+    return sa.select(entity, due_at).where(entity > _text("after")).group_by(entity).order_by(entity).limit(_LIMIT)
+
+
+def _select_changed_since(actions: Sequence[str]) -> sa.Select[Any]:
+    """`entity_id`, `after` → an entry about the entity after a number."""
+    among = (audit.c.action + sa.literal_column("''")).in_(
+        [sa.literal_column(f"'{action}'", sa.Text) for action in actions]
+    )
+    within = audit.c.entity_id == _text("entity_id"), audit.c.entity_id != sa.literal_column("''")
+    return sa.select(audit.c.number).where(*within, audit.c.number > _moment("after"), among).limit(1)
+
+
+def _unchanged() -> tuple[sa.ColumnElement[bool], ...]:
+    """The row as it was seen."""
+    return (
+        _REVIEW.entity_id == _text("entity"),
+        _REVIEW.due_at == _moment("seen_due"),
+        _REVIEW.remind_at == _moment("seen_remind"),
+        _REVIEW.began_at == _moment("seen_began"),
+        _REVIEW.signed_off_at == _moment("seen_signed"),
+    )
+
+
+def _by_person(rows: Iterable[Row]) -> dict[str, ReviewDecision]:
+    found = [_DECISIONS.decode(row) for row in rows]
+    return {each.user_id: each for each in found}
+
+
+def _moment(name: str) -> sa.BindParameter[int]:
+    return sa.bindparam(name, type_=sa.BigInteger)
+
+
+def _text(name: str) -> sa.BindParameter[str]:
+    return sa.bindparam(name, type_=sa.Text)

@@ -1,4 +1,4 @@
-"""The entry points of this package: one database for both stores.
+"""The entry points of this package: one database for both ports.
 
 The embedded default: `await open_sqlite(path, SecretCipher(embedded_key(directory)), clock, migrate=True)`; for
 several processes and hosts: `await open_postgresql(url, cipher, clock)`. `await stores.close()` at the end.
@@ -39,7 +39,7 @@ _COPY_FOUND: Final = AuditEvent(actor="system", action=AuditAction.DEPLOYMENT_RE
 
 
 class SqlStores(msgspec.Struct, frozen=True, kw_only=True):
-    """Registry and transient store on one database, and its end."""
+    """Both stores on one database, and its end."""
 
     registry: Registry
     transient: SqlTransientStore

@@ -16,9 +16,8 @@ from corpid.rules.authentication.records import Credentials, Session, SessionFac
 from corpid.rules.limits import BROWSER_NAMES
 from corpid.stores import milliseconds
 from corpid.stores.sql.columns import columns, record_codec
-from corpid.stores.sql.directory_tables import users
 from corpid.stores.sql.statements import insert, parameters, upsert
-from corpid.stores.sql.tables import browser_names, credentials, email_changes, links, passkeys, sessions
+from corpid.stores.sql.tables import browser_names, credentials, email_changes, links, passkeys, sessions, users
 
 if TYPE_CHECKING:
     from corpid.rules.audit_records import AuditEvent

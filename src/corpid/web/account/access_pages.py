@@ -12,7 +12,7 @@ from corpid.flows.directory import own_access
 from corpid.flows.directory.approvals import NoRequest
 from corpid.flows.directory.own_access import AlreadyAsked, AlreadyHeld, TooManyAsked
 from corpid.flows.directory.write import Refused
-from corpid.rules.directory import effect
+from corpid.rules.directory import roles
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, decision_reason
 from corpid.rules.directory.changes import Conflict
@@ -165,10 +165,10 @@ def _organisation(account: AccountContext, found: OwnEntity) -> Organisation:
 def _line(own: OwnRole, today: date) -> RoleLine:
     role = own.role
     state = access_texts.state(role.row, today)
-    if state is None and effect.reasons(role, today.isoformat()):
+    if state is None and roles.reasons(role, today.isoformat()):
         state = phrase("Has no effect now")
     for_whom = role.client_entity or role.entity
-    row = msgspec.structs.replace(role.row, end_date=effect.last_day(role, today.isoformat()) or NO_END)
+    row = msgspec.structs.replace(role.row, end_date=roles.last_day(role, today.isoformat()) or NO_END)
     return RoleLine(
         sentence=access_texts.own_sentence(row, role.service, for_whom.name, today),
         state=state,

@@ -34,7 +34,7 @@ async def browsers(account: AccountContext) -> View:
                 seen=moment(web, each.seen_at),
                 this=each.this,
             )
-            for each in await activity.signed_in(account.context, account.visit)
+            for each in await activity.list_browsers(account.context, account.visit)
         ),
         back=account_path(web),
         saved=account.saved,
@@ -47,7 +47,7 @@ async def this_browser(account: AccountContext) -> SignedInBrowser:
     Raises StaleStep if the person is not signed in there, or not with a name.
     """
     named = account.page.partition("/")[2]
-    for each in await activity.signed_in(account.context, account.visit):
+    for each in await activity.list_browsers(account.context, account.visit):
         if each.name == named and each.browser_key:
             return each
     raise StaleStep

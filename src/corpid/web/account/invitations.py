@@ -119,7 +119,7 @@ async def _invitation(request: Request, web: WebContext, *, longer: bool) -> Res
         return await not_found(request, web)
     await provider.registry_cache.refuse_maintenance(context.now)
     browser = await browsers.recognise(context, cookie(request, web.cookie_name))
-    visit = await account_sessions.visit(context, browser)
+    visit = await account_sessions.load_account_request(context, browser)
     if visit is None:
         return await _enter(request, web, context, browser, opened_id)
     account = AccountContext(web=web, context=context, visit=visit, page=f"{_PAGE}/{opened_id}")

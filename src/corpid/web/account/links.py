@@ -136,7 +136,7 @@ async def opened(request: Request, web: WebContext) -> Response:
     try:
         if browser is None:
             raise NotOpened
-        found = await enrolments.opened_link(context, browser, opened_id)
+        found = await enrolments.find_opened_link(context, browser, opened_id)
         if found.invited is not None:
             return await invitations.opened(request, web, context, browser, opened_id, found)
         if found.email_change is not None:

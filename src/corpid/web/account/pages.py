@@ -52,7 +52,7 @@ async def overview(account: AccountContext) -> View:
     """The parts of the account and their state."""
     visit = account.visit
     factors = await own_factors.load_factors(account.context, visit)
-    browsers = await activity.signed_in(account.context, visit)
+    browsers = await activity.list_browsers(account.context, visit)
     clients = await consents.count_sharing_clients(account.context, visit.user.user_id)
     return views.Overview(
         frame=frame(account),
@@ -215,7 +215,7 @@ async def stop_sharing(account: AccountContext) -> View:
 
 async def sign_ins(account: AccountContext) -> View:
     """The last sign-ins."""
-    found = await activity.past(account.context, account.visit)
+    found = await activity.list_sign_ins(account.context, account.visit)
     return views.SignIns(frame=frame(account), sign_ins=tuple(_line(account.web, each) for each in found))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from corpid.flows.directory import access_review, objects
-from corpid.rules.directory import person_names
+from corpid.rules.directory import names
 from corpid.rules.directory.members import without_bookkeeping
 from corpid.rules.directory.objects import ENTITY
 from corpid.web.api.calls import Answer, cursor, place, plain
@@ -56,8 +56,8 @@ def _members(found: ReviewedPerson) -> dict[str, Any]:
     return {
         "membership": membership.membership_id,
         "user_id": found.user.user_id,
-        "user": person_names.identity(membership, found.user),
-        "name": person_names.full_name(membership, found.user),
+        "user": names.identity(membership, found.user),
+        "name": names.member_full_name(membership, found.user),
         "enabled": membership.enabled,
         "invited": membership.invited,
         "level": held.level if held else "",

@@ -30,7 +30,7 @@ from corpid.web.api.openapi import build_document, describe_operation
 from corpid.web.api.operations import OPERATIONS
 from corpid.web.api.problems import Problem, response
 from corpid.web.api.security import METHOD, WEB, admit, challenge
-from corpid.web.http.documents import Document
+from corpid.web.http.documents import PublicDocument
 from corpid.web.http.requests import take_back_counts
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _CALL: Final = "corpid.call"
 _CACHED_SECONDS: Final = 300
 _MAKING: Final = Lock()
-_DOCUMENTS: Final[dict[str, Document]] = {}
+_DOCUMENTS: Final[dict[str, PublicDocument]] = {}
 """by base_url"""
 _NO_TELEMETRY: Final = {
     "tracing": False, "metrics": False, "logs": False, "operation_spans": False, "auto_configure": False,
@@ -86,14 +86,14 @@ async def _openapi(request: Request) -> Response:
     return found.response(request, cache_seconds=_CACHED_SECONDS)
 
 
-def _made(base_url: str) -> Document:
+def _made(base_url: str) -> PublicDocument:
     """The document, made once even if several callers ask together.
 
     Call it in a thread: it takes a quarter of a second.
     """
     with _MAKING:
         if base_url not in _DOCUMENTS:
-            _DOCUMENTS[base_url] = Document(document(base_url), "application/json")
+            _DOCUMENTS[base_url] = PublicDocument(document(base_url), "application/json")
     return _DOCUMENTS[base_url]
 
 

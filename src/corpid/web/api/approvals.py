@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.flows.directory.approvals import RequestSummary
-    from corpid.rules.directory.json_nodes import Json
+    from corpid.rules.directory.nodes import Json
     from corpid.rules.directory.records import ChangeRequest
     from corpid.web.api.calls import Call
 

@@ -9,11 +9,11 @@ import msgspec
 
 from corpid.flows.operations import audit, audit_seals
 from corpid.rules.audit_records import AuditQuery
-from corpid.rules.directory import audit_filters
+from corpid.rules.directory import audit_reading
 from corpid.web.api.calls import Answer, cursor, number, place, plain
 from corpid.web.api.operation import CURSOR, LIMIT, Operation, Query
 from corpid.web.api.problems import Problem
-from corpid.web.http.documents import Document
+from corpid.web.http.documents import PublicDocument
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -61,22 +61,22 @@ async def audit_keys(call: Call) -> Response:
 
 
 @lru_cache(maxsize=4)
-def _key_set(keys: tuple[ProviderKey, ...]) -> Document:
+def _key_set(keys: tuple[ProviderKey, ...]) -> PublicDocument:
     """The document of some keys, each of which takes time to open."""
-    return Document(msgspec.json.encode(audit_seals.public_keys(keys)), KEY_SET)
+    return PublicDocument(msgspec.json.encode(audit_seals.public_keys(keys)), KEY_SET)
 
 
 async def _query(call: Call, *, before: int) -> AuditQuery:
     """The query of the filters that were sent."""
     given = {name: value for name, value in call.given.items() if isinstance(value, str)}
     try:
-        actions = audit_filters.actions(given["action"]) if "action" in given else ()
-    except audit_filters.InvalidFilter as error:
+        actions = audit_reading.find_actions(given["action"]) if "action" in given else ()
+    except audit_reading.InvalidFilter as error:
         raise _not_understood("action", error) from None
     try:
         zone = call.provider.policy.timezone
-        since = audit_filters.moment(given["since"], now=call.context.now, zone=zone) if "since" in given else 0
-    except audit_filters.InvalidFilter as error:
+        since = audit_reading.parse_moment(given["since"], now=call.context.now, zone=zone) if "since" in given else 0
+    except audit_reading.InvalidFilter as error:
         raise _not_understood("since", error) from None
     entity_id = given.get("entity", call.actor.entity_id)
     user_id = await audit.known_person(call.provider.registry, given["user"]) if "user" in given else ""

@@ -20,9 +20,8 @@ from corpid.flows.directory.objects import Administration, ObjectNotFound
 from corpid.flows.large import in_thread_if_many
 from corpid.flows.operations.idempotency import KEY_CHARACTERS, once_at_end, run_once
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
-from corpid.rules.directory.json_nodes import json_value
 from corpid.rules.directory.members import without_bookkeeping
-from corpid.rules.directory.nodes import DirectoryError
+from corpid.rules.directory.nodes import DirectoryError, json_value
 from corpid.rules.limits import BODY_BYTES
 from corpid.rules.oauth.api_client import StoredResponse
 from corpid.web.api.problems import Problem
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.request_context import Provider, RequestContext
     from corpid.rules.directory.actors import ApiClient
-    from corpid.rules.directory.json_nodes import Json
+    from corpid.rules.directory.nodes import Json
     from corpid.web.context import WebContext
 
 JSON: Final = "application/json"

@@ -15,8 +15,7 @@ from corpid.flows.operations import buffers, readiness, signing_keys
 from corpid.rules import signing_keys as rules
 from corpid.rules.directory.access import Object, refuse_early
 from corpid.rules.directory.document import from_nodes, parse
-from corpid.rules.directory.json_nodes import nodes, pointer
-from corpid.rules.directory.nodes import MOST_NODES, SHOWN, DirectoryError
+from corpid.rules.directory.nodes import MOST_NODES, SHOWN, DirectoryError, nodes, pointer
 from corpid.rules.directory.nodes import Problem as Fault
 from corpid.rules.directory.objects import InvalidObject, unknown_member
 from corpid.rules.directory.records import ChangeRequest, User
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.objects import ApiObject
     from corpid.rules.directory.document import Document
-    from corpid.rules.directory.json_nodes import Json, JsonDocument
+    from corpid.rules.directory.nodes import Json, JsonDocument
     from corpid.rules.directory.objects import Resource
     from corpid.rules.oauth.api_client import StoredResponse
     from corpid.rules.oauth.refusals import ClientRefusal

@@ -25,7 +25,7 @@ from corpid.web.api.calls import JSON, Answer, cursor, parse_json, place, plain
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-    from corpid.rules.directory.json_nodes import Json
+    from corpid.rules.directory.nodes import Json
     from corpid.rules.oauth.api_client import StoredResponse
     from corpid.web.api.calls import Call
 

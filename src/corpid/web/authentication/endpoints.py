@@ -227,14 +227,14 @@ async def _answer(request: Request, web: WebContext, interaction_id: str, action
     if action == ARRIVE and request.method == "POST":
         return _to(web, interaction_id)
     try:
-        visit = await interaction_context.visit(context, interaction_id, sent)
+        visit = await interaction_context.load_interaction(context, interaction_id, sent)
         if cookie(request, web.passkey_cookie_name):
             visit = interaction_context.with_passkey(visit)
         return await _at(request, web, context, visit, action)
     except interaction_context.NoInteraction:
         if sent is None:
             return page_response(request, web.renderer, endings.without_cookie(), status=403)
-        return page_response(request, web.renderer, endings.unknown(interactions.loss_reason(context)), status=404)
+        return page_response(request, web.renderer, endings.unknown(interactions.explain_loss(context)), status=404)
     except interaction_context.ForeignBrowser as stranger:
         await provider.registry_cache.refuse_maintenance(context.now)
         if request.method == "POST":
@@ -260,13 +260,13 @@ async def _land(
     sent = cookie(request, web.cookie_name)
     found = await interactions.find_pending(context, interaction_id, cookie=sent, held=held)
     if found is not None:
-        browser, arrival = found
-        client = await completion.find_client(context, arrival.interaction.request)
+        browser, pending = found
+        client = await completion.find_client(context, pending.interaction.request)
         try:
-            await own_pages.refuse_maintenance(context, arrival.interaction.request)
-            await interactions.store_pending(context, browser, arrival)
+            await own_pages.refuse_maintenance(context, pending.interaction.request)
+            await interactions.store_pending(context, browser, pending)
         except Exception as error:  # noqa: BLE001 - the requesting client is known here
-            return _failed(request, web, client, arrival.interaction, error, reload=posted)
+            return _failed(request, web, client, pending.interaction, error, reload=posted)
     request.scope["state"]["landed"] = True
     return None
 

@@ -8,9 +8,9 @@ from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import import_access
 from corpid.flows.directory.invitations import InvitationLimit
 from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.access_file import COLUMNS, MOST_LINES, PARAMETER
 from corpid.rules.directory.approvals import MOST_CHANGES
 from corpid.rules.directory.nodes import DirectoryError
+from corpid.rules.directory.tables import ACCESS_COLUMNS, MOST_ACCESS_LINES, PARAMETER
 from corpid.texts import counted, phrase
 from corpid.web.directory.access import IMPORT
 from corpid.web.directory.access_views import ImportAccess, ImportedLine
@@ -61,8 +61,8 @@ def _view(
         ),
         action=portal_path(at.web, IMPORT),
         table=at.form.get("table", ""),
-        columns=(*COLUMNS, f"{PARAMETER}…"),
-        most_lines=MOST_LINES,
+        columns=(*ACCESS_COLUMNS, f"{PARAMETER}…"),
+        most_lines=MOST_ACCESS_LINES,
         problems=problems,
         lines=tuple(_line(at, each) for each in plan.lines) if plan else (),
         changes=_number(len(plan.changes)) if plan else None,

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.access_review import ReviewedPerson as Found
     from corpid.flows.directory.access_review import ReviewState
-    from corpid.rules.directory.effect import Role
     from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
+    from corpid.rules.directory.roles import HeldRole
     from corpid.texts import Phrase
     from corpid.web.pages.views import View
 
@@ -211,7 +211,7 @@ async def _shown(at: PortalContext, found: Sequence[Found]) -> tuple[ReviewedPer
     for each in found:
         rows += each.access.roles
         rows += each.access.third_party_roles
-    roles: defaultdict[str, list[Role]] = defaultdict(list)
+    roles: defaultdict[str, list[HeldRole]] = defaultdict(list)
     for role in await lists.with_records(directory, rows):
         roles[role.row.user_id].append(role)
     held = [each.access.administrator for each in found if each.access.administrator]
@@ -222,7 +222,9 @@ async def _shown(at: PortalContext, found: Sequence[Found]) -> tuple[ReviewedPer
     return tuple([await _person(at, each, roles[each.user.user_id], services) for each in found])
 
 
-async def _person(at: PortalContext, each: Found, roles: Sequence[Role], services: Mapping[str, str]) -> ReviewedPerson:
+async def _person(
+    at: PortalContext, each: Found, roles: Sequence[HeldRole], services: Mapping[str, str]
+) -> ReviewedPerson:
     registry, access = at.context.provider.registry, each.access
     membership, held = access.membership, access.administrator
     member = Member(membership=membership, user=each.user)
@@ -255,7 +257,7 @@ async def _person(at: PortalContext, each: Found, roles: Sequence[Role], service
     )
 
 
-def _role(at: PortalContext, name: str, role: Role) -> RoleSentence:
+def _role(at: PortalContext, name: str, role: HeldRole) -> RoleSentence:
     entity, today = role.client_entity or role.entity, at.context.day
     return RoleSentence(
         sentence=access_texts.sentence(name, role.row, role.service, entity.name, today),

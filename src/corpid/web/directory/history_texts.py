@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows.operations.history import noun, person_of, service_of
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.directory.actors import SYSTEM
-from corpid.rules.directory.person_names import label_identity
+from corpid.rules.directory.names import label_identity
 from corpid.rules.directory.records import NO_BEGINNING, NO_END
 from corpid.texts import counted, phrase
 from corpid.web.directory.change_sentences import MEMBERS, in_words

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpid.flows.directory import access_review, portal
 from corpid.flows.directory.write import Refused
-from corpid.rules.directory.person_names import shown_name
+from corpid.rules.directory.names import shown_name
 from corpid.texts import counted, phrase
 from corpid.web.directory import history
 from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path

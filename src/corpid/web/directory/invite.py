@@ -10,7 +10,7 @@ from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import member_changes, members
 from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.member_changes import MOST_INVITED
-from corpid.rules.directory import pasted_people
+from corpid.rules.directory import tables
 from corpid.rules.directory.member_details import InvalidDetails, MemberDetails, check_details
 from corpid.texts import counted, phrase
 from corpid.web.directory.member_texts import EACH_GETS, REFUSALS, belongs, rejected
@@ -24,7 +24,7 @@ from corpid.web.sites import ConfirmationRequired, FormResult, InvalidForm, Sect
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corpid.rules.directory.pasted_people import PastedPerson
+    from corpid.rules.directory.tables import PastedPerson
     from corpid.texts import Phrase
     from corpid.web.pages.layout import FieldError, Frame
     from corpid.web.pages.views import View
@@ -108,7 +108,7 @@ async def several(at: PortalContext) -> View:
 
 async def _entered(at: PortalContext) -> list[MemberDetails]:
     """The people of the form."""
-    people = pasted_people.read(at.form.get("people", ""))
+    people = tables.read_pasted_people(at.form.get("people", ""))
     if not people:
         raise InvalidInput(phrase("Enter one person a line."), field="people")
     if len(people) > MOST_INVITED:

@@ -13,12 +13,12 @@ from corpid.flows.directory.write import Refused
 from corpid.flows.operations import history
 from corpid.flows.operations.history import HistoryFilter
 from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.effect import reasons
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.invitations import email_state
 from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.objects import object_id
 from corpid.rules.directory.records import Assignment, Service
+from corpid.rules.directory.roles import reasons
 from corpid.texts import phrase
 from corpid.web.directory import history_texts
 from corpid.web.directory.access import (
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.flows.directory.members import MemberAccess
-    from corpid.rules.directory.effect import Role
     from corpid.rules.directory.records import Membership
+    from corpid.rules.directory.roles import HeldRole
     from corpid.texts import Phrase
     from corpid.web.pages.views import View
 
@@ -195,7 +195,7 @@ def _access_refused(at: PortalContext, found: Member, held: MemberAccess, name: 
     return administers(name, at.entity) if held.administrator is not None else None
 
 
-def _role(at: PortalContext, name: str, role: Role, *, state: str, changeable: bool) -> RoleSentence:
+def _role(at: PortalContext, name: str, role: HeldRole, *, state: str, changeable: bool) -> RoleSentence:
     row, today = role.row, at.context.day
     tag = access_texts.state(row, today)
     if tag is None and state == "active" and reasons(role, today.isoformat()):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
-from corpid.rules.directory.parameter_values import stored_value
 from corpid.rules.directory.records import NO_BEGINNING, NO_END, Parameter, parameter_values
 from corpid.rules.directory.role_forms import (
     ENDS_BEFORE_START,
@@ -15,6 +14,7 @@ from corpid.rules.directory.role_forms import (
     sub_entity_fault,
     value_fault,
 )
+from corpid.rules.directory.values import stored_value
 from corpid.texts import phrase
 from corpid.web.context import ENTERED
 from corpid.web.pages import role_fields

@@ -55,7 +55,7 @@ class ClientAddresses:
         """
         if not self.trusts(peer):
             return peer
-        value = _joined(headers, self._header)
+        value = ",".join(value.decode("latin-1") for name, value in headers if name == self._header)
         return self._nearest(_hops(value), peer) if value else peer
 
     def trusts(self, peer: str) -> bool:
@@ -155,7 +155,7 @@ class OwnHosts:
 def _written(address: str, port: int | None) -> set[str]:
     """The accepted spellings of the address that callers connect to."""
     names = {bracket_host(address)}
-    if _is_loopback(address):
+    if is_loopback(address):
         names.add("localhost")
     default = DEFAULT_PORTS["http"]
     return {f"{name}:{port}" for name in names} | (names if port == default else set())
@@ -166,18 +166,9 @@ def bracket_host(host: str) -> str:
     return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
-def _is_loopback(text: str) -> bool:
-    address = _address(text) if ":" not in text else _address(f"[{text}]")
-    return address is not None and address.is_loopback
-
-
 def _port(host: str) -> str:
     name, colon, port = host.rpartition(":")
     return port if (colon and not name.startswith("[")) or name.endswith("]") else ""
-
-
-def _joined(headers: Iterable[tuple[bytes, bytes]], wanted: bytes) -> str:
-    return ",".join(value.decode("latin-1") for name, value in headers if name == wanted)
 
 
 def _hops(value: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Connections of a process: limits, the answers beyond them, and eviction (D47)."""
+"""Connections of a process: limits, shared state, eviction, each worker's share (D47)."""
 
 from __future__ import annotations
 
@@ -7,26 +7,31 @@ import math
 import resource
 from collections import deque
 from dataclasses import dataclass, field
-from http import HTTPStatus
+from mmap import mmap
 from typing import TYPE_CHECKING, Final, Protocol
-
-import msgspec
 
 from corpid.rules import limits as law
 from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
-    from corpid.web.http.connection_shares import ConnectionShare
+    from starlette.types import ASGIApp
 
-_PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
-STATUS_LINES: Final = {
-    status: f"HTTP/1.1 {status} {_PHRASES.get(status, '')}\r\n".encode() for status in range(100, 600)
-}
-"""by status"""
+    from corpid.web.http.addresses import ClientAddresses
+
 OVERLOADED: Final = "overloaded"
 """in a request's `scope["state"]`: too many are being answered, so this one is to be refused at once"""
+PIPELINED_AT_ONCE: Final = 4
+"""pipelined requests, of all connections, that begin in one iteration of the event loop"""
+OTHER_FILES: Final = 160
+"""that a process opens in addition to connections and the database's pool: engines, metrics, key sets, the log,
+libraries"""
+_LEAST_CONNECTIONS: Final = 16
+_LOG_SECONDS: Final = 60.0
+_BYTES: Final = 8
+_NOT_ACCEPTING: Final = -1
+_SLACK: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,10 +79,6 @@ class Limits:
         return 8 * (self.head_bytes + self.bulk_body_bytes)
 
 
-PIPELINED_AT_ONCE: Final = 4
-"""pipelined requests, of all connections, that begin in one iteration of the event loop"""
-
-
 class PipelineQueue:
     """A queue of connections whose next pipelined request can begin.
 
@@ -105,49 +106,27 @@ class PipelineQueue:
         self._schedule()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class ServerState:
-    """Connections and tasks of a server, and headers of its responses."""
+    """The state that all connections of a server share."""
 
+    app: ASGIApp
+    limits: Limits
+    bodiless: Collection[str]
+    """the paths at which a request's body is not read"""
+    streamed: Collection[str]
+    """the paths at which the application reads a large body itself"""
+    addresses: ClientAddresses
+    """the proxies in front, for the log's lines of refused requests"""
+    open_connections: ConnectionRegistry
     connections: set[ExpiringConnection] = field(default_factory=set)
+    """those that were made"""
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
     pipelined: PipelineQueue = field(default_factory=PipelineQueue)
+    in_progress: int = 0
+    """requests that are being answered, without those refused as too many"""
     default_headers: bytes = b""
-    """whole lines"""
-
-
-@dataclass(slots=True)
-class RequestCount:
-    """A count of the requests in progress.
-
-    Without those refused as too many.
-    """
-
-    taken: int = 0
-
-
-def refusal(status: int, description: str, default_headers: bytes) -> bytes:
-    """A whole response: a small JSON error that ends the connection.
-
-    Source: D32, D47
-    """
-    body = msgspec.json.encode({"error": "invalid_request", "error_description": description})
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", b"%d" % len(body)),
-        (b"cache-control", b"no-store"),
-        (b"x-content-type-options", b"nosniff"),
-        (b"connection", b"close"),
-    ]
-    lines = [name + b": " + value + b"\r\n" for name, value in headers]
-    return b"".join([STATUS_LINES[status], default_headers, *lines, b"\r\n", body])
-
-
-OTHER_FILES: Final = 160
-"""that a process opens in addition to connections and the database's pool: engines, metrics, key sets, the log,
-libraries"""
-_LEAST_CONNECTIONS: Final = 16
-_LOG_SECONDS: Final = 60.0
+    """of every response; whole lines"""
 
 
 class OpenConnection(Protocol):
@@ -247,6 +226,61 @@ class ConnectionRegistry:
             detail=f"{self.limit} are open; ended or turned away since the last such line: {self._sent_away}",
         )
         self._logged_at, self._sent_away = now, 0
+
+
+class ConnectionShares:
+    """The number of open connections of each worker.
+
+    It lies in memory that all of them share, and is made before they are forked.
+    """
+
+    def __init__(self, workers: int) -> None:
+        self._counts: Final = memoryview(mmap(-1, workers * _BYTES)).cast("q")
+        for place in range(workers):
+            self._counts[place] = _NOT_ACCEPTING
+
+    def share_of(self, place: int) -> ConnectionShare:
+        """Return the share of the worker at this place."""
+        return ConnectionShare(self._counts, place)
+
+    def free(self, place: int) -> None:
+        """Forget a worker that has ended; it may have been killed."""
+        self._counts[place] = _NOT_ACCEPTING
+
+
+class ConnectionShare:
+    """One worker's connections among those of all."""
+
+    def __init__(self, counts: memoryview[int], place: int) -> None:
+        self._counts: Final = counts
+        self._place: Final = place
+        self._accepts = False
+
+    def begin(self) -> None:
+        """Tell the others that this worker accepts connections."""
+        self._accepts = True
+        self.note(0)
+
+    def note(self, count: int) -> None:
+        """Tell the others how many connections this worker has open."""
+        if self._accepts:
+            self._counts[self._place] = count
+
+    def end(self) -> None:
+        """Tell the others that this worker accepts no further connections."""
+        self.note(_NOT_ACCEPTING)
+        self._accepts = False
+
+    @property
+    def is_exceeded(self) -> bool:
+        """True if this worker accepts and has clearly more connections than another.
+
+        More by over four and over an eighth. Callers that open a connection for each request rarely get so far.
+        """
+        if not self._accepts:
+            return False
+        least = min(count for count in self._counts if count != _NOT_ACCEPTING)
+        return self._counts[self._place] > least + max(_SLACK, least // 8)
 
 
 def files_for(connections: int, others: int) -> int:

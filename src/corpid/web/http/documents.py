@@ -24,7 +24,7 @@ _TAG: Final = re.compile(rb'"[\x21\x23-\x7e\x80-\xff]*"')
 _ZERO_WEIGHT: Final = re.compile(r"q=0(\.0{0,3})?")
 
 
-class Document:
+class PublicDocument:
     """A document, plain and compressed, each with a strong entity tag.
 
     Make a large one in a thread: compressing takes time.

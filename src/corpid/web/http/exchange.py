@@ -1,5 +1,6 @@
 """One request and its response, as an ASGI application sees them.
 
+With the pauses of their connection, and the response of one that breaks a limit.
 Source: ASGI 3.0 (HTTP connection scope), RFC 9112
 """
 
@@ -7,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import re
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, Protocol
 
-from corpid.web.http.connections import STATUS_LINES
-from corpid.web.http.flow_control import HIGH_WATER_BYTES
+import msgspec
+
 from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:
@@ -18,9 +20,15 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Scope
 
-    from corpid.web.http.connections import RequestCount, ServerState
-    from corpid.web.http.flow_control import FlowControl
+    from corpid.web.http.connections import ServerState
 
+_PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
+_STATUS_LINES: Final = {
+    status: f"HTTP/1.1 {status} {_PHRASES.get(status, '')}\r\n".encode() for status in range(100, 600)
+}
+"""by status"""
+HIGH_WATER_BYTES: Final = 65536
+"""of a body that waits for the application; beyond them nothing more is read"""
 _UNFIT_IN_NAME: Final = re.compile(rb'[\x00-\x20\x7f()<>@,;:\[\]={}\\"]')
 _UNFIT_IN_VALUE: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _LAST_RESORT: Final = b"Internal Server Error"
@@ -48,8 +56,8 @@ class Exchange:
     """
 
     __slots__ = (
-        "_bytes_left", "_changed", "_chunked", "_counted", "_event", "_head", "_peer", "body", "disconnected", "keep_alive",
-        "more_body", "response_complete", "response_started", "scope",
+        "_bytes_left", "_changed", "_chunked", "_event", "_head", "_peer", "body", "disconnected", "keep_alive", "more_body",
+        "response_complete", "response_started", "scope",
     )  # fmt: skip
 
     def __init__(self, peer: Peer, scope: Scope, *, keep_alive: bool) -> None:
@@ -62,7 +70,6 @@ class Exchange:
         self.more_body = True
         self.response_started = False
         self.response_complete = False
-        self._counted: RequestCount | None = None
         self._event: asyncio.Event | None = None
         self._changed = False
         """whether `receive` has something to return"""
@@ -72,13 +79,8 @@ class Exchange:
         """bytes of the body to come, by Content-Length"""
         self._chunked = False
 
-    def count(self, in_progress: RequestCount) -> None:
-        """Count it among the requests in progress until the application returns."""
-        in_progress.taken += 1
-        self._counted = in_progress
-
-    async def run(self, app: ASGIApp) -> None:
-        """Call the application.
+    async def run(self, app: ASGIApp, *, is_counted: bool) -> None:
+        """Call the application; if the request is counted, end that.
 
         A response that it leaves unfinished ends the connection, so that the caller does not take it for whole.
         """
@@ -95,12 +97,13 @@ class Exchange:
                 access_log.log().error("ASGI application returned without completing its response")
                 await self._end_unfinished()
         finally:
-            if self._counted is not None:
-                self._counted.taken -= 1
+            if is_counted:
+                self._peer.server_state.in_progress -= 1
 
     async def _end_unfinished(self) -> None:
         if self.response_started:
-            self._flush()
+            if self._head:
+                self._peer.transport.write(self._head)
             self._peer.close()
             return
         headers = [
@@ -167,7 +170,7 @@ class Exchange:
 
     def _begin(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
         self.response_started = True
-        lines, closes, chunked = [STATUS_LINES[status], self._peer.server_state.default_headers], False, True
+        lines, closes, chunked = [_STATUS_LINES[status], self._peer.server_state.default_headers], False, True
         names = values = b""
         for name, value in headers:
             names += name
@@ -211,7 +214,61 @@ class Exchange:
             self._peer.close()
         self._peer.on_response_complete()
 
-    def _flush(self) -> None:
-        if self._head:
-            self._peer.transport.write(self._head)
-            self._head = b""
+
+def refusal(status: int, description: str, default_headers: bytes) -> bytes:
+    """A whole response: a small JSON error that ends the connection.
+
+    Source: D32, D47
+    """
+    body = msgspec.json.encode({"error": "invalid_request", "error_description": description})
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", b"%d" % len(body)),
+        (b"cache-control", b"no-store"),
+        (b"x-content-type-options", b"nosniff"),
+        (b"connection", b"close"),
+    ]
+    lines = [name + b": " + value + b"\r\n" for name, value in headers]
+    return b"".join([_STATUS_LINES[status], default_headers, *lines, b"\r\n", body])
+
+
+class FlowControl:
+    """The pauses of a connection's reading and writing.
+
+    The transport says when writing pauses, the connection when reading does. Source: D47
+    """
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self.read_paused = False
+
+    @property
+    def write_paused(self) -> bool:
+        """True if nothing more can be written for now."""
+        return not self._writable.is_set()
+
+    async def drain(self) -> None:
+        """Wait until more can be written."""
+        await self._writable.wait()
+
+    def pause_reading(self) -> None:
+        """Read nothing more; again changes nothing."""
+        if not self.read_paused:
+            self.read_paused = True
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Read on; again changes nothing."""
+        if self.read_paused:
+            self.read_paused = False
+            self._transport.resume_reading()
+
+    def pause_writing(self) -> None:
+        """Let writers wait."""
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """Let writers go on; again changes nothing."""
+        self._writable.set()

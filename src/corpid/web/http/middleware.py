@@ -1,22 +1,28 @@
-"""The outermost layer, around every request.
+"""The outermost layer, the choice of the issuer, and probes.
 
 A request id, the host check (D35), the caller's address (D47), security headers (D36), an answer where an
-exception was left over, and one line in the log (D48). Plain ASGI: it runs for every request.
+exception was left over, and one line in the log (D48). Of several issuers, Host and path choose one (D62). Requests of
+`corpid doctor` are answered here (D49). Plain ASGI: it runs for every request.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
 from datetime import UTC, datetime
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 
 from corpid.flows.operations.readiness import NotReady
+from corpid.rules import probes
+from corpid.rules.failures import SecretUnreadable
+from corpid.rules.oauth.discovery import AUTHORIZATION_SERVER_PATH
 from corpid.rules.oauth.refusals import Reason
+from corpid.rules.oauth.urls import DEFAULT_PORTS
 from corpid.web.http.addresses import HEALTH_PATHS, ClientAddresses, ForwardingHeader, Hosts
-from corpid.web.http.probes import HEADER as PROBE
 from corpid.web.http.requests import header_values, new_request_id, trace_id
 from corpid.web.telemetry import access_log
 
@@ -26,12 +32,13 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from corpid.rules.networks import Network
-    from corpid.web.http.probes import Probes
+    from corpid.rules.probes import Probe
     from corpid.web.telemetry.access_log import LogFields
 
-    Headers = tuple[tuple[bytes, bytes], ...]
+    Header = tuple[bytes, bytes]
+    Headers = tuple[Header, ...]
     Observe = Callable[[str, int, str, float, str, str, str], None]
-    RawHeaders = list[tuple[bytes, bytes]]
+    RawHeaders = list[Header]
 
 CONTENT_SECURITY_POLICY: Final = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; "
@@ -51,6 +58,9 @@ SECURITY_HEADERS: Final = frozenset(name for name, _ in (*PAGE_HEADERS, HSTS))
 _UNAVAILABLE: Final = 503
 _SERVER: Final = "*"
 """the target of OPTIONS that means the server as a whole (RFC 9110 §9.3.7)"""
+_PROBE: Final = probes.HEADER.lower().encode()
+_RETURNED: Final = tuple((name.lower().encode(), value.encode()) for name, value in probes.RETURNED)
+"""to every probe"""
 NO_ENDPOINT: Final = "other"
 """the name of a request without a route"""
 CANCELLED: Final = 499
@@ -122,13 +132,7 @@ class Middleware:
         self._observe = observe
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or pass a lifespan on.
-
-        Source: D28, D35, D36, D47, D48
-        """
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
+        """Answer one request. Source: D28, D35, D36, D47, D48"""
         started = perf_counter()
         exchange = _Exchange(send, self._security)
         state = scope.setdefault("state", {})
@@ -180,7 +184,7 @@ class Middleware:
 
         It does unless it is a probe, about health or the whole server, or for another host.
         """
-        return PROBE not in fields and scope["path"] not in self._apart and self._names_our_host(fields)
+        return _PROBE not in fields and scope["path"] not in self._apart and self._names_our_host(fields)
 
     def _names_our_host(self, fields: Mapping[bytes, list[bytes]]) -> bool:
         hosts = fields.get(b"host")
@@ -191,29 +195,28 @@ class Middleware:
 
         What only looks like a probe goes to the application.
         """
-        if (
-            self._probes is not None
-            and PROBE in scope["state"]["headers"]
-            and await self._probes.answer(scope, exchange.send, self._addresses)
-        ):
+        state = scope["state"]
+        fields = state["headers"]
+        asked = self._probes if _PROBE in fields else None
+        if asked is not None and await asked.answer(scope, exchange.send, self._addresses):
             return
-        health = self._health.get(scope["path"])
-        if health is not None:
+        if (health := self._health.get(scope["path"])) is not None:
             await health(scope, exchange)
-            return
-        fields = scope["state"]["headers"]
-        if self._names_our_host(fields) and scope["path"] == _SERVER:
+        elif self._names_our_host(fields):
+            if scope["path"] != _SERVER:
+                await self._app(scope, receive, exchange.send)
+                return
             await exchange.send({"type": "http.response.start", "status": 204, "headers": []})
             await exchange.send({"type": "http.response.body", "body": b""})
-        elif self._names_our_host(fields):
-            await self._app(scope, receive, exchange.send)
         elif len(named_hosts(fields)) == 1:
-            await _misdirected(scope, exchange)
+            detail = "Host is neither base_url's nor in allowed_hosts"
+            state["log"].update(error="misdirected_request", reason=Reason.HOST_UNKNOWN.code, detail=detail)
+            sentence = "This host name is not served here: use the one in the issuer"
+            await exchange.refuse(421, "invalid_request", sentence, state["request_id"])
         else:
-            scope["state"]["log"].update(error="invalid_request", reason=Reason.HOST_NOT_EXACTLY_ONE.code)
-            await exchange.refuse(
-                400, "invalid_request", "A request must have exactly one Host header", scope["state"]["request_id"]
-            )
+            state["log"].update(error="invalid_request", reason=Reason.HOST_NOT_EXACTLY_ONE.code)
+            sentence = "A request must have exactly one Host header"
+            await exchange.refuse(400, "invalid_request", sentence, state["request_id"])
 
     async def _healthz(self, scope: Scope, exchange: _Exchange) -> None:
         await _say(scope, exchange, 200, "alive")
@@ -230,6 +233,96 @@ class Middleware:
         else:
             more = {"recovering": "short-lived state", "until": _moment(recovering)} if recovering else {}
             await _say(scope, exchange, 200, "ready", **more)
+
+
+class Issuers:
+    """The ASGI application of a deployment with several issuers.
+
+    It is below the Middleware and passes each request on. Of the issuers of a host, the one with the longest path that is a
+    prefix of the request's path answers. A host that is no issuer's own, but only in allowed_hosts, belongs to the
+    first issuer. So does a path under none of its host's issuers, unless the host belongs only to another issuer, and
+    so do the metadata of the admin API and the paths at the root of the host, which only the first one has. The
+    metadata of an authorization server stand before the path of its issuer.
+
+    Each issuer has a Provider and a Router; they share stores, people, caches, limits, signing keys and the counters
+    against guessing. What keeps them apart: the issuer in the key of short-lived data (`flows.namespaces`), a secret of
+    each for authenticated data (`flows.operations.signing_keys`), and `RegistryCache.of_issuer` for clients.
+    Source: D35, D62, RFC 8414 §3.1
+    """
+
+    def __init__(self, applications: Mapping[tuple[str, str], ASGIApp], *, of_first: frozenset[str]) -> None:
+        """Take the application of each issuer, the first one's first.
+
+        The keys of `applications` are id and base_url of each issuer; `of_first` are paths at the root of its host that
+        only the first one has.
+        """
+        self._paths_of_first: Final = of_first
+        self._of_host: Final[dict[str, list[tuple[str, str, ASGIApp]]]] = {}
+        for (issuer_id, base_url), application in applications.items():
+            parts = urlsplit(base_url)
+            self._port = f":{DEFAULT_PORTS.get(parts.scheme, '')}"
+            self._of_host.setdefault(parts.netloc, []).append((parts.path, issuer_id, application))
+        self._of_first_host: Final = next(iter(self._of_host.values()))
+        self._first: Final = self._of_first_host[0]
+        self._metadata_of_first: Final = f"{AUTHORIZATION_SERVER_PATH}{self._first[0]}/"
+        for issuers in self._of_host.values():
+            issuers.sort(key=lambda each: -len(each[0]))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand a request on to its issuer, which the log line names."""
+        _, issuer_id, application = self._of(scope)
+        log: LogFields = scope["state"]["log"]
+        log["issuer"] = issuer_id
+        await application(scope, receive, send)
+
+    def _of(self, scope: Scope) -> tuple[str, str, ASGIApp]:
+        [host] = named_hosts(scope["state"]["headers"])
+        issuers = self._of_host.get(host.decode("latin-1").lower().removesuffix(self._port), self._of_first_host)
+        path = scope["path"]
+        if path.startswith(AUTHORIZATION_SERVER_PATH):
+            of_issuer = path.removeprefix(AUTHORIZATION_SERVER_PATH)
+            for issuer in issuers:
+                if of_issuer == issuer[0]:
+                    return issuer
+        if issuers is self._of_first_host and (
+            path in self._paths_of_first or path.startswith(self._metadata_of_first)
+        ):
+            return self._first
+        for issuer in issuers:
+            if path == issuer[0] or path.startswith(f"{issuer[0]}/"):
+                return issuer
+        return self._first if issuers is self._of_first_host else issuers[-1]
+
+
+class Probes:
+    """Answers requests that carry a valid token."""
+
+    def __init__(self, open_token: Callable[[str], str], *, clock: Callable[[], float]) -> None:
+        """`open_token` returns what a token seals. Raises SecretUnreadable."""
+        self._open = open_token
+        self._clock = clock
+
+    async def answer(self, scope: Scope, send: Send, addresses: ClientAddresses) -> bool:
+        """Answer a probe; False, and nothing sent, for any other request."""
+        probe = self._probe(scope)
+        if probe is None:
+            return False
+        scope["state"]["log"]["detail"] = "a probe of corpid doctor"
+        if probe.wait:
+            await asyncio.sleep(probe.wait)
+        padding = [(probes.PADDING.lower().encode(), b"x" * probe.padding)] if probe.padding else []
+        await _send_json(send, 200, _received(probe, scope, addresses), *_RETURNED, *padding)
+        return True
+
+    def _probe(self, scope: Scope) -> Probe | None:
+        tokens = scope["state"]["headers"][_PROBE]
+        if scope["method"] != "GET" or len(tokens) != 1 or len(tokens[0]) > probes.TOKEN_CHARACTERS:
+            return None
+        try:
+            opened = self._open(tokens[0].decode("latin-1"))
+        except SecretUnreadable:
+            return None
+        return probes.read(opened, self._clock())
 
 
 class _Exchange:
@@ -261,18 +354,9 @@ class _Exchange:
         secured += [field for field in wanted if field[0] not in own] if own else wanted
         return secured
 
-    async def json(self, status: int, content: object, *, head: bool = False) -> None:
-        body = msgspec.json.encode(content)
-        headers = [
-            (b"content-type", b"application/json"),
-            (b"content-length", b"%d" % len(body)),
-            (b"cache-control", b"no-store"),
-        ]
-        await self.send({"type": "http.response.start", "status": status, "headers": headers})
-        await self.send({"type": "http.response.body", "body": b"" if head else body})
-
     async def refuse(self, status: int, code: str, description: str, request_id: str) -> None:
-        await self.json(status, {"error": code, "error_description": f"{description} (reference {request_id})"})
+        content = {"error": code, "error_description": f"{description} (reference {request_id})"}
+        await _send_json(self.send, status, content)
 
     async def last_resort(self, request_id: str) -> None:
         """Handle an error that nothing below has handled.
@@ -283,18 +367,21 @@ class _Exchange:
             await self.refuse(500, "server_error", "Something went wrong here, not with the request", request_id)
 
 
-async def _misdirected(scope: Scope, exchange: _Exchange) -> None:
-    state = scope["state"]
-    detail = "Host is neither base_url's nor in allowed_hosts"
-    state["log"].update(error="misdirected_request", reason=Reason.HOST_UNKNOWN.code, detail=detail)
-    await exchange.refuse(
-        421, "invalid_request", "This host name is not served here: use the one in the issuer", state["request_id"]
-    )
+async def _send_json(send: Send, status: int, content: object, *more: Header, head: bool = False) -> None:
+    body = msgspec.json.encode(content)
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", b"%d" % len(body)),
+        (b"cache-control", b"no-store"),
+        *more,
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": b"" if head else body})
 
 
 async def _say(scope: Scope, exchange: _Exchange, status: int, word: str, **more: str) -> None:
     if scope["method"] in {"GET", "HEAD"}:
-        await exchange.json(status, {"status": word, **more}, head=scope["method"] == "HEAD")
+        await _send_json(exchange.send, status, {"status": word, **more}, head=scope["method"] == "HEAD")
         return
     scope["state"]["log"].update(error="invalid_request", reason=Reason.METHOD_NOT_ALLOWED.code)
     body = msgspec.json.encode({"error": "invalid_request", "error_description": "Use GET"})
@@ -312,3 +399,22 @@ def _unrouted(path: str) -> str:
     """The first segment of a path without a route, for the log."""
     start = path.find("/", 1)
     return access_log.cut(path if start < 0 else f"{path[: start + 1]}...")
+
+
+def _received(probe: Probe, scope: Scope, addresses: ClientAddresses) -> probes.RequestReport:
+    fields: dict[bytes, list[bytes]] = scope["state"]["headers"]
+    peer = scope["client"][0] if scope.get("client") else ""
+    return probes.RequestReport(
+        probe=probe.id,
+        path=(scope.get("raw_path") or scope["path"].encode()).decode("latin-1"),
+        query_bytes=len(scope["query_string"]),
+        http_version=scope["http_version"],
+        peer=peer,
+        is_trusted=addresses.trusts(peer),
+        address=scope["state"]["client_address"],
+        headers={
+            name: [value.decode("latin-1") for value in fields[name.encode()]]
+            for name in probes.REPORTED
+            if name.encode() in fields
+        },
+    )

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import uvloop
 
 from corpid.web.http.addresses import ClientAddresses
-from corpid.web.http.connection import Connection
-from corpid.web.http.connections import ConnectionRegistry, Limits, RequestCount, ServerState
+from corpid.web.http.connection import CallerConnection
+from corpid.web.http.connections import ConnectionRegistry, Limits, ServerState
 from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
-    from corpid.rules.oauth.refusals import Reason
-    from corpid.web.http.connection_shares import ConnectionShare
+    from corpid.web.http.connections import ConnectionShare
 
 BACKLOG: Final = 2048
 _ACCEPTED_AT_ONCE: Final = 64
@@ -37,6 +36,173 @@ _LEFT_BY_OTHERS: Final = 8
 """connections to accept after that time, since no other worker has accepted them"""
 _PAUSE_SECONDS: Final = 1.0
 """after the system had no more files to give"""
+SWEEP_SECONDS: Final = 0.5
+FORCED_SECONDS: Final = 1.0
+"""for tasks that were cancelled to end"""
+_WILDCARDS: Final[dict[int, str]] = {socket.AF_INET: "0.0.0.0", socket.AF_INET6: "::"}  # noqa: S104 - the operator's to choose
+_ABSENT: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine to its end on uvloop."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main)
+
+
+async def serve(server: Server, sockets: Sequence[socket.socket], *, on_started: Callable[[], None]) -> None:
+    """Run a server until SIGTERM or SIGINT, then stop it gracefully.
+
+    A second signal stops it at once. D47.
+    """
+    loop = asyncio.get_running_loop()
+    asked = asyncio.Event()
+
+    def stop() -> None:
+        if asked.is_set():
+            server.force()
+        asked.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    try:
+        await server.start(sockets)
+        on_started()
+        await asked.wait()
+        await server.stop()
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+
+
+class Server:
+    """Serves one ASGI application on sockets, inside the running event loop.
+
+    `bodiless` are the paths at which a request's body is not read, `streamed` those at which the application reads a
+    large one itself. `addresses` knows the proxies in front, for the log's lines of requests that broke a limit.
+    `share` is that of this worker, if others accept on the same sockets. `on_draining` is called once, when stopping
+    begins: from then on /readyz has to say so.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        limits: Limits | None = None,
+        bodiless: Collection[str] = (),
+        streamed: Collection[str] = (),
+        addresses: ClientAddresses | None = None,
+        tls: ssl.SSLContext | None = None,
+        share: ConnectionShare | None = None,
+        drain_seconds: float = 10.0,
+        delay_seconds: float = 0.0,
+        on_draining: Callable[[], None] = lambda: None,
+    ) -> None:
+        chosen = limits or Limits()
+        self._state: Final = ServerState(
+            app=app,
+            limits=chosen,
+            bodiless=bodiless,
+            streamed=streamed,
+            addresses=addresses or ClientAddresses(),
+            open_connections=ConnectionRegistry(chosen.connections, monotonic, share),
+        )
+        self._tls = tls
+        self._drain_seconds = drain_seconds
+        self._delay_seconds = delay_seconds
+        self._on_draining = on_draining
+        self._listeners: list[Listener] = []
+        self._expiring: asyncio.Task[None] | None = None
+        self._forced = asyncio.Event()
+        self._draining = False
+
+    @property
+    def open_connections(self) -> ConnectionRegistry:
+        """Every connection, also those whose handshake is not over."""
+        return self._state.open_connections
+
+    @property
+    def in_progress(self) -> int:
+        """The number of requests in progress, without those refused as too many."""
+        return self._state.in_progress
+
+    async def start(self, sockets: Iterable[socket.socket]) -> None:
+        """Serve these bound sockets, which the server owns now.
+
+        Source: D47
+        """
+        self._refresh_date()
+        self._expiring = asyncio.create_task(self._close_expired())
+        if self.open_connections.share is not None:
+            self.open_connections.share.begin()
+        for listening in sockets:
+            listener = Listener(
+                listening,
+                self._newcomer,
+                self.open_connections,
+                tls=self._tls,
+                handshake_seconds=self._state.limits.head_seconds,
+            )
+            self._listeners.append(listener)
+
+    async def stop(self) -> None:
+        """Drain and stop the server.
+
+        During the delay only /readyz answers otherwise, and a load balancer that asks it turns elsewhere. While
+        something is in flight, for the first half of that time, newcomers are still answered: so that a load balancer
+        sees /readyz say no before its requests are turned away. `force` cuts it short. D47.
+        """
+        self._on_draining()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._delay_seconds):
+                await self._forced.wait()
+        self._draining = True
+        half = self._drain_seconds / 2
+        await self._drained(half)
+        if self.open_connections.share is not None:
+            self.open_connections.share.end()
+        while self._listeners:
+            self._listeners.pop().close()
+        await self._drained(half)
+        for task in tuple(self._state.tasks):
+            task.cancel()
+        if self._state.tasks:
+            await asyncio.wait(tuple(self._state.tasks), timeout=FORCED_SECONDS)
+        for connection in self.open_connections.all():
+            connection.drop()
+        await asyncio.sleep(0)
+        if self._expiring is not None:
+            self._expiring.cancel()
+
+    def force(self) -> None:
+        """Stop without waiting for requests in progress."""
+        self._forced.set()
+
+    def _newcomer(self) -> CallerConnection:
+        connection = CallerConnection(self._state)
+        if self._draining:
+            connection.take_one_request()
+        return connection
+
+    async def _drained(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        end = loop.time() + seconds
+        for connection in self.open_connections.all():
+            connection.shutdown()
+        while self._state.connections and not self._forced.is_set() and loop.time() < end:  # noqa: ASYNC110 - two things end it
+            await asyncio.sleep(0.02)
+
+    async def _close_expired(self) -> None:
+        loop = asyncio.get_running_loop()
+        sweep = min(SWEEP_SECONDS, self._state.limits.head_seconds / 4)
+        while True:
+            await asyncio.sleep(sweep)
+            self._refresh_date()
+            now = loop.time()
+            for connection in tuple(self._state.connections):
+                connection.expire(now)
+
+    def _refresh_date(self) -> None:
+        self._state.default_headers = b"date: %b\r\n" % formatdate(usegmt=True).encode()
 
 
 class Listener:
@@ -48,7 +214,7 @@ class Listener:
     def __init__(
         self,
         listening: socket.socket,
-        made: Callable[[], Connection],
+        made: Callable[[], CallerConnection],
         open_connections: ConnectionRegistry,
         *,
         tls: ssl.SSLContext | None,
@@ -113,186 +279,21 @@ class Listener:
         # and not in the task, which never runs if it is ended before it began
         opening.add_done_callback(partial(self._opened, newcomer, connection))
 
-    async def _open(self, newcomer: socket.socket, connection: Connection) -> None:
+    async def _open(self, newcomer: socket.socket, connection: CallerConnection) -> None:
         with suppress(OSError):  # the caller left, or failed to shake hands
             await self._loop.connect_accepted_socket(
                 lambda: connection, newcomer, ssl=self._tls, ssl_handshake_timeout=self._handshake_seconds
             )
 
-    def _opened(self, newcomer: socket.socket, connection: Connection, _: asyncio.Task[None]) -> None:
+    def _opened(self, newcomer: socket.socket, connection: CallerConnection, _: asyncio.Task[None]) -> None:
         connection.opening = None
         if not connection.is_made:
             newcomer.close()
             self._open_connections.closed(connection)
 
 
-SWEEP_SECONDS: Final = 0.5
-FORCED_SECONDS: Final = 1.0
-"""for tasks that were cancelled to end"""
-
-
 class ListenError(Exception):
     """The address cannot be bound; the message says what to change."""
-
-
-class Server:
-    """Serves one ASGI application on sockets, inside the running event loop.
-
-    `bodiless` are the paths at which a request's body is not read, `streamed` those at which the application reads a
-    large one itself. `addresses` knows the proxies in front, for the log's lines of requests that broke a limit.
-    `share` is that of this worker, if others accept on the same sockets. `on_draining` is called once, when stopping
-    begins: from then on /readyz has to say so.
-    """
-
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        limits: Limits | None = None,
-        bodiless: Collection[str] = (),
-        streamed: Collection[str] = (),
-        addresses: ClientAddresses | None = None,
-        tls: ssl.SSLContext | None = None,
-        share: ConnectionShare | None = None,
-        drain_seconds: float = 10.0,
-        delay_seconds: float = 0.0,
-        on_draining: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._limits = limits or Limits()
-        self._bodiless = bodiless
-        self._streamed = streamed
-        self._addresses = addresses or ClientAddresses()
-        self.in_progress: Final = RequestCount()
-        self.open_connections: Final = ConnectionRegistry(self._limits.connections, monotonic, share)
-        self._tls = tls
-        self._drain_seconds = drain_seconds
-        self._delay_seconds = delay_seconds
-        self._on_draining = on_draining
-        self._app = app
-        self._state = ServerState()
-        self._listeners: list[Listener] = []
-        self._expiring: asyncio.Task[None] | None = None
-        self._forced = asyncio.Event()
-        self._draining = False
-
-    async def start(self, sockets: Iterable[socket.socket]) -> None:
-        """Serve these bound sockets, which the server owns now.
-
-        Source: D47
-        """
-        self._refresh_date()
-        self._expiring = asyncio.create_task(self._close_expired())
-        if self.open_connections.share is not None:
-            self.open_connections.share.begin()
-        for listening in sockets:
-            listener = Listener(
-                listening,
-                self._newcomer,
-                self.open_connections,
-                tls=self._tls,
-                handshake_seconds=self._limits.head_seconds,
-            )
-            self._listeners.append(listener)
-
-    async def stop(self) -> None:
-        """Drain and stop the server.
-
-        During the delay only /readyz answers otherwise, and a load balancer that asks it turns elsewhere. While
-        something is in flight, for the first half of that time, newcomers are still answered: so that a load balancer
-        sees /readyz say no before its requests are turned away. `force` cuts it short. D47.
-        """
-        self._on_draining()
-        await self._delay()
-        self._draining = True
-        half = self._drain_seconds / 2
-        await self._drained(half)
-        if self.open_connections.share is not None:
-            self.open_connections.share.end()
-        while self._listeners:
-            self._listeners.pop().close()
-        await self._drained(half)
-        for task in tuple(self._state.tasks):
-            task.cancel()
-        if self._state.tasks:
-            await asyncio.wait(tuple(self._state.tasks), timeout=FORCED_SECONDS)
-        for connection in self.open_connections.all():
-            connection.drop()
-        await asyncio.sleep(0)
-        if self._expiring is not None:
-            self._expiring.cancel()
-
-    def force(self) -> None:
-        """Stop without waiting for requests in progress."""
-        self._forced.set()
-
-    def _newcomer(self) -> Connection:
-        connection = Connection(
-            self._app,
-            self._state,
-            limits=self._limits,
-            in_progress=self.in_progress,
-            open_connections=self.open_connections,
-            refused=self._refused,
-            bodiless=self._bodiless,
-            streamed=self._streamed,
-        )
-        if self._draining:
-            connection.take_one_request()
-        return connection
-
-    def _refused(
-        self,
-        peer: str,
-        headers: list[tuple[bytes, bytes]],
-        status: int,
-        request_id: str,
-        reason: Reason,
-        description: str,
-    ) -> None:
-        access_log.refused(self._addresses.caller_address(peer, headers), status, request_id, reason, description)
-
-    async def _delay(self) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._delay_seconds):
-                await self._forced.wait()
-
-    async def _drained(self, seconds: float) -> None:
-        loop = asyncio.get_running_loop()
-        end = loop.time() + seconds
-        for connection in self.open_connections.all():
-            connection.shutdown()
-        while self._state.connections and not self._forced.is_set() and loop.time() < end:  # noqa: ASYNC110 - two things end it
-            await asyncio.sleep(0.02)
-
-    async def _close_expired(self) -> None:
-        loop = asyncio.get_running_loop()
-        sweep = min(SWEEP_SECONDS, self._limits.head_seconds / 4)
-        while True:
-            await asyncio.sleep(sweep)
-            self._refresh_date()
-            now = loop.time()
-            for connection in tuple(self._state.connections):
-                connection.expire(now)
-
-    def _refresh_date(self) -> None:
-        self._state.default_headers = b"date: %b\r\n" % formatdate(usegmt=True).encode()
-
-
-_WILDCARDS: Final[dict[int, str]] = {socket.AF_INET: "0.0.0.0", socket.AF_INET6: "::"}  # noqa: S104 - the operator's to choose
-_ABSENT: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
-
-
-class _Address(NamedTuple):
-    """An address to listen on, with its host name."""
-
-    family: int
-    address: tuple[Any, ...]
-    """as the socket takes it"""
-    host: str
-
-    @property
-    def is_wildcard(self) -> bool:
-        return bool(self.address[0] == _WILDCARDS[self.family])
 
 
 def bind(
@@ -327,6 +328,19 @@ def bind(
             listening.close()
         raise
     return bound
+
+
+class _Address(NamedTuple):
+    """An address to listen on, with its host name."""
+
+    family: int
+    address: tuple[Any, ...]
+    """as the socket takes it"""
+    host: str
+
+    @property
+    def is_wildcard(self) -> bool:
+        return bool(self.address[0] == _WILDCARDS[self.family])
 
 
 def _resolved(host: str, port: int) -> list[_Address]:
@@ -371,34 +385,3 @@ def _why_not(host: str, address: str, port: int, setting: str, error: OSError) -
     if error.errno == errno.EACCES:
         return f"port {port} on {where} needs more rights than this user has: choose one above 1023 ({setting})"
     return f"cannot listen on {where} port {port}: {error.strerror}"
-
-
-async def serve(server: Server, sockets: Sequence[socket.socket], *, on_started: Callable[[], None]) -> None:
-    """Run a server until SIGTERM or SIGINT, then stop it gracefully.
-
-    A second signal stops it at once. D47.
-    """
-    loop = asyncio.get_running_loop()
-    asked = asyncio.Event()
-
-    def stop() -> None:
-        if asked.is_set():
-            server.force()
-        asked.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)
-    try:
-        await server.start(sockets)
-        on_started()
-        await asked.wait()
-        await server.stop()
-    finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)
-
-
-def run(main: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine to its end on uvloop."""
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(main)

@@ -51,7 +51,7 @@ def server_context(certificate: Path, key: Path) -> ssl.SSLContext:
     return context
 
 
-class Credentials:
+class ServerCertificate:
     """A certificate chain and its key in files.
 
     `context` offers to every new connection what they held last.
@@ -92,23 +92,23 @@ class Credentials:
 
 
 @asynccontextmanager
-async def renewing(certificate: Path, key: Path) -> AsyncIterator[Credentials]:
-    """Credentials that follow their files.
+async def open_certificate(certificate: Path, key: Path) -> AsyncIterator[ServerCertificate]:
+    """A certificate that follows its files.
 
-    They are checked once a minute until it is left. Raises CertificateUnusable. Source: D52
+    They are checked once a minute until the context ends. Raises CertificateUnusable. Source: D52
     """
-    credentials = Credentials(certificate, key)
-    looking = asyncio.create_task(_keep_looking(credentials))
+    found = ServerCertificate(certificate, key)
+
+    async def look() -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            found.reload_changed()
+
+    looking = asyncio.create_task(look())
     try:
-        yield credentials
+        yield found
     finally:
         looking.cancel()
-
-
-async def _keep_looking(credentials: Credentials) -> None:
-    while True:
-        await asyncio.sleep(LOOK_SECONDS)
-        credentials.reload_changed()
 
 
 def _stamp(file: Path) -> Stamp:

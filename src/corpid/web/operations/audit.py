@@ -11,7 +11,7 @@ from corpid.flows.operations import audit as flow
 from corpid.flows.operations import audit_seals
 from corpid.flows.operations.console import is_allowed
 from corpid.rules.audit_records import AuditQuery
-from corpid.rules.directory import audit_filters
+from corpid.rules.directory import audit_reading
 from corpid.texts import Phrase, phrase
 from corpid.web.operations.page_context import AT_ONCE, ConsoleContext, ConsolePage, console_path, frame
 from corpid.web.pages.layout import Link, Pager, PageView, ViewPart, pager_of
@@ -115,13 +115,13 @@ async def query_of(at: ConsoleContext, given: Mapping[str, str], errors: list[Fi
     actions: tuple[str, ...] = ()
     since = 0
     try:
-        actions = audit_filters.actions(given["action"]) if "action" in given else ()
-    except audit_filters.InvalidFilter as error:
+        actions = audit_reading.find_actions(given["action"]) if "action" in given else ()
+    except audit_reading.InvalidFilter as error:
         errors.append(("action", phrase("{sentence}.", sentence=str(error))))
     try:
         zone = at.context.provider.policy.timezone
-        since = audit_filters.moment(given["since"], now=at.context.now, zone=zone) if "since" in given else 0
-    except audit_filters.InvalidFilter as error:
+        since = audit_reading.parse_moment(given["since"], now=at.context.now, zone=zone) if "since" in given else 0
+    except audit_reading.InvalidFilter as error:
         errors.append(("since", phrase("{sentence}.", sentence=str(error))))
     registry = at.context.provider.registry
     return AuditQuery(

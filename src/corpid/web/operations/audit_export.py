@@ -15,7 +15,7 @@ from starlette.responses import StreamingResponse
 from corpid.flows import encrypted_values
 from corpid.flows.encrypted_values import StoredForm
 from corpid.flows.operations import audit as flow
-from corpid.rules.directory import audit_filters
+from corpid.rules.directory import audit_reading
 from corpid.rules.limits import DAY
 from corpid.texts import Phrase, phrase
 from corpid.web.operations.audit import AUDIT, EXPORT, FILTERS, Audit, query_of
@@ -75,7 +75,7 @@ async def record(at: ConsoleContext) -> FormResult:
     if _UNTIL in given:
         try:
             until = _end(at, given[_UNTIL])
-        except audit_filters.InvalidFilter as error:
+        except audit_reading.InvalidFilter as error:
             errors.append((_UNTIL, phrase("{sentence}.", sentence=str(error))))
     if not errors and until < query.since:
         errors.append((_UNTIL, phrase("The end is before the beginning.")))
@@ -109,7 +109,7 @@ async def download(at: ConsoleContext) -> Response:
 
 def _end(at: ConsoleContext, text: str) -> int:
     """The moment; of a day its last second."""
-    found = audit_filters.moment(text, now=at.context.now, zone=at.context.provider.policy.timezone)
+    found = audit_reading.parse_moment(text, now=at.context.now, zone=at.context.provider.policy.timezone)
     try:
         date.fromisoformat(text)
     except ValueError:

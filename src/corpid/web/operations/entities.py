@@ -14,7 +14,7 @@ from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations.console import find_open_invitation, load_entity
 from corpid.rules.directory.entity_choice import NUMBERS, STATUSES
-from corpid.rules.directory.person_names import identity, shown_name
+from corpid.rules.directory.names import identity, shown_name
 from corpid.rules.directory.records import NO_END
 from corpid.rules.limits import MINUTE, RESEND_SECONDS
 from corpid.texts import counted, phrase

@@ -16,7 +16,7 @@ from jinja2 import PackageLoader
 from markupsafe import escape
 
 from corpid.rules.characters import printable
-from corpid.rules.emails import Action, Address, Code, Facts, RenderedEmail
+from corpid.rules.emails import Action, Code, Facts, RenderedEmail, UrlLine
 from corpid.texts import Phrase, phrase
 from corpid.web.pages.compilation import CompiledTemplates
 from corpid.web.pages.layout import never_asks, run_by
@@ -160,7 +160,7 @@ class EmailRenderer:
 
 
 _INSTEAD: Final = phrase("If the button does not work, open this address:")
-_KINDS: Final = {Phrase: "paragraph", Address: "address", Action: "action", Code: "code", Facts: "facts"}
+_KINDS: Final = {Phrase: "paragraph", UrlLine: "address", Action: "action", Code: "code", Facts: "facts"}
 _Said: TypeAlias = tuple[str, str, str, list[tuple[str, Any]], list[str]]
 """subject, preview, greeting, parts with their kinds, foot"""
 _Shape: TypeAlias = "tuple[Language, tuple[tuple[str, int], ...], int]"

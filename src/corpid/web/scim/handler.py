@@ -13,7 +13,7 @@ from scim2_server.handler import AsyncScimHandler
 from scim2_server.routing import Operation
 
 from corpid.rules.directory.changes import ChangedMeanwhile
-from corpid.rules.scim import documents, patches
+from corpid.rules.scim import filters_and_patches, resources
 from corpid.rules.scim.resources import Group
 from corpid.web.scim.service import GroupPatch
 
@@ -57,7 +57,7 @@ class Handler(AsyncScimHandler):
         is_search = target.operation in {Operation.search, Operation.search_with_body}
         with self.service.provider:
             parameters = self._parameters(request, target.operation)
-        if documents.wants("members", parameters):
+        if resources.wants("members", parameters):
             found = response.body.get("Resources", []) if is_search else [response.body]
             shown = await self._with_members(found, parameters)
             if is_search:
@@ -106,7 +106,7 @@ class Handler(AsyncScimHandler):
             return await super().patch_resource(resource_type, resource_id, patch_op, conditions)
         current = cast("Group", await self.storage.get(resource_type, resource_id))
         self.service.check_preconditions(current, "PATCH", conditions)
-        changes = patches.member_changes(current.id or "", current.display_name or "", patch_op.operations)
+        changes = filters_and_patches.member_changes(current.id or "", current.display_name or "", patch_op.operations)
         await self._storage.change_group(resource_id, changes)
         return current
 
@@ -122,6 +122,8 @@ class Handler(AsyncScimHandler):
             return await super().replace_resource(resource_type, current, replacement, conditions)
         self.service.check_preconditions(current, "PUT", conditions)
         if replacement.members is not None:
-            ids = patches.member_ids([{"value": each.value} for each in replacement.members])
-            await self._storage.change_group(current.id or "", patches.MemberChanges(add=tuple(ids), replaced=True))
+            ids = filters_and_patches.member_ids([{"value": each.value} for each in replacement.members])
+            await self._storage.change_group(
+                current.id or "", filters_and_patches.MemberChanges(add=tuple(ids), replaced=True)
+            )
         return current

@@ -22,9 +22,8 @@ from scim2_models import (
 from scim2_server.responses import ScimResponse
 from scim2_server.service import ScimService, scim_exception_of
 
-from corpid.rules.directory.json_nodes import json_value
-from corpid.rules.directory.nodes import DirectoryError
-from corpid.rules.scim import filters, patches
+from corpid.rules.directory.nodes import DirectoryError, json_value
+from corpid.rules.scim import filters_and_patches
 from corpid.rules.scim.resources import PROVIDER, Group, User
 
 if TYPE_CHECKING:
@@ -130,24 +129,24 @@ class Service(ScimService):
             _refuse_long(payload)
             text, sort = payload.get("filter"), payload.get("sortBy")
             if isinstance(text, str):
-                filters.refuse_long(text)
-                filters.conditions(kind, ScimFilter(text).ast)
+                filters_and_patches.refuse_long(text)
+                filters_and_patches.conditions(kind, ScimFilter(text).ast)
             if isinstance(sort, str):
-                filters.sorting(kind, sort)
+                filters_and_patches.sorting(kind, sort)
         return super().read_search(resource_types, payload)
 
     def read_patch(self, resource_type: ResourceType, body: bytes, content_type: str | None) -> Any:  # noqa: ANN401
         """The operations of a PATCH, in the form of the standard (RFC 7644 §3.5.2)."""
         is_group = resource_type.name == "Group"
-        operations = patches.operations(
+        operations = filters_and_patches.operations(
             self.decode_body(body, content_type),
-            most=patches.MOST_OF_GROUP if is_group else patches.MOST_OPERATIONS,
-            most_values=patches.MOST_MEMBERS if is_group else patches.MOST_VALUES,
+            most=filters_and_patches.MOST_OF_GROUP if is_group else filters_and_patches.MOST_OPERATIONS,
+            most_values=filters_and_patches.MOST_MEMBERS if is_group else filters_and_patches.MOST_VALUES,
         )
         if is_group:
             return GroupPatch(operations)
         model: Any = PatchOp.__class_getitem__(self.get_model(resource_type))
-        content: Any = {"schemas": [patches.PATCH_SCHEMA], "Operations": operations}
+        content: Any = {"schemas": [filters_and_patches.PATCH_SCHEMA], "Operations": operations}
         try:
             return model.model_validate(content, scim_ctx=Context.RESOURCE_PATCH_REQUEST)
         except ValidationError as error:
@@ -167,8 +166,8 @@ def _refuse_long(parameters: Mapping[str, Any]) -> None:
         sent = parameters.get(name, "")
         listed = sent if isinstance(sent, list) else [sent]
         length = sum(len(each) + 1 for each in listed if isinstance(each, str))
-        if length > filters.LONGEST:
-            raise InvalidValueException(detail=f"{name} can have at most {filters.LONGEST:,} characters")
+        if length > filters_and_patches.LONGEST:
+            raise InvalidValueException(detail=f"{name} can have at most {filters_and_patches.LONGEST:,} characters")
 
 
 SERVICE: Final = Service(PROVIDER)

@@ -15,8 +15,8 @@ from corpid.flows.directory import member_changes, provisioned_groups
 from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.members import UnknownMember, load_member, query_members
 from corpid.rules.directory.queries import MemberQuery
-from corpid.rules.scim import documents, filters
-from corpid.rules.scim.filters import holds
+from corpid.rules.scim import filters_and_patches, resources
+from corpid.rules.scim.filters_and_patches import holds
 from corpid.rules.scim.resources import LONGEST_PAGE, User
 from corpid.web.scim import PATH
 from corpid.web.scim.security import refuse_ended
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.actors import ProvisioningToken
     from corpid.rules.directory.queries import MemberCondition
     from corpid.rules.directory.records import GroupRole
-    from corpid.rules.scim.filters import FilterCondition
-    from corpid.rules.scim.patches import MemberChanges
+    from corpid.rules.scim.filters_and_patches import FilterCondition, MemberChanges
     from corpid.web.context import WebContext
 
 _FURTHEST: Final = 10_000_000
@@ -63,10 +62,10 @@ class Storage(AsyncScimStorage):
     ) -> Resource[Any]:
         """One resource of the entity. Raises NotFoundException, and what the flow raises."""
         if resource_type.name == "Group":
-            return documents.group(await self._role(resource_id), root=self._root)
+            return resources.group(await self._role(resource_id), root=self._root)
         found = await self._member(resource_id)
         self._read[resource_id] = found
-        return await self._user(found, with_groups=documents.asks("groups", response_parameters))
+        return await self._user(found, with_groups=resources.asks("groups", response_parameters))
 
     async def search(
         self,
@@ -83,8 +82,8 @@ class Storage(AsyncScimStorage):
             raise NotImplementedException(detail="Search at /Users or /Groups")
         kind = str(resource_types[0].name)
         text = search_request.filter
-        conditions = filters.conditions(kind, text.ast) if text is not None else ()
-        sort = filters.sorting(kind, str(search_request.sort_by or ""))
+        conditions = filters_and_patches.conditions(kind, text.ast) if text is not None else ()
+        sort = filters_and_patches.sorting(kind, str(search_request.sort_by or ""))
         descending = search_request.sort_order == "descending"
         start = (search_request.start_index or 1) - 1
         count = LONGEST_PAGE if search_request.count is None else search_request.count
@@ -92,9 +91,9 @@ class Storage(AsyncScimStorage):
             found = await self._groups(conditions, by_name=sort == "name", descending=descending)
             return SearchPage(
                 total=len(found),
-                resources=[documents.group(each, root=self._root) for each in found[start : start + count]],
+                resources=[resources.group(each, root=self._root) for each in found[start : start + count]],
             )
-        with_groups = documents.asks("groups", search_request)
+        with_groups = resources.asks("groups", search_request)
         total, page = await self._page(conditions, sort, start=start, count=count, descending=descending)
         users = [await self._user(each, with_groups=with_groups) for each in page]
         return SearchPage(total=total, resources=users)  # type: ignore[arg-type]
@@ -102,7 +101,7 @@ class Storage(AsyncScimStorage):
     async def _page(
         self,
         conditions: tuple[FilterCondition, ...],
-        sort: filters.Attribute,
+        sort: filters_and_patches.Attribute,
         *,
         start: int,
         count: int,
@@ -128,14 +127,14 @@ class Storage(AsyncScimStorage):
         except UnknownMember:
             return 0, []
         shown = await self._user(found)
-        holding = all(filters.holds_of(shown, condition) for condition in conditions)
+        holding = all(filters_and_patches.holds_of(shown, condition) for condition in conditions)
         return (1, [found][start : start + count]) if holding else (0, [])
 
     async def create(self, resource_type: ResourceType, resource: Resource[Any]) -> Resource[Any]:
         """Invite a member. Raises what the flow raises."""
         if not isinstance(resource, User):
             raise ForbiddenException(detail=f"A {resource_type.name} cannot be created with a token")
-        written = documents.read_details(resource)
+        written = resources.read_details(resource)
         invited = await member_changes.invite_member(
             self._registry,
             self._limit,
@@ -161,7 +160,7 @@ class Storage(AsyncScimStorage):
         """
         assert isinstance(resource, User)  # noqa: S101
         was = self._read[resource.id or ""]
-        written = documents.read_details(resource, await self._user(was), was.membership)
+        written = resources.read_details(resource, await self._user(was), was.membership)
         changed = await member_changes.change_member(
             self._registry,
             self._limit,
@@ -205,7 +204,7 @@ class Storage(AsyncScimStorage):
         found = await provisioned_groups.group_members(
             self._registry, role, today=today, most=most + 1, actor=self._actor
         )
-        return None if len(found) > most else [documents.member(each, self._root, parameters) for each in found]
+        return None if len(found) > most else [resources.member(each, self._root, parameters) for each in found]
 
     async def _member(self, membership_id: str) -> Member:
         return await load_member(self._registry, membership_id, actor=self._actor)
@@ -220,7 +219,7 @@ class Storage(AsyncScimStorage):
         """The roles that are groups, by id, in order of their names."""
         if self._roles is None:
             found = await provisioned_groups.groups(self._registry, actor=self._actor)
-            self._roles = {documents.group_id(role): role for role in sorted(found, key=documents.group_name)}
+            self._roles = {resources.group_id(role): role for role in sorted(found, key=resources.group_name)}
         return self._roles
 
     async def _groups(
@@ -232,7 +231,7 @@ class Storage(AsyncScimStorage):
                 held = await self._groups_of(str(condition.value))
                 found = {each: role for each, role in found.items() if role in held}
             elif condition.attribute == "name":
-                found = {each: role for each, role in found.items() if holds(condition, documents.group_name(role))}
+                found = {each: role for each, role in found.items() if holds(condition, resources.group_name(role))}
             else:
                 found = {each: role for each, role in found.items() if holds(condition, each)}
         ordered = [found[each] for each in (found if by_name else sorted(found))]
@@ -254,7 +253,7 @@ class Storage(AsyncScimStorage):
                 self._registry, member.membership, today=self._context.today, actor=self._actor
             )
             groups = [role for role in (await self._known()).values() if role in held]
-        return documents.user(member.membership, member.user, groups, version=self._version(member), root=self._root)
+        return resources.user(member.membership, member.user, groups, version=self._version(member), root=self._root)
 
     def _version(self, member: Member) -> str:
         """A weak entity tag of a member, without its groups.

@@ -14,15 +14,14 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.mmap_dict import MmapedDict, mmap_key
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from corpid import __version__
-from corpid.flows.directory import queued_emails
-from corpid.flows.directory.queued_emails import INVITATION_OUTCOMES
+from corpid.flows.directory.queued_emails import INVITATION_OUTCOMES, NOTICE_OUTCOMES
 from corpid.jose.keys import KeySetError, parse_client_key_set
 from corpid.rules.failures import StoreUnavailable
 from corpid.rules.signing_keys import STANDBY
@@ -41,6 +40,8 @@ if TYPE_CHECKING:
 
     from corpid.flows.operations.signing_keys import SigningKeys
     from corpid.web.http.connections import ConnectionRegistry
+
+    _Several = Literal["livesum", "livemin", "livemax", "max", "mostrecent"]
 
 PATH: Final = "/metrics"
 DIRECTORY_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
@@ -128,109 +129,69 @@ class Metrics:
         self.registry: Final = CollectorRegistry()
         self._children: dict[tuple[str, int, str, str], tuple[Counter, Histogram]] = {}
         self._reasons: set[str] = set()
-        self._count(self.registry)
-        self._gauge(self.registry)
+        self._declare_counters()
+        self._declare_gauges()
 
-    def _count(self, registry: CollectorRegistry) -> None:
+    def _declare_counters(self) -> None:
+        def counter(name: str, meaning: str, *labels: str) -> Counter:
+            return Counter(name, meaning, labels, registry=self.registry)
+
+        def histogram(name: str, meaning: str, seconds: tuple[float, ...], *labels: str) -> Histogram:
+            return Histogram(name, meaning, labels, buckets=seconds, registry=self.registry)
+
         more = ("issuer",) if self._issuers else ()
-        self._requests = Counter(
-            "corpid_requests", "Answered requests.", ("endpoint", "outcome", "reason", *more), registry=registry
-        )
-        self._refusals = Counter(
-            "corpid_refusals",
-            "Refusals by reason.",
-            ("endpoint", "error", "reason", "client", *more),
-            registry=registry,
-        )
-        self._latency = Histogram(
-            "corpid_request_seconds", "Time to answer.", ("endpoint", *more), buckets=_SECONDS, registry=registry
-        )
-        self._fetches = Counter(
-            "corpid_client_key_fetches", "Key sets fetched from relying parties.", ("outcome",), registry=registry
-        )
-        for outcome in ("fetched", "unusable", "failed"):
-            self._fetches.labels(outcome)
-        self._invitations = Counter(
-            "corpid_invitation_emails", "E-mails of invitations.", ("outcome",), registry=registry
-        )
-        for outcome in INVITATION_OUTCOMES:
-            self._invitations.labels(outcome)
-        self._notices = Counter(
-            "corpid_notice_emails", "E-mails about the administration of entities.", ("outcome",), registry=registry
-        )
-        for outcome in queued_emails.NOTICE_OUTCOMES:
-            self._notices.labels(outcome)
-        self._fetching = Histogram(
-            "corpid_client_key_fetch_seconds", "Time to fetch a key set.", buckets=_FETCH_SECONDS, registry=registry
-        )
-        self._changed_seals = Counter(
-            "corpid_audit_seals_changed", "Seals of the audit found to be missing or changed.", registry=registry
-        )
-        # Counted by the process that replaces them.
-        Counter(_ENDED, _ENDED_HELP, registry=registry)
+        self._requests = counter("corpid_requests", "Answered requests.", "endpoint", "outcome", "reason", *more)
+        labels = ("endpoint", "error", "reason", "client", *more)
+        self._refusals = counter("corpid_refusals", "Refusals by reason.", *labels)
+        self._latency = histogram("corpid_request_seconds", "Time to answer.", _SECONDS, "endpoint", *more)
+        meaning = "Key sets fetched from relying parties."
+        self._fetches = counter("corpid_client_key_fetches", meaning, "outcome")
+        self._fetching = histogram("corpid_client_key_fetch_seconds", "Time to fetch a key set.", _FETCH_SECONDS)
+        self._invitations = counter("corpid_invitation_emails", "E-mails of invitations.", "outcome")
+        meaning = "E-mails about the administration of entities."
+        self._notices = counter("corpid_notice_emails", meaning, "outcome")
+        for counted, outcomes in (
+            (self._fetches, ("fetched", "unusable", "failed")),
+            (self._invitations, INVITATION_OUTCOMES),
+            (self._notices, NOTICE_OUTCOMES),
+        ):
+            for outcome in outcomes:
+                counted.labels(outcome)
+        meaning = "Seals of the audit found to be missing or changed."
+        self._changed_seals = counter("corpid_audit_seals_changed", meaning)
+        counter(_ENDED, _ENDED_HELP)  # counted by the process that replaces them
 
-    def _gauge(self, registry: CollectorRegistry) -> None:
-        def sum_of_processes(name: str, meaning: str) -> Gauge:
-            return Gauge(name, meaning, registry=registry, multiprocess_mode="livesum")
+    def _declare_gauges(self) -> None:
+        def gauge(name: str, meaning: str, several: _Several, *labels: str) -> Gauge:
+            """`several` says how the values of several processes become one."""
+            return Gauge(name, meaning, labels, registry=self.registry, multiprocess_mode=several)
 
-        self._hashing = sum_of_processes("corpid_hashing_pending", "Password checks that run or wait.")
-        self._hashing_limit = sum_of_processes("corpid_hashing_limit", "Password checks that may run or wait.")
-        self._pool = sum_of_processes(
-            "corpid_database_connections_in_use", "Connections of the pool in use; 0 where the engine has no pool."
+        self._hashing = gauge("corpid_hashing_pending", "Password checks that run or wait.", "livesum")
+        self._hashing_limit = gauge("corpid_hashing_limit", "Password checks that may run or wait.", "livesum")
+        meaning = "Connections of the pool in use; 0 where the engine has no pool."
+        self._pool = gauge("corpid_database_connections_in_use", meaning, "livesum")
+        meaning = "Connections that the pool may have; 0 where the engine has no pool."
+        self._pool_limit = gauge("corpid_database_connections_limit", meaning, "livesum")
+        self._connections = gauge("corpid_connections", "Connections of callers.", "livesum")
+        self._connections_limit = gauge(
+            "corpid_connections_limit", "Connections of callers that there may be.", "livesum"
         )
-        self._pool_limit = sum_of_processes(
-            "corpid_database_connections_limit", "Connections that the pool may have; 0 where the engine has no pool."
+        self._ready = gauge("corpid_ready", "1 if the part works, else 0.", "livemin", "part")
+        meaning = "1 if the task's last run failed, else 0."
+        self._failing = gauge("corpid_periodic_task_failing", meaning, "livemax", "task")
+        meaning = "Seconds between two attempts while the mail server takes no e-mail; 0 if the last one was sent."
+        self._mail_pause = gauge("corpid_email_pause_seconds", meaning, "livemin", "emails")
+        meaning = "When the certificate of own TLS expires; 0 without own TLS."
+        self._certificate_end = gauge("corpid_tls_certificate_expiry_timestamp_seconds", meaning, "livemin")
+        meaning = "Seconds for which callers may still be told to wait because short-lived state was lost; else 0."
+        self._recovery = gauge("corpid_data_lost_seconds", meaning, "livemax")
+        meaning = (
+            "Age of the oldest audit entry that audit_stream has not received; 0: none waits, or there is no stream."
         )
-        self._connections = sum_of_processes("corpid_connections", "Connections of callers.")
-        self._connections_limit = sum_of_processes(
-            "corpid_connections_limit", "Connections of callers that there may be."
-        )
-        self._ready = Gauge(
-            "corpid_ready", "1 if the part works, else 0.", ("part",), registry=registry, multiprocess_mode="livemin"
-        )
-        self._failing = Gauge(
-            "corpid_periodic_task_failing",
-            "1 if the task's last run failed, else 0.",
-            ("task",),
-            registry=registry,
-            multiprocess_mode="livemax",
-        )
-        self._mail_pause = Gauge(
-            "corpid_email_pause_seconds",
-            "Seconds between two attempts while the mail server takes no e-mail; 0 if the last one was sent.",
-            ("emails",),
-            registry=registry,
-            multiprocess_mode="livemin",
-        )
-        self._certificate_end = Gauge(
-            "corpid_tls_certificate_expiry_timestamp_seconds",
-            "When the certificate of own TLS expires; 0 without own TLS.",
-            registry=registry,
-            multiprocess_mode="livemin",
-        )
-        self._recovery = Gauge(
-            "corpid_data_lost_seconds",
-            "Seconds for which callers may still be told to wait because short-lived state was lost; else 0.",
-            registry=registry,
-            multiprocess_mode="livemax",
-        )
-        self._audit_stream = Gauge(
-            "corpid_audit_stream_lag_seconds",
-            "Age of the oldest audit entry that audit_stream has not received; 0: none waits, or there is no stream.",
-            registry=registry,
-            multiprocess_mode="livemax",
-        )
-        build = Gauge(
-            "corpid_build_info", "1, for the version.", ("version",), registry=registry, multiprocess_mode="max"
-        )
-        build.labels(__version__).set(1)
-        self._keys = Gauge(
-            "corpid_signing_key_start_timestamp_seconds",
-            "When the active signing key began to sign, and when the next one will; 0: there is no next one.",
-            ("key",),
-            registry=registry,
-            multiprocess_mode="mostrecent",
-        )
+        self._audit_stream = gauge("corpid_audit_stream_lag_seconds", meaning, "livemax")
+        gauge("corpid_build_info", "1, for the version.", "max", "version").labels(__version__).set(1)
+        meaning = "When the active signing key began to sign, and when the next one will; 0: there is no next one."
+        self._keys = gauge("corpid_signing_key_start_timestamp_seconds", meaning, "mostrecent", "key")
 
     def request(
         self,
@@ -357,8 +318,6 @@ class Metrics:
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
         """The application of the metrics address: GET /metrics only."""
-        if scope["type"] != "http":
-            raise NotImplementedError
         status = self._judge(scope)
         body = await self.text() if status == _FOUND else _REFUSALS[status]
         kind = CONTENT_TYPE_LATEST if status == _FOUND else "text/plain; charset=utf-8"

@@ -65,7 +65,7 @@ _SILENT: Final = {"record_exception": False, "set_status_on_exception": False}
 """an exception's message can contain a caller's text (D48)"""
 
 
-def exporting() -> tuple[Spans, Callable[[], None]]:
+def export_spans() -> tuple[Spans, Callable[[], None]]:
     """Spans exported to the collector in OTEL_*, and their shutdown.
 
     Raises ValueError for a variable that the library cannot use.
@@ -213,9 +213,6 @@ class _Requests:
         self._trusts = trusts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         status = 0
 
         async def sending(message: Message) -> None:

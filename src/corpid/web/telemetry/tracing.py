@@ -47,7 +47,7 @@ async def open_tracing(environment: Mapping[str, str] = os.environ) -> AsyncIter
 
     To be entered in the process that serves. On leaving, what is left is sent, for at most FLUSH_SECONDS.
     """
-    exporting = _exporting(environment) if is_wanted(environment) else None
+    exporting = _export(environment) if is_wanted(environment) else None
     if exporting is None:
         yield None
         return
@@ -58,12 +58,12 @@ async def open_tracing(environment: Mapping[str, str] = os.environ) -> AsyncIter
         await _within(FLUSH_SECONDS, close)
 
 
-def _exporting(environment: Mapping[str, str]) -> tuple[Spans, Callable[[], None]] | None:
+def _export(environment: Mapping[str, str]) -> tuple[Spans, Callable[[], None]] | None:
     try:
         _refuse_others(environment)
         from corpid.web.telemetry import spans  # noqa: PLC0415 - the extra is loaded by those who asked for it
 
-        return spans.exporting()
+        return spans.export_spans()
     except ImportError:
         reason = "the packages are missing: install corpid[tracing]"
     except (ValueError, OSError) as error:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from corpid.rules.directory.current import Current, user_ids
-from corpid.rules.directory.document import parse
+from corpid.rules.directory.document import Current, parse, user_ids
 from corpid.rules.directory.plan import ALL_BUT_LEVELS, Plan, plan
 from corpid.rules.directory.records import User
 from corpid.rules.directory.sections import LEVELS

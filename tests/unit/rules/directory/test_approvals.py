@@ -24,7 +24,7 @@ from corpid.rules.directory.approvals import (
     to_requested_change,
     unfit,
 )
-from corpid.rules.directory.current import Current
+from corpid.rules.directory.document import Current
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import (
     Administrator,

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.directory.audit_filters import InvalidFilter, actions, moment
+from corpid.rules.directory.audit_reading import InvalidFilter, find_actions, parse_moment
 
 NOW = 1_800_000_000.0
 """2027-01-15T08:00:00Z, a Friday"""
@@ -31,18 +31,18 @@ SINGAPORE = ZoneInfo("Asia/Singapore")
 )
 def test_a_moment_without_an_offset_is_one_of_the_deployment(text: str, at: float) -> None:
     """RFC 3339 §5.6; a day begins at midnight there."""
-    assert moment(text, now=NOW, zone=SINGAPORE) == at
+    assert parse_moment(text, now=NOW, zone=SINGAPORE) == at
 
 
 @pytest.mark.parametrize("text", ["", "h", "2", "2 h", "-2h", "2H", "2y", "yesterday", "2027-13-01", "99999999d", "٣d"])
 def test_what_is_no_moment_is_told_what_would_be_one(text: str) -> None:
     with pytest.raises(InvalidFilter, match=r"how long ago \(30m, 2h, 3d, 1w\), a day \(2027-01-14\)"):
-        moment(text, now=NOW, zone=SINGAPORE)
+        parse_moment(text, now=NOW, zone=SINGAPORE)
 
 
 def test_an_action_is_itself_and_a_noun_every_one_of_it() -> None:
-    assert actions("user.add") == ("user.add",)
-    assert actions("membership.") == (
+    assert find_actions("user.add") == ("user.add",)
+    assert find_actions("membership.") == (
         "membership.add",
         "membership.invite",
         "membership.update",
@@ -54,7 +54,9 @@ def test_an_action_is_itself_and_a_noun_every_one_of_it() -> None:
         "membership.send_second_factor_link",
         "membership.unlock",
     )
-    assert {word for action in AuditAction for word in actions(action.value)} == {each.value for each in AuditAction}
+    assert {word for action in AuditAction for word in find_actions(action.value)} == {
+        each.value for each in AuditAction
+    }
 
 
 @pytest.mark.parametrize(
@@ -63,10 +65,10 @@ def test_an_action_is_itself_and_a_noun_every_one_of_it() -> None:
 )
 def test_what_is_no_action_is_told_a_close_one(text: str, close: str) -> None:
     with pytest.raises(InvalidFilter, match=f"did you mean '{close}'"):
-        actions(text)
+        find_actions(text)
 
 
 @pytest.mark.parametrize("text", ["", ".", "%", "x" * 5000])
 def test_nothing_in_particular_is_no_action(text: str) -> None:
     with pytest.raises(InvalidFilter, match=r"docs/audit\.md lists them"):
-        actions(text)
+        find_actions(text)

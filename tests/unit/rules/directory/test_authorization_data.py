@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpid.rules.directory.authorization_data import auth_info, tp_auth_info
 from corpid.rules.directory.records import (
     Assignment,
     Entity,
@@ -20,6 +19,7 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     ThirdPartyRow,
 )
+from corpid.rules.directory.roles import auth_info, tp_auth_info
 
 TODAY = date(2026, 11, 20)
 PERMIT = Service(

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from corpid.rules.directory.effect import Role, in_words, last_day, reasons, sentence
 from corpid.rules.directory.records import (
     Assignment,
     Entity,
@@ -17,6 +16,7 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     User,
 )
+from corpid.rules.directory.roles import HeldRole, in_words, last_day, reasons, sentence
 
 TODAY = "2026-11-22"
 ENTITY = Entity(entity_id="A1", type="UEN", registration_number="A1", country="SG", name="Alpha")
@@ -26,19 +26,19 @@ MEMBER = Membership(user_id="u", entity_id="A1")
 SERVICE = Service(service_id="PERMITS", name="Permits", third_parties=True)
 
 
-def role(**row: Any) -> Role:
+def role(**row: Any) -> HeldRole:
     own = Assignment(user_id="u", entity_id="A1", service_id="PERMITS", **row)
-    return Role(row=own, user=USER, entity=ENTITY, membership=MEMBER, service=SERVICE)
+    return HeldRole(row=own, user=USER, entity=ENTITY, membership=MEMBER, service=SERVICE)
 
 
-def through(*grants: tuple[str, str], **row: Any) -> Role:
+def through(*grants: tuple[str, str], **row: Any) -> HeldRole:
     """A role through a third party, with grants of these first and last days."""
     own = ThirdPartyAssignment(user_id="u", entity_id="A1", client_entity_id="C3", service_id="PERMITS", **row)
     given = [
         ThirdPartyGrant(client_entity_id="C3", entity_id="A1", service_id="PERMITS", start_date=start, end_date=end)
         for start, end in grants
     ]
-    return Role(
+    return HeldRole(
         row=own, user=USER, entity=ENTITY, membership=MEMBER, service=SERVICE,
         client_entity=CLIENT, grants=tuple(given),
     )  # fmt: skip
@@ -66,7 +66,7 @@ def through(*grants: tuple[str, str], **row: Any) -> Role:
         ),
     ],
 )
-def test_a_role_is_a_sentence(held: Role, said: str) -> None:
+def test_a_role_is_a_sentence(held: HeldRole, said: str) -> None:
     assert sentence(held, TODAY) == said
 
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from corpid.rules.characters import printable
 from corpid.rules.directory.document import parse
-from corpid.rules.directory.json_nodes import json_value
 from corpid.rules.directory.member_details import InvalidDetails, MemberDetails, check_details
 from corpid.rules.directory.names import (
     InvisibleCharacter,
@@ -19,7 +18,7 @@ from corpid.rules.directory.names import (
     user_name,
     without_marks,
 )
-from corpid.rules.directory.nodes import DirectoryError
+from corpid.rules.directory.nodes import DirectoryError, json_value
 
 
 @pytest.mark.parametrize(

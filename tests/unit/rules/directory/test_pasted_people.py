@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpid.rules.directory.pasted_people import read
+from corpid.rules.directory.tables import read_pasted_people
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from corpid.rules.directory.pasted_people import read
 )
 def test_a_person_is_read_from_a_line(line: str, name: str, email: str) -> None:
     """D60."""
-    (found,) = read(line)
+    (found,) = read_pasted_people(line)
     assert found.fault is None
     assert found.details is not None
     assert (found.details.name, found.details.email) == (name, email)
@@ -43,12 +43,12 @@ def test_a_person_is_read_from_a_line(line: str, name: str, email: str) -> None:
 )
 def test_what_is_wrong_with_a_line_is_found(line: str, fault: str) -> None:
     """D60."""
-    assert [each.fault for each in read(line)] == [fault]
+    assert [each.fault for each in read_pasted_people(line)] == [fault]
 
 
 def test_lines_keep_their_numbers_and_a_repeated_address_names_the_first() -> None:
     """D60."""
-    found = read("Marcus <m@example.org>\n\nRina, r@example.org\nM@Example.org\nwrong")
+    found = read_pasted_people("Marcus <m@example.org>\n\nRina, r@example.org\nM@Example.org\nwrong")
     assert [(each.line, each.fault, each.first_line) for each in found] == [
         (1, None, 0),
         (3, None, 0),
@@ -59,7 +59,7 @@ def test_lines_keep_their_numbers_and_a_repeated_address_names_the_first() -> No
 
 def test_people_on_one_line_as_mail_programs_copy_them() -> None:
     """D60."""
-    found = read("Marcus <m@example.org>; Rina <r@example.org>, Alice <a@example.org>")
+    found = read_pasted_people("Marcus <m@example.org>; Rina <r@example.org>, Alice <a@example.org>")
     assert [each.details and each.details.email for each in found] == [
         "m@example.org",
         "r@example.org",
@@ -70,5 +70,5 @@ def test_people_on_one_line_as_mail_programs_copy_them() -> None:
 @given(st.text())
 def test_whatever_is_pasted_each_line_is_a_person_or_a_fault(text: str) -> None:
     """D60."""
-    for each in read(text):
+    for each in read_pasted_people(text):
         assert (each.details is None) is (each.fault is not None)

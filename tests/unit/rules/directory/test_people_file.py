@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpid.rules.directory.nodes import DirectoryError
-from corpid.rules.directory.people_file import COLUMNS, NEEDED, parse_people
+from corpid.rules.directory.tables import NEEDED_PERSON_COLUMNS, PERSON_COLUMNS, parse_people
 
 
 def problems(text: str) -> list[tuple[int, str]]:
@@ -32,10 +32,10 @@ def test_each_row_is_a_person_who_acts_for_the_entity_and_an_empty_cell_says_not
 
 
 def test_semicolons_separate_too_and_every_column_may_be_there() -> None:
-    assert set(NEEDED) == {"user_name", "name"}
+    assert set(NEEDED_PERSON_COLUMNS) == {"user_name", "name"}
     values = {"user_name": "rina", "name": "Rina", "email": "rina@example.org", "language": "ms", "identity_number": "S1",
               "identity_country": "SG", "account_type": "foreign"}  # fmt: skip
-    assert set(values) == set(COLUMNS)
+    assert set(values) == set(PERSON_COLUMNS)
     text = f"{';'.join(values)}\n{';'.join(values.values())}\n"
     [entry] = parse_people(text.encode(), "p", entity_id="A1").entries_of("user").values()
     assert entry.fields == {name: value for name, value in values.items() if name != "user_name"}

@@ -30,7 +30,7 @@ from tests.unit.rules.directory.directory import FILE, State, after, planned
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corpid.rules.directory.current import Key
+    from corpid.rules.directory.document import Key
     from corpid.rules.directory.plan import Plan
     from corpid.rules.directory.sections import Kind
 

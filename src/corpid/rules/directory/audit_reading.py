@@ -1,12 +1,16 @@
-"""Filters of the audit, as people write them: actions and times (D57)."""
+"""Reading of the audit: filters as people write them, a person's own history.
+
+What somebody else did to a person shows that, and of them only what kind of actor they are (D57, D61).
+"""
 
 from __future__ import annotations
 
 import re
-from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
 
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.directory.actors import ACTOR_KINDS
 from corpid.rules.directory.nodes import quote_value
 from corpid.rules.directory.values import suggestion
 
@@ -18,11 +22,18 @@ _UNITS: Final[Mapping[str, str]] = {"m": "minutes", "h": "hours", "d": "days", "
 _AGO: Final = re.compile(r"([0-9]{1,5})([mhdw])")
 
 
+_ABOUT_THE_CHANGE: Final = frozenset({"members", "set", "scopes", "expires_at"})
+_ABOUT_THE_ACTOR: Final = frozenset(
+    {"address", "device", "amr", "way", "reason", "issuer", "context_message", "browser", "guesses", "pause_seconds"}
+)
+"""details that a person reads of what they did themselves"""
+
+
 class InvalidFilter(ValueError):
     """A filter that cannot be read; the text is the remedy."""
 
 
-def actions(text: str) -> tuple[str, ...]:
+def find_actions(text: str) -> tuple[str, ...]:
     """The actions of a filter: one, or those with a prefix (`membership.`).
 
     Raises InvalidFilter. Source: D57
@@ -40,7 +51,7 @@ def actions(text: str) -> tuple[str, ...]:
     return found
 
 
-def moment(text: str, *, now: float, zone: ZoneInfo) -> int:
+def parse_moment(text: str, *, now: float, zone: ZoneInfo) -> int:
     """A moment in epoch seconds.
 
     `text` is `30m`, `2h`, `3d` or `1w` ago, or a day or time of ISO 8601. One without an offset is meant in `zone`.
@@ -61,3 +72,32 @@ def moment(text: str, *, now: float, zone: ZoneInfo) -> int:
 
 def _example(now: float, zone: ZoneInfo) -> date:
     return datetime.fromtimestamp(now - 86_400, zone)
+
+
+def format_moment(at: float) -> str:
+    """Epoch seconds as a text in UTC (RFC 3339)."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def own_event(entry: Any, user_id: str) -> dict[str, object]:  # noqa: ANN401 - an entry of the audit's port
+    """Return an entry for the person it concerns.
+
+    They did it, or it was done to them. Of what they did to others there is no record, since it is the others'. Source:
+    D57, D61
+    """
+    kind = entry.actor.partition(":")[0]
+    own = entry.actor in {f"user:{user_id}", f"operator:{user_id}"}
+    about = entry.object == user_id or entry.object.startswith(f"{user_id}/")
+    details = _ABOUT_THE_CHANGE | _ABOUT_THE_ACTOR if own else _ABOUT_THE_CHANGE
+    found: dict[str, object] = {
+        "at": format_moment(entry.at),
+        "action": entry.action,
+        "by": "you" if own else ACTOR_KINDS.get(kind, "unknown"),
+        "outcome": entry.outcome,
+        "client": entry.client_id,
+        "entity": entry.entity_id,
+        "details": {name: value for name, value in entry.detail.items() if name in details},
+    }
+    if about:
+        found |= {"record": entry.object.split("/")[1:], "before": entry.before, "after": entry.after}
+    return {name: value for name, value in found.items() if value not in ("", {}, [])}

@@ -1,0 +1,529 @@
+"""Members of one entity, their invitations, and provisioning tokens (D60)."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import sqlalchemy as sa
+
+from corpid.rules.directory.invitations import SENDING_SECONDS, OpenInvitation, being_sent
+from corpid.rules.directory.names import fold_text, is_storable
+from corpid.rules.directory.names import user_name as mapped
+from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
+from corpid.rules.directory.queries import SEARCH_WORDS, StoredMember
+from corpid.stores.sql.columns import columns, record_codec
+from corpid.stores.sql.directory import bind_values, fold_ascii, make_pattern
+from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, USERS
+from corpid.stores.sql.tables import (
+    DUE,
+    SHOWN_EMAIL,
+    SHOWN_USER_NAME,
+    assignments,
+    entities,
+    memberships,
+    provisioning_tokens,
+    users,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from corpid.rules.directory.queries import (
+        ConditionOperator,
+        MemberCondition,
+        MemberName,
+        MemberQuery,
+        MemberSearch,
+        MemberState,
+        SortedBy,
+    )
+    from corpid.rules.directory.records import Entity, Membership
+    from corpid.stores.sql.statements import CompiledStatement, Database, Row, Transaction
+
+Shape = tuple[tuple["MemberName", "ConditionOperator"], ...]
+SearchShape = tuple[bool, "MemberState | Literal['']", bool]
+"""whether there are words, the state, and whether there is a service"""
+
+TOKENS: Final = record_codec(RegisteredProvisioningToken)
+_MEMBERSHIP_END: Final = len(MEMBERSHIPS.columns)
+_USER_END: Final = _MEMBERSHIP_END + len(USERS.columns)
+_TOKEN_END: Final = len(TOKENS.columns)
+_ESCAPE: Final = "/"
+_LAST: Final = "\U0010ffff"
+"""after every character of a name"""
+_NAMED_AT_ONCE: Final = 100
+"""memberships that one statement looks up"""
+_SHAPES: Final = 64
+"""statements of filters that are kept"""
+
+_OF: Final = memberships.c
+_EMPTY: Final = sa.literal_column("''", sa.Text)
+"""no parameter: the engine has to see that an index of some rows serves"""
+_WITH_PERSON: Final = memberships.join(users, users.c.user_id == _OF.user_id)
+
+
+_VALUES: Final[Mapping[str, sa.ColumnElement[str]]] = {
+    "user_name": sa.literal_column(SHOWN_USER_NAME, sa.Text),
+    "external_id": _OF.external_id,
+    "email": sa.literal_column(SHOWN_EMAIL, sa.Text),
+    "membership_id": _OF.membership_id,
+}
+
+
+_INVITED_USER_END: Final = len(USERS.columns)
+_INVITED_MEMBERSHIP_END: Final = _INVITED_USER_END + len(MEMBERSHIPS.columns)
+_SEARCHED: Final = sa.literal_column(
+    f"lower(coalesce(nullif(memberships.name, ''), users.name) || ' ' || {SHOWN_USER_NAME} || ' ' || {SHOWN_EMAIL}"
+    " || ' ' || memberships.person_name_key)",
+    sa.Text,
+)
+"""name, both user names and address of a member, in small letters of ASCII"""
+_STATES: Final[Mapping[str, tuple[sa.ColumnElement[bool], ...]]] = {
+    "": (),
+    "invited": (_OF.invited,),
+    "active": (sa.not_(_OF.invited), _OF.enabled, users.c.enabled),
+    "suspended": (sa.not_(_OF.invited), sa.not_(_OF.enabled)),
+    "locked": (sa.not_(_OF.invited), _OF.enabled, sa.not_(users.c.enabled)),
+}
+
+
+class Provisioning:
+    """Members by identifier and filter, and tokens."""
+
+    def __init__(self, database: Database) -> None:
+        self._database: Final = database
+        prepare = database.prepare
+        person = (*columns(memberships, MEMBERSHIPS), *columns(users, USERS))
+        identified = _OF.membership_id == sa.bindparam("membership_id", type_=sa.Text), _OF.membership_id != _EMPTY
+        self._member: Final = prepare(lambda: sa.select(*person).select_from(_WITH_PERSON).where(*identified))
+        entity = provisioning_tokens.join(entities)
+        self._token: Final = prepare(
+            lambda: (
+                sa.select(*columns(provisioning_tokens, TOKENS), *columns(entities, ENTITIES))
+                .select_from(entity)
+                .where(provisioning_tokens.c.token_hash == sa.bindparam("hash", type_=sa.Text))
+            )
+        )
+        self._tokens: Final = prepare(
+            lambda: (
+                sa.select(*columns(provisioning_tokens, TOKENS))
+                .where(provisioning_tokens.c.entity_id == sa.bindparam("entity_id", type_=sa.Text))
+                .order_by(provisioning_tokens.c.created_at, provisioning_tokens.c.token_id)
+            )
+        )
+        self._used: Final = prepare(
+            lambda: (
+                sa.update(provisioning_tokens)
+                .where(
+                    provisioning_tokens.c.token_id == sa.bindparam("token"),
+                    provisioning_tokens.c.last_used_at < sa.bindparam("since", type_=sa.BigInteger),
+                )
+                .values(last_used_at=sa.bindparam("at", type_=sa.BigInteger))
+            )
+        )
+        self._identified: Final = prepare(lambda: _select_named(_NAMED_AT_ONCE))
+        self._by_user_name: Final = prepare(_select_by_user_name)
+        self._end_of_part: Final = prepare(_select_place)
+        self._roles: Final = prepare(_count_roles)
+        self._search: Final = lru_cache(_SHAPES)(self._prepared_search)
+        self._count: Final = lru_cache(_SHAPES)(self._prepared_count)
+        self._page: Final = lru_cache(_SHAPES)(self._prepared_page)
+
+    def _prepared_count(self, shape: Shape) -> CompiledStatement:
+        return self._database.prepare(_count_members(shape))
+
+    def _prepared_page(self, shape: Shape, sorted_by: SortedBy, descending: bool) -> CompiledStatement:
+        return self._database.prepare(_select_page(shape, sorted_by, descending=descending))
+
+    def _prepared_search(self, shape: SearchShape) -> CompiledStatement:
+        return self._database.prepare(_select_found(shape))
+
+    async def member(self, membership_id: str) -> StoredMember | None:
+        row = await self._database.row(self._member, {"membership_id": membership_id})
+        return None if row is None else _decode_member(row)
+
+    async def memberships(self, entity_id: str, membership_ids: Collection[str]) -> list[Membership]:
+        """Those of an entity that have these identifiers, in any order.
+
+        One statement for each hundred; lets others run between two.
+        """
+        found: list[Membership] = []
+        wanted = [each for each in dict.fromkeys(membership_ids) if each and is_storable(each)]
+        for start in range(0, len(wanted), _NAMED_AT_ONCE):
+            part = wanted[start : start + _NAMED_AT_ONCE]
+            # Always the same statement: what is repeated is found once.
+            values = bind_values(part + part[:1] * (_NAMED_AT_ONCE - len(part)))
+            found += [MEMBERSHIPS.decode(row) for row in await self._database.rows(self._identified, values)]
+            await asyncio.sleep(0)
+        return [each for each in found if each.entity_id == entity_id]
+
+    async def members(self, query: MemberQuery) -> tuple[int, list[StoredMember]]:
+        """The number of those that match, and a part of them.
+
+        Without rows that a migration has not given an identifier yet. One statement for a page with the last member,
+        else two.
+        """
+        shape = tuple((member, operator) for member, operator, _ in query.conditions)
+        values: dict[str, object] = {"entity_id": query.entity_id}
+        for number, condition in enumerate(query.conditions):
+            values |= _bound(number, condition)
+        part = {**values, "limit": query.limit, "offset": query.offset}
+        found = [
+            _decode_member(row)
+            for row in await self._database.rows(self._page(shape, query.sorted_by, query.descending), part)
+        ]
+        if len(found) < query.limit and (found or not query.offset):
+            return query.offset + len(found), found
+        count = await self._database.row(self._count(shape), values)
+        return (count[0] if count else 0), found
+
+    async def members_by_name(
+        self, entity_id: str, *, after: tuple[str, str], limit: int
+    ) -> list[tuple[StoredMember, tuple[str, str]]]:
+        """Members by user name after a place, each with its own.
+
+        A page costs the same however many there are, and wherever it is.
+        """
+        values = {"entity_id": entity_id, "first": after[0], "after": after[1], "limit": limit}
+        found = [(_decode_member(row), str(row[-1])) for row in await self._database.rows(self._by_user_name, values)]
+        return [(stored, (name, stored.membership.membership_id)) for stored, name in found]
+
+    async def search(
+        self, wanted: MemberSearch, *, after: tuple[str, str], limit: int, examined: int
+    ) -> tuple[list[tuple[StoredMember, tuple[str, str]]], tuple[str, str] | None]:
+        """As `members_by_name`, but only those that fit, among the next `examined` members.
+
+        Also the place of the last one that was examined; None if there are no more. Two statements, the first on an
+        index alone.
+        """
+        start = {"entity_id": wanted.entity_id, "first": after[0], "after": after[1]}
+        row = await self._database.row(self._end_of_part, {**start, "offset": examined - 1})
+        end = None if row is None else (str(row[0]), str(row[1]))
+        patterns = [make_pattern(fold_ascii(word)) for word in wanted.words]
+        patterns += ["%"] * (SEARCH_WORDS - len(patterns))
+        shape = bool(wanted.words), wanted.state, bool(wanted.service_id)
+        values = {**start, "until": end[0] if end else _LAST, "until_last": end[1] if end else _LAST, "limit": limit}
+        values |= {f"word_{number}": pattern for number, pattern in enumerate(patterns)} if wanted.words else {}
+        values |= {"service_id": wanted.service_id} if wanted.service_id else {}
+        rows = await self._database.rows(self._search(shape), values)
+        found = [(_decode_member(row), str(row[-1])) for row in rows]
+        return [(stored, (name, stored.membership.membership_id)) for stored, name in found], end
+
+    async def roles(self, entity_id: str, user_ids: Collection[str]) -> list[tuple[str, str, int]]:
+        """Person, service and number of roles for an entity.
+
+        Of at most 100 people. Always the same statement: who is repeated is found once.
+        """
+        wanted = list(dict.fromkeys(user_ids))
+        if not wanted:
+            return []
+        values = bind_values(wanted + wanted[:1] * (_NAMED_AT_ONCE - len(wanted)))
+        rows = await self._database.rows(self._roles, {"entity_id": entity_id, **values})
+        return [(str(row[0]), str(row[1]), int(row[2])) for row in rows]
+
+    async def token(self, token_hash: str) -> tuple[RegisteredProvisioningToken, Entity] | None:
+        """A token by its hash, and its entity; it may have expired."""
+        row = await self._database.row(self._token, {"hash": token_hash})
+        return None if row is None else (TOKENS.decode(row[:_TOKEN_END]), ENTITIES.decode(row[_TOKEN_END:]))
+
+    async def tokens(self, entity_id: str) -> list[RegisteredProvisioningToken]:
+        """The tokens of an entity, the oldest first."""
+        return [TOKENS.decode(row) for row in await self._database.rows(self._tokens, {"entity_id": entity_id})]
+
+    async def note_use(self, token_id: str, *, at: int, unless_since: int) -> None:
+        """Write a token's last use, unless a recent one is written."""
+        await self._database.write(self._used, {"token": token_id, "at": at, "since": unless_since})
+
+
+class Invitations:
+    """Invitations, and the sending of their e-mails."""
+
+    def __init__(self, database: Database) -> None:
+        self._database: Final = database
+        self._of: Final = database.prepare(_select_invitation)
+        self._due: Final = database.prepare(_select_due_invitations)
+        self._waiting: Final = database.prepare(select_waiting_invitations)
+        self._open: Final = database.prepare(_select_open_invitations)
+        self._mark: Final = database.prepare(_mark_invitation)
+
+    async def find(self, user_id: str) -> OpenInvitation | None:
+        """Return the invitation of a placeholder, in one statement."""
+        row = await self._database.row(self._of, {"user_id": user_id})
+        return None if row is None else _decode_invitation(row)
+
+    async def of_entity(self, entity_id: str, *, after: str, limit: int) -> list[Membership]:
+        """Return open invitations of an entity, by identifier."""
+        rows = await self._database.rows(self._open, {"entity_id": entity_id, "after": after, "limit": limit})
+        return [MEMBERSHIPS.decode(row) for row in rows]
+
+    async def due(self, *, now: float, limit: int) -> list[OpenInvitation]:
+        """Return invitations with an e-mail to send, untried ones first."""
+        values = {"since": being_sent(now - SENDING_SECONDS), "most": limit}
+        return [_decode_invitation(row) for row in await self._database.rows(self._due, values)]
+
+    async def count_waiting(self) -> tuple[int, int]:
+        """The number of members whose e-mail waits, and the oldest's moment.
+
+        Epoch seconds; 0 if there is none.
+        """
+        row = await self._database.row(self._waiting, {})
+        return (int(row[0]), int(row[1])) if row else (0, 0)
+
+    async def take(self, invited: OpenInvitation, *, now: float) -> bool:
+        """Take an invitation for sending, in one statement.
+
+        Another process gets False, until this one has been silent for `SENDING_SECONDS`; so it does if the invitation
+        has changed since it was read.
+        """
+        seen = invited.membership.invitation_sent_at
+        return await self._database.write(self._mark, self._values(invited, seen, being_sent(now))) == 1
+
+    async def settle(self, invited: OpenInvitation, *, taken: float, becomes: int) -> bool:
+        """Store the outcome of an e-mail, if this process still has it.
+
+        `becomes` is a moment in epoch seconds, or a mark of `rules.directory.invitations`.
+        """
+        return await self._database.write(self._mark, self._values(invited, being_sent(taken), becomes)) == 1
+
+    def transaction(self) -> Transaction:
+        """Changes of this task that become true together, or not at all.
+
+        Raises StoreUnavailable.
+        """
+        return self._database.transaction()
+
+    @staticmethod
+    def _values(invited: OpenInvitation, seen: int, becomes: int) -> dict[str, object]:
+        member = invited.membership
+        this = {"waiting": member.user_id, "entity": member.entity_id, "address": member.email}
+        return {**this, "seen": seen, "becomes": becomes}
+
+
+def select_waiting_invitations() -> sa.Select[Any]:
+    """The number of waiting e-mails, and the moment of the oldest."""
+    return sa.select(sa.func.count(), sa.func.coalesce(sa.func.min(_OF.changed_at), sa.literal_column("0"))).where(
+        sa.text(DUE), _OF.enabled, _OF.invitation_sent_at <= sa.literal_column("0")
+    )
+
+
+def _named(own: sa.BindParameter[str], persons: sa.BindParameter[str], *, served: bool) -> sa.CompoundSelect[Any]:
+    """The identifiers of members with a user name, by two indexes.
+
+    `served`: the account's user name counts only where the entity has written none. With `or` between the two, an
+    engine reads every member of the entity.
+    """
+    entity = sa.bindparam("entity_id", type_=sa.Text)
+    first, second, person = memberships.alias("first"), memberships.alias("second"), users.alias("person")
+    by_entity = sa.select(first.c.membership_id).where(
+        first.c.entity_id == entity, first.c.user_name_key == own, first.c.user_name_key != _EMPTY
+    )
+    by_person = (
+        sa.select(second.c.membership_id)
+        .select_from(person.join(second, second.c.user_id == person.c.user_id))
+        .where(person.c.user_name_key == persons, second.c.entity_id == entity)
+    )
+    if served:
+        by_person = by_person.where(second.c.user_name_key == _EMPTY)
+    return sa.union_all(by_entity, by_person)
+
+
+def _condition(number: int, member: MemberName, operator: ConditionOperator) -> sa.ColumnElement[bool]:
+    value = sa.bindparam(f"value_{number}", type_=sa.Text)
+    if member == "active":
+        return _OF.enabled == sa.bindparam(f"value_{number}", type_=sa.Boolean)
+    if operator == "co":
+        return _VALUES[member].like(value, escape=_ESCAPE)
+    if operator == "eq" and member in {"user_name", "any_user_name"}:
+        person = sa.bindparam(f"name_{number}", type_=sa.Text)
+        return _OF.membership_id.in_(_named(value, person, served=member == "user_name"))
+    found = _VALUES[member]
+    is_given = [found != _EMPTY] if member == "external_id" else []  # its index has no other rows
+    if operator == "eq":
+        return sa.and_(found == value, *is_given)
+    return sa.and_(found >= value, found < sa.bindparam(f"until_{number}", type_=sa.Text), *is_given)
+
+
+def _matching(shape: Shape) -> list[sa.ColumnElement[bool]]:
+    of_entity = _OF.entity_id == sa.bindparam("entity_id", type_=sa.Text)
+    return [of_entity, _OF.membership_id != _EMPTY, *(_condition(number, *each) for number, each in enumerate(shape))]
+
+
+def _count_members(shape: Shape) -> sa.Select[Any]:
+    """`entity_id`, values → the number of members that match."""
+    return sa.select(sa.func.count()).select_from(memberships).where(*_matching(shape))
+
+
+def _select_named(count: int) -> sa.Select[Any]:
+    """Identifiers → memberships, of whichever entities."""
+    wanted = [sa.bindparam(f"listed_{number}", type_=sa.Text) for number in range(count)]
+    found = _OF.membership_id.in_(wanted), _OF.membership_id != _EMPTY
+    return sa.select(*columns(memberships, MEMBERSHIPS)).where(*found)
+
+
+def _select_page(shape: Shape, sorted_by: SortedBy, *, descending: bool) -> sa.Select[Any]:
+    """`entity_id`, values, `limit`, `offset` → membership and user.
+
+    What a filter leaves is sorted: the index that has the order is kept out of the engine's sight, which would read
+    every member by it.
+    """
+    key, last = _VALUES[sorted_by], _OF.membership_id
+    order = [each + "" if shape else each for each in dict.fromkeys((key, last))]
+    return (
+        sa.select(*columns(memberships, MEMBERSHIPS), *columns(users, USERS))
+        .select_from(_WITH_PERSON)
+        .where(*_matching(shape))
+        .order_by(*(each.desc() if descending else each for each in order))
+        .limit(sa.bindparam("limit", type_=sa.Integer))
+        .offset(sa.bindparam("offset", type_=sa.Integer))
+    )
+
+
+def _select_by_user_name() -> sa.Select[Any]:
+    """`entity_id`, `first`, `after`, `limit` → membership, user, user name.
+
+    The two lower bounds are the same place: SQLite begins at the one, PostgreSQL at the other.
+    """
+    name, last = _VALUES["user_name"], _OF.membership_id
+    return (
+        sa.select(*columns(memberships, MEMBERSHIPS), *columns(users, USERS), name)
+        .select_from(_WITH_PERSON)
+        .where(*_after())
+        .order_by(name, last)
+        .limit(sa.bindparam("limit", type_=sa.Integer))
+    )
+
+
+def _after() -> tuple[sa.ColumnElement[bool], ...]:
+    """The members of `entity_id` after a place.
+
+    `first` and `after` are the place; both bounds are needed (`_select_by_user_name`).
+    """
+    name, last = _VALUES["user_name"], _OF.membership_id
+    first, after = sa.bindparam("first", type_=sa.Text), sa.bindparam("after", type_=sa.Text)
+    of_entity = _OF.entity_id == sa.bindparam("entity_id", type_=sa.Text)
+    return of_entity, last != _EMPTY, name >= first, sa.tuple_(name, last) > sa.tuple_(first, after)
+
+
+def _select_place() -> sa.Select[Any]:
+    """`entity_id`, `first`, `after`, `offset` → the place of one member further on."""
+    name, last = _VALUES["user_name"], _OF.membership_id
+    found = sa.select(name, last).select_from(memberships).where(*_after()).order_by(name, last).limit(1)
+    return found.offset(sa.bindparam("offset", type_=sa.Integer))
+
+
+def _select_found(shape: SearchShape) -> sa.Select[Any]:
+    """`entity_id`, two places, `limit`, values → membership, user, name."""
+    words, state, service = shape
+    name, last = _VALUES["user_name"], _OF.membership_id
+    until = sa.bindparam("until", type_=sa.Text), sa.bindparam("until_last", type_=sa.Text)
+    within = [*_after(), name <= until[0], sa.tuple_(name, last) <= sa.tuple_(*until), *_STATES[state]]
+    if words:
+        patterns = (sa.bindparam(f"word_{number}", type_=sa.Text) for number in range(SEARCH_WORDS))
+        within += [_SEARCHED.like(pattern, escape=_ESCAPE) for pattern in patterns]
+    if service:
+        # A service may have a million rows: its index is kept out of the engine's sight.
+        fits = assignments.c.service_id == sa.bindparam("service_id", type_=sa.Text)
+        held = sa.select(assignments.c.user_id).where(
+            assignments.c.user_id == _OF.user_id,
+            assignments.c.entity_id == _OF.entity_id,
+            sa.case((fits, sa.true()), else_=sa.false()),
+        )
+        within.append(sa.exists(held))
+    return (
+        sa.select(*columns(memberships, MEMBERSHIPS), *columns(users, USERS), name)
+        .select_from(_WITH_PERSON)
+        .where(*within)
+        .order_by(name, last)
+        .limit(sa.bindparam("limit", type_=sa.Integer))
+    )
+
+
+def _count_roles() -> sa.Select[Any]:
+    """`entity_id`, a hundred people → person, service, number of roles."""
+    wanted = [sa.bindparam(f"listed_{number}", type_=sa.Text) for number in range(_NAMED_AT_ONCE)]
+    person, service = assignments.c.user_id, assignments.c.service_id
+    of_entity = assignments.c.entity_id == sa.bindparam("entity_id", type_=sa.Text)
+    found = sa.select(person, service, sa.func.count()).where(of_entity, person.in_(wanted))
+    return found.group_by(person, service)
+
+
+def _bound(number: int, condition: MemberCondition) -> dict[str, object]:
+    """The values of a condition's parameters."""
+    member, operator, text = condition
+    if member == "active":
+        return {f"value_{number}": text == "true"}
+    value = {"user_name": fold_text, "any_user_name": fold_text, "email": fold_ascii}.get(member, str)(text)
+    if operator == "eq":
+        return {f"value_{number}": value, f"name_{number}": _user_name(text)}
+    if operator == "sw":
+        return {f"value_{number}": value, f"until_{number}": value + _LAST}
+    return {f"value_{number}": make_pattern(value)}
+
+
+def _user_name(text: str) -> str:
+    """The key of a person's user name; empty if it is invalid."""
+    try:
+        return mapped(text)
+    except ValueError:
+        return ""
+
+
+def _decode_member(row: Row) -> StoredMember:
+    return StoredMember(
+        membership=MEMBERSHIPS.decode(row[:_MEMBERSHIP_END]), user=USERS.decode(row[_MEMBERSHIP_END:_USER_END])
+    )
+
+
+def _select_invited() -> sa.Select[Any]:
+    """Select placeholders with their invitations and entities."""
+    rows = memberships.join(users, users.c.user_id == memberships.c.user_id).join(
+        entities, entities.c.entity_id == memberships.c.entity_id
+    )
+    return (
+        sa.select(*columns(users, USERS), *columns(memberships, MEMBERSHIPS), *columns(entities, ENTITIES))
+        .select_from(rows)
+        .where(memberships.c.invited, users.c.placeholder)
+    )
+
+
+def _select_due_invitations() -> sa.Select[Any]:
+    """`since`, `most` → new invitations, then those of dead senders."""
+    return (
+        _select_invited()
+        .where(sa.text(DUE), _OF.invitation_sent_at >= sa.bindparam("since", type_=sa.BigInteger))
+        .where(_OF.enabled, entities.c.enabled)
+        .order_by(_OF.invitation_sent_at.desc(), _OF.membership_id.desc())
+        .limit(sa.bindparam("most", type_=sa.Integer))
+    )
+
+
+def _select_invitation() -> sa.Select[Any]:
+    """`user_id` → the invitation of a placeholder."""
+    return _select_invited().where(memberships.c.user_id == sa.bindparam("user_id"))
+
+
+def _select_open_invitations() -> sa.Select[Any]:
+    """`entity_id`, `after`, `limit` → invited memberships, by an index of them."""
+    entity = _OF.entity_id == sa.bindparam("entity_id", type_=sa.Text)
+    rest = _OF.membership_id > sa.bindparam("after", type_=sa.Text)
+    found = sa.select(*columns(memberships, MEMBERSHIPS)).where(sa.text("memberships.invited"), entity, rest)
+    return found.order_by(_OF.membership_id).limit(sa.bindparam("limit", type_=sa.Integer))
+
+
+def _mark_invitation() -> sa.Update:
+    """A conditional update: of two processes, one gets the e-mail."""
+    this = _OF.user_id == sa.bindparam("waiting"), _OF.entity_id == sa.bindparam("entity")
+    seen = _OF.invitation_sent_at == sa.bindparam("seen", type_=sa.BigInteger)
+    same = _OF.invited, _OF.email == sa.bindparam("address", type_=sa.Text)
+    marked = sa.bindparam("becomes", type_=sa.BigInteger)
+    return sa.update(memberships).where(*this, seen, *same).values(invitation_sent_at=marked)
+
+
+def _decode_invitation(row: Row) -> OpenInvitation:
+    return OpenInvitation(
+        user=USERS.decode(row[:_INVITED_USER_END]),
+        membership=MEMBERSHIPS.decode(row[_INVITED_USER_END:_INVITED_MEMBERSHIP_END]),
+        entity=ENTITIES.decode(row[_INVITED_MEMBERSHIP_END:]),
+    )
