@@ -17,15 +17,15 @@ from corpid.rules.authentication.records import Credentials, Session
 from corpid.rules.directory.records import Assignment, Entity, Membership, Service, User
 from corpid.rules.oauth.records import Client
 from corpid.stores.sql import tables
-from corpid.stores.sql.codecs import record_codec
-from corpid.stores.sql.mappers import record_types
+from corpid.stores.sql.columns import record_codec
+from corpid.stores.sql.mappers import prepare_record_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     import msgspec
 
-    from corpid.stores.sql.codecs import Codec
+    from corpid.stores.sql.columns import Codec
     from corpid.stores.sql.open import SqlStores
 
 USERS, ENTITIES, CLIENTS, SERVICES = 1_000_000, 200_000, 10_000, 300
@@ -97,7 +97,7 @@ def entity_id(number: int) -> str:
 
 async def fill(stores: SqlStores, dsn: str, size: Size, password_hash: str, jwks: str) -> None:
     """Write all of it into an empty database with the current schema, and let the planner count it."""
-    known = record_types(stores.database, stores.cipher)
+    known = prepare_record_types(stores.database, stores.cipher)
     connection = await asyncpg.connect(dsn)
     try:
         # What refers to what is right by construction: 15 million look-ups less.

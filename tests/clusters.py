@@ -139,7 +139,7 @@ def raw_information(node: ClusterNode) -> str:
 
 def slot(part: int) -> int:
     """The slot in which a part of the memory lies."""
-    return int(key_slot(incarnations.marker(part)))
+    return int(key_slot(incarnations.name_marker(part)))
 
 
 def until(true: Callable[[], bool]) -> None:

@@ -33,16 +33,15 @@ from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.stores import data_loss, encryption_at_rest
 from corpid.stores.data_loss import SinceRestore
 from corpid.stores.engines import transient_engine
-from corpid.stores.joined_batches import JoinedBatches
-from corpid.stores.sql import database_identity, migration_plan, schema
-from corpid.stores.sql.migration_target import SchemaError
+from corpid.stores.sql import database_identity, migration, schema
+from corpid.stores.sql.deployment import SqlOrderlyStops
+from corpid.stores.sql.migration import SchemaError
 from corpid.stores.sql.open import open_postgresql, open_sqlite
-from corpid.stores.sql.orderly_stops import SqlOrderlyStops
 from corpid.stores.sql.registry import Registry
-from corpid.stores.sql.sqlite import SqliteDatabase
-from corpid.stores.sql.sqlite_schema import in_use
+from corpid.stores.sql.sqlite import SqliteDatabase, hold_in_use
 from corpid.stores.sql.transient import SqlTransientEngine
 from corpid.stores.transient import OrderlyStops, TransientEngine, TransientStore
+from corpid.stores.wrapped_store import JoinedBatches
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -159,7 +158,7 @@ async def _open_database(
 ) -> SqlStores:
     settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     if settings.sqlite_path is not None:
-        stack.enter_context(in_use(settings.sqlite_path))
+        stack.enter_context(hold_in_use(settings.sqlite_path))
     sealing_with = secret_cipher(settings)
     if settings.sqlite_path is not None:
         stores: SqlStores = await open_sqlite(settings.sqlite_path, sealing_with, clock, migrate=settings.is_embedded)
@@ -292,7 +291,7 @@ async def migrate(settings: Settings, *, contract: bool, report: Callable[[str],
     """
     stop = threading.Event()
     database = schema.find_target(settings.database_url)
-    through = migration_plan.CONTRACT if contract else migration_plan.FILL
+    through = migration.CONTRACT if contract else migration.FILL
     try:
         if settings.is_embedded:
             settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -327,7 +326,7 @@ async def unconfirmed_restore(settings: Settings) -> str:
     Empty if they do. Raises StartError. docs/decisions/0028
     """
     try:
-        return await asyncio.to_thread(database_identity.unconfirmed_reason, schema.find_target(settings.database_url))
+        return await asyncio.to_thread(database_identity.explain_unconfirmed, schema.find_target(settings.database_url))
     except SchemaError as error:
         raise StartError(str(error)) from error
 

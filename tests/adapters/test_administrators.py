@@ -18,7 +18,7 @@ from corpid.rules.directory.changes import (
     Upsert,
 )
 from corpid.rules.directory.records import ActingPerson, Administrator, AppointmentStatus, Membership, Operator, User
-from corpid.stores.sql.records import CHANGES_AT_ONCE
+from corpid.stores.sql.changes import CHANGES_AT_ONCE
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import ACME, BOOKS, LIM, TAN, everything, write
 

@@ -11,7 +11,7 @@ from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import Session
 from corpid.rules.directory.changes import Delete, MissingReference, SignOut, Upsert
 from corpid.rules.directory.records import Entity, Membership
-from corpid.stores.sql.records import CHANGES_AT_ONCE
+from corpid.stores.sql.changes import CHANGES_AT_ONCE
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import BOOKS, LIM, TAN, write
 

@@ -15,15 +15,14 @@ from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 
 from corpid.stores.sql import schema
-from corpid.stores.sql.column_types import METADATA
-from corpid.stores.sql.migration_plan import is_last, steps
-from corpid.stores.sql.migration_target import DatabaseUnreachable, SchemaNewer, SchemaOlder
+from corpid.stores.sql.columns import METADATA
+from corpid.stores.sql.migration import DatabaseUnreachable, SchemaNewer, SchemaOlder, is_last, read_steps
 from tests.adapters.opened import EVENT, race, sqlite
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from corpid.stores.sql.migration_plan import Migration
+    from corpid.stores.sql.migration import Migration
 
 STARTER = """
 go()
@@ -90,7 +89,7 @@ def sql_of(step: Migration) -> str:
 
 def test_migrations_are_numbered_without_gaps() -> None:
     """So a database's revision and the number of files say whether anything is to be done."""
-    numbers = [step.revision for step in steps()]
+    numbers = [step.revision for step in read_steps()]
     assert numbers == [f"{number:04}" for number in range(1, len(numbers) + 1)]
     assert [each for each in (*numbers, None, "") if is_last(each)] == numbers[-1:]
 
@@ -98,7 +97,7 @@ def test_migrations_are_numbered_without_gaps() -> None:
 def test_a_migration_that_adds_a_column_says_that_it_keeps_readers_out_too() -> None:
     """docs/decisions/0009: what a step locks is said before; PostgreSQL takes ACCESS EXCLUSIVE for a new column."""
     found = 0
-    for step in steps():
+    for step in read_steps():
         for table in re.findall(r"ALTER TABLE (\w+) ADD COLUMN", sql_of(step)):
             locked = step.locks.partition(table)[2] or step.locks
             if "against" in locked:

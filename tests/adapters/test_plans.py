@@ -16,8 +16,8 @@ from benchmarks import plans
 from corpid.rules.directory.queries import SortedBy
 from corpid.rules.directory.records import Assignment, Entity, ThirdPartyAssignment, User
 from corpid.stores.sql import schema
-from corpid.stores.sql.column_types import METADATA
-from corpid.stores.sql.directory_lists import bounds_of_names
+from corpid.stores.sql.columns import METADATA
+from corpid.stores.sql.directory import find_name_bounds
 from tests import engines
 from tests.adapters.databases import Place
 from tests.adapters.prepared_statements import FILTERS, make_the_rest, noted
@@ -204,7 +204,7 @@ def test_a_page_of_names_reads_no_index_from_its_beginning(
     if filled.is_sqlite:
         assert "(<expr>>? AND <expr><?)" in "\n".join(filled.plan(filled.by_name[kind].text))
         return
-    values = bounds_of_names("v19", "v2", after) | {"limit": 5}
+    values = find_name_bounds("v19", "v2", after) | {"limit": 5}
     assert filled.blocks(filled.by_name[kind], values) < 20
 
 

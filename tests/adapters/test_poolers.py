@@ -17,7 +17,7 @@ from corpid.stores import data_loss
 from corpid.stores.data_loss import RestoreRefused
 from corpid.stores.encryption_at_rest import SecretCipher
 from corpid.stores.sql import postgresql_schema, schema
-from corpid.stores.sql.migration_target import PoolerRefused
+from corpid.stores.sql.migration import PoolerRefused
 from corpid.stores.sql.open import open_postgresql
 from corpid.stores.sql.postgresql import open_database
 from tests import engines

@@ -17,7 +17,7 @@ from corpid.rules.oauth.errors import InvalidGrant
 from corpid.rules.oauth.refusals import Reason
 from corpid.stores.encryption_at_rest import SecretCipher
 from corpid.stores.sql.open import open_postgresql
-from corpid.stores.sql.postgresql import address, open_database, translate_error
+from corpid.stores.sql.postgresql import open_database, parse_address, translate_error
 from tests.adapters.opened import EVENT, KEY, NOW, SPENDER, race
 
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ def test_a_user_name_that_is_taken_is_told_by_its_constraint() -> None:
 
 def test_an_address_is_shown_without_its_secrets_and_may_say_how_many_statements_are_kept() -> None:
     """For pgbouncer; every other option is the driver's."""
-    found = address("postgresql://u:p%40ss@db.example:5432/corpid?statement_cache_size=0&sslmode=verify-full")
+    found = parse_address("postgresql://u:p%40ss@db.example:5432/corpid?statement_cache_size=0&sslmode=verify-full")
     assert found.shown == "postgresql://db.example:5432/corpid"
     assert found.cached_statements == 0
     assert found.dsn == "postgresql://u:p%40ss@db.example:5432/corpid?sslmode=verify-full"

@@ -9,8 +9,8 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 
 from corpid.stores.sql import postgresql_schema, schema
-from corpid.stores.sql.column_types import METADATA
-from corpid.stores.sql.migration_target import DatabaseForgetful, DatabaseUnreachable, SchemaNewer, SchemaOlder
+from corpid.stores.sql.columns import METADATA
+from corpid.stores.sql.migration import DatabaseForgetful, DatabaseUnreachable, SchemaNewer, SchemaOlder
 from tests import engines
 from tests.adapters.databases import Place
 from tests.adapters.opened import EVENT, race

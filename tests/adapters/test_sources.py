@@ -12,7 +12,7 @@ from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.changes import ChangedMeanwhile, Delete, Precondition, RolesUnder, Upsert
 from corpid.rules.directory.records import ChangeRequest, Entity
 from corpid.rules.directory.sources import ABSENT, UNKNOWN, Sources
-from corpid.stores.sql.records import CHANGES_AT_ONCE
+from corpid.stores.sql.changes import CHANGES_AT_ONCE
 from tests.adapters.stored_records import ACME, BOOKS, CLIENT, EVERYTHING, LIM, MEMBER, TAN, write
 from tests.adapters.test_third_parties import ACCEPTED, EVERYBODY, GIVEN, there
 

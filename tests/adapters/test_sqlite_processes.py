@@ -84,6 +84,7 @@ asyncio.run(main())
 
 DISK_WITHOUT_ROOM = """
 import resource
+from corpid.rules.failures import StoreUnavailable
 async def main():
     stores = await opened()
     go()

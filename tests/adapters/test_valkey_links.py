@@ -18,8 +18,8 @@ import uvloop
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from corpid.rules.failures import StoreUnavailable
-from corpid.stores.valkey.link import addresses, connect
-from corpid.stores.valkey.nodes import Node
+from corpid.stores.valkey.link import connect, parse_addresses
+from corpid.stores.valkey.nodes import EngineNode
 from tests.adapters.on_redis import PATIENCE_SECONDS, recovered
 from tests.adapters.test_valkey_addresses import certify
 from tests.certificates import Authority
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
     from pathlib import Path
 
-    from corpid.stores.valkey.link import Address, Link
+    from corpid.stores.valkey.link import EngineAddress, EngineLink
 
     Loop = Callable[[], asyncio.AbstractEventLoop]
 
@@ -122,9 +122,9 @@ class Wire:
             engine.reads.set()
 
     @asynccontextmanager
-    async def link(self, engine: ScriptedEngine) -> AsyncIterator[Link]:
+    async def link(self, engine: ScriptedEngine) -> AsyncIterator[EngineLink]:
         async with self.url(engine) as url:
-            [address] = addresses(url)
+            [address] = parse_addresses(url)
             link = await connect(address)
             try:
                 yield link
@@ -163,7 +163,7 @@ def tcp(loop: Loop, tmp_path: Path) -> Wire:
     return Wire("tcp", loop, tmp_path)
 
 
-def asking(link: Link, *names: str) -> list[asyncio.Task[list[Any]]]:
+def asking(link: EngineLink, *names: str) -> list[asyncio.Task[list[Any]]]:
     """A request each, in this order."""
     return [asyncio.create_task(link.ask(("GET", name))) for name in names]
 
@@ -334,7 +334,7 @@ async def an_answer_too_many_to_the_greeting_is_given_to_nobody(unasked: bytes, 
     engine = ScriptedEngine(greeting=unasked)
     async with wire.url(engine) as url:
         with pytest.raises(StoreUnavailable, match="answered more than it was asked"):
-            await connect(*addresses(url))
+            await connect(*parse_addresses(url))
         await engine.lost.wait()
 
 
@@ -353,7 +353,7 @@ async def an_engine_that_leaves_after_greeting_is_found_to_have_left(wire: Wire,
 
 
 async def asked_late(url: str) -> None:
-    link = await connect(*addresses(url))
+    link = await connect(*parse_addresses(url))
     await link.ended
     await link.close()
     await link.ask(("GET", "a"))
@@ -488,10 +488,10 @@ class Clock:
         self.changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.reasons: list[str] = []
 
-    async def examine(self, link: Link) -> None:
+    async def examine(self, link: EngineLink) -> None:
         await link.time()
 
-    def lost(self, address: Address, reason: StoreUnavailable) -> None:
+    def lost(self, address: EngineAddress, reason: StoreUnavailable) -> None:
         self.reasons.append(f"{reason}")
 
 
@@ -499,7 +499,7 @@ async def a_node_that_answers_in_another_form_is_unreachable_until_it_does_not(t
     engine, clock = ScriptedEngine(), Clock()
     async with tcp.url(engine) as url:
         with capture_logs() as logged:
-            node = Node(addresses(url)[0], clock)
+            node = EngineNode(parse_addresses(url)[0], clock)
             for _ in range(3):
                 assert await engine.asked.get() == [b"TIME"]
                 engine.say(answer)

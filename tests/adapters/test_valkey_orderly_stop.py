@@ -17,9 +17,8 @@ from corpid import engines, settings
 from corpid.rules.failures import OrderlyStopRefused, StoreUnavailable
 from corpid.stores import data_loss
 from corpid.stores.encryption_at_rest import SecretCipher
-from corpid.stores.sql.deployment import NamedValues
+from corpid.stores.sql.deployment import NamedValues, SqlOrderlyStops
 from corpid.stores.sql.open import open_sqlite
-from corpid.stores.sql.orderly_stops import SqlOrderlyStops
 from corpid.stores.valkey import incarnations, orderly_stops
 from corpid.stores.valkey.transient import open_valkey
 from tests.adapters.on_redis import PASSWORD, RULES, recovered, until
@@ -485,7 +484,7 @@ async def test_no_version_takes_a_closing_marker_for_an_incarnation(deployment: 
         await fill(store)
         await deployment.close()
         async with orderly_stops._alone(deployment.url) as link:
-            [mark] = await link.ask(("GET", incarnations.marker(orderly_stops.PART)))
+            [mark] = await link.ask(("GET", incarnations.name_marker(orderly_stops.PART)))
             assert incarnations.read(link, mark) == incarnations.NONE
             marker = orderly_stops.read(mark)
             assert marker is not None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.stores.sql import migration_plan
+from corpid.stores.sql import migration
 from tests import engines
 from tests.machine import free_port, key_file
 from tests.upgrades.later import MIGRATIONS
@@ -57,7 +57,7 @@ def test_json_alone_is_refused_before_anything_is_done(empty_terminal: Terminal)
 def test_a_plan_of_contract_is_of_what_that_would_do(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "300")
     terminal.done("migrate")
-    monkeypatch.setattr(migration_plan, "LOCATIONS", [*migration_plan.LOCATIONS, MIGRATIONS])
+    monkeypatch.setattr(migration, "LOCATIONS", [*migration.LOCATIONS, MIGRATIONS])
     usual, all_of_it = terminal.done("migrate", "--plan"), terminal.done("migrate", "--plan", "--contract")
     assert "corpid migrate --contract: once no server of the previous version is running" in usual
     assert "Servers of the previous version may keep running." in usual

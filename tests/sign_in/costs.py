@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING, Any, Final
 import corpid
 from corpid.rules.directory.entity_choice import accepted_entities
 from corpid.rules.limits import PASSKEY_OFFER_AGAIN_SECONDS
-from corpid.stores.sql.codecs import columns
+from corpid.stores.sql.columns import columns
 from corpid.stores.sql.mappers import RecordType
 from corpid.stores.sql.postgresql import PostgresDatabase
 from corpid.stores.sql.sqlite import SqliteDatabase
 from corpid.stores.sql.statements import CompiledStatement, parameters, upsert
 from corpid.stores.valkey import incarnations
-from corpid.stores.valkey.link import Link, packed
+from corpid.stores.valkey.link import EngineLink, packed
 from corpid.web.pages.rendering import Renderer
 from corpid.web.telemetry import access_log
 from tests import engines
@@ -53,15 +53,14 @@ _HOME: Final = str(Path(corpid.__file__).parent)
 _STARTED: Final = 0
 """the argument of RESUME where a function begins; others are of generators and coroutines that go on"""
 _ARGUMENT: Final = 3
-_LOOKS: Final = {packed(("GET", incarnations.marker(part))) for part in range(1024)}
+_LOOKS: Final = {packed(("GET", incarnations.name_marker(part))) for part in range(1024)}
 _TRANSACTION: Final = ("BEGIN", "COMMIT", "ROLLBACK")
 _ON_SQLITE: Final = SqliteDatabase._at_once.__code__
 _ON_POSTGRESQL: Final = PostgresDatabase._run_translated.__code__
-_ON_REDIS: Final = Link.send.__code__
+_ON_REDIS: Final = EngineLink.send.__code__
 _ONCE: Final = {
     *(each.func.__code__ for each in vars(RecordType).values() if isinstance(each, cached_property)),
-    *(each.__code__ for each in (RecordType._records, RecordType._this, RecordType._page)),
-    *(each.__code__ for each in (columns, upsert, parameters)),
+    *(each.__code__ for each in (RecordType.prepare, columns, upsert, parameters)),
 }
 _PREPARED: Final = (f"{CompiledStatement.__name__}.", Renderer._prepared.__qualname__)
 """with all that they call, and with what is above, what makes a statement or a page with gaps: once in the life of a

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.stores.sql import migration_plan
+from corpid.stores.sql import migration
 from tests.adapters.conftest import place, postgresql
 from tests.upgrades.later import MIGRATIONS
 
@@ -25,7 +25,7 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[], AbstractContextManage
     @contextmanager
     def within() -> Iterator[None]:
         with monkeypatch.context() as patched:
-            patched.setattr(migration_plan, "LOCATIONS", [*migration_plan.LOCATIONS, MIGRATIONS])
+            patched.setattr(migration, "LOCATIONS", [*migration.LOCATIONS, MIGRATIONS])
             yield
 
     return within

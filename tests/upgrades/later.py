@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Final
 
 from corpid import cli
-from corpid.stores.sql import migration_plan
+from corpid.stores.sql import migration
 
 MIGRATIONS: Final = str(Path(__file__).parent / "migrations")
 
 
 if __name__ == "__main__":
-    migration_plan.LOCATIONS.append(MIGRATIONS)
+    migration.LOCATIONS.append(MIGRATIONS)
     cli.main()

@@ -9,10 +9,20 @@ from typing import TYPE_CHECKING
 import pytest
 import sqlalchemy as sa
 
-from corpid.stores.sql import migration_plan, postgresql_schema, schema
-from corpid.stores.sql.migration_plan import PHASES, Migration, outstanding, serves_since, steps
-from corpid.stores.sql.migration_target import ContractFirst, DatabaseBusy, MigrationStopped, SchemaNewer, SchemaOlder
-from corpid.stores.sql.sqlite_schema import in_use
+from corpid.stores.sql import migration, postgresql_schema, schema
+from corpid.stores.sql.migration import (
+    PHASES,
+    ContractFirst,
+    DatabaseBusy,
+    Migration,
+    MigrationStopped,
+    SchemaNewer,
+    SchemaOlder,
+    choose_outstanding,
+    find_serves_since,
+    read_steps,
+)
+from corpid.stores.sql.sqlite import hold_in_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,17 +73,17 @@ FILLED = "SELECT count(*) FROM users WHERE sort_name = 'name'"
 
 
 def test_every_migration_has_a_place_of_its_own_in_their_order() -> None:
-    numbers = [int(each.revision) for each in steps()]
+    numbers = [int(each.revision) for each in read_steps()]
     assert numbers == list(range(1, len(numbers) + 1))
 
 
 def test_every_migration_says_its_phase_and_what_it_locks() -> None:
-    for each in steps():
+    for each in read_steps():
         assert each.phase in PHASES, each.revision
         assert each.locks, each.revision
         assert each.title, each.revision
-        assert (each.fill is not None) == (each.phase == migration_plan.FILL), each.revision
-        assert (each.upgrade is not None) == (each.phase != migration_plan.FILL), each.revision
+        assert (each.fill is not None) == (each.phase == migration.FILL), each.revision
+        assert (each.upgrade is not None) == (each.phase != migration.FILL), each.revision
 
 
 def test_the_version_before_goes_on_until_something_is_taken_away(place: Place, later: Within) -> None:
@@ -86,7 +96,7 @@ def test_the_version_before_goes_on_until_something_is_taken_away(place: Place, 
     schema.migrate(place.address)
     assert revision(place) == "9003", "the version before undoes nothing"
     with later():
-        schema.migrate(place.address, through=migration_plan.CONTRACT)
+        schema.migrate(place.address, through=migration.CONTRACT)
     for use in (schema.check, schema.migrate):
         with pytest.raises(SchemaNewer, match=r"newer CorpID \(its schema is '9004'\).*: run that version, or restore"):
             use(place.address)
@@ -97,7 +107,7 @@ def test_a_version_waits_for_what_it_cannot_do_without_and_for_nothing_else(plac
     with later():
         with pytest.raises(SchemaOlder, match="run `corpid migrate`"):
             schema.check(place.address)
-        schema.migrate(place.address, through=migration_plan.EXPAND)
+        schema.migrate(place.address, through=migration.EXPAND)
         assert revision(place) == "9002"
         schema.check(place.address)
         assert [step.phase for step in schema.plan(place.address).now] == ["fill"]
@@ -116,13 +126,13 @@ def test_a_plan_says_what_is_to_come_and_changes_nothing(place: Place, later: Wi
     assert [(step.revision, step.phase) for step in plan.later] == [("9004", "contract")]
     assert (plan.now[2].rows, plan.now[2].seconds) == (PEOPLE, 1)
     assert plan.now[0].locks == "the table users, for a moment"
-    assert revision(place) == schema.head()
+    assert revision(place) == schema.find_head()
 
 
 def test_a_fill_that_was_stopped_goes_on_where_it_was(place: Place, later: Within) -> None:
     peopled(place)
     with later():
-        schema.migrate(place.address, through=migration_plan.EXPAND)
+        schema.migrate(place.address, through=migration.EXPAND)
         with pytest.raises(MigrationStopped, match=f"stopped after 2,000 of about {PEOPLE:,} rows of users"):
             schema.migrate(place.address, stop=StopAfter(2))
         assert (revision(place), number(place, FILLED)) == ("9002", 2000)
@@ -140,7 +150,7 @@ def test_rows_that_the_version_before_wrote_after_a_fill_are_filled_before_anyth
     with later():
         schema.migrate(place.address)
         place.sql("UPDATE users SET sort_name = NULL WHERE user_id = 'u7'")
-        schema.migrate(place.address, through=migration_plan.CONTRACT)
+        schema.migrate(place.address, through=migration.CONTRACT)
         assert number(place, FILLED) == PEOPLE
         assert number(place, "SELECT count(*) FROM deployment WHERE name = 'fill_9003'") == 0
 
@@ -150,18 +160,18 @@ async def test_nothing_is_taken_away_while_a_server_of_the_version_before_runs(p
 
     async def refused(_: object) -> None:
         with later(), pytest.raises(DatabaseBusy, match="`corpid migrate --contract` again"):
-            await asyncio.to_thread(schema.migrate, place.address, through=migration_plan.CONTRACT)
+            await asyncio.to_thread(schema.migrate, place.address, through=migration.CONTRACT)
 
     if isinstance(place.address, str):
         async with place.opened() as _:
             await refused(_)
     else:
-        with in_use(place.address):
+        with hold_in_use(place.address):
             async with place.opened() as _:
                 await refused(_)
     assert revision(place) == "9003"
     with later():
-        schema.migrate(place.address, through=migration_plan.CONTRACT)
+        schema.migrate(place.address, through=migration.CONTRACT)
 
 
 def test_an_update_that_passes_over_a_version_says_to_stop_every_server() -> None:
@@ -170,17 +180,17 @@ def test_an_update_that_passes_over_a_version_says_to_stop_every_server() -> Non
 
     every = [step("1", "expand"), step("2", "expand"), step("3", "contract"), step("4", "expand"), step("5", "fill")]
     with pytest.raises(ContractFirst, match=r"the migration 3 comes first.*Stop every server"):
-        outstanding(every, "2", through=migration_plan.FILL)
-    assert [each.revision for each in outstanding(every, "2", through=migration_plan.CONTRACT)] == ["3", "4", "5"]
-    assert [each.revision for each in outstanding(every, "3", through=migration_plan.EXPAND)] == ["4"]
-    assert [each.revision for each in outstanding(every, None, through=migration_plan.EXPAND)] == [
+        choose_outstanding(every, "2", through=migration.FILL)
+    assert [each.revision for each in choose_outstanding(every, "2", through=migration.CONTRACT)] == ["3", "4", "5"]
+    assert [each.revision for each in choose_outstanding(every, "3", through=migration.EXPAND)] == ["4"]
+    assert [each.revision for each in choose_outstanding(every, None, through=migration.EXPAND)] == [
         "1",
         "2",
         "3",
         "4",
         "5",
     ]
-    assert [serves_since(every, each.revision) for each in every] == ["1", "1", "3", "3", "3"]
+    assert [find_serves_since(every, each.revision) for each in every] == ["1", "1", "3", "3", "3"]
 
 
 def test_a_statement_gives_way_to_those_who_use_a_table_and_says_so_in_the_end(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from corpid.stores import READINESS, machine_start
-from corpid.stores.lmdb.data_file import LINEAGE, open_shared, release
+from corpid.stores.lmdb.transient import LINEAGE, open_shared, release
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from corpid.stores.lmdb.data_file import Transaction
+    from corpid.stores.lmdb.transient import LmdbTransaction
 
 DIRECTORY: Final = "short-lived"
 
@@ -33,11 +33,11 @@ class ShortLived:
         release(self._file)
 
 
-def _everything(transaction: Transaction) -> list[tuple[bytes, bytes]]:
+def _everything(transaction: LmdbTransaction) -> list[tuple[bytes, bytes]]:
     return [(name, entry) for name, entry in transaction.cursor() if name != LINEAGE]
 
 
-def _remove_all(transaction: Transaction) -> None:
+def _remove_all(transaction: LmdbTransaction) -> None:
     for name, _ in _everything(transaction):
         transaction.delete(name)
 

@@ -20,9 +20,9 @@ What is noticed, and how:
 - `use_store`: `transient_url` names another store than before, or the store was emptied while no process looked on. The
   deployment table holds the store identity that was used last; a process that starts compares it. An LMDB file that was
   removed after a restart of the machine, copied or deleted has another one.
-- stores.sql.orderly_stops and stores.valkey.orderly_stops: a restart of Redis or Valkey that is proven to have lost
+- stores.sql.deployment and stores.valkey.orderly_stops: a restart of Redis or Valkey that is proven to have lost
   nothing is no loss; the deployment table has the name of the one marker that proves it.
-- stores.valkey.incarnations and stores.valkey.keyspace: Redis or Valkey lost data while processes watch: it restarted,
+- stores.valkey.incarnations and stores.valkey.transient: Redis or Valkey lost data while processes watch: it restarted,
   was emptied, went back to a snapshot, or a slot moved. Markers in every part name the run of the engine and the
   incarnation; one that does not fit begins a new incarnation for all parts, in the same store identity. They are with
   their engine, since commands travel with a look at the marker; an engine without such markers needs only a store
@@ -56,8 +56,7 @@ from corpid.rules.failures import StoreUnavailable
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.stores.sql import database_identity
 from corpid.stores.sql.clients import begin_client_clocks
-from corpid.stores.sql.deployment import STORE_IN_USE, NamedValues
-from corpid.stores.sql.orderly_stops import SqlOrderlyStops
+from corpid.stores.sql.deployment import STORE_IN_USE, NamedValues, SqlOrderlyStops
 from corpid.stores.sql.tables import credentials, deployment, email_changes, sessions, transient
 from corpid.stores.wrapped_store import WrappedStore
 
@@ -174,7 +173,7 @@ async def after_restore(
         (others,) = await database.row(database.prepare(_OTHERS), {}) or (0,)
         if database.is_pooled:
             # The driver is loaded by those who use it.
-            from corpid.stores.sql.postgresql_pooler import DIRECTLY  # noqa: PLC0415
+            from corpid.stores.sql.postgresql import DIRECTLY  # noqa: PLC0415
 
             raise RestoreRefused(f"a pooler answers at database_url and hides which servers run: {DIRECTLY}")
         if others:
@@ -402,10 +401,10 @@ class Takeovers:
     def _refuse(self, timeline: str | None, identity: str, noted: str | None) -> None:
         if timeline is None:
             raise StoreUnavailable("the database's server is a standby, which nobody can write to")
-        reason = "" if noted is None else database_identity.refusal(self._place, noted, identity)
+        reason = "" if noted is None else database_identity.explain_refusal(self._place, noted, identity)
         if reason and not self._accept_other:
             raise RestoreUnconfirmed(reason)
-        if database_identity.differences(self._identity, identity):
+        if database_identity.describe_differences(self._identity, identity):
             raise RestoreUnconfirmed(
                 f"the address of the database {self._place} leads to another database than when this process started: "
                 "restart it"

@@ -24,7 +24,7 @@ from corpid.settings.issuers import issuers
 from corpid.stores.encryption_at_rest import EMBEDDED_KEY_NAME, EncryptionError
 from corpid.stores.engines import engine_type, transient_engine
 from corpid.stores.sql import examination as database
-from corpid.stores.sql.migration_target import SchemaError
+from corpid.stores.sql.migration import SchemaError
 from corpid.web.http.addresses import bracket_host
 
 if TYPE_CHECKING:

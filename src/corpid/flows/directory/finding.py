@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from corpid.rules.directory.access import Action
     from corpid.rules.directory.actors import Actor
-    from corpid.stores.sql.directory_lists import N
+    from corpid.stores.sql.directory import N
     from corpid.stores.sql.registry import Registry
 
 K = TypeVar("K", Entity, Service)

@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from corpid.rules.directory.actors import Actor
-    from corpid.stores.sql.directory import Directory
-    from corpid.stores.sql.directory_lists import L, N
+    from corpid.stores.sql.directory import Directory, L, N
     from corpid.stores.sql.registry import Registry
 
 T = TypeVar("T")

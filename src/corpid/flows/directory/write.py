@@ -84,8 +84,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.document import Key
     from corpid.rules.directory.plan import Verb
     from corpid.rules.directory.sections import Kind
-    from corpid.stores.sql.directory import Directory
-    from corpid.stores.sql.directory_lists import L
+    from corpid.stores.sql.directory import Directory, L
     from corpid.stores.sql.registry import Registry
 
 NEEDS_APPROVAL: Final = phrase("this needs the approval of another administrator")

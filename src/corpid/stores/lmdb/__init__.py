@@ -1,4 +1,1 @@
-"""Short-lived data in an LMDB file, for the processes of one machine.
-
-`data_file.py` opens the file and keeps it safe; `transient.py` has the verbs. Source: docs/decisions/0032
-"""
+"""The transient store on LMDB: `transient` has the store and its file. Source: docs/decisions/0032."""

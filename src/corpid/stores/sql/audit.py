@@ -15,7 +15,7 @@ from corpid.rules.audit_records import AuditEntry, AuditEvent, AuditPart, Stored
 from corpid.rules.audit_seals import AuditEnds, Seal, detail_digest
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.members import Members, compare_members
-from corpid.stores.sql.codecs import record_codec
+from corpid.stores.sql.columns import record_codec
 from corpid.stores.sql.statements import insert, parameters
 from corpid.stores.sql.tables import (
     COMPLETED_SIGN_IN,

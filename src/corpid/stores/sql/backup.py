@@ -25,10 +25,9 @@ from corpid.rules.failures import StoreUnavailable
 from corpid.stores import private_files
 from corpid.stores.data_loss import COPY, end_everything
 from corpid.stores.encryption_at_rest import EncryptionError
-from corpid.stores.sql.migration_target import DatabaseBusy, SchemaError, SchemaNewer
+from corpid.stores.sql.migration import DatabaseBusy, SchemaError, SchemaNewer
 from corpid.stores.sql.open import open_sqlite
-from corpid.stores.sql.sqlite import is_busy
-from corpid.stores.sql.sqlite_schema import LOCK_NAME, locked_for_use
+from corpid.stores.sql.sqlite import LOCK_NAME, is_busy, lock_for_use
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -67,10 +66,10 @@ def back_up(path: Path, file: Path) -> int:
     """
     if not path.exists():
         raise BackupRefused(f"there is no database {path}: check data_dir and database_url")
-    with _refusals(f"{file} cannot be written"):
+    with _explain_refusals(f"{file} cannot be written"):
         if file.exists():
             raise BackupRefused(f"{file} exists already, and a backup never replaces a file: name another one")
-        with _draft(file) as draft:
+        with _open_draft(file) as draft:
             _copy(path, draft, "rw")
             _say_copy(draft)
             _check_whole(draft, path)
@@ -89,11 +88,15 @@ async def restore(path: Path, file: Path, cipher: SecretCipher, clock: Clock, ev
     docs/decisions/0008
     """
     busy = f"a server or a command has the database {path} open: stop every one of them, then restore"
-    with _refusals(f"{path} cannot be replaced"), locked_for_use(path, fcntl.LOCK_EX, busy), _draft(path) as draft:
+    with (
+        _explain_refusals(f"{path} cannot be replaced"),
+        lock_for_use(path, fcntl.LOCK_EX, busy),
+        _open_draft(path) as draft,
+    ):
         _fold(path, busy)
         _copy_back(file, draft)
         opening = partial(open_sqlite, draft, cipher, clock, migrate=True)
-        await _make_ready(draft, file, opening, clock, event, after=_last_number(path))
+        await _make_ready(draft, file, opening, clock, event, after=_read_last_number(path))
         _fold(draft, busy)
         _fold(path, busy)
         _give_owner(path, draft)
@@ -104,7 +107,7 @@ async def restore(path: Path, file: Path, cipher: SecretCipher, clock: Clock, ev
 
 
 @contextmanager
-def _refusals(failure: str) -> Iterator[None]:
+def _explain_refusals(failure: str) -> Iterator[None]:
     """Turn full disks, unwritable folders and busy databases into sentences."""
     try:
         yield
@@ -115,7 +118,7 @@ def _refusals(failure: str) -> Iterator[None]:
 
 
 @contextmanager
-def _draft(file: Path) -> Iterator[Path]:
+def _open_draft(file: Path) -> Iterator[Path]:
     """A temporary database next to a file, removed unless renamed."""
     with private_files.temporary_file(file) as draft:
         try:
@@ -125,7 +128,7 @@ def _draft(file: Path) -> Iterator[Path]:
                 draft.with_name(draft.name + part).unlink(missing_ok=True)
 
 
-def _opened(path: Path, mode: str) -> sqlite3.Connection:
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, timeout=1)
 
 
@@ -134,7 +137,7 @@ def _copy(source: Path, target: Path, mode: str) -> None:
 
     Without it every write of others would start the copy again.
     """
-    with closing(_opened(source, mode)) as reading, closing(_opened(target, "rw")) as writing:
+    with closing(_connect(source, mode)) as reading, closing(_connect(target, "rw")) as writing:
         reading.execute("BEGIN")
         reading.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         reading.backup(writing, pages=_PAGES, progress=lambda *_: time.sleep(_PAUSE_SECONDS))
@@ -146,7 +149,7 @@ def _say_copy(draft: Path) -> None:
 
     Who copies it over the database does without `corpid restore`, so the next start does its work.
     """
-    with closing(_opened(draft, "rw")) as connection:
+    with closing(_connect(draft, "rw")) as connection:
         if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'deployment'").fetchone():
             connection.execute("INSERT OR REPLACE INTO deployment (name, value) VALUES (?, '')", (COPY,))
 
@@ -159,7 +162,7 @@ def _copy_back(file: Path, draft: Path) -> None:
     try:
         _copy(file, draft, "ro")
         _check_whole(draft, file)
-        with closing(_opened(draft, "rw")) as connection:
+        with closing(_connect(draft, "rw")) as connection:
             versions = connection.execute("SELECT version_num FROM alembic_version").fetchall()
             # What follows a copy is done here, with the event of the command.
             connection.execute("DELETE FROM deployment WHERE name = ?", (COPY,))
@@ -170,7 +173,7 @@ def _copy_back(file: Path, draft: Path) -> None:
 
 
 def _check_whole(database: Path, source: Path) -> None:
-    with closing(_opened(database, "ro")) as connection:
+    with closing(_connect(database, "ro")) as connection:
         (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     if verdict != "ok":
         raise BackupRefused(f"{source} is damaged ({verdict}): take another backup")
@@ -185,17 +188,17 @@ def _fold(path: Path, busy: str) -> None:
     if not path.exists():
         return
     try:
-        with closing(_opened(path, "rw")) as connection:
+        with closing(_connect(path, "rw")) as connection:
             connection.execute("PRAGMA journal_mode = DELETE").fetchone()
     except sqlite3.Error as error:
         if is_busy(error):
             raise BackupRefused(busy) from error
 
 
-def _last_number(path: Path) -> int:
+def _read_last_number(path: Path) -> int:
     """The last number of the replaced audit table, for readers to continue."""
     try:
-        with closing(_opened(path, "ro")) as connection:
+        with closing(_connect(path, "ro")) as connection:
             row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'audit'").fetchone()
     except sqlite3.Error:
         return 0

@@ -16,7 +16,7 @@ from corpid.rules.oauth.deprecated_usage import UseCount
 from corpid.rules.oauth.records import Client, FetchedKeySet
 from corpid.rules.oauth.refusals import ClientRefusal
 from corpid.stores import milliseconds
-from corpid.stores.sql.codecs import Codec, T, columns, record_codec
+from corpid.stores.sql.columns import Codec, T, columns, record_codec
 from corpid.stores.sql.deployment import NamedValues
 from corpid.stores.sql.statements import insert, parameters, upsert
 from corpid.stores.sql.tables import (

@@ -37,7 +37,7 @@ def identity_expression(*, with_system: bool) -> str:
     return _HERE.format(_SYSTEM if with_system else f"'{_UNKNOWN}'")
 
 
-def differences(noted: str, found: str) -> tuple[str, ...]:
+def describe_differences(noted: str, found: str) -> tuple[str, ...]:
     """The parts that differ, in words.
 
     What is unknown differs from nothing.
@@ -51,9 +51,9 @@ def says_more(found: str, noted: str) -> bool:
     return _UNKNOWN in noted.split() and _UNKNOWN not in found.split()
 
 
-def refusal(place: str, noted: str, found: str) -> str:
+def explain_refusal(place: str, noted: str, found: str) -> str:
     """The reason to refuse a database; empty for the same one."""
-    differing = differences(noted, found)
+    differing = describe_differences(noted, found)
     if not differing:
         return ""
     return (
@@ -72,7 +72,7 @@ async def find(database: Database) -> str:
     return str(found)
 
 
-def unconfirmed_reason(database: Path | str) -> str:
+def explain_unconfirmed(database: Path | str) -> str:
     """The reason why no server starts on a database.
 
     Empty if they do. Changes nothing, and blocks. Raises SchemaError.
@@ -94,6 +94,6 @@ def read_refusal(connection: sa.Connection, shown: str) -> str:
     if noted is None:
         return ""
     with_system = bool(connection.scalar(sa.text(MAY_READ_SYSTEM)))
-    return refusal(
+    return explain_refusal(
         shown, noted, str(connection.scalar(sa.text(f"SELECT {identity_expression(with_system=with_system)}")))
     )

@@ -1,4 +1,7 @@
-"""Named values that all processes of a deployment see, and these processes."""
+"""Named values that all processes of a deployment see, and these processes.
+
+Among them are notes of orderly stops: which marker proves that nothing was lost.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import sqlalchemy as sa
 
 from corpid.rules.directory.members import Members
 from corpid.rules.server_processes import ServerProcess
-from corpid.stores.sql.codecs import columns, record_codec
+from corpid.stores.sql.columns import columns, record_codec
 from corpid.stores.sql.statements import insert, parameters, upsert
 from corpid.stores.sql.tables import deployment, server_processes
 
@@ -23,6 +26,10 @@ _READY: Final = "ready"
 _MAINTENANCE: Final = "maintenance"
 _FOR_DEVELOPERS: Final = "for_developers"
 _AUDIT_STREAM: Final = "audit_stream"
+_STOP: Final = "orderly_stop"
+_BEGUN: Final = "begun"
+_CONFIRMED: Final = "confirmed"
+_OVER: Final = "over"
 _SWITCH: Final = {True: "on", False: "off"}
 
 
@@ -164,3 +171,41 @@ def select_processes() -> sa.Select[tuple[object, ...]]:
     return sa.select(*columns(server_processes, PROCESSES)).order_by(
         _PROCESS.host, _PROCESS.started_at, _PROCESS.process_id
     )
+
+
+class SqlOrderlyStops:
+    """An OrderlyStops in the deployment table (docs/decisions/0027).
+
+    There is one value, so each stop ends the one before.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database: Final = database
+        self._values: Final = NamedValues(database)
+
+    async def begin(self, name: str, *, store_identity: str) -> None:
+        async with self._database.transaction():
+            await self._values.put(_STOP, _encode_stop(_BEGUN, name, store_identity))
+
+    async def confirm(self, name: str, *, store_identity: str) -> bool:
+        before, confirmed = _encode_stop(_BEGUN, name, store_identity), _encode_stop(_CONFIRMED, name, store_identity)
+        async with self._database.transaction():
+            return await self._values.change(_STOP, before, confirmed)
+
+    async def end(self, name: str, *, store_identity: str) -> bool:
+        """False also if another store was used meanwhile."""
+        async with self._database.transaction():
+            used, _, _ = (await self._values.get(STORE_IN_USE) or "").partition(" ")
+            return used == store_identity and await self._values.change(
+                _STOP, _encode_stop(_CONFIRMED, name, store_identity), _OVER
+            )
+
+    async def void(self) -> None:
+        """Reads alone if there is none."""
+        while (stop := await self._values.get(_STOP)) not in (None, _OVER):
+            async with self._database.transaction():
+                await self._values.change(_STOP, str(stop), _OVER)
+
+
+def _encode_stop(state: str, name: str, store_identity: str) -> str:
+    return f"{state} {name} {store_identity}"

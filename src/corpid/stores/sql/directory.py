@@ -1,21 +1,30 @@
-"""The directory: one statement for each question."""
+"""The directory: records by key, questions, pages of lists, and changes.
+
+A question or a page is one statement. Changes are written by `changes.ChangeWriter`.
+"""
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+import asyncio
+from functools import cache, lru_cache, partial
+from itertools import combinations
+from string import ascii_uppercase
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import msgspec
 import sqlalchemy as sa
 
 from corpid.rules.directory.changes import NameRefused
 from corpid.rules.directory.entity_choice import FORMS
+from corpid.rules.directory.queries import EntityTotals
 from corpid.rules.directory.records import (
     ActingPerson,
     Administrator,
     AppointmentStatus,
     Assignment,
+    ChangeRequest,
+    DeletionRequest,
     Entity,
     Membership,
     Operator,
@@ -25,11 +34,16 @@ from corpid.rules.directory.records import (
     ThirdPartyRow,
     User,
 )
-from corpid.rules.directory.sources import sources_after
-from corpid.stores.sql.codecs import columns, record_codec
-from corpid.stores.sql.directory_lists import DirectoryLists
-from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, USERS, user_name_key
+from corpid.rules.directory.sources import SourcedRecord, sources_after
+from corpid.stores.sql.changes import ChangeWriter
+from corpid.stores.sql.columns import columns, record_codec
+from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, PAGE, USERS, fold_user_name, select_columns
 from corpid.stores.sql.tables import (
+    BEGINNING_OF_ADDRESS,
+    BEGINNING_OF_NAME,
+    BEGINNING_OF_PERSONS_NAME,
+    HAS_END,
+    NAME_CHARACTERS,
     administrators,
     assignments,
     entities,
@@ -42,16 +56,31 @@ from corpid.stores.sql.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 
     from corpid.rules.audit_records import AuditEvent
+    from corpid.rules.directory.changes import Change
     from corpid.rules.directory.entity_choice import Form
-    from corpid.rules.directory.records import OperatorLevel
+    from corpid.rules.directory.records import OperatorLevel, Record
+    from corpid.rules.oauth.records import Client
     from corpid.stores.sql.audit import Audit
-    from corpid.stores.sql.mappers import Kinds
+    from corpid.stores.sql.mappers import Kinds, RecordType
     from corpid.stores.sql.sessions import SignOuts
     from corpid.stores.sql.statements import CompiledStatement, Database, Row
 
+R = TypeVar("R", bound="Record")
+W = TypeVar("W", bound="Record | Client")
+N = TypeVar("N", Entity, Service, User)
+L = TypeVar(
+    "L",
+    Membership,
+    Administrator,
+    Assignment,
+    ThirdPartyGrant,
+    ThirdPartyAssignment,
+    ChangeRequest,
+    DeletionRequest,
+)
 Parameters: TypeAlias = "list[sa.BindParameter[str]]"
 
 ADMINISTRATORS: Final = record_codec(Administrator)
@@ -73,180 +102,6 @@ _USABLE: Final = sa.and_(
     memberships.c.enabled, entities.c.enabled, (entities.c.type + ":" + entities.c.status).in_(_FORMS)
 )
 
-
-def user_by_name() -> sa.Select[Any]:
-    """`name` → user. D51."""
-    return sa.select(*columns(users, USERS)).where(users.c.user_name_key == sa.bindparam("name"))
-
-
-def acting() -> sa.Select[Any]:
-    """`user_id`, `entity_id` → user, entity, membership, administrator.
-
-    Nulls for a person who does not administer. Source: D50, D53
-    """
-    return _acting().where(_MINE, memberships.c.entity_id == _ENTITY_ID)
-
-
-def _acting() -> sa.Select[Any]:
-    chain = memberships.join(users).join(entities, entities.c.entity_id == memberships.c.entity_id)
-    selected = (*columns(users, USERS), *columns(entities, ENTITIES), *columns(memberships, MEMBERSHIPS))
-    level = columns(administrators, ADMINISTRATORS)
-    return sa.select(*selected, *level).select_from(chain.outerjoin(administrators))
-
-
-def usable() -> sa.Select[Any]:
-    """Select at most two entities that a person can use.
-
-    The parameters are `user_id` and the forms; the columns are those of `acting`. Source: D17, D30, D50
-    """
-    return _acting().where(_MINE, _USABLE).limit(2)
-
-
-def choices(words: Parameters) -> sa.Select[Any]:
-    """`user_id`, `first`, `limit`, forms, words → rows of `choice`, usable first.
-
-    Then by name.
-    """
-    of = entities.c
-    selected = (of.entity_id, of.type, of.registration_number, of.country, of.name, of.status, of.enabled)
-    preferred = of.entity_id == sa.bindparam("first", type_=sa.Text)
-    rank = sa.case((sa.not_(_USABLE), 2), (preferred, 0), else_=1)
-    return (
-        sa.select(*selected, memberships.c.enabled)
-        .select_from(_MEMBERSHIPS)
-        .where(_MINE, *_each(words))
-        .order_by(rank, of.search_text)
-        .limit(sa.bindparam("limit", type_=sa.Integer))
-    )
-
-
-def count_of_choices(words: Parameters) -> sa.Select[Any]:
-    """`user_id`, words → the number of matching entities.
-
-    Without words the entities are not read.
-    """
-    return sa.select(sa.func.count()).select_from(_MEMBERSHIPS if words else memberships).where(_MINE, *_each(words))
-
-
-def _each(words: Parameters) -> list[sa.ColumnElement[bool]]:
-    return [entities.c.search_text.like(word, escape=_ESCAPE) for word in words]
-
-
-def containing(word: str) -> str:
-    """The pattern of texts that contain a word, for `choices`."""
-    for special in (_ESCAPE, "%", "_"):
-        word = word.replace(special, _ESCAPE + special)
-    return f"%{word}%"
-
-
-@lru_cache(maxsize=256)
-def form_values(accepted: frozenset[Form]) -> Mapping[str, str]:
-    """The values of the statements' parameters for types and statuses.
-
-    Those that are left over match nothing.
-    """
-    given = [f"{form}:{status}" for form, status in sorted(accepted)]
-    given += [""] * (len(FORMS) - len(given))
-    return MappingProxyType({parameter.key: value for parameter, value in zip(_FORMS, given, strict=True)})
-
-
-def choice(user_id: str, row: Row) -> tuple[Entity, Membership]:
-    """One row of `choices`, decoded by hand.
-
-    A codec takes six times as long.
-    """
-    entity_id, form, number, country, name, status, enabled, member = row
-    entity = Entity(
-        entity_id=entity_id,
-        type=form,
-        registration_number=number,
-        country=country,
-        name=name,
-        status=status,
-        enabled=enabled != 0,
-    )
-    return entity, Membership(user_id=user_id, entity_id=entity_id, enabled=member != 0)
-
-
-def administered() -> sa.Select[Any]:
-    """`user_id` → administrator. D53."""
-    held = sa.select(*columns(administrators, ADMINISTRATORS)).where(administrators.c.user_id == _USER_ID)
-    return held.order_by(administrators.c.entity_id)
-
-
-def administrators_of() -> sa.Select[Any]:
-    """`entity_id` → administrator, and whether person and membership are enabled."""
-    able = sa.and_(users.c.enabled, memberships.c.enabled)
-    chain = administrators.join(memberships).join(users, users.c.user_id == administrators.c.user_id)
-    return (
-        sa.select(*columns(administrators, ADMINISTRATORS), able)
-        .select_from(chain)
-        .where(administrators.c.entity_id == _ENTITY_ID)
-        .order_by(administrators.c.user_id)
-    )
-
-
-def operators_of() -> sa.Select[Any]:
-    """`level` → operator, and whether the person is enabled."""
-    return (
-        sa.select(*columns(operators, OPERATORS), users.c.enabled)
-        .select_from(operators.join(users))
-        .where(operators.c.level == sa.bindparam("level", type_=sa.Text))
-        .order_by(operators.c.user_id)
-    )
-
-
-def services_of(wanted: Parameters) -> sa.Select[Any]:
-    found = services.c.service_id.in_(wanted)
-    return sa.select(*columns(services, SERVICES)).where(found).order_by(services.c.service_id)
-
-
-def assignments_of(wanted: Parameters) -> sa.Select[Any]:
-    """`user_id`, `entity_id`, services → assignment."""
-    mine = assignments.c.user_id == _USER_ID, assignments.c.entity_id == _ENTITY_ID
-    found = assignments.c.service_id.in_(wanted)
-    return sa.select(*columns(assignments, ASSIGNMENTS)).where(*mine, found).order_by(*assignments.primary_key)
-
-
-def third_party_rows_of(wanted: Parameters) -> sa.Select[Any]:
-    """`user_id`, `entity_id`, services → assignment, client entity, grant.
-
-    Once per accepted grant; nulls if there is none.
-    """
-    mine, grants = third_party_assignments, third_party_grants
-    granted = sa.and_(
-        grants.c.client_entity_id == mine.c.client_entity_id,
-        grants.c.entity_id == mine.c.entity_id,
-        grants.c.service_id == mine.c.service_id,
-        grants.c.state == sa.literal_column("'accepted'"),
-    )
-    rows = mine.join(entities, entities.c.entity_id == mine.c.client_entity_id).outerjoin(grants, granted)
-    selected = (*columns(mine, THIRD_PARTY_ASSIGNMENTS), *columns(entities, ENTITIES), *columns(grants, GRANTS))
-    return (
-        sa.select(*selected)
-        .select_from(rows)
-        .where(mine.c.user_id == _USER_ID, mine.c.entity_id == _ENTITY_ID, mine.c.service_id.in_(wanted))
-        .order_by(*mine.primary_key, *grants.primary_key)
-    )
-
-
-def bind_values(values: Sequence[str]) -> dict[str, str]:
-    """Values for the parameters of a statement made by `by_count`."""
-    return {f"listed_{number}": value for number, value in enumerate(values)}
-
-
-def by_count(
-    database: Database, statement: Callable[[Parameters], sa.Select[Any]]
-) -> Callable[[int], CompiledStatement]:
-    """Statements by number of services or words, prepared at first need."""
-
-    @cache
-    def prepared(count: int) -> CompiledStatement:
-        return database.prepare(statement([sa.bindparam(f"listed_{number}", type_=sa.Text) for number in range(count)]))
-
-    return prepared
-
-
 _ENTITY_WIDTH: Final = len(ENTITIES.columns)
 _USER_END: Final = len(USERS.columns)
 _ACTING_ENTITY_END: Final = _USER_END + _ENTITY_WIDTH
@@ -254,36 +109,48 @@ _MEMBERSHIP_END: Final = _ACTING_ENTITY_END + len(MEMBERSHIPS.columns)
 _THIRD_PARTY_END: Final = len(THIRD_PARTY_ASSIGNMENTS.columns)
 _CLIENT_ENTITY_END: Final = _THIRD_PARTY_END + _ENTITY_WIDTH
 
+NARROWED_BY: Final[Mapping[type, tuple[str, ...]]] = {
+    Membership: ("user_id",),
+    Administrator: ("entity_id", "user_id"),
+    Assignment: ("entity_id", "role", "service_id", "user_id"),
+    ThirdPartyGrant: ("client_entity_id", "entity_id", "service_id", "state"),
+    ThirdPartyAssignment: ("client_entity_id", "entity_id", "service_id", "user_id"),
+    ChangeRequest: ("entity_id", "state"),
+    DeletionRequest: (),
+}
+"""kind → members that a page of it can be narrowed by, in the order of names"""
 
-def _found(row: Row) -> ActingPerson:
-    return ActingPerson(
-        user=USERS.decode(row[:_USER_END]),
-        entity=ENTITIES.decode(row[_USER_END:_ACTING_ENTITY_END]),
-        membership=MEMBERSHIPS.decode(row[_ACTING_ENTITY_END:_MEMBERSHIP_END]),
-        administrator=None if row[_MEMBERSHIP_END] is None else ADMINISTRATORS.decode(row[_MEMBERSHIP_END:]),
-    )
+_NARROWER: Final = frozenset({"user_id", "entity_id", "client_entity_id"})
+"""members that fewer records have in common than a service"""
+_READS_AT_ONCE: Final = 200
+_LIMIT: Final = sa.bindparam("limit", type_=sa.Integer)
+_FIRST: Final = sa.bindparam("first", type_=sa.Text)
+_UNTIL: Final = sa.bindparam("until", type_=sa.Text)
 
 
-class Directory(DirectoryLists):
+class Directory:
     """Entities, users and their relations.
 
     Reads of the request path are single statements on an index.
     """
 
     def __init__(self, database: Database, audit: Audit, kinds: Kinds, sign_outs: SignOuts) -> None:
-        super().__init__(database, audit, kinds, sign_outs)
+        self._database: Final = database
+        self._audit: Final = audit
+        self._kinds: Final = kinds
+        self._changes: Final = ChangeWriter(database, audit, kinds, sign_outs)
         self._one_user: Final = kinds[User].one
-        self._user_by_name: Final = database.prepare(user_by_name)
-        self._acting: Final = database.prepare(acting)
-        self._usable: Final = database.prepare(usable)
-        self._choices: Final = by_count(database, choices)
-        self._count: Final = by_count(database, count_of_choices)
-        self._administered: Final = database.prepare(administered)
-        self._administrators: Final = database.prepare(administrators_of)
-        self._operators: Final = database.prepare(operators_of)
-        self._services: Final = by_count(database, services_of)
-        self._assignments: Final = by_count(database, assignments_of)
-        self._third_party_rows: Final = by_count(database, third_party_rows_of)
+        self._user_by_name: Final = database.prepare(select_user_by_name)
+        self._acting: Final = database.prepare(select_acting)
+        self._usable: Final = database.prepare(select_usable)
+        self._choices: Final = prepare_by_count(database, select_choices)
+        self._count: Final = prepare_by_count(database, count_choices)
+        self._administered: Final = database.prepare(select_administered)
+        self._administrators: Final = database.prepare(select_administrators)
+        self._operators: Final = database.prepare(select_operators)
+        self._services: Final = prepare_by_count(database, select_services)
+        self._assignments: Final = prepare_by_count(database, select_assignments)
+        self._third_party_rows: Final = prepare_by_count(database, select_third_party_rows)
         self._set_language: Final = database.prepare(
             lambda: (
                 sa.update(users)
@@ -291,10 +158,76 @@ class Directory(DirectoryLists):
                 .values(language=sa.bindparam("new"), source=sa.bindparam("by"), member_sources=sa.bindparam("since"))
             )
         )
+        self._named: Final = {
+            Entity: kinds[Entity].prepare(select_named, "entity_id"),
+            Service: kinds[Service].prepare(select_named, "service_id"),
+            User: kinds[User].prepare(select_named, "user_name_key"),
+        }
+        self._by_name: Final = {
+            Entity: kinds[Entity].prepare(select_by_name, BEGINNING_OF_NAME),
+            User: kinds[User].prepare(select_by_name, BEGINNING_OF_PERSONS_NAME),
+        }
+        self._by_number: Final = kinds[Entity].prepare(select_by_name, "registration_number")
+        self._by_email: Final = kinds[User].prepare(select_by_name, BEGINNING_OF_ADDRESS)
+        self._members: Final = kinds[User].prepare(select_members)
+        self._belonging: Final = kinds[Membership].prepare(select_belonging, kinds[User].codec.columns)
+        self._latest_requests: Final = kinds[ChangeRequest].prepare(select_latest_requests)
+        self._pages: Final = {
+            (kind, given): kinds[kind].prepare(select_page, given)
+            for kind, members in NARROWED_BY.items()
+            for count in range(len(members) + 1)
+            for given in combinations(members, count)
+        }
+        self._totals: Final = database.prepare(count_totals)
+        self._ending: Final = kinds[Assignment].prepare(select_ending)
+
+    async def read(self, kind: type[R], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], R]:
+        """The records with these keys.
+
+        Those that do not exist are left out. Lets others run now and then.
+        """
+        known = self._kinds[kind]
+        return {key: known.codec.decode(row) async for key, row in self._find_rows(known, known.one, keys)}
+
+    async def sourced(self, kind: type[W], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], SourcedRecord[W]]:
+        """The records with these keys, and where they come from (D65)."""
+        known = self._kinds[kind]
+        return {
+            key: SourcedRecord(record=known.decode(row), sources=known.decode_sources(row))
+            async for key, row in self._find_rows(known, known.sourced, keys)
+        }
+
+    async def _find_rows(
+        self, known: RecordType, statement: CompiledStatement, keys: Iterable[tuple[str, ...]]
+    ) -> AsyncIterator[tuple[tuple[str, ...], Row]]:
+        for number, key in enumerate(keys, start=1):
+            row = await self._database.row(statement, dict(zip(known.keys, key, strict=True)))
+            if row is not None:
+                yield key, row
+            if number % _READS_AT_ONCE == 0:
+                await asyncio.sleep(0)
+
+    async def scan(self, kind: type[R]) -> AsyncIterator[R]:
+        """Every record of a kind, by key.
+
+        Page by page; concurrent writes may or may not be seen.
+        """
+        async for found in self.scan_sourced(kind):
+            yield found.record
+
+    async def scan_sourced(self, kind: type[W]) -> AsyncIterator[SourcedRecord[W]]:
+        """Every record of a kind, by key, and where it comes from (D65)."""
+        known = self._kinds[kind]
+        rows = await self._database.rows(known.first_page, {"limit": PAGE})
+        while rows:
+            for row in rows:
+                yield SourcedRecord(record=known.decode(row), sources=known.decode_sources(row))
+            after = dict(zip(known.keys, rows[-1][-len(known.keys) :], strict=True))
+            rows = await self._database.rows(known.next_page, after | {"limit": PAGE}) if len(rows) == PAGE else []
 
     async def acting(self, user_id: str, entity_id: str) -> ActingPerson | None:
         row = await self._database.row(self._acting, {"user_id": user_id, "entity_id": entity_id})
-        return None if row is None else _found(row)
+        return None if row is None else _decode_acting(row)
 
     async def user(self, user_id: str) -> User | None:
         row = await self._database.row(self._one_user, {"user_id": user_id})
@@ -306,7 +239,7 @@ class Directory(DirectoryLists):
         None for a text that cannot be a user name.
         """
         try:
-            name = user_name_key(user_name)
+            name = fold_user_name(user_name)
         except NameRefused:
             return None
         row = await self._database.row(self._user_by_name, {"name": name})
@@ -322,9 +255,9 @@ class Directory(DirectoryLists):
             row = await self._database.row(known.locked, {"user_id": user_id})
             if row is None:
                 return
-            was: User = known.decoded(row)
+            was: User = known.decode(row)
             becomes = msgspec.structs.replace(was, language=language)
-            sources = known.encoded_sources(sources_after(event.actor, was, becomes, known.sources_of(row)))
+            sources = known.encode_sources(sources_after(event.actor, was, becomes, known.decode_sources(row)))
             values = {"user": user_id, "new": language, "by": sources["source"], "since": sources["member_sources"]}
             await self._database.run(self._set_language, values)
             await self._audit.record_change(event, was, becomes)
@@ -334,8 +267,8 @@ class Directory(DirectoryLists):
 
         Person, entity and membership are enabled, and the entity is of these types and statuses.
         """
-        rows = await self._database.rows(self._usable, {"user_id": user_id, **form_values(accepted)})
-        return [_found(row) for row in rows]
+        rows = await self._database.rows(self._usable, {"user_id": user_id, **bind_forms(accepted)})
+        return [_decode_acting(row) for row in rows]
 
     async def choices(
         self, user_id: str, accepted: frozenset[Form], *, words: Sequence[str], first: str, limit: int
@@ -346,11 +279,11 @@ class Directory(DirectoryLists):
         before the others, then by name; capital and small letters sort alike. A list that is cut is counted by a second
         look.
         """
-        patterns = [containing(word) for word in sorted(set(words))]
+        patterns = [make_pattern(word) for word in sorted(set(words))]
         values = {"user_id": user_id, **bind_values(patterns)}
-        page = {**values, **form_values(accepted), "first": first, "limit": limit}
+        page = {**values, **bind_forms(accepted), "first": first, "limit": limit}
         rows = await self._database.rows(self._choices(len(patterns)), page)
-        found = [choice(user_id, row) for row in rows]
+        found = [_decode_choice(user_id, row) for row in rows]
         if len(found) < limit:
             return found, len(found)
         count = await self._database.row(self._count(len(patterns)), values)
@@ -387,7 +320,7 @@ class Directory(DirectoryLists):
         grants: dict[Row, list[Row]] = {}
         for row in rows:
             grants.setdefault(row[:_CLIENT_ENTITY_END], []).append(row[_CLIENT_ENTITY_END:])
-        return [_third_party_row(row, granted) for row, granted in grants.items()]
+        return [_decode_third_party_row(row, granted) for row, granted in grants.items()]
 
     async def _of_services(
         self, statement: Callable[[int], CompiledStatement], service_ids: Sequence[str], **values: str
@@ -397,8 +330,310 @@ class Directory(DirectoryLists):
             return []
         return await self._database.rows(statement(len(wanted)), values | bind_values(wanted))
 
+    async def named(self, kind: type[N], *, first: str, until: str, limit: int) -> list[N]:
+        """Records by identifier, a user's by name: from `first`, before `until`.
 
-def _third_party_row(row: Row, granted: list[Row]) -> ThirdPartyRow:
+        Byte by byte.
+        """
+        rows = await self._database.rows(self._named[kind], {"first": first, "until": until, "limit": limit})
+        return [self._kinds[kind].codec.decode(row) for row in rows]
+
+    async def entities_by_name(self, *, first: str, until: str, after: tuple[str, str], limit: int) -> list[Entity]:
+        """Entities by folded name (`entity_choice.search_text`) and identifier.
+
+        Byte by byte, of a name its first hundred characters. The name begins from `first`, before `until`; `after` is
+        folded name and identifier of the one before.
+        """
+        return await self._of_name(Entity, first, until, after, limit)
+
+    async def people_by_name(self, *, first: str, until: str, after: tuple[str, str], limit: int) -> list[User]:
+        """People by name and identifier, as `entities_by_name`.
+
+        Small and capital letters of ASCII are alike.
+        """
+        folded = fold_ascii(after[0]), after[1]
+        return await self._of_name(User, fold_ascii(first), fold_ascii(until), folded, limit)
+
+    async def entities_by_number(self, *, first: str, until: str, after: tuple[str, str], limit: int) -> list[Entity]:
+        """Entities by registration number and identifier, as `entities_by_name`."""
+        rows = await self._database.rows(self._by_number, find_name_bounds(first, until, after) | {"limit": limit})
+        return [self._kinds[Entity].codec.decode(row) for row in rows]
+
+    async def people_by_email(self, *, first: str, until: str, after: tuple[str, str], limit: int) -> list[User]:
+        """People by e-mail address and identifier, as `people_by_name`."""
+        values = find_name_bounds(fold_ascii(first), fold_ascii(until), (fold_ascii(after[0]), after[1]))
+        rows = await self._database.rows(self._by_email, values | {"limit": limit})
+        return [self._kinds[User].codec.decode(row) for row in rows]
+
+    async def _of_name(self, kind: type[N], first: str, until: str, after: tuple[str, str], limit: int) -> list[N]:
+        values = find_name_bounds(first, until, after) | {"limit": limit}
+        return [self._kinds[kind].codec.decode(row) for row in await self._database.rows(self._by_name[kind], values)]
+
+    async def members(self, entity_id: str, *, first: str, until: str, limit: int) -> list[User]:
+        """An entity's members by user name: from `first`, before `until`.
+
+        Byte by byte.
+        """
+        values = {"entity_id": entity_id, "first": first, "until": until, "limit": limit}
+        return [self._kinds[User].codec.decode(row) for row in await self._database.rows(self._members, values)]
+
+    async def belonging(self, entity_id: str, *, after: str, limit: int) -> list[tuple[Membership, User]]:
+        """An entity's memberships with their people, after an identifier.
+
+        Of the membership; a page costs the same however many there are.
+        """
+        rows = await self._database.rows(self._belonging, {"entity_id": entity_id, "after": after, "limit": limit})
+        held, of = self._kinds[Membership].codec, self._kinds[User].codec
+        width = len(held.columns)
+        return [(held.decode(row[:width]), of.decode(row[width:])) for row in rows]
+
+    async def totals(self, entity_id: str, *, first: str, last: str, most: int) -> EntityTotals:
+        """Numbers of an entity's home page, each counted up to `most`.
+
+        Of its own roles those that end from day `first` to day `last`.
+        """
+        values = {"entity_id": entity_id, "first": first, "last": last, "limit": most}
+        people, roles, offers = await self._database.row(self._totals, values) or (0, 0, 0)
+        return EntityTotals(people=people, ending=roles, offers=offers)
+
+    async def ending(
+        self, entity_id: str, *, first: str, last: str, after: tuple[str, ...], limit: int
+    ) -> list[Assignment]:
+        """An entity's own roles that end from day `first` to `last`.
+
+        By last day and key; `after` is both of the one before, or empty texts. The days before that place are left out
+        here, too: SQLite would read their roles.
+        """
+        known = self._kinds[Assignment]
+        names = ("end_date", *known.keys)
+        beginning = {f"after_{name}": value for name, value in zip(names, after, strict=True)}
+        values = {"entity_id": entity_id, "first": max(first, after[0]), "last": last, **beginning, "limit": limit}
+        return [known.codec.decode(row) for row in await self._database.rows(self._ending, values)]
+
+    async def page(self, kind: type[L], where: Mapping[str, str], *, after: tuple[str, ...], limit: int) -> list[L]:
+        """Records by key, after that key; empty texts are before every key.
+
+        `where` gives members of the key and their values; each that is named is one that the kind has.
+        """
+        known = self._kinds[kind]
+        beginning = {f"after_{name}": value for name, value in zip(known.keys, after, strict=True)}
+        values = {**where, **beginning, "limit": limit}
+        rows = await self._database.rows(self._pages[kind, tuple(sorted(where))], values)
+        return [known.codec.decode(row) for row in rows]
+
+    async def latest_requests(self, entity_id: str, state: str, *, before: str, limit: int) -> list[ChangeRequest]:
+        """An entity's change requests in one state, the latest first.
+
+        Those before an identifier.
+        """
+        values = {"entity_id": entity_id, "state": state, "before": before, "limit": limit}
+        codec = self._kinds[ChangeRequest].codec
+        return [codec.decode(row) for row in await self._database.rows(self._latest_requests, values)]
+
+    async def write(
+        self,
+        changes: Sequence[Change],
+        event: AuditEvent | None = None,
+        within: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """Write changes, each with its event in the same transaction, as `ChangeWriter.write`.
+
+        Source: D57
+        """
+        await self._changes.write(changes, event, within)
+
+
+def select_user_by_name() -> sa.Select[Any]:
+    """`name` → user. D51."""
+    return sa.select(*columns(users, USERS)).where(users.c.user_name_key == sa.bindparam("name"))
+
+
+def select_acting() -> sa.Select[Any]:
+    """`user_id`, `entity_id` → user, entity, membership, administrator.
+
+    Nulls for a person who does not administer. Source: D50, D53
+    """
+    return _select_acting().where(_MINE, memberships.c.entity_id == _ENTITY_ID)
+
+
+def _select_acting() -> sa.Select[Any]:
+    chain = memberships.join(users).join(entities, entities.c.entity_id == memberships.c.entity_id)
+    selected = (*columns(users, USERS), *columns(entities, ENTITIES), *columns(memberships, MEMBERSHIPS))
+    level = columns(administrators, ADMINISTRATORS)
+    return sa.select(*selected, *level).select_from(chain.outerjoin(administrators))
+
+
+def select_usable() -> sa.Select[Any]:
+    """Select at most two entities that a person can use.
+
+    The parameters are `user_id` and the forms; the columns are those of `select_acting`. Source: D17, D30, D50
+    """
+    return _select_acting().where(_MINE, _USABLE).limit(2)
+
+
+def select_choices(words: Parameters) -> sa.Select[Any]:
+    """`user_id`, `first`, `limit`, forms, words → rows of `_decode_choice`.
+
+    Usable entities come first, then by name.
+    """
+    of = entities.c
+    selected = (of.entity_id, of.type, of.registration_number, of.country, of.name, of.status, of.enabled)
+    preferred = of.entity_id == sa.bindparam("first", type_=sa.Text)
+    rank = sa.case((sa.not_(_USABLE), 2), (preferred, 0), else_=1)
+    return (
+        sa.select(*selected, memberships.c.enabled)
+        .select_from(_MEMBERSHIPS)
+        .where(_MINE, *_match_words(words))
+        .order_by(rank, of.search_text)
+        .limit(sa.bindparam("limit", type_=sa.Integer))
+    )
+
+
+def count_choices(words: Parameters) -> sa.Select[Any]:
+    """`user_id`, words → the number of matching entities.
+
+    Without words the entities are not read.
+    """
+    return (
+        sa.select(sa.func.count())
+        .select_from(_MEMBERSHIPS if words else memberships)
+        .where(_MINE, *_match_words(words))
+    )
+
+
+def _match_words(words: Parameters) -> list[sa.ColumnElement[bool]]:
+    return [entities.c.search_text.like(word, escape=_ESCAPE) for word in words]
+
+
+def make_pattern(word: str) -> str:
+    """The pattern of texts that contain a word, for `select_choices`."""
+    for special in (_ESCAPE, "%", "_"):
+        word = word.replace(special, _ESCAPE + special)
+    return f"%{word}%"
+
+
+@lru_cache(maxsize=256)
+def bind_forms(accepted: frozenset[Form]) -> Mapping[str, str]:
+    """The values of the statements' parameters for types and statuses.
+
+    Those that are left over match nothing.
+    """
+    given = [f"{form}:{status}" for form, status in sorted(accepted)]
+    given += [""] * (len(FORMS) - len(given))
+    return MappingProxyType({parameter.key: value for parameter, value in zip(_FORMS, given, strict=True)})
+
+
+def _decode_choice(user_id: str, row: Row) -> tuple[Entity, Membership]:
+    """One row of `select_choices`, decoded by hand.
+
+    A codec takes six times as long.
+    """
+    entity_id, form, number, country, name, status, enabled, member = row
+    entity = Entity(
+        entity_id=entity_id,
+        type=form,
+        registration_number=number,
+        country=country,
+        name=name,
+        status=status,
+        enabled=enabled != 0,
+    )
+    return entity, Membership(user_id=user_id, entity_id=entity_id, enabled=member != 0)
+
+
+def select_administered() -> sa.Select[Any]:
+    """`user_id` → administrator. D53."""
+    held = sa.select(*columns(administrators, ADMINISTRATORS)).where(administrators.c.user_id == _USER_ID)
+    return held.order_by(administrators.c.entity_id)
+
+
+def select_administrators() -> sa.Select[Any]:
+    """`entity_id` → administrator, and whether person and membership are enabled."""
+    able = sa.and_(users.c.enabled, memberships.c.enabled)
+    chain = administrators.join(memberships).join(users, users.c.user_id == administrators.c.user_id)
+    return (
+        sa.select(*columns(administrators, ADMINISTRATORS), able)
+        .select_from(chain)
+        .where(administrators.c.entity_id == _ENTITY_ID)
+        .order_by(administrators.c.user_id)
+    )
+
+
+def select_operators() -> sa.Select[Any]:
+    """`level` → operator, and whether the person is enabled."""
+    return (
+        sa.select(*columns(operators, OPERATORS), users.c.enabled)
+        .select_from(operators.join(users))
+        .where(operators.c.level == sa.bindparam("level", type_=sa.Text))
+        .order_by(operators.c.user_id)
+    )
+
+
+def select_services(wanted: Parameters) -> sa.Select[Any]:
+    found = services.c.service_id.in_(wanted)
+    return sa.select(*columns(services, SERVICES)).where(found).order_by(services.c.service_id)
+
+
+def select_assignments(wanted: Parameters) -> sa.Select[Any]:
+    """`user_id`, `entity_id`, services → assignment."""
+    mine = assignments.c.user_id == _USER_ID, assignments.c.entity_id == _ENTITY_ID
+    found = assignments.c.service_id.in_(wanted)
+    return sa.select(*columns(assignments, ASSIGNMENTS)).where(*mine, found).order_by(*assignments.primary_key)
+
+
+def select_third_party_rows(wanted: Parameters) -> sa.Select[Any]:
+    """`user_id`, `entity_id`, services → assignment, client entity, grant.
+
+    Once per accepted grant; nulls if there is none.
+    """
+    mine, grants = third_party_assignments, third_party_grants
+    granted = sa.and_(
+        grants.c.client_entity_id == mine.c.client_entity_id,
+        grants.c.entity_id == mine.c.entity_id,
+        grants.c.service_id == mine.c.service_id,
+        grants.c.state == sa.literal_column("'accepted'"),
+    )
+    rows = mine.join(entities, entities.c.entity_id == mine.c.client_entity_id).outerjoin(grants, granted)
+    selected = (*columns(mine, THIRD_PARTY_ASSIGNMENTS), *columns(entities, ENTITIES), *columns(grants, GRANTS))
+    return (
+        sa.select(*selected)
+        .select_from(rows)
+        .where(mine.c.user_id == _USER_ID, mine.c.entity_id == _ENTITY_ID, mine.c.service_id.in_(wanted))
+        .order_by(*mine.primary_key, *grants.primary_key)
+    )
+
+
+def bind_values(values: Sequence[str]) -> dict[str, str]:
+    """Values for the parameters of a statement made by `prepare_by_count`."""
+    return {f"listed_{number}": value for number, value in enumerate(values)}
+
+
+def prepare_by_count(
+    database: Database, statement: Callable[[Parameters], sa.Select[Any]]
+) -> Callable[[int], CompiledStatement]:
+    """Statements by number of services or words, prepared at first need."""
+
+    @cache
+    def prepared(count: int) -> CompiledStatement:
+        return database.prepare(partial(_build_listed, statement, count))
+
+    return prepared
+
+
+def _build_listed(statement: Callable[[Parameters], sa.Select[Any]], count: int) -> sa.Select[Any]:
+    return statement([sa.bindparam(f"listed_{number}", type_=sa.Text) for number in range(count)])
+
+
+def _decode_acting(row: Row) -> ActingPerson:
+    return ActingPerson(
+        user=USERS.decode(row[:_USER_END]),
+        entity=ENTITIES.decode(row[_USER_END:_ACTING_ENTITY_END]),
+        membership=MEMBERSHIPS.decode(row[_ACTING_ENTITY_END:_MEMBERSHIP_END]),
+        administrator=None if row[_MEMBERSHIP_END] is None else ADMINISTRATORS.decode(row[_MEMBERSHIP_END:]),
+    )
+
+
+def _decode_third_party_row(row: Row, granted: list[Row]) -> ThirdPartyRow:
     """A row of the outer join.
 
     An assignment without a grant comes once, with nulls for the grant.
@@ -408,3 +643,128 @@ def _third_party_row(row: Row, granted: list[Row]) -> ThirdPartyRow:
         client_entity=ENTITIES.decode(row[_THIRD_PARTY_END:]),
         grants=tuple(GRANTS.decode(grant) for grant in granted if grant[0] is not None),
     )
+
+
+def select_named(table: sa.Table, names: tuple[str, ...], ordered_by: str) -> sa.Select[Any]:
+    """`first`, `until`, `limit` → records."""
+    key = table.c[ordered_by]
+    within = key >= _FIRST, key < _UNTIL
+    return select_columns(table, names).where(*within).order_by(key).limit(_LIMIT)
+
+
+def select_by_name(table: sa.Table, names: tuple[str, ...], beginning: str) -> sa.Select[Any]:
+    """`first`, `until`, `after_name`, `after_id`, `limit` → records.
+
+    `beginning` is the expression of an index, which the key follows.
+    """
+    name: sa.ColumnElement[str] = sa.literal_column(beginning, sa.Text)
+    (key,) = table.primary_key
+    after = sa.tuple_(sa.bindparam("after_name", type_=sa.Text), sa.bindparam("after_id", type_=sa.Text))
+    within = name >= _FIRST, name < _UNTIL, sa.tuple_(name, key) > after
+    return select_columns(table, names).where(*within).order_by(name, key).limit(_LIMIT)
+
+
+def find_name_bounds(first: str, until: str, after: tuple[str, str]) -> dict[str, object]:
+    """The values of `select_by_name` except `limit`.
+
+    Its two lower bounds are the same place: PostgreSQL begins to read an index at one of them, whichever it is.
+    """
+    begins = max((first[:NAME_CHARACTERS], ""), (after[0][:NAME_CHARACTERS], after[1]))
+    return {"first": begins[0], "until": until, "after_name": begins[0], "after_id": begins[1]}
+
+
+def select_members(table: sa.Table, names: tuple[str, ...]) -> sa.Select[Any]:
+    """`entity_id`, `first`, `until`, `limit` → user, by an index of both."""
+    chain = memberships.join(users, users.c.user_id == memberships.c.user_id)
+    key = memberships.c.person_name_key
+    within = key >= _FIRST, key < _UNTIL, memberships.c.entity_id == _ENTITY_ID
+    return select_columns(table, names).select_from(chain).where(*within).order_by(key).limit(_LIMIT)
+
+
+def select_belonging(table: sa.Table, names: tuple[str, ...], names_of_user: tuple[str, ...]) -> sa.Select[Any]:
+    """`entity_id`, `after`, `limit` → membership, user, by an index of both."""
+    chain = memberships.join(users, users.c.user_id == memberships.c.user_id)
+    within = (
+        memberships.c.entity_id == _ENTITY_ID,
+        memberships.c.membership_id > sa.bindparam("after", type_=sa.Text),
+    )
+    found = select_columns(table, names).add_columns(*(users.c[name] for name in names_of_user))
+    found = found.select_from(chain).where(*within)
+    return found.order_by(memberships.c.entity_id, memberships.c.membership_id).limit(_LIMIT)
+
+
+def select_page(table: sa.Table, names: tuple[str, ...], given: tuple[str, ...]) -> sa.Select[Any]:
+    """The given members of the key, `after_…` of all, `limit` → records.
+
+    Indexes by entity and by service have the order of people. A service may have a million rows, so its index is kept
+    out of the engine's sight if something narrower is given; PostgreSQL then expects half of the narrower rows to be of
+    that service, and reads them in their order until the page is full.
+    """
+    keys = list(table.primary_key)
+    after = sa.tuple_(*(sa.bindparam(f"after_{key.name}", type_=sa.Text) for key in keys))
+    found = select_columns(table, names)
+    for name in given:
+        is_last = name == "service_id" and not _NARROWER.isdisjoint(given)
+        fits = table.c[name] == sa.bindparam(name, type_=sa.Text)
+        found = found.where(sa.func.coalesce(fits, sa.false()) if is_last else fits)
+    return found.where(sa.tuple_(*keys) > after).order_by(*keys).limit(_LIMIT)
+
+
+def _match_days() -> tuple[sa.ColumnElement[bool] | sa.TextClause, ...]:
+    """`entity_id`, `first`, `last` → roles that end in these days.
+
+    The last condition, which the others imply, is that of the index.
+    """
+    return (
+        assignments.c.entity_id == _ENTITY_ID,
+        assignments.c.end_date >= _FIRST,
+        assignments.c.end_date <= sa.bindparam("last", type_=sa.Text),
+        sa.text(HAS_END),
+    )
+
+
+def count_totals() -> sa.Select[Any]:
+    """`entity_id`, `first`, `last`, `limit` → numbers up to the limit."""
+    one: sa.ColumnElement[int] = sa.literal_column("1", sa.Integer)
+    people = sa.select(one).where(memberships.c.entity_id == _ENTITY_ID).select_from(memberships)
+    ending = sa.select(one).where(*_match_days()).select_from(assignments)
+    offers = (
+        sa.select(one)
+        .where(third_party_grants.c.entity_id == _ENTITY_ID, third_party_grants.c.state == "offered")
+        .select_from(third_party_grants)
+    )
+    return sa.select(
+        *(
+            sa.select(sa.func.count()).select_from(each.limit(_LIMIT).subquery("counted")).scalar_subquery()
+            for each in (people, ending, offers)
+        )
+    )
+
+
+def select_ending(table: sa.Table, names: tuple[str, ...]) -> sa.Select[Any]:
+    """The same, `after_…` of day and key, `limit` → roles in order."""
+    keys = [table.c.end_date, *table.primary_key]
+    after = sa.tuple_(*(sa.bindparam(f"after_{each.name}", type_=sa.Text) for each in keys))
+    within = *_match_days(), sa.tuple_(*keys) > after
+    return select_columns(table, names).where(*within).order_by(*keys).limit(_LIMIT)
+
+
+def select_latest_requests(table: sa.Table, names: tuple[str, ...]) -> sa.Select[Any]:
+    """`entity_id`, `state`, `before`, `limit` → change requests, by an index."""
+    compared = (table.c.entity_id, table.c.state)
+    same = [column == sa.bindparam(column.name, type_=sa.Text) for column in compared]
+    key = table.c.request_id
+    within = key < sa.bindparam("before", type_=sa.Text)
+    ordered = [column.desc() for column in (*compared, key)]
+    return select_columns(table, names).where(*same, within).order_by(*ordered).limit(_LIMIT)
+
+
+def fold_ascii(text: str) -> str:
+    """A text with the capital letters of ASCII made small.
+
+    Both engines fold these, and no others.
+    """
+    return text.translate(_SMALL)
+
+
+_SMALL: Final = {ord(letter): letter.lower() for letter in ascii_uppercase}

@@ -16,8 +16,8 @@ from corpid.rules.directory.changes import Conflict, NameRefused
 from corpid.rules.directory.members import Members, compare_members, merge_members
 from corpid.rules.directory.records import Account, User
 from corpid.rules.directory.sources import sources_after
-from corpid.stores.sql.codecs import columns, record_codec
-from corpid.stores.sql.mappers import USERS, user_name_key
+from corpid.stores.sql.columns import columns, record_codec
+from corpid.stores.sql.mappers import USERS, fold_user_name
 from corpid.stores.sql.sessions import unless_there
 from corpid.stores.sql.statements import insert, parameters, upsert
 from corpid.stores.sql.tables import (
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from corpid.rules.audit_records import AuditEvent
     from corpid.rules.authentication.records import FactorChange
     from corpid.stores.sql.audit import Audit
-    from corpid.stores.sql.codecs import Codec
+    from corpid.stores.sql.columns import Codec
     from corpid.stores.sql.mappers import Kinds, RecordType
     from corpid.stores.sql.sessions import SignOuts
     from corpid.stores.sql.statements import CompiledStatement, Database, Row
@@ -144,7 +144,7 @@ class Factors:
         is made all the same. Source: D51
         """
         try:
-            name = user_name_key(user_name)
+            name = fold_user_name(user_name)
         except NameRefused:
             name = ""
         rows = await self._database.rows(self._account_by_name, {"name": name, "browser": ""})
@@ -467,7 +467,7 @@ class EmailChanges:
             if session_id not in locked.sessions or not await self._store(change):
                 return False
             await self._sign_outs.end_sessions(change.user_id, but_session=session_id)
-            was: User = self._users.decoded(row)
+            was: User = self._users.decode(row)
             await self._audit.record_change(event, was, msgspec.structs.replace(was, email=change.new_email))
         return True
 
@@ -491,7 +491,7 @@ class EmailChanges:
                 return False
             await self._sign_outs.end_sessions(change.user_id, but_session=but_session)
             await self._sign_outs.end_links(change.user_id)
-            was: User = self._users.decoded(row)
+            was: User = self._users.decode(row)
             await self._audit.record_change(event, msgspec.structs.replace(was, email=change.new_email), was)
         return True
 
@@ -512,9 +512,11 @@ class EmailChanges:
             if not self._stands(change, row):
                 await self._audit.write(msgspec.structs.replace(event, outcome="refused"))
                 return "dropped"
-            was: User = self._users.decoded(row)
+            was: User = self._users.decode(row)
             becomes = msgspec.structs.replace(was, email=change.new_email)
-            sources = self._users.encoded_sources(sources_after(event.actor, was, becomes, self._users.sources_of(row)))
+            sources = self._users.encode_sources(
+                sources_after(event.actor, was, becomes, self._users.decode_sources(row))
+            )
             values = {
                 "user": change.user_id, "new": change.new_email,
                 "by": sources["source"], "since": sources["member_sources"],
@@ -527,7 +529,7 @@ class EmailChanges:
         return await self._database.row(self._users.locked, {"user_id": change.user_id})
 
     def _stands(self, change: EmailChange, row: Row) -> bool:
-        user: User = self._users.decoded(row)
+        user: User = self._users.decode(row)
         return change.stands(enabled=user.enabled, email=user.email)
 
     async def _taken(self, change: EmailChange) -> bool:

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from corpid.rules.directory.changes import Conflict, MissingReference
 from corpid.rules.signing_keys import ProviderKey
-from corpid.stores.sql.codecs import columns, encrypted_codec, record_codec
+from corpid.stores.sql.columns import columns, encrypted_codec, record_codec
 from corpid.stores.sql.deployment import NamedValues
 from corpid.stores.sql.statements import insert, parameters
 from corpid.stores.sql.tables import credentials, deployment, keys

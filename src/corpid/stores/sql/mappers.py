@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
@@ -32,17 +32,17 @@ from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
 from corpid.stores.sql import tables
 from corpid.stores.sql.clients import API_CLIENTS, CLIENTS
-from corpid.stores.sql.codecs import Codec, columns, encrypted_codec, record_codec
+from corpid.stores.sql.columns import Codec, encrypted_codec, record_codec
 from corpid.stores.sql.statements import insert, parameters, upsert
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from corpid.stores.encryption_at_rest import SecretCipher
     from corpid.stores.sql.statements import CompiledStatement, Database
 
 
-def user_name_key(name: str) -> str:
+def fold_user_name(name: str) -> str:
     """The look-up key of a user name.
 
     Raises NameRefused with the reason in words (D51).
@@ -58,7 +58,7 @@ def _users() -> Codec[User]:
     return replace(
         codec,
         written=(*codec.written, "user_name_key"),
-        encode=lambda user: codec.encode(user) | {"user_name_key": user_name_key(user.user_name)},
+        encode=lambda user: codec.encode(user) | {"user_name_key": fold_user_name(user.user_name)},
     )
 
 
@@ -120,7 +120,7 @@ _CODECS: Final[Mapping[type[Any], Codec[Any]]] = {
 class RecordType:
     """A type of record, its table, and its statements.
 
-    Each statement is made when it is first used. `rank`: records refer only to kinds of a lower one.
+    `rank`: records refer only to kinds of a lower one.
     """
 
     def __init__(self, database: Database, table: sa.Table, codec: Codec[Any], rank: int) -> None:
@@ -129,56 +129,23 @@ class RecordType:
         self.rank: Final = rank
         self.keys: Final = tuple(column.name for column in table.primary_key)
         self._sources: Final = tuple(name for name in _SOURCES if name in table.c)
-        self._prepare: Final = database.prepare
-
-    @cached_property
-    def one(self) -> CompiledStatement:
-        return self._prepare(self._records().where(self._this()))
-
-    @cached_property
-    def sourced(self) -> CompiledStatement:
-        """As `one`, with its sources."""
-        return self._prepare(self._with_sources().where(self._this()))
-
-    @cached_property
-    def locked(self) -> CompiledStatement:
-        """As `sourced`, held until the transaction ends.
-
-        New rows that refer to it need not wait.
-        """
-        return self._prepare(self._with_sources().where(self._this()).with_for_update(key_share=True))
-
-    @cached_property
-    def locked_alone(self) -> CompiledStatement:
-        """As `locked`, but new rows that refer to it wait."""
-        return self._prepare(self._with_sources().where(self._this()).with_for_update())
-
-    @cached_property
-    def first_page(self) -> CompiledStatement:
-        return self._prepare(self._page())
-
-    @cached_property
-    def next_page(self) -> CompiledStatement:
-        after = sa.tuple_(*(sa.bindparam(name) for name in self.keys))
-        return self._prepare(self._page().where(sa.tuple_(*(self.table.c[name] for name in self.keys)) > after))
-
-    @cached_property
-    def upsert(self) -> CompiledStatement:
-        """The record alone: its sources stay."""
-        return self._prepare(upsert(self.table, self.codec.written, _kept(self.table)))
-
-    @cached_property
-    def upsert_sourced(self) -> CompiledStatement:
-        return self._prepare(upsert(self.table, (*self.codec.written, *self._sources), _kept(self.table)))
-
-    @cached_property
-    def insert(self) -> CompiledStatement:
-        """Write a record of a new key, with its sources.
-
-        Nothing if there is one.
-        """
-        row = insert(self.table).values(parameters((*self.codec.written, *self._sources)))
-        return self._prepare(row.on_conflict_do_nothing(index_elements=list(self.keys)))
+        self._database: Final = database
+        everything = (*codec.written, *self._sources)
+        self.one: Final = self.prepare(select_one)
+        self.sourced: Final = self.prepare(select_one, self._sources)
+        """as `one`, with its sources"""
+        self.locked: Final = self.prepare(_lock_one, self._sources, True)
+        """as `sourced`, held until the transaction ends; new rows that refer to it need not wait"""
+        self.locked_alone: Final = self.prepare(_lock_one, self._sources, False)
+        """as `locked`, but new rows that refer to it wait"""
+        self.first_page: Final = self.prepare(_select_page, self._sources)
+        self.next_page: Final = self.prepare(_select_next_page, self._sources)
+        self.upsert: Final = database.prepare(partial(_upsert, table, codec.written))
+        """the record alone: its sources stay"""
+        self.upsert_sourced: Final = database.prepare(partial(_upsert, table, everything))
+        self.insert: Final = database.prepare(partial(_insert, table, everything))
+        """a record of a new key, with its sources; nothing if there is one"""
+        self.delete: Final = database.prepare(partial(_delete, table))
 
     def statement(self, *, is_new: bool, sourced: bool) -> CompiledStatement:
         """The statement that writes a record.
@@ -190,35 +157,27 @@ class RecordType:
         return self.upsert_sourced if sourced else self.upsert
 
     @cached_property
-    def delete(self) -> CompiledStatement:
-        return self._prepare(sa.delete(self.table).where(self._this()))
-
-    @cached_property
     def referring(self) -> tuple[CompiledStatement, ...]:
         """One look for each type of record that goes with this one.
 
         Those of levels are not looked for: they are removed last.
         """
-        constraints = (
-            key
-            for kind in (Membership, Assignment, ThirdPartyGrant, ThirdPartyAssignment)
-            for key in _TABLES[kind].foreign_key_constraints
-            if key.referred_table is self.table
-        )
         return tuple(
-            self._prepare(
-                sa.select(sa.literal_column("1"))
-                .where(*(each.parent == sa.bindparam(each.column.name) for each in key.elements))
-                .limit(1)
-            )
-            for key in constraints
+            self._database.prepare(partial(_select_referring, constraint))
+            for kind in (Membership, Assignment, ThirdPartyGrant, ThirdPartyAssignment)
+            for constraint in _TABLES[kind].foreign_key_constraints
+            if constraint.referred_table is self.table
         )
 
-    def decoded(self, row: Sequence[Any]) -> Any:  # noqa: ANN401 - a record of this type
+    def prepare(self, build: Callable[..., sa.Executable], *arguments: object) -> CompiledStatement:
+        """A statement on the table and the columns of these records."""
+        return self._database.prepare(partial(build, self.table, self.codec.columns, *arguments))
+
+    def decode(self, row: Sequence[Any]) -> Any:  # noqa: ANN401 - a record of this type
         """The record of a row that may have more columns behind it."""
         return self.codec.decode(row[: len(self.codec.columns)])
 
-    def sources_of(self, row: Sequence[Any]) -> Sources:
+    def decode_sources(self, row: Sequence[Any]) -> Sources:
         """The sources of a row; unknown for a type that has none."""
         width = len(self.codec.columns)
         found: dict[str, Any] = dict(zip(self._sources, row[width : width + len(self._sources)], strict=True))
@@ -227,24 +186,10 @@ class RecordType:
             return UNKNOWN
         return Sources(record=found["source"], members={} if members == _NOBODY else _MEMBERS.decode(members))
 
-    def encoded_sources(self, sources: Sources) -> dict[str, str]:
+    def encode_sources(self, sources: Sources) -> dict[str, str]:
         """Sources as columns of this table."""
         every = {"source": sources.record, "member_sources": msgspec.json.encode(sources.members).decode()}
         return {name: every[name] for name in self._sources}
-
-    def _records(self) -> sa.Select[Any]:
-        return sa.select(*columns(self.table, self.codec))
-
-    def _with_sources(self) -> sa.Select[Any]:
-        return self._records().add_columns(*(self.table.c[name] for name in self._sources))
-
-    def _this(self) -> sa.ColumnElement[bool]:
-        return sa.and_(*(self.table.c[name] == sa.bindparam(name) for name in self.keys))
-
-    def _page(self) -> sa.Select[Any]:
-        keys = [self.table.c[name] for name in self.keys]
-        named = (key.label(f"key_{key.name}") for key in keys)
-        return self._with_sources().add_columns(*named).order_by(*keys).limit(sa.bindparam("limit", type_=sa.Integer))
 
     def key(self, record: object) -> dict[str, str]:
         """The key columns of a record and their values."""
@@ -254,7 +199,7 @@ class RecordType:
 Kinds: TypeAlias = dict[type, RecordType]
 
 
-def record_types(database: Database, cipher: SecretCipher) -> Kinds:
+def prepare_record_types(database: Database, cipher: SecretCipher) -> Kinds:
     """Every kind, prepared for a database. Raises nothing; their codecs raise EncryptionError."""
     secret = encrypted_codec(record_codec(Credentials), cipher, "credentials", "user_id", "totp_secret")
     codecs: dict[type[Any], Codec[Any]] = {**_CODECS, Credentials: secret}
@@ -262,6 +207,53 @@ def record_types(database: Database, cipher: SecretCipher) -> Kinds:
         record: RecordType(database, table, codecs[record], rank)
         for rank, (record, table) in enumerate(_TABLES.items())
     }
+
+
+def select_columns(table: sa.Table, names: tuple[str, ...]) -> sa.Select[Any]:
+    """Every record of a table."""
+    return sa.select(*(table.c[name] for name in names))
+
+
+def select_one(table: sa.Table, names: tuple[str, ...], sources: tuple[str, ...] = ()) -> sa.Select[Any]:
+    """The key → the record and its sources."""
+    return select_columns(table, (*names, *sources)).where(_match_key(table))
+
+
+def _lock_one(table: sa.Table, names: tuple[str, ...], sources: tuple[str, ...], key_share: bool) -> sa.Select[Any]:
+    return select_one(table, names, sources).with_for_update(key_share=key_share)
+
+
+def _select_page(table: sa.Table, names: tuple[str, ...], sources: tuple[str, ...]) -> sa.Select[Any]:
+    keys = list(table.primary_key)
+    named = (key.label(f"key_{key.name}") for key in keys)
+    found = select_columns(table, (*names, *sources)).add_columns(*named)
+    return found.order_by(*keys).limit(sa.bindparam("limit", type_=sa.Integer))
+
+
+def _select_next_page(table: sa.Table, names: tuple[str, ...], sources: tuple[str, ...]) -> sa.Select[Any]:
+    after = sa.tuple_(*(sa.bindparam(key.name) for key in table.primary_key))
+    return _select_page(table, names, sources).where(sa.tuple_(*table.primary_key) > after)
+
+
+def _upsert(table: sa.Table, names: tuple[str, ...]) -> sa.Executable:
+    return upsert(table, names, _kept(table))
+
+
+def _insert(table: sa.Table, names: tuple[str, ...]) -> sa.Executable:
+    return insert(table).values(parameters(names)).on_conflict_do_nothing(index_elements=list(table.primary_key))
+
+
+def _delete(table: sa.Table) -> sa.Executable:
+    return sa.delete(table).where(_match_key(table))
+
+
+def _select_referring(constraint: sa.ForeignKeyConstraint) -> sa.Executable:
+    same = (each.parent == sa.bindparam(each.column.name) for each in constraint.elements)
+    return sa.select(sa.literal_column("1")).where(*same).limit(1)
+
+
+def _match_key(table: sa.Table) -> sa.ColumnElement[bool]:
+    return sa.and_(*(key == sa.bindparam(key.name) for key in table.primary_key))
 
 
 def _kept(table: sa.Table) -> dict[str, Any]:

@@ -13,9 +13,8 @@ from corpid.rules.directory.names import fold_text, is_storable
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 from corpid.rules.directory.queries import SEARCH_WORDS, StoredMember
-from corpid.stores.sql.codecs import columns, record_codec
-from corpid.stores.sql.directory import bind_values, containing
-from corpid.stores.sql.directory_lists import folded_ascii
+from corpid.stores.sql.columns import columns, record_codec
+from corpid.stores.sql.directory import bind_values, fold_ascii, make_pattern
 from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, USERS
 from corpid.stores.sql.tables import (
     DUE,
@@ -202,7 +201,7 @@ class Provisioning:
         start = {"entity_id": wanted.entity_id, "first": after[0], "after": after[1]}
         row = await self._database.row(self._end_of_part, {**start, "offset": examined - 1})
         end = None if row is None else (str(row[0]), str(row[1]))
-        patterns = [containing(folded_ascii(word)) for word in wanted.words]
+        patterns = [make_pattern(fold_ascii(word)) for word in wanted.words]
         patterns += ["%"] * (SEARCH_WORDS - len(patterns))
         shape = bool(wanted.words), wanted.state, bool(wanted.service_id)
         values = {**start, "until": end[0] if end else _LAST, "until_last": end[1] if end else _LAST, "limit": limit}
@@ -455,12 +454,12 @@ def _bound(number: int, condition: MemberCondition) -> dict[str, object]:
     member, operator, text = condition
     if member == "active":
         return {f"value_{number}": text == "true"}
-    value = {"user_name": fold_text, "any_user_name": fold_text, "email": folded_ascii}.get(member, str)(text)
+    value = {"user_name": fold_text, "any_user_name": fold_text, "email": fold_ascii}.get(member, str)(text)
     if operator == "eq":
         return {f"value_{number}": value, f"name_{number}": _user_name(text)}
     if operator == "sw":
         return {f"value_{number}": value, f"until_{number}": value + _LAST}
-    return {f"value_{number}": containing(value)}
+    return {f"value_{number}": make_pattern(value)}
 
 
 def _user_name(text: str) -> str:

@@ -13,7 +13,7 @@ from corpid.rules.directory.changes import ChangedMeanwhile
 from corpid.rules.directory.invitations import SENDING_SECONDS
 from corpid.rules.directory.notices import NoticeGroup, QueuedNotice
 from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
-from corpid.stores.sql.codecs import columns, record_codec
+from corpid.stores.sql.columns import columns, record_codec
 from corpid.stores.sql.deployment import NamedValues
 from corpid.stores.sql.mappers import MEMBERSHIPS, USERS
 from corpid.stores.sql.members import TOKENS

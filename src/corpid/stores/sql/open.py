@@ -16,10 +16,10 @@ from corpid.rules.audit_records import AuditEvent
 from corpid.stores import machine_start
 from corpid.stores.data_loss import Takeovers, after_copy, after_machine_restart
 from corpid.stores.encryption_at_rest import SecretCipher
-from corpid.stores.sql import migration_plan, schema
+from corpid.stores.sql import migration, schema
 from corpid.stores.sql.audit import AFTER_EVERY_NUMBER, Audit
 from corpid.stores.sql.keys import check_cipher, rewrap
-from corpid.stores.sql.migration_target import SchemaOlder
+from corpid.stores.sql.migration import SchemaOlder
 from corpid.stores.sql.registry import Registry
 from corpid.stores.sql.sqlite import SqliteDatabase
 from corpid.stores.sql.statements import Database
@@ -126,13 +126,13 @@ async def open_postgresql(
     each with a sentence for the operator. D43, D49, docs/reliability.md.
     """
     # The driver is loaded by those who use it.
-    from corpid.stores.sql.postgresql import application_name, open_database  # noqa: PLC0415
+    from corpid.stores.sql.postgresql import name_application, open_database  # noqa: PLC0415
 
     await asyncio.to_thread(_made_usable if migrate else schema.check, url)
     takeovers = Takeovers(url, clock, accept_other=accept_other)
     await takeovers.settle()
     database = await open_database(
-        url, name=application_name(schema.head()), pool_size=pool_size, admit=takeovers.admit
+        url, name=name_application(schema.find_head()), pool_size=pool_size, admit=takeovers.admit
     )
     try:
         await check_cipher(database, cipher)
@@ -150,7 +150,7 @@ def _made_usable(url: str) -> None:
     try:
         schema.check(url)
     except SchemaOlder:
-        schema.migrate(url, through=migration_plan.EXPAND)
+        schema.migrate(url, through=migration.EXPAND)
 
 
 def _stores(

@@ -16,8 +16,8 @@ import asyncpg
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from corpid.stores.sql.column_types import METADATA
-from corpid.stores.sql.migration_target import (
+from corpid.stores.sql.columns import METADATA
+from corpid.stores.sql.migration import (
     DatabaseBusy,
     DatabaseForgetful,
     DatabaseUnreachable,
@@ -25,15 +25,13 @@ from corpid.stores.sql.migration_target import (
     MigrationStopped,
     PoolerRefused,
 )
-from corpid.stores.sql.postgresql import address, application_name
-from corpid.stores.sql.postgresql_connections import DRIVER_ERRORS
-from corpid.stores.sql.postgresql_pooler import DIRECTLY, is_pooled
+from corpid.stores.sql.postgresql import DIRECTLY, DRIVER_ERRORS, is_pooled, name_application, parse_address
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 
-    from corpid.stores.sql.postgresql import Address
+    from corpid.stores.sql.postgresql import DatabaseAddress
 
 T = TypeVar("T")
 
@@ -85,7 +83,7 @@ class _Loop:
 class PostgresTarget:
     """A migration target."""
 
-    def __init__(self, runner: _Loop, place: Address) -> None:
+    def __init__(self, runner: _Loop, place: DatabaseAddress) -> None:
         self.display_name: Final = place.shown
         self._runner: Final = runner
         self._connect: Final = _connector(place)
@@ -98,19 +96,19 @@ class PostgresTarget:
         )
 
     def read(self, work: Callable[[sa.Connection], T]) -> T:
-        return self._runner.run(self._inside(work))
+        return self._runner.run(self._run_inside(work))
 
     def transact(self, work: Callable[[sa.Connection], T]) -> T:
         for attempt in range(_ATTEMPTS):
             try:
-                return self._runner.run(self._inside(work, lock_seconds=_LOCK_SECONDS))
+                return self._runner.run(self._run_inside(work, lock_seconds=_LOCK_SECONDS))
             except _LockTaken:
                 time.sleep(_PAUSE_SECONDS if attempt + 1 < _ATTEMPTS else 0)
         raise self._busy()
 
     def run_outside_transaction(self, work: Callable[[sa.Connection], T]) -> T:
         try:
-            return self._runner.run(self._autocommitted(work))
+            return self._runner.run(self._run_autocommitted(work))
         except _LockTaken:
             raise self._busy() from None
 
@@ -120,7 +118,7 @@ class PostgresTarget:
 
         A pooler in between may give the next transaction to another connection.
         """
-        connection = self._runner.run(self._connected())
+        connection = self._runner.run(self._open_connection())
         try:
             waited = False
             while not self._runner.run(_take(connection)):
@@ -137,7 +135,7 @@ class PostgresTarget:
         """Return whether a pooler answers."""
 
         async def ask() -> bool:
-            connection = await self._connected()
+            connection = await self._open_connection()
             try:
                 return await is_pooled(connection)
             finally:
@@ -153,7 +151,7 @@ class PostgresTarget:
             )
 
     def refuse_served(self, before: Sequence[str]) -> None:
-        names = [application_name(""), *map(application_name, before)]
+        names = [name_application(""), *map(name_application, before)]
         running = self.read(lambda connection: connection.scalar(_SERVED, {"names": names}))
         if running:
             raise DatabaseBusy(
@@ -169,7 +167,7 @@ class PostgresTarget:
             f"of it was changed. See who has a transaction open ({found or 'pg_stat_activity'}), then run `corpid migrate` again"
         )
 
-    async def _inside(self, work: Callable[[sa.Connection], T], *, lock_seconds: int = 0) -> T:
+    async def _run_inside(self, work: Callable[[sa.Connection], T], *, lock_seconds: int = 0) -> T:
         with _schema_errors(self.display_name, "changed" if lock_seconds else "opened"):
             async with self._engine.begin() as connection:
                 await connection.execute(_UNLIMITED)
@@ -177,7 +175,7 @@ class PostgresTarget:
                     await connection.execute(sa.text(f"SET LOCAL lock_timeout = '{lock_seconds}s'"))
                 return await connection.run_sync(work)
 
-    async def _autocommitted(self, work: Callable[[sa.Connection], T]) -> T:
+    async def _run_autocommitted(self, work: Callable[[sa.Connection], T]) -> T:
         with _schema_errors(self.display_name, "changed"):
             async with self._engine.connect() as plain:
                 connection = await plain.execution_options(isolation_level="AUTOCOMMIT")
@@ -185,7 +183,7 @@ class PostgresTarget:
                 await connection.execute(sa.text(f"SET lock_timeout = '{_LONG_LOCK_SECONDS}s'"))
                 return await connection.run_sync(work)
 
-    async def _connected(self) -> asyncpg.Connection:
+    async def _open_connection(self) -> asyncpg.Connection:
         with _schema_errors(self.display_name):
             return await self._connect()
 
@@ -221,7 +219,7 @@ def _schema_errors(shown: str, done: str = "opened") -> Iterator[None]:
 def open_target(url: str) -> Iterator[PostgresTarget]:
     """The database of an address. Raises DatabaseUnreachable, EncodingRefused and DatabaseForgetful."""
     try:
-        place = address(url)
+        place = parse_address(url)
     except ValueError as error:
         raise DatabaseUnreachable(f"the database's address cannot be read: {error}") from error
     _declare_partial_indexes()
@@ -240,7 +238,7 @@ def _declare_partial_indexes() -> None:
         index.dialect_options["postgresql"]["where"] = index.dialect_options["sqlite"]["where"]
 
 
-def _connector(place: Address) -> Callable[[], Awaitable[asyncpg.Connection]]:
+def _connector(place: DatabaseAddress) -> Callable[[], Awaitable[asyncpg.Connection]]:
     async def connect() -> asyncpg.Connection:
         return await asyncpg.connect(
             place.dsn,

@@ -53,7 +53,7 @@ class Registry:
         self._clock: Final = clock
         self.lost_at: Final = lost_at
 
-    _kinds = _part(lambda self: sql.mappers.record_types(self._database, self._cipher))
+    _kinds = _part(lambda self: sql.mappers.prepare_record_types(self._database, self._cipher))
     _sign_outs = _part(lambda self: sql.sessions.SignOuts(self._database))
 
     audit = _part(lambda self: sql.audit.Audit(self._database, self._clock))

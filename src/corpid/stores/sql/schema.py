@@ -15,31 +15,28 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import sqlalchemy as sa
 
-from corpid.stores.sql.migration_plan import (
+from corpid.stores.sql.migration import (
     CONTRACT,
     FILL,
-    fills_before,
-    is_enough,
-    is_last,
-    outstanding,
-    pending,
-    serves_since,
-    steps,
-)
-from corpid.stores.sql.migration_target import (
     MigrationStopped,
     SchemaNewer,
     SchemaOlder,
+    choose_outstanding,
+    find_fills_before,
+    find_pending,
+    find_serves_since,
+    is_enough,
+    is_last,
+    read_steps,
 )
-from corpid.stores.sql.sqlite_schema import SqliteTarget
+from corpid.stores.sql.sqlite import SqliteTarget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from alembic.operations import Operations
 
-    from corpid.stores.sql.migration_plan import Backfill, Migration
-    from corpid.stores.sql.migration_target import MigrationTarget
+    from corpid.stores.sql.migration import Backfill, Migration, MigrationTarget
 
 _SQLITE: Final = "sqlite:///"
 _REVISION: Final = sa.Table(
@@ -84,9 +81,9 @@ class _SchemaState(msgspec.Struct, frozen=True):
     """not read where the last migration of this version was done"""
 
 
-def head() -> str:
+def find_head() -> str:
     """This version's last migration."""
-    return steps()[-1].revision
+    return read_steps()[-1].revision
 
 
 def find_target(url: str) -> Path | str:
@@ -113,15 +110,15 @@ def migrate(
     Raises SchemaError. docs/decisions/0009
     """
     stop = stop or threading.Event()
-    with _opened(database, create=True) as place, place.hold_lock(report, stop):
+    with _open_target(database, create=True) as place, place.hold_lock(report, stop):
         state = place.read(_schema_state)
         if is_last(state.revision):
             return place.display_name
-        every = steps()
+        every = read_steps()
         if _is_later(state, every, place.display_name):
             return place.display_name
         walked: set[str] = set()
-        missing = outstanding(every, state.revision, through=through)
+        missing = choose_outstanding(every, state.revision, through=through)
         if missing:
             place.refuse_pooler()
         for step in missing:
@@ -137,12 +134,12 @@ def check(database: Path | str) -> None:
 
     SchemaOlder, SchemaNewer or another one. docs/decisions/0009
     """
-    with _opened(database, create=False) as place:
+    with _open_target(database, create=False) as place:
         state = place.read(_schema_state)
         if is_last(state.revision):
             return
-        every = steps()
-        if not _is_later(state, every, place.display_name) and not is_enough(pending(every, state.revision)):
+        every = read_steps()
+        if not _is_later(state, every, place.display_name) and not is_enough(find_pending(every, state.revision)):
             raise SchemaOlder(
                 f"the database {place.display_name} has an older schema than this CorpID needs: run `corpid migrate` "
                 "(`corpid migrate --plan` says what that will do)"
@@ -151,21 +148,21 @@ def check(database: Path | str) -> None:
 
 def plan(database: Path | str) -> MigrationPlan:
     """The pending steps; nothing is changed. Raises SchemaError. docs/decisions/0009"""
-    every = steps()
-    with _opened(database, create=False) as place:
+    every = read_steps()
+    with _open_target(database, create=False) as place:
         state = place.read(_schema_state)
         if _is_later(state, every, place.display_name):
             return MigrationPlan(database=place.display_name, schema=state.revision, now=(), later=())
-        lacking = pending(every, state.revision)
-        now = outstanding(every, state.revision, through=FILL)
-        planned = tuple(place.read(lambda connection: [_planned(connection, step) for step in lacking]))
+        lacking = find_pending(every, state.revision)
+        now = choose_outstanding(every, state.revision, through=FILL)
+        planned = tuple(place.read(lambda connection: [_describe_step(connection, step) for step in lacking]))
     return MigrationPlan(
         database=place.display_name, schema=state.revision, now=planned[: len(now)], later=planned[len(now) :]
     )
 
 
-def _planned(connection: sa.Connection, step: Migration) -> PlannedMigration:
-    rows = _rows_left(connection, step) if step.fill else None
+def _describe_step(connection: sa.Connection, step: Migration) -> PlannedMigration:
+    rows = _count_rows_left(connection, step) if step.fill else None
     return PlannedMigration(
         revision=step.revision,
         title=step.title,
@@ -209,7 +206,7 @@ def _upgrade(connection: sa.Connection, every: Sequence[Migration], step: Migrat
     _put_revision(connection, step.revision)
     if step.fill is not None:
         _forget_position(connection, step)
-    _put_value(connection, _SERVES_SINCE, serves_since(every, step.revision))
+    _put_value(connection, _SERVES_SINCE, find_serves_since(every, step.revision))
 
 
 def _prepare_contract(
@@ -225,7 +222,7 @@ def _prepare_contract(
     They may have written rows after the backfill.
     """
     place.refuse_served([each.revision for each in every[: every.index(step)]])
-    for fill in fills_before(every, step):
+    for fill in find_fills_before(every, step):
         if fill.revision not in walked:
             _walk(place, fill, report, stop)
             place.transact(partial(_forget_position, step=fill))
@@ -236,7 +233,7 @@ def _schema_state(connection: sa.Connection) -> _SchemaState:
     revision = connection.scalars(sa.select(_REVISION)).one_or_none() if tables.has_table(_REVISION.name) else None
     if is_last(revision):
         return _SchemaState(revision, None)  # who starts has nothing more to ask
-    since = _value(connection, _SERVES_SINCE) if tables.has_table("deployment") else None
+    since = _read_value(connection, _SERVES_SINCE) if tables.has_table("deployment") else None
     return _SchemaState(revision, since)
 
 
@@ -265,7 +262,7 @@ def _is_later(state: _SchemaState, every: Sequence[Migration], shown: str) -> bo
 
 
 @contextmanager
-def _opened(database: Path | str, *, create: bool) -> Iterator[MigrationTarget]:
+def _open_target(database: Path | str, *, create: bool) -> Iterator[MigrationTarget]:
     if isinstance(database, Path):
         yield SqliteTarget(database, create=create)
         return
@@ -292,7 +289,7 @@ _PUT_VALUE: Final = sa.text(
 _REMOVE_VALUE: Final = sa.text("DELETE FROM deployment WHERE name = :name")
 
 
-def _value(connection: sa.Connection, name: str) -> str | None:
+def _read_value(connection: sa.Connection, name: str) -> str | None:
     """A value of the deployment table, inside a transaction."""
     value: str | None = connection.scalar(_GET_VALUE, {"name": name})
     return value
@@ -303,12 +300,12 @@ def _put_value(connection: sa.Connection, name: str, value: str) -> None:
     connection.execute(_PUT_VALUE, {"name": name, "value": value})
 
 
-def _rows_left(connection: sa.Connection, step: Migration) -> int:
+def _count_rows_left(connection: sa.Connection, step: Migration) -> int:
     """The number of rows a backfill has left; 0 without its table."""
-    fill = _backfill(step)
+    fill = _find_fill(step)
     if not sa.inspect(connection).has_table(fill.table):
         return 0
-    left: int = connection.scalar(_statement(_LEFT, fill), {"after": _reached(connection, step)}) or 0
+    left: int = connection.scalar(_format_statement(_LEFT, fill), {"after": _read_position(connection, step)}) or 0
     return left
 
 
@@ -317,44 +314,44 @@ def _walk(place: MigrationTarget, step: Migration, report: Callable[[str], None]
 
     Raises MigrationStopped between two batches, and SchemaError.
     """
-    total, done = place.read(lambda connection: _rows_left(connection, step)), 0
+    total, done = place.read(lambda connection: _count_rows_left(connection, step)), 0
     began = last = time.monotonic()
-    while walked := place.transact(lambda connection: _batch(connection, step)):
+    while walked := place.transact(lambda connection: _fill_batch(connection, step)):
         done += walked
         if stop.is_set():
             raise MigrationStopped(
-                f"stopped after {done:,} of about {total:,} rows of {_backfill(step).table}, which stay done: "
+                f"stopped after {done:,} of about {total:,} rows of {_find_fill(step).table}, which stay done: "
                 "`corpid migrate` goes on from there"
             )
         if time.monotonic() - last > _LOG_SECONDS:
             last = time.monotonic()
             left = max(0, total - done) * (last - began) / done
             report(f"{step.revision}: {done:,} of about {total:,} rows, about {left:,.0f} seconds left")
-    report(f"{step.revision}: {done:,} rows of {_backfill(step).table} walked")
+    report(f"{step.revision}: {done:,} rows of {_find_fill(step).table} walked")
 
 
 def _forget_position(connection: sa.Connection, step: Migration) -> None:
     """Let the next walk begin at the first row."""
-    connection.execute(_REMOVE_VALUE, {"name": _position(step)})
+    connection.execute(_REMOVE_VALUE, {"name": _name_position(step)})
 
 
-def _batch(connection: sa.Connection, step: Migration) -> int:
+def _fill_batch(connection: sa.Connection, step: Migration) -> int:
     """Update the next rows; returns the number of rows read."""
-    fill, after = _backfill(step), _reached(connection, step)
-    end, rows = connection.execute(_statement(_NUMBERED, fill), {"after": after}).one()
+    fill, after = _find_fill(step), _read_position(connection, step)
+    end, rows = connection.execute(_format_statement(_NUMBERED, fill), {"after": after}).one()
     if rows:
         connection.execute(sa.text(fill.statement), {"after": after, "end": end})
-        _put_value(connection, _position(step), str(end))
+        _put_value(connection, _name_position(step), str(end))
     return int(rows)
 
 
-def _reached(connection: sa.Connection, step: Migration) -> str | int:
-    fill = _backfill(step)
-    value = _value(connection, _position(step))
+def _read_position(connection: sa.Connection, step: Migration) -> str | int:
+    fill = _find_fill(step)
+    value = _read_value(connection, _name_position(step))
     return fill.first if value is None else type(fill.first)(value)
 
 
-def _statement(text: str, fill: Backfill) -> sa.TextClause:
+def _format_statement(text: str, fill: Backfill) -> sa.TextClause:
     """A statement from its text.
 
     Names come from our own migrations, never from outside.
@@ -362,10 +359,10 @@ def _statement(text: str, fill: Backfill) -> sa.TextClause:
     return sa.text(text.format(table=fill.table, key=fill.key, batch=_BATCH))
 
 
-def _position(step: Migration) -> str:
+def _name_position(step: Migration) -> str:
     return f"fill_{step.revision}"
 
 
-def _backfill(step: Migration) -> Backfill:
+def _find_fill(step: Migration) -> Backfill:
     assert step.fill is not None, f"the migration {step.revision} is a fill and says not of what"  # noqa: S101
     return step.fill

@@ -1,4 +1,4 @@
-"""SQLite in the event loop, on one connection, with checkpoints.
+"""SQLite: the database of a file, its log, and its schema.
 
 A passive checkpoint blocks no one, but under steady writing it never quite catches up, and the log
 grows; past a size one checkpoint therefore asks writers to wait for a moment, which they do without
@@ -7,29 +7,32 @@ stopping the loop.
 Rules of this module: a statement costs microseconds, so it runs in the loop and never in a thread. A
 transaction belongs to the task that began it; others wait for its end before they read or write. If
 another process has locked the file, a statement waits up to 2 s without stopping the loop. Checkpoints
-run in a thread of their own.
+run in a thread of their own. Changes of the schema block, on connections of their own.
 """
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import math
 import os
 import sqlite3
 import threading
 import time
 from asyncio import current_task
-from typing import TYPE_CHECKING, Any, Final
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite as sqlite_dialect
 
 from corpid.rules.directory.changes import Conflict, ExternalIdTaken, MemberNameTaken, MissingReference, NameTaken
 from corpid.rules.failures import StoreUnavailable
+from corpid.stores.sql.migration import DatabaseBusy, DatabaseUnreachable
 from corpid.stores.sql.statements import CompiledStatement, Transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from corpid.stores.sql.statements import Row, Statement
@@ -37,118 +40,12 @@ if TYPE_CHECKING:
 _BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _PRIMARY_CODE: Final = 0xFF
 """the lower byte of an extended result code"""
-
-
-def is_busy(error: sqlite3.Error) -> bool:
-    """Return whether a lock is the cause; a retry may succeed."""
-    return getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE in _BUSY
-
-
-def translate_error(error: sqlite3.Error, database: str) -> Exception:
-    """Our error for one of sqlite3.
-
-    Conflict for what a constraint refused, StoreUnavailable for a file that is busy, full, unreadable or broken. A
-    mistake in our own statements stays as it is.
-    """
-    if isinstance(error, sqlite3.IntegrityError):
-        return _conflict(error)
-    if isinstance(error, (sqlite3.ProgrammingError, sqlite3.NotSupportedError)):
-        return error
-    return StoreUnavailable(f"{database}: {error} ({getattr(error, 'sqlite_errorname', 'no code')})")
-
-
-def _conflict(error: sqlite3.IntegrityError) -> Conflict:
-    if error.sqlite_errorname == "SQLITE_CONSTRAINT_FOREIGNKEY":
-        return MissingReference("it refers to a record that does not exist")
-    if "users.user_name_key" in str(error):
-        return NameTaken("another user has this user name")
-    if "memberships.user_name_key" in str(error):
-        return MemberNameTaken("another member of the entity has this user name")
-    if "memberships.external_id" in str(error):
-        return ExternalIdTaken("another member of the entity has this external identifier")
-    return Conflict(str(error))
-
-
 _PAGES: Final = 4000  # 16 MB
 _MOST_PAGES: Final = 16_000  # 64 MB
 _SECONDS: Final = 5.0
 """the interval of checks without a signal"""
 _BUSY_MILLISECONDS: Final = 200
 _FRAME_BYTES: Final = 4096
-
-
-class Checkpoints:
-    """Checkpoints that keep a database's write-ahead log short.
-
-    A log of fewer than `pages` pages is left alone; one of more than `most_pages` is made to start again.
-    """
-
-    def __init__(self, path: Path, *, pages: int = _PAGES, most_pages: int = _MOST_PAGES) -> None:
-        self._few: Final = pages
-        self._most: Final = most_pages
-        self._path: Final = path
-        self._log: Final = path.with_name(path.name + "-wal")
-        self._wanted: Final = threading.Event()
-        self._stopping = False
-        self.restarting = False
-        """true for some milliseconds, in which this process should begin no transaction"""
-        self._failure: Exception | None = None
-        self._connection: Final = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        self._connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
-        self._connection.execute("PRAGMA synchronous = NORMAL")
-        self._thread: Final = threading.Thread(target=self._keep, name="corpid-checkpoints", daemon=True)
-        self._thread.start()
-
-    def nudge(self) -> None:
-        """Look at the log soon."""
-        self._wanted.set()
-
-    def check(self) -> None:
-        """Raise StoreUnavailable if the last checkpoint failed, except for locks."""
-        if self._failure is not None:
-            raise self._failure
-
-    def stop(self) -> None:
-        """Write everything to the main file, empty the log, end the thread.
-
-        Blocks for that long.
-        """
-        self._stopping = True
-        self._wanted.set()
-        self._thread.join()
-
-    def _keep(self) -> None:
-        while not self._stopping:
-            self._wanted.wait(_SECONDS)
-            self._wanted.clear()
-            if self._pages() > self._few:
-                self._try("PASSIVE")
-        self._try("TRUNCATE")
-        self._connection.close()
-
-    def _try(self, mode: str) -> None:
-        try:
-            _, pages, _ = self._connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
-            if mode == "PASSIVE" and pages > self._most:
-                self._restart()
-            self._failure = None
-        except sqlite3.Error as error:
-            self._failure = None if is_busy(error) else translate_error(error, str(self._path))
-
-    def _restart(self) -> None:
-        self.restarting = True
-        try:
-            self._connection.execute("PRAGMA wal_checkpoint(RESTART)")
-        finally:
-            self.restarting = False
-
-    def _pages(self) -> int:
-        try:
-            return self._log.stat().st_size // _FRAME_BYTES
-        except OSError:
-            return 0
-
-
 BUSY_SECONDS: Final = 2.0
 """how long a request waits for another process's write before it is refused"""
 _BUSY_TIMEOUT_MILLISECONDS: Final = 5
@@ -159,7 +56,6 @@ _FAILURE_SECONDS: Final = 10.0
 """how long a failed write makes this process unready"""
 _CACHED_STATEMENTS: Final = 512
 _COMMITS_PER_CHECKPOINT: Final = 512
-
 _PRAGMAS: Final = (
     "PRAGMA synchronous = NORMAL",
     "PRAGMA foreign_keys = ON",
@@ -168,6 +64,9 @@ _PRAGMAS: Final = (
     "PRAGMA cache_size = -32768",
     "PRAGMA temp_store = MEMORY",
 )
+T = TypeVar("T")
+LOCK_NAME: Final = "migrate.lock"
+_LOCK_SECONDS: Final = 60
 
 
 class SqliteDatabase:
@@ -400,6 +299,215 @@ class SqliteDatabase:
             pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
 
 
+class Checkpoints:
+    """Checkpoints that keep a database's write-ahead log short.
+
+    A log of fewer than `pages` pages is left alone; one of more than `most_pages` is made to start again.
+    """
+
+    def __init__(self, path: Path, *, pages: int = _PAGES, most_pages: int = _MOST_PAGES) -> None:
+        self._few: Final = pages
+        self._most: Final = most_pages
+        self._path: Final = path
+        self._log: Final = path.with_name(path.name + "-wal")
+        self._wanted: Final = threading.Event()
+        self._stopping = False
+        self.restarting = False
+        """true for some milliseconds, in which this process should begin no transaction"""
+        self._failure: Exception | None = None
+        self._connection: Final = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        self._connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
+        self._connection.execute("PRAGMA synchronous = NORMAL")
+        self._thread: Final = threading.Thread(target=self._keep, name="corpid-checkpoints", daemon=True)
+        self._thread.start()
+
+    def nudge(self) -> None:
+        """Look at the log soon."""
+        self._wanted.set()
+
+    def check(self) -> None:
+        """Raise StoreUnavailable if the last checkpoint failed, except for locks."""
+        if self._failure is not None:
+            raise self._failure
+
+    def stop(self) -> None:
+        """Write everything to the main file, empty the log, end the thread.
+
+        Blocks for that long.
+        """
+        self._stopping = True
+        self._wanted.set()
+        self._thread.join()
+
+    def _keep(self) -> None:
+        while not self._stopping:
+            self._wanted.wait(_SECONDS)
+            self._wanted.clear()
+            if self._pages() > self._few:
+                self._try("PASSIVE")
+        self._try("TRUNCATE")
+        self._connection.close()
+
+    def _try(self, mode: str) -> None:
+        try:
+            _, pages, _ = self._connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
+            if mode == "PASSIVE" and pages > self._most:
+                self._restart()
+            self._failure = None
+        except sqlite3.Error as error:
+            self._failure = None if is_busy(error) else translate_error(error, str(self._path))
+
+    def _restart(self) -> None:
+        self.restarting = True
+        try:
+            self._connection.execute("PRAGMA wal_checkpoint(RESTART)")
+        finally:
+            self.restarting = False
+
+    def _pages(self) -> int:
+        try:
+            return self._log.stat().st_size // _FRAME_BYTES
+        except OSError:
+            return 0
+
+
+class SqliteTarget:
+    """A migration target.
+
+    With `create` the file is made (mode 0600) when it is first written to.
+    """
+
+    def __init__(self, path: Path, *, create: bool) -> None:
+        self.display_name: Final = str(path)
+        self._path: Final = path
+        self._create: Final = create
+
+    def read(self, work: Callable[[sa.Connection], T]) -> T:
+        if not self._create and not self._path.exists():
+            raise DatabaseUnreachable(f"the database {self._path} does not exist: run `corpid migrate` to make it")
+        return self._run_inside(work, "DEFERRED")
+
+    def transact(self, work: Callable[[sa.Connection], T]) -> T:
+        """Takes the write lock at once."""
+        return self._run_inside(work, "IMMEDIATE")
+
+    run_outside_transaction = transact
+
+    @contextmanager
+    def hold_lock(self, _report: Callable[[str], None], _stop: threading.Event) -> Iterator[None]:
+        """One migration at a time on this machine.
+
+        The lock ends with its process. A connection stays open meanwhile: whenever the last one closes, SQLite copies
+        its log into the file and waits for the disk, which takes longer than most steps.
+        """
+        with _lock_file(self._path.with_name(LOCK_NAME), fcntl.LOCK_EX), self._prepare_file():
+            yield
+
+    def refuse_pooler(self) -> None:
+        """SQLite has none."""
+
+    def refuse_served(self, _before: Sequence[str]) -> None:
+        """Refuse while any process has the database open.
+
+        Each holds a lock file, which names no version.
+        """
+        try:
+            with _lock_file(self._path.with_name(f"{self._path.name}.lock"), fcntl.LOCK_EX | fcntl.LOCK_NB):
+                return
+        except BlockingIOError:
+            raise DatabaseBusy(
+                f"a server or a command has the database {self._path} open: stop every one of them, then run "
+                "`corpid migrate --contract` again"
+            ) from None
+
+    def _run_inside(self, work: Callable[[sa.Connection], T], begin: str) -> T:
+        try:
+            with _engine(self._path, f"BEGIN {begin}").begin() as connection:
+                return work(connection)
+        except (OSError, sqlite3.Error, sa.exc.DBAPIError) as error:
+            raise self._unreachable(error) from error
+
+    @contextmanager
+    def _prepare_file(self) -> Iterator[None]:
+        """The file in WAL mode, which is impossible inside a transaction."""
+        try:
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
+            connection = sqlite3.connect(self._path, timeout=_LOCK_SECONDS)
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA schema_version").fetchone()  # opens the log
+            except sqlite3.Error:
+                connection.close()
+                raise
+        except (OSError, sqlite3.Error) as error:
+            raise self._unreachable(error) from error
+        with closing(connection):
+            yield
+
+    def _unreachable(self, error: Exception) -> DatabaseUnreachable:
+        reason = getattr(error, "strerror", None) or getattr(error, "orig", None) or error
+        return DatabaseUnreachable(f"the database {self._path} cannot be opened: {reason}")
+
+
+@contextmanager
+def hold_in_use(path: Path) -> Iterator[None]:
+    """Hold off restores of an open database.
+
+    Raises DatabaseBusy during one, and OSError.
+    """
+    with lock_for_use(
+        path, fcntl.LOCK_SH, f"the database {path} is being restored: try again when `corpid restore` is done"
+    ):
+        yield
+
+
+@contextmanager
+def lock_for_use(path: Path, kind: int, busy: str) -> Iterator[None]:
+    """Hold the lock of processes that use a database, or replace it.
+
+    It ends with its process, and its file stays. Raises DatabaseBusy with this text, and OSError.
+    """
+    descriptor = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DatabaseBusy(busy) from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Return whether a lock is the cause; a retry may succeed."""
+    return getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE in _BUSY
+
+
+def translate_error(error: sqlite3.Error, database: str) -> Exception:
+    """Our error for one of sqlite3.
+
+    Conflict for what a constraint refused, StoreUnavailable for a file that is busy, full, unreadable or broken. A
+    mistake in our own statements stays as it is.
+    """
+    if isinstance(error, sqlite3.IntegrityError):
+        return _conflict(error)
+    if isinstance(error, (sqlite3.ProgrammingError, sqlite3.NotSupportedError)):
+        return error
+    return StoreUnavailable(f"{database}: {error} ({getattr(error, 'sqlite_errorname', 'no code')})")
+
+
+def _conflict(error: sqlite3.IntegrityError) -> Conflict:
+    if error.sqlite_errorname == "SQLITE_CONSTRAINT_FOREIGNKEY":
+        return MissingReference("it refers to a record that does not exist")
+    if "users.user_name_key" in str(error):
+        return NameTaken("another user has this user name")
+    if "memberships.user_name_key" in str(error):
+        return MemberNameTaken("another member of the entity has this user name")
+    if "memberships.external_id" in str(error):
+        return ExternalIdTaken("another member of the entity has this external identifier")
+    return Conflict(str(error))
+
+
 def _connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=rw",
@@ -415,3 +523,39 @@ def _connect(path: Path) -> sqlite3.Connection:
         raise StoreUnavailable(f"{path}: this file system does not support SQLite's WAL mode; use a local disk")
     connection.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MILLISECONDS}")
     return connection
+
+
+def _engine(path: Path, begin: str) -> sa.Engine:
+    """An engine without the driver's own transactions.
+
+    Those would leave changes to the schema outside.
+    """
+    uri = f"{path.absolute().as_uri()}?mode=rw"
+
+    def connect() -> sqlite3.Connection:
+        return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=_LOCK_SECONDS)
+
+    engine = sa.create_engine("sqlite://", creator=connect, poolclass=sa.pool.NullPool)
+
+    @sa.event.listens_for(engine, "begin")
+    def _begin(connection: sa.Connection) -> None:
+        connection.exec_driver_sql(begin)
+
+    return engine
+
+
+@contextmanager
+def _lock_file(file: Path, kind: int) -> Iterator[None]:
+    """A file lock that ends with its process.
+
+    Raises BlockingIOError if `kind` is not to wait.
+    """
+    try:
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise DatabaseUnreachable(f"the data directory {file.parent} cannot be written: {error.strerror}") from error
+    try:
+        fcntl.flock(descriptor, kind)
+        yield
+    finally:
+        os.close(descriptor)

@@ -9,8 +9,9 @@ PostgreSQL's dialects for SQLite, a tenth of a command's time.
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from operator import itemgetter
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias, cast
 
 import sqlalchemy as sa
@@ -44,13 +45,17 @@ class CompiledStatement:
         self._dialect: Final = dialect
 
     @cached_property
-    def _compiled(self) -> SQLCompiler:
-        made = self._statement if isinstance(self._statement, sa.Executable) else self._statement()
-        return cast("SQLCompiler", cast("sa.ClauseElement", made).compile(dialect=self._dialect))
+    def _compiled(self) -> tuple[str, Callable[[Mapping[str, Any]], Row]]:
+        key = (_identify(self._statement), self._dialect.name)
+        if key[0] is None:
+            return _compile(self._statement, self._dialect)
+        if key not in _COMPILED:
+            _COMPILED[key] = _compile(self._statement, self._dialect)
+        return _COMPILED[key]
 
     @cached_property
     def text(self) -> str:
-        return self._compiled.string
+        return self._compiled[0]
 
     @cached_property
     def bind(self) -> Callable[[Mapping[str, Any]], Row]:
@@ -58,9 +63,32 @@ class CompiledStatement:
 
         Constants of the statement are bound with them.
         """
-        compiled = self._compiled
-        constants = {name: value for name, value in compiled.params.items() if value is not None}
-        return _binder(tuple(compiled.positiontup or ()), constants)
+        return self._compiled[1]
+
+
+_COMPILED: Final[dict[tuple[Any, str], tuple[str, Callable[[Mapping[str, Any]], Row]]]] = {}
+"""what is the same in each registry of a process, by how it is built"""
+
+
+def _identify(statement: Statement) -> tuple[Any, ...] | None:
+    """The code that builds a statement, and its arguments.
+
+    None if the statement may depend on more.
+
+    The arguments of a `partial` have to be constants of the process, such as tables and names.
+    """
+    if isinstance(statement, partial) and not statement.keywords:
+        return statement.func, *statement.args
+    if isinstance(statement, FunctionType) and not statement.__closure__ and not statement.__defaults__:
+        return (statement.__code__,)
+    return None
+
+
+def _compile(statement: Statement, dialect: sa.Dialect) -> tuple[str, Callable[[Mapping[str, Any]], Row]]:
+    built = statement if isinstance(statement, sa.Executable) else statement()
+    compiled = cast("SQLCompiler", cast("sa.ClauseElement", built).compile(dialect=dialect))
+    constants = {name: value for name, value in compiled.params.items() if value is not None}
+    return compiled.string, _binder(tuple(compiled.positiontup or ()), constants)
 
 
 class Database(Protocol):
@@ -121,7 +149,7 @@ class Database(Protocol):
     def prepare(self, statement: Statement) -> CompiledStatement:
         """A statement in this database's dialect.
 
-        Made once per store, never per request.
+        Made once per store, never per request; compiled once per process if only constants build it.
         """
         ...
 

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.records import NO_END
-from corpid.stores.sql.column_types import (
+from corpid.stores.sql.columns import (
     METADATA,
     TEXT,
     dated,

@@ -22,7 +22,7 @@ from corpid.stores.valkey.link import packed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corpid.stores.valkey.link import Answer, Link
+    from corpid.stores.valkey.link import Answer, EngineLink
 
 NONE: Final = b""
 """before every other"""
@@ -35,10 +35,10 @@ class StoreIncarnation:
 
     __slots__ = ("_expected", "_marker_gets", "_markers", "_prefixes", "name", "serving")
 
-    def __init__(self, name: bytes, serving: Sequence[Link | StoreUnavailable]) -> None:
+    def __init__(self, name: bytes, serving: Sequence[EngineLink | StoreUnavailable]) -> None:
         self.name: Final = name
         self.serving: Final = tuple(serving)
-        self._markers: Final = [marker(part) for part in range(len(serving))]
+        self._markers: Final = [name_marker(part) for part in range(len(serving))]
         self._prefixes: Final = [b"%b:%b:" % (marker, name) for marker in self._markers]
         self._marker_gets: Final = [packed(("GET", marker)) for marker in self._markers]
         self._expected: Final = [
@@ -50,7 +50,7 @@ class StoreIncarnation:
         part = crc32(key) % len(self.serving)
         return part, b"%b%b:%b" % (self._prefixes[part], kind.encode(), key)
 
-    def links(self) -> set[Link]:
+    def links(self) -> set[EngineLink]:
         """Those of all parts. Raises StoreUnavailable if one cannot be asked."""
         return {self._link(part) for part in range(len(self.serving))}
 
@@ -83,14 +83,14 @@ class StoreIncarnation:
             f"{place} was closed for a restart, or has forgotten something, or somebody found that another has"
         )
 
-    def _link(self, part: int) -> Link:
+    def _link(self, part: int) -> EngineLink:
         link = self.serving[part]
         if isinstance(link, StoreUnavailable):
             raise StoreUnavailable(str(link))
         return link
 
 
-def marker(part: int) -> bytes:
+def name_marker(part: int) -> bytes:
     """The engine's key of a part's marker.
 
     The braces keep all keys of a part in one slot.
@@ -98,17 +98,17 @@ def marker(part: int) -> bytes:
     return b"corpid:{p%d}" % part
 
 
-def claim(part: int) -> bytes:
+def name_claim(part: int) -> bytes:
     """The engine's key of the right to begin a new incarnation."""
-    return b"%b:claim" % marker(part)
+    return b"%b:claim" % name_marker(part)
 
 
-def encode_marker(link: Link, name: bytes) -> bytes:
+def encode_marker(link: EngineLink, name: bytes) -> bytes:
     """The value of a marker: incarnation, and run of the engine."""
     return b"%b:%b" % (link.engine.run_id.encode(), name)
 
 
-def read(link: Link, mark: bytes | None) -> bytes:
+def read(link: EngineLink, mark: bytes | None) -> bytes:
     """The incarnation's name in a marker.
 
     NONE if it was not made in this run of the engine.
@@ -117,7 +117,7 @@ def read(link: Link, mark: bytes | None) -> bytes:
     return name if run == link.engine.run_id.encode() else NONE
 
 
-def next_name(since: float, *, after: bytes, set_back: bool = False) -> bytes:
+def make_next_name(since: float, *, after: bytes, set_back: bool = False) -> bytes:
     """The name of a new incarnation after another, in its store identity.
 
     `since`: from when on it remembers everything, epoch seconds. After NONE it has a store identity of its own.

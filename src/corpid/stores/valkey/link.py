@@ -41,7 +41,7 @@ _SAME_AS: Final = {"valkey": "redis", "valkeys": "rediss"}
 """Valkey speaks as Redis does, and the driver knows the schemes of Redis only"""
 
 
-class Address:
+class EngineAddress:
     """The address of an engine; its text never contains the password."""
 
     def __init__(self, kind: type[AbstractConnection], options: Mapping[str, Any], *, engine: str) -> None:
@@ -63,12 +63,12 @@ class Address:
         """A connection that is not yet open."""
         return self._kind(**self._options)
 
-    def with_host(self, host: str, port: int) -> Address:
+    def with_host(self, host: str, port: int) -> EngineAddress:
         """Another node of the same cluster: same user, password and TLS."""
-        return Address(self._kind, {**self._options, "host": host, "port": port}, engine=self._engine)
+        return EngineAddress(self._kind, {**self._options, "host": host, "port": port}, engine=self._engine)
 
 
-def addresses(url: str) -> list[Address]:
+def parse_addresses(url: str) -> list[EngineAddress]:
     """Each HOST:PORT of a `transient_url`, separated by commas.
 
     Raises StoreUnavailable.
@@ -76,15 +76,15 @@ def addresses(url: str) -> list[Address]:
     scheme, mark, rest = url.partition("://")
     authority, slash, path = rest.partition("/")
     login, at, hosts = authority.rpartition("@")
-    return [_address(f"{scheme}{mark}{login}{at}{host}{slash}{path}") for host in hosts.split(",")]
+    return [_parse_address(f"{scheme}{mark}{login}{at}{host}{slash}{path}") for host in hosts.split(",")]
 
 
-def _address(url: str) -> Address:
+def _parse_address(url: str) -> EngineAddress:
     scheme, mark, rest = url.partition("://")
     try:
         options: dict[str, Any] = {**parse_url(f"{_SAME_AS.get(scheme, scheme)}{mark}{rest}")}
         engine = "Valkey" if scheme in _SAME_AS else "Redis"
-        address = Address(options.pop("connection_class", Connection), options, engine=engine)
+        address = EngineAddress(options.pop("connection_class", Connection), options, engine=engine)
         address.connection()
     except (ValueError, TypeError):
         raise StoreUnavailable(
@@ -112,7 +112,7 @@ class Engine:
     """everything in its answer to INFO"""
 
 
-def usable(answer: bytes) -> Engine:
+def check_engine(answer: bytes) -> Engine:
     """The engine of an answer to INFO.
 
     Raises StoreUnavailable with what to change, LookupError and ValueError.
@@ -192,10 +192,10 @@ class _Pipeline:
         self.answers: Final[list[Answer]] = []
 
 
-class Link:
+class EngineLink:
     """An open connection, and the engine at its other end."""
 
-    def __init__(self, connection: AbstractConnection, address: Address, engine: Engine) -> None:
+    def __init__(self, connection: AbstractConnection, address: EngineAddress, engine: Engine) -> None:
         self.engine: Final = engine
         self.address: Final = address
         self.ended: Final[asyncio.Future[None]] = asyncio.get_running_loop().create_future()
@@ -237,7 +237,9 @@ class Link:
 
         For what the engine refuses there is the error in the place of its answer.
         """
-        return [_content(answer) for answer in await asyncio.gather(*map(self.ask, commands), return_exceptions=True)]
+        return [
+            _get_content(answer) for answer in await asyncio.gather(*map(self.ask, commands), return_exceptions=True)
+        ]
 
     async def time(self) -> float:
         """Epoch seconds by the engine's clock (D49). Raises StoreUnavailable."""
@@ -318,7 +320,7 @@ class Link:
             asked.outcome.exception()  # the caller may give up before it looks
 
 
-def _content(answers: list[Answer] | BaseException) -> Answer | StoreUnavailable:
+def _get_content(answers: list[Answer] | BaseException) -> Answer | StoreUnavailable:
     if isinstance(answers, StoreUnavailable):
         return answers
     if isinstance(answers, BaseException):
@@ -326,7 +328,7 @@ def _content(answers: list[Answer] | BaseException) -> Answer | StoreUnavailable
     return answers[0]
 
 
-async def connect(address: Address) -> Link:
+async def connect(address: EngineAddress) -> EngineLink:
     """Open a link and identify the engine.
 
     Raises StoreUnavailable with a sentence for the operator.
@@ -338,14 +340,14 @@ async def connect(address: Address) -> Link:
     except (StoreUnavailable, RedisError, OSError, LookupError, ValueError) as error:
         sentence = next(sentence for kind, sentence in _SENTENCES if isinstance(error, kind))
         raise StoreUnavailable(f"{address.name} {sentence.format(error=error)}") from None
-    return Link(connection, address, found)
+    return EngineLink(connection, address, found)
 
 
 async def _greet(connection: AbstractConnection) -> Engine:
     try:
         await connection.connect()  # type: ignore[no-untyped-call]
         await connection.send_command("INFO", check_health=False)
-        engine = usable(await connection.read_response())
+        engine = check_engine(await connection.read_response())
         if await connection.can_read():
             raise StoreUnavailable("has closed the connection, or answered more than it was asked")
     except BaseException:

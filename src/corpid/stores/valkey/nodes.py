@@ -15,14 +15,14 @@ from corpid.stores.valkey.link import ANSWER_SECONDS, connect
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from corpid.stores.valkey.link import Address, Answer, Link
+    from corpid.stores.valkey.link import Answer, EngineAddress, EngineLink
 
 _UNKNOWN: Final = "?"
 _OF_ANOTHER_FORM: Final = (TypeError, ValueError, LookupError, AttributeError)
 """what reading an answer raises that has not the form it has in Redis and Valkey"""
 
 
-async def owners(link: Link, keys: Iterable[bytes]) -> list[Address | None]:
+async def find_owners(link: EngineLink, keys: Iterable[bytes]) -> list[EngineAddress | None]:
     """The node that serves each key, None for an unassigned slot.
 
     Raises StoreUnavailable.
@@ -31,22 +31,22 @@ async def owners(link: Link, keys: Iterable[bytes]) -> list[Address | None]:
     return [_owner(ranges, key_slot(key)) for key in keys]
 
 
-async def primaries(link: Link) -> list[Address]:
+async def primaries(link: EngineLink) -> list[EngineAddress]:
     """Every node that serves a slot. Raises StoreUnavailable."""
     found = [address for _, _, address in await _ranges(link) if address is not None]
     return list({address.name: address for address in found}.values())
 
 
-async def _ranges(link: Link) -> list[tuple[int, int, Address | None]]:
+async def _ranges(link: EngineLink) -> list[tuple[int, int, EngineAddress | None]]:
     [rows] = await link.ask(("CLUSTER", "SLOTS"))
     return [(first, last, _address(link, node)) for first, last, node, *_ in rows]
 
 
-def _owner(ranges: Iterable[tuple[int, int, Address | None]], slot: int) -> Address | None:
+def _owner(ranges: Iterable[tuple[int, int, EngineAddress | None]], slot: int) -> EngineAddress | None:
     return next((address for first, last, address in ranges if first <= slot <= last), None)
 
 
-def _address(link: Link, node: Answer) -> Address | None:
+def _address(link: EngineLink, node: Answer) -> EngineAddress | None:
     """The address of a node; an empty host means the asked one."""
     host = (node[0] or b"").decode() or link.address.host
     return None if host == _UNKNOWN else link.address.with_host(host, int(node[1]))
@@ -66,26 +66,26 @@ class Watcher(Protocol):
     def look_seconds(self) -> float:
         """The longest time until the next examination, in seconds."""
 
-    async def examine(self, link: Link) -> None:
+    async def examine(self, link: EngineLink) -> None:
         """Look at the node.
 
         Raises StoreUnavailable if the link is of no use.
         """
 
-    def lost(self, address: Address, reason: StoreUnavailable) -> None:
+    def lost(self, address: EngineAddress, reason: StoreUnavailable) -> None:
         """The node cannot be asked."""
 
 
-class Node:
+class EngineNode:
     """A node, whose link is kept open.
 
     A background task notices when it ends and opens the next.
     """
 
-    def __init__(self, address: Address, watcher: Watcher) -> None:
+    def __init__(self, address: EngineAddress, watcher: Watcher) -> None:
         self.address: Final = address
         self._watcher: Final = watcher
-        self._outcome: asyncio.Future[None] = _future()
+        self._outcome: asyncio.Future[None] = _create_future()
         self._wanted = True
         self._is_odd = False
         self.keeper: Final = asyncio.create_task(self._keep())
@@ -96,7 +96,7 @@ class Node:
             async with asyncio.timeout(ANSWER_SECONDS):
                 await asyncio.shield(self._outcome)
         except TimeoutError:
-            raise _silent(self.address) from None
+            raise _make_timeout(self.address) from None
         except StoreUnavailable as error:
             raise StoreUnavailable(str(error)) from None
 
@@ -108,7 +108,7 @@ class Node:
         """Let go of the node now."""
         self.keeper.cancel()
         await asyncio.gather(self.keeper, return_exceptions=True)
-        self._outcome = _failed(StoreUnavailable(f"{self.address.name}: closed"))
+        self._outcome = _create_failed(StoreUnavailable(f"{self.address.name}: closed"))
 
     async def _keep(self) -> None:
         while self._wanted:
@@ -122,23 +122,23 @@ class Node:
                 self._settle(None)
                 await self._watch(link)
             finally:
-                self._outcome = _future()
+                self._outcome = _create_future()
                 self._watcher.lost(self.address, StoreUnavailable(f"{self.address.name}: the connection ended"))
                 await link.close()
 
-    async def _opened(self) -> Link:
+    async def _opened(self) -> EngineLink:
         link = await connect(self.address)
         try:
             await self._examine(link)
         except TimeoutError:
             await link.close()
-            raise _silent(self.address) from None
+            raise _make_timeout(self.address) from None
         except BaseException:
             await link.close()
             raise
         return link
 
-    async def _examine(self, link: Link) -> None:
+    async def _examine(self, link: EngineLink) -> None:
         """Look at the node; an answer of another form makes it unreachable."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
@@ -151,7 +151,7 @@ class Node:
             raise StoreUnavailable(reason) from None
         self._is_odd = False
 
-    async def _watch(self, link: Link) -> None:
+    async def _watch(self, link: EngineLink) -> None:
         """Ends when the link has ended, or its engine no longer answers."""
         try:
             while self._wanted and not link.ended.done():
@@ -165,7 +165,7 @@ class Node:
 
     def _settle(self, error: StoreUnavailable | None) -> None:
         if self._outcome.done():
-            self._outcome = _future()
+            self._outcome = _create_future()
         if error is None:
             self._outcome.set_result(None)
             return
@@ -173,16 +173,16 @@ class Node:
         _fail(self._outcome, error)
 
 
-def _silent(address: Address) -> StoreUnavailable:
+def _make_timeout(address: EngineAddress) -> StoreUnavailable:
     return StoreUnavailable(f"{address.name} did not answer within {ANSWER_SECONDS:g} seconds")
 
 
-def _future() -> asyncio.Future[None]:
+def _create_future() -> asyncio.Future[None]:
     return asyncio.get_running_loop().create_future()
 
 
-def _failed(error: StoreUnavailable) -> asyncio.Future[None]:
-    failed = _future()
+def _create_failed(error: StoreUnavailable) -> asyncio.Future[None]:
+    failed = _create_future()
     _fail(failed, error)
     return failed
 
@@ -199,13 +199,13 @@ _PARTS: Final = 64
 class Topology:
     """Every node by name, and its view of the cluster."""
 
-    def __init__(self, seeds: Sequence[Address], watcher: Watcher) -> None:
+    def __init__(self, seeds: Sequence[EngineAddress], watcher: Watcher) -> None:
         self.clustered = False
         self._seeds: Final = {address.name: address for address in seeds}
         self._watcher: Final = watcher
-        self._nodes: Final[dict[str, Node]] = {}
+        self._nodes: Final[dict[str, EngineNode]] = {}
         self._keepers: Final[set[asyncio.Task[None]]] = set()
-        self._views: Final[dict[str, list[Address | None]]] = {}
+        self._views: Final[dict[str, list[EngineAddress | None]]] = {}
         self._owners: list[str | None] = []
 
     @property
@@ -232,7 +232,7 @@ class Topology:
         await asyncio.gather(*(node.close() for node in self._nodes.values()))
         await asyncio.gather(*self._keepers, return_exceptions=True)
 
-    def recognise(self, link: Link) -> None:
+    def recognise(self, link: EngineLink) -> None:
         """Take over whether there is a cluster from the first node.
 
         Raises StoreUnavailable if another differs.
@@ -243,7 +243,7 @@ class Topology:
         if link.engine.clustered != self.clustered:
             raise StoreUnavailable(f"{link.address.name} has joined or left a cluster: restart CorpID")
 
-    async def learn(self, link: Link) -> dict[int, str | None]:
+    async def learn(self, link: EngineLink) -> dict[int, str | None]:
         """Ask a node for the owners of all slots.
 
         Returns the parts with another owner than before, None for no owner. Raises StoreUnavailable.
@@ -251,25 +251,25 @@ class Topology:
         self._views[link.address.name] = await self._view(link)
         return self._assign()
 
-    def forget(self, address: Address) -> None:
+    def forget(self, address: EngineAddress) -> None:
         """Discard a node's report."""
         self._views.pop(address.name, None)
 
-    def served_by(self, address: Address) -> list[int]:
+    def served_by(self, address: EngineAddress) -> list[int]:
         """The parts that a node serves."""
         return [part for part, owner in enumerate(self._owners) if owner == address.name]
 
-    async def _view(self, link: Link) -> list[Address | None]:
+    async def _view(self, link: EngineLink) -> list[EngineAddress | None]:
         if not self.clustered:
             return [link.address]
-        return await owners(link, [incarnations.marker(part) for part in range(_PARTS)])
+        return await find_owners(link, [incarnations.name_marker(part) for part in range(_PARTS)])
 
     def _assign(self) -> dict[int, str | None]:
         """Assign each part to the node named by most nodes.
 
         One of them may be out of touch.
         """
-        known: dict[str, Address] = {}
+        known: dict[str, EngineAddress] = {}
         moved: dict[int, str | None] = {}
         for part, owners in enumerate(zip(*self._views.values(), strict=True)):
             names = [address.name for address in owners if address is not None]
@@ -280,13 +280,13 @@ class Topology:
         self._follow(known[owner] for owner in set(self._owners) if owner is not None)
         return moved
 
-    def _follow(self, addresses: Iterable[Address]) -> None:
+    def _follow(self, addresses: Iterable[EngineAddress]) -> None:
         wanted = {**self._seeds, **{address.name: address for address in addresses}}
         for name in self._nodes.keys() - wanted.keys():
             self._nodes.pop(name).retire()
         for name, address in wanted.items():
             if name in self._nodes:
                 continue
-            self._nodes[name] = node = Node(address, self._watcher)
+            self._nodes[name] = node = EngineNode(address, self._watcher)
             self._keepers.add(node.keeper)
             node.keeper.add_done_callback(self._keepers.discard)

@@ -33,13 +33,13 @@ from corpid.event_log import log
 from corpid.rules.failures import OrderlyStopRefused, StoreUnavailable
 from corpid.stores import milliseconds
 from corpid.stores.valkey import incarnations
-from corpid.stores.valkey.link import ANSWER_SECONDS, addresses, connect
+from corpid.stores.valkey.link import ANSWER_SECONDS, connect, parse_addresses
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from corpid.stores.transient import OrderlyStops
-    from corpid.stores.valkey.link import Link
+    from corpid.stores.valkey.link import EngineLink
 
 PART: Final = 0
 """a node alone has one"""
@@ -72,7 +72,7 @@ class ClosingMarker(msgspec.Struct, frozen=True, kw_only=True):
     def store_identity(self) -> str:
         return incarnations.store_identity(self.incarnation).decode()
 
-    def is_of(self, link: Link) -> bool:
+    def is_of(self, link: EngineLink) -> bool:
         """Return whether the engine was not restarted since."""
         return self.run == link.engine.run_id.encode()
 
@@ -87,7 +87,7 @@ def read(mark: bytes | None) -> ClosingMarker | None:
 
 
 class NoOrderlyStops:
-    """A OrderlyStops of a process without notes: nothing is proven."""
+    """An OrderlyStops of a process without notes: nothing is proven."""
 
     async def begin(self, name: str, *, store_identity: str) -> None:
         """Nothing: `confirm` says so."""
@@ -114,7 +114,7 @@ class Closing:
         """the one whose stop this process could not end"""
         self._not_ours_since = 0.0
 
-    async def settle(self, link: Link, marker: ClosingMarker, now: float) -> Link | StoreUnavailable | None:
+    async def settle(self, link: EngineLink, marker: ClosingMarker, now: float) -> EngineLink | StoreUnavailable | None:
         """Open the engine if it is time, and if that loses nothing.
 
         Returns the link once it is open, the reason while it is not, and None if this is a loss. `now` is the engine's
@@ -159,7 +159,7 @@ class Closing:
         except TimeoutError:
             raise StoreUnavailable("the database did not answer in time") from None
 
-    def _another(self, link: Link, marker: ClosingMarker) -> StoreUnavailable | None:
+    def _another(self, link: EngineLink, marker: ClosingMarker) -> StoreUnavailable | None:
         now = asyncio.get_running_loop().time()
         if self._not_ours != marker:
             self._not_ours, self._not_ours_since = marker, now
@@ -168,23 +168,23 @@ class Closing:
         return StoreUnavailable(f"{link.address.name}: another process opens it again")
 
 
-async def _marked_again(link: Link, marker: ClosingMarker) -> bool:
+async def _marked_again(link: EngineLink, marker: ClosingMarker) -> bool:
     """Mark the engine with the incarnation from before.
 
     Returns False, with no marker left, if it is not as it was closed.
     """
     again = incarnations.encode_marker(link, marker.incarnation)
-    [before] = await link.ask(("SET", incarnations.marker(PART), again, "XX", "GET"))
+    [before] = await link.ask(("SET", incarnations.name_marker(PART), again, "XX", "GET"))
     if before == marker.mark:
         return True
-    await link.ask(("DEL", incarnations.marker(PART)))
+    await link.ask(("DEL", incarnations.name_marker(PART)))
     return False
 
 
 async def close(url: str, stops: OrderlyStops, *, name: str, seconds: int) -> None:
     """Close the engine of this URL, as TransientEngine says."""
     async with _alone(url) as link:
-        [mark] = await link.ask(("GET", incarnations.marker(PART)))
+        [mark] = await link.ask(("GET", incarnations.name_marker(PART)))
         if read(mark) is not None:
             raise OrderlyStopRefused(f"{link.address.name}: {_CLOSED_SENTENCE}")
         incarnation = incarnations.read(link, mark)
@@ -197,7 +197,7 @@ async def close(url: str, stops: OrderlyStops, *, name: str, seconds: int) -> No
             run=link.engine.run_id.encode(), name=name.encode(), until=until, incarnation=incarnation
         )
         await stops.begin(name, store_identity=marker.store_identity)
-        [before] = await link.ask(("SET", incarnations.marker(PART), marker.mark, "XX", "GET"))
+        [before] = await link.ask(("SET", incarnations.name_marker(PART), marker.mark, "XX", "GET"))
         if before != mark:
             await _give_up(link, stops)
         if before != mark or not await stops.confirm(name, store_identity=marker.store_identity):
@@ -209,7 +209,7 @@ async def close(url: str, stops: OrderlyStops, *, name: str, seconds: int) -> No
 async def open_again(url: str, stops: OrderlyStops) -> bool:
     """Open the engine of this URL, as TransientEngine says."""
     async with _alone(url) as link:
-        [mark] = await link.ask(("GET", incarnations.marker(PART)))
+        [mark] = await link.ask(("GET", incarnations.name_marker(PART)))
         marker = read(mark)
         if marker is None:
             raise OrderlyStopRefused(f"{link.address.name} is not closed")
@@ -223,16 +223,16 @@ async def open_again(url: str, stops: OrderlyStops) -> bool:
         return False
 
 
-async def _give_up(link: Link, stops: OrderlyStops) -> None:
+async def _give_up(link: EngineLink, stops: OrderlyStops) -> None:
     """Let a process that serves begin another incarnation."""
     await stops.void()
-    await link.ask(("DEL", incarnations.marker(PART)))
+    await link.ask(("DEL", incarnations.name_marker(PART)))
 
 
 @asynccontextmanager
-async def _alone(url: str) -> AsyncIterator[Link]:
+async def _alone(url: str) -> AsyncIterator[EngineLink]:
     """A link to a node that is no part of a cluster."""
-    link = await connect(addresses(url)[0])
+    link = await connect(parse_addresses(url)[0])
     try:
         if link.engine.clustered:
             raise OrderlyStopRefused(

@@ -5,6 +5,20 @@ decides nothing here, and there is nothing to sweep. What was written is there f
 requests see the verbs of a batch before it ends, and after a fault (an error that is no OAuthError) what
 was spent stays spent; only a `put` not yet sent is dropped. A flow that broke there leaves a client with a
 spent code, proof or assertion, of which it makes new ones; it never leaves something spendable twice.
+
+An engine may come back without what it knew (no persistence), with what it knew a while ago (a snapshot,
+in which a spent code is unspent), or as another node; in a cluster each part may do so for itself, and may
+move to another node. Three rules make all of them harmless (`Keyspace`, docs/reliability.md):
+
+- A process that finds a marker which the present run of its engine did not make begins a new incarnation for all
+  parts, since flows rely on entries that lie in different parts. Nothing of an earlier incarnation is found, so nothing
+  of it is spent, and what was issued before it is refused.
+- Only who began an incarnation marks parts with it, each part once. So a marker never comes to say again what it
+  said before, and an answer that comes with the marker belongs to its incarnation (incarnations.StoreIncarnation.ask).
+- Everybody reads all markers when connecting and every second after, and follows the newest incarnation.
+
+A process that asks while nothing is linked, and then finds itself in another incarnation, is refused once: it may have
+looked at `reject_issued_before` before that incarnation was known.
 """
 
 from __future__ import annotations
@@ -24,10 +38,10 @@ from corpid.rules.transient import EngineCondition
 from corpid.stores import READINESS, READINESS_SECONDS, milliseconds
 from corpid.stores.transient import TransientEngine
 from corpid.stores.valkey import incarnations, orderly_stops
-from corpid.stores.valkey.keyspace import Keyspace
-from corpid.stores.valkey.link import ANSWER_SECONDS, addresses, connect, packed
-from corpid.stores.valkey.nodes import primaries
-from corpid.stores.valkey.orderly_stops import NoOrderlyStops
+from corpid.stores.valkey.incarnations import StoreIncarnation
+from corpid.stores.valkey.link import ANSWER_SECONDS, connect, packed, parse_addresses
+from corpid.stores.valkey.nodes import PAUSE_SECONDS, Topology, primaries
+from corpid.stores.valkey.orderly_stops import Closing, NoOrderlyStops
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -36,11 +50,90 @@ if TYPE_CHECKING:
     from corpid.rules.transient import PipelinedVerb
     from corpid.stores import Clock
     from corpid.stores.transient import OrderlyStops, TransientStore
-    from corpid.stores.valkey.incarnations import StoreIncarnation
-    from corpid.stores.valkey.link import Address, Answer, Command, Link
+    from corpid.stores.valkey.link import Answer, Command, EngineAddress, EngineLink
 
 T = TypeVar("T")
 R = TypeVar("R")
+_COMMANDS: Final = {"get": "GET", "take": "GETDEL", "add": "SET"}
+_PLENTY: Final = 0.8
+"""of maxmemory"""
+_LOOK_SECONDS: Final = 1.0
+"""between two looks at a node"""
+_NEW_SECONDS: Final = 1.0
+"""the time an incarnation may take to reach all parts, during which no other one begins"""
+_EVERYWHERE_SECONDS: Final = max(_LOOK_SECONDS, _NEW_SECONDS) + ANSWER_SECONDS
+"""after which no process writes in an earlier incarnation any more, and no part gets a mark; an incarnation remembers
+from then on
+"""
+_FIRST: Final = 0
+"""the part in which a store identity begins, so that of many that start at once one begins it"""
+_UNSERVED: Final = "The cluster has slots that no node serves: `redis-cli --cluster check` says more"
+
+
+class ValkeyEngine(TransientEngine):
+    """A TransientEngine for the URLs that `open_valkey` takes."""
+
+    def __init__(self, url: str) -> None:
+        self._url: Final = url
+        self._store: ValkeyTransientStore | None = None
+
+    async def open(self, *, clock: Clock, stops: OrderlyStops) -> TransientStore:
+        self._store = await open_valkey(self._url, clock=clock, stops=stops)
+        return self._store
+
+    async def close_for_restart(self, stops: OrderlyStops, *, name: str, seconds: int) -> None:
+        """Refuses a cluster."""
+        await orderly_stops.close(self._url, stops, name=name, seconds=seconds)
+
+    async def open_again(self, stops: OrderlyStops) -> bool:
+        """Refuses a cluster."""
+        return await orderly_stops.open_again(self._url, stops)
+
+    @property
+    def store_identity(self) -> str:
+        """The store identity of the store's incarnation."""
+        return self._get_store.store_identity
+
+    def reject_before(self, moment: float, *, store_identity: str) -> None:
+        self._get_store.reject_before(moment, store_identity=store_identity)
+
+    async def describe(self) -> list[EngineCondition]:
+        """One condition for each primary."""
+        try:
+            return [_condition(each) for each in await _examine(self._url)]
+        except StoreUnavailable as error:
+            return [_condition(error)]
+
+    async def close(self) -> None:
+        if self._store is not None:
+            await self._store.close()
+
+    @property
+    def _get_store(self) -> ValkeyTransientStore:
+        if self._store is None:
+            raise RuntimeError("ValkeyEngine.open comes first")
+        return self._store
+
+
+async def open_valkey(url: str, *, clock: Clock, stops: OrderlyStops | None = None) -> ValkeyTransientStore:
+    """Connect to a node or cluster, in the event loop using it.
+
+    redis:// or valkey://, with TLS rediss:// or valkeys://, or unix://. Each process for itself.
+
+    The engine must be a primary of version 7 or later (any Valkey) that evicts nothing, or nodes of a cluster, of which
+    any one leads to all others; HOST:PORT,HOST:PORT names several. Until `reject_before` is called, what was issued
+    before the memory began is refused. Without `stops` each restart is a loss.
+
+    Raises StoreUnavailable with a sentence for the operator, without the password. docs/reliability.md,
+    D49.
+    """
+    keyspace = Keyspace(parse_addresses(url), clock, stops or NoOrderlyStops())
+    try:
+        await keyspace.start()
+    except BaseException:
+        await keyspace.close()
+        raise
+    return ValkeyTransientStore(keyspace)
 
 
 class ValkeyTransientStore:
@@ -132,9 +225,6 @@ class ValkeyTransientStore:
         await self.keyspace.close()
 
 
-_COMMANDS: Final = {"get": "GET", "take": "GETDEL", "add": "SET"}
-
-
 class ValkeyTransientBatch:
     """A TransientBatch.
 
@@ -224,6 +314,247 @@ class ValkeyTransientBatch:
         return await _of_parts(unsent, self._incarnation.ask)
 
 
+class Keyspace:
+    """The incarnation of this process, and the node of each part."""
+
+    def __init__(self, seeds: Sequence[EngineAddress], clock: Clock, stops: OrderlyStops) -> None:
+        self.remembers_since = 0.0
+        """epoch seconds by the engine's clock; the latest of all incarnations that were seen"""
+        self.changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._clock: Final = clock
+        self._topology: Final = Topology(seeds, self)
+        self._closing: Final = Closing(stops)
+        self._live: Final[dict[str, EngineLink]] = {}
+        self._ahead: Final[dict[str, float]] = {}
+        self._offsets: Final[dict[str, float]] = {}
+        """from the loop's time, which nobody sets, to each node's, at most; also of nodes that are gone"""
+        self._reached = 0.0
+        """the latest time that a node's clock has shown, or may have shown before it was set back"""
+        self._serving: list[EngineLink | StoreUnavailable] = []
+        self._marked: set[int] | None = None
+        """the parts that this process has marked with the present incarnation; None if another one began it"""
+        self._entered_at = 0.0
+        self._incarnation = StoreIncarnation(incarnations.NONE, ())
+
+    @property
+    def incarnation_name(self) -> bytes:
+        """That of the present incarnation."""
+        return self._incarnation.name
+
+    @property
+    def ahead(self) -> float:
+        """Seconds by which our clock is ahead of the engine's.
+
+        At most; below 0 if it is behind. While no node answers, as the last one said.
+        """
+        return max(self._ahead.values(), default=0.0)
+
+    def engine_time_at_least(self) -> float:
+        """See TransientStore: by the node that is furthest behind."""
+        offsets = [self._offsets[name] for name in self._live] or self._offsets.values()
+        return asyncio.get_running_loop().time() + min(offsets)
+
+    @property
+    def look_seconds(self) -> float:
+        """See nodes.Watcher."""
+        return PAUSE_SECONDS if self._missing() else _LOOK_SECONDS
+
+    async def start(self) -> None:
+        """Link every node. Raises StoreUnavailable with a sentence for the operator."""
+        self._topology.begin()
+        outcomes = await self._topology.wait_for_links()
+        if not self._live:
+            raise next(outcome for outcome in outcomes if outcome is not None)
+        try:
+            async with asyncio.timeout(2 * ANSWER_SECONDS):
+                await self._complete()
+        except TimeoutError:
+            raise self._missing()[0] from None
+
+    async def incarnation(self) -> StoreIncarnation:
+        """The incarnation to use now.
+
+        Raises StoreUnavailable: no engine answers, or it is another incarnation than before.
+        """
+        if self._live:
+            return self._incarnation
+        before = self._incarnation.name
+        for outcome in await self._topology.wait_for_links():
+            if outcome is not None:
+                raise outcome
+        if self._incarnation.name != before:
+            raise StoreUnavailable("The engine has started anew, or another node took its place")
+        return self._incarnation
+
+    async def engine_time(self) -> float:
+        """Epoch seconds by the node clock farthest from ours.
+
+        Raises StoreUnavailable. Source: D49
+        """
+        incarnation = await self.incarnation()
+        moments = await asyncio.gather(*(link.time() for link in incarnation.links()))
+        return max(moments, key=lambda moment: abs(self._clock() - moment))
+
+    async def write_everywhere(self, name: bytes, seconds: float) -> None:
+        """Write an empty entry on every node, for a time.
+
+        Raises StoreUnavailable if one refuses.
+        """
+        incarnation = await self.incarnation()
+        incarnation.links()
+        parts = {link: part for part, link in enumerate(incarnation.serving)}
+        writes = (
+            incarnation.ask(
+                part,
+                [packed(("SET", b"%b:%b" % (incarnations.name_marker(part), name), b"", "PX", milliseconds(seconds)))],
+            )
+            for part in parts.values()
+        )
+        await asyncio.gather(*writes)
+
+    async def close(self) -> None:
+        """Let go of the engine."""
+        await self._topology.close()
+
+    async def examine(self, link: EngineLink) -> None:
+        """See nodes.Watcher."""
+        self._topology.recognise(link)
+        self._serving = self._serving or [StoreUnavailable(_UNSERVED)] * self._topology.parts
+        name = link.address.name
+        now = await link.time()
+        self._ahead[name] = self._clock() - now
+        self._note_time(name, now)
+        for part, owner in (await self._topology.learn(link)).items():
+            self._serving[part] = StoreUnavailable(f"{owner} has just got a slot" if owner else _UNSERVED)
+        await self._look(link, now)
+        if not link.ended.done():
+            self._live[name] = link
+        self._show()
+
+    def lost(self, address: EngineAddress, reason: StoreUnavailable) -> None:
+        """See nodes.Watcher."""
+        self._live.pop(address.name, None)
+        if len(self._ahead) > 1:
+            self._ahead.pop(address.name, None)
+        self._topology.forget(address)
+        for part in self._topology.served_by(address):
+            self._serving[part] = reason
+        self._show()
+
+    def _note_time(self, name: str, now: float) -> None:
+        """Note a node's time, and the time that was expected.
+
+        Another engine may have taken its place, with a clock that is behind; what was spent with the previous one is
+        dated by that one's clock.
+        """
+        here = asyncio.get_running_loop().time()
+        self._reached = max(self._reached, now, here + self._offsets.get(name, now - here))
+        self._offsets[name] = now - here
+
+    async def _look(self, link: EngineLink, now: float) -> None:
+        marks = await self._marks(link, self._topology.served_by(link.address))
+        newest = max((incarnations.read(link, mark) for mark in marks.values()), default=incarnations.NONE)
+        if newest > self._incarnation.name:
+            self._enter(newest, began=False)
+        if await self._is_closed(link, marks.get(orderly_stops.PART), now):
+            return
+        for part in marks:
+            is_here = marks[part] == incarnations.encode_marker(link, self._incarnation.name)
+            self._serving[part] = link if is_here else StoreUnavailable(f"{link.address.name} has forgotten something")
+        doubtful = [part for part in marks if marks[part] != incarnations.encode_marker(link, self._incarnation.name)]
+        self._closing.examine(intact=not doubtful)
+        if doubtful and await self._may_mark(link, doubtful, now):
+            await self._mark(link, [part for part in marks if self._serving[part] is not link])
+
+    async def _is_closed(self, link: EngineLink, mark: bytes | None, now: float) -> bool:
+        """Return whether the engine is closed, or just open again."""
+        marker = None if self._topology.clustered else orderly_stops.read(mark)
+        if marker is None or marker.incarnation < self._incarnation.name:
+            return False
+        self._serving[orderly_stops.PART] = StoreUnavailable(f"{link.address.name} is closed")
+        self._show()
+        settled = await self._closing.settle(link, marker, now)
+        if settled is link:
+            if marker.incarnation > self._incarnation.name:
+                self._enter(marker.incarnation, began=False)
+            self._closing.examine(intact=True)
+        if settled is not None:
+            self._serving[orderly_stops.PART] = settled
+        return settled is not None
+
+    async def _marks(self, link: EngineLink, parts: Sequence[int]) -> dict[int, bytes | None]:
+        found = await link.ask_each(("GET", incarnations.name_marker(part)) for part in parts)
+        marks: dict[int, bytes | None] = {}
+        for part, mark in zip(parts, found, strict=True):
+            if isinstance(mark, StoreUnavailable):
+                self._serving[part] = mark
+                continue
+            marks[part] = mark
+        return marks
+
+    async def _may_mark(self, link: EngineLink, parts: Sequence[int], now: float) -> bool:
+        """Return whether the parts may be marked with the present incarnation.
+
+        It must be this process's and new to the parts. Begins another one if need be.
+        """
+        is_new = self._incarnation.name and asyncio.get_running_loop().time() - self._entered_at < _NEW_SECONDS
+        if is_new and self._marked is None:
+            return False
+        if is_new and self._marked is not None and self._marked.isdisjoint(parts):
+            return True
+        before = self._incarnation.name
+        if not before and _FIRST not in parts:
+            return False
+        claim = ("SET", incarnations.name_claim(parts[0]), b"", "NX", "PX", milliseconds(_NEW_SECONDS))
+        [won] = await link.ask_each([claim])
+        if won != b"OK":
+            return False
+        if not self._topology.clustered:
+            await self._closing.before_another_incarnation()
+        if self._incarnation.name != before:
+            return False
+        most = now + 2 * CLOCKS_APART_SECONDS
+        latest = max(now, min(self._reached, most))
+        set_back = bool(before) and self._reached > most
+        self._enter(
+            incarnations.make_next_name(latest + _EVERYWHERE_SECONDS, after=before, set_back=set_back), began=True
+        )
+        return True
+
+    async def _mark(self, link: EngineLink, parts: Sequence[int]) -> None:
+        name, marked = self._incarnation.name, self._marked
+        if marked is None:
+            return
+        fresh = [part for part in parts if part not in marked]
+        marked.update(fresh)
+        mark = incarnations.encode_marker(link, name)
+        answers = await link.ask_each(("SET", incarnations.name_marker(part), mark) for part in fresh)
+        for part, answer in zip(fresh, answers, strict=True):
+            if self._incarnation.name == name:
+                self._serving[part] = answer if isinstance(answer, StoreUnavailable) else link
+
+    def _enter(self, name: bytes, *, began: bool) -> None:
+        self._marked = set() if began else None
+        self._entered_at = asyncio.get_running_loop().time()
+        self.remembers_since = max(self.remembers_since, incarnations.remembers_since(name))
+        self._serving = [StoreUnavailable("The engine has forgotten something: try again")] * len(self._serving)
+        self._incarnation = StoreIncarnation(name, self._serving)
+        self.changed.set_result(None)
+        self.changed = asyncio.get_running_loop().create_future()
+
+    def _show(self) -> None:
+        if self._incarnation.serving != tuple(self._serving):
+            self._incarnation = StoreIncarnation(self._incarnation.name, self._serving)
+
+    def _missing(self) -> list[StoreUnavailable]:
+        return [link for link in self._serving if isinstance(link, StoreUnavailable)]
+
+    async def _complete(self) -> None:
+        while self._missing():
+            await self._topology.owners_settled()
+            await asyncio.sleep(0.02)
+
+
 async def _of_parts(wanted: Mapping[int, T], exchange: Callable[[int, T], Awaitable[R]]) -> dict[int, R]:
     """The answers of each part, asked at the same time."""
     if len(wanted) == 1:
@@ -239,78 +570,6 @@ def _content(answer: Answer) -> bytes | None:
 
 def _lifetime(ttl: float) -> int:
     return max(1, milliseconds(ttl))
-
-
-async def open_valkey(url: str, *, clock: Clock, stops: OrderlyStops | None = None) -> ValkeyTransientStore:
-    """Connect to a node or cluster, in the event loop using it.
-
-    redis:// or valkey://, with TLS rediss:// or valkeys://, or unix://. Each process for itself.
-
-    The engine must be a primary of version 7 or later (any Valkey) that evicts nothing, or nodes of a cluster, of which
-    any one leads to all others; HOST:PORT,HOST:PORT names several. Until `reject_before` is called, what was issued
-    before the memory began is refused. Without `stops` each restart is a loss.
-
-    Raises StoreUnavailable with a sentence for the operator, without the password. docs/reliability.md,
-    D49.
-    """
-    keyspace = Keyspace(addresses(url), clock, stops or NoOrderlyStops())
-    try:
-        await keyspace.start()
-    except BaseException:
-        await keyspace.close()
-        raise
-    return ValkeyTransientStore(keyspace)
-
-
-# What `transient_url` names: the engine that opens the store, and describes itself to operators without changes.
-
-_PLENTY: Final = 0.8
-"""of maxmemory"""
-
-
-class ValkeyEngine(TransientEngine):
-    """A TransientEngine for the URLs that `open_valkey` takes."""
-
-    def __init__(self, url: str) -> None:
-        self._url: Final = url
-        self._store: ValkeyTransientStore | None = None
-
-    async def open(self, *, clock: Clock, stops: OrderlyStops) -> TransientStore:
-        self._store = await open_valkey(self._url, clock=clock, stops=stops)
-        return self._store
-
-    async def close_for_restart(self, stops: OrderlyStops, *, name: str, seconds: int) -> None:
-        """Refuses a cluster."""
-        await orderly_stops.close(self._url, stops, name=name, seconds=seconds)
-
-    async def open_again(self, stops: OrderlyStops) -> bool:
-        """Refuses a cluster."""
-        return await orderly_stops.open_again(self._url, stops)
-
-    @property
-    def store_identity(self) -> str:
-        """The store identity of the store's incarnation."""
-        return self._opened.store_identity
-
-    def reject_before(self, moment: float, *, store_identity: str) -> None:
-        self._opened.reject_before(moment, store_identity=store_identity)
-
-    async def describe(self) -> list[EngineCondition]:
-        """One condition for each primary."""
-        try:
-            return [_condition(each) for each in await _examine(self._url)]
-        except StoreUnavailable as error:
-            return [_condition(error)]
-
-    async def close(self) -> None:
-        if self._store is not None:
-            await self._store.close()
-
-    @property
-    def _opened(self) -> ValkeyTransientStore:
-        if self._store is None:
-            raise RuntimeError("ValkeyEngine.open comes first")
-        return self._store
 
 
 def _condition(found: _ExaminedPrimary | StoreUnavailable) -> EngineCondition:
@@ -367,15 +626,15 @@ async def _examine(url: str) -> list[_ExaminedPrimary | StoreUnavailable]:
     `transient_url` answers.
     """
     refusals = []
-    for address in addresses(url):
+    for address in parse_addresses(url):
         nodes = await _within(address, _nodes(address))
         if not isinstance(nodes, StoreUnavailable):
-            return await asyncio.gather(*(_within(node, _examined(node)) for node in nodes))
+            return await asyncio.gather(*(_within(node, _examine_address(node)) for node in nodes))
         refusals.append(str(nodes))
     raise StoreUnavailable("; ".join(refusals))
 
 
-async def _within(address: Address, look: Awaitable[T]) -> T | StoreUnavailable:
+async def _within(address: EngineAddress, look: Awaitable[T]) -> T | StoreUnavailable:
     try:
         async with asyncio.timeout(2 * ANSWER_SECONDS):
             return await look
@@ -385,7 +644,7 @@ async def _within(address: Address, look: Awaitable[T]) -> T | StoreUnavailable:
         return StoreUnavailable(f"{address.name} did not answer within {2 * ANSWER_SECONDS:g} seconds")
 
 
-async def _nodes(address: Address) -> list[Address]:
+async def _nodes(address: EngineAddress) -> list[EngineAddress]:
     """The primaries of its cluster, as this node knows them.
 
     Itself if there is none.
@@ -397,11 +656,13 @@ async def _nodes(address: Address) -> list[Address]:
         await link.close()
 
 
-async def _examined(address: Address) -> _ExaminedPrimary:
+async def _examine_address(address: EngineAddress) -> _ExaminedPrimary:
     link = await connect(address)
     try:
         saves = await _saves(link)
-        [mark] = [None] if link.engine.clustered else await link.ask(("GET", incarnations.marker(orderly_stops.PART)))
+        [mark] = (
+            [None] if link.engine.clustered else await link.ask(("GET", incarnations.name_marker(orderly_stops.PART)))
+        )
     finally:
         await link.close()
     info = link.engine.info
@@ -418,7 +679,7 @@ async def _examined(address: Address) -> _ExaminedPrimary:
     )
 
 
-async def _saves(link: Link) -> str | None:
+async def _saves(link: EngineLink) -> str | None:
     """The setting save; None if it is hidden from this user."""
     with suppress(StoreUnavailable):
         [answer] = await link.ask(("CONFIG", "GET", "save"))

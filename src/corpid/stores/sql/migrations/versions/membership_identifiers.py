@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from corpid.stores.sql.migration_plan import Backfill
+from corpid.stores.sql.migration import Backfill
 
 revision = "0019"
 phase = "fill"

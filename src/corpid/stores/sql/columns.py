@@ -1,0 +1,165 @@
+"""Columns: their kinds in tables, and records as values of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, Union, get_origin
+
+import msgspec
+import sqlalchemy as sa
+from msgspec.structs import fields, replace
+
+if TYPE_CHECKING:
+    from sqlalchemy.sql.schema import SchemaItem
+
+    from corpid.stores.encryption_at_rest import SecretCipher
+
+T = TypeVar("T", bound=msgspec.Struct)
+METADATA: Final = sa.MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+TEXT: Final = sa.Text().with_variant(sa.TEXT(collation="C"), "postgresql")
+"""compared and sorted byte by byte, whatever the order that a database was made with"""
+
+
+def table(name: str, *items: SchemaItem) -> sa.Table:
+    """A table whose rows are stored in the primary key's tree.
+
+    The look-ups of a request are one descent.
+    """
+    return sa.Table(name, METADATA, *items, sqlite_with_rowid=False)
+
+
+def text(name: str, *references: SchemaItem, null: bool = False) -> sa.Column[str]:
+    return sa.Column(name, TEXT, *references, nullable=null)
+
+
+def key(name: str, *references: SchemaItem) -> sa.Column[str]:
+    """A text of the primary key."""
+    return sa.Column(name, TEXT, *references, primary_key=True, nullable=False)
+
+
+def integer(name: str, *, null: bool = False, index: bool = False) -> sa.Column[int]:
+    """A whole number of 64 bits."""
+    return sa.Column(name, sa.BigInteger, nullable=null, index=index)
+
+
+def flag(name: str) -> sa.Column[bool]:
+    return sa.Column(name, sa.Boolean, nullable=False)
+
+
+def later(name: str, default: str) -> sa.Column[str]:
+    """A column that the previous version does not know or write."""
+    return sa.Column(name, TEXT, nullable=False, server_default=default)
+
+
+def later_flag(name: str) -> sa.Column[bool]:
+    """A flag that the previous version does not know or write."""
+    return sa.Column(name, sa.Boolean, nullable=False, server_default=sa.false())
+
+
+def later_moment(name: str) -> sa.Column[int]:
+    """A moment that the previous version does not know or write."""
+    return sa.Column(name, sa.BigInteger, nullable=False, server_default="0")
+
+
+def source() -> sa.Column[str]:
+    """The actor that wrote a record; of a user, that made it (D65)."""
+    return later("source", "")
+
+
+def dated() -> tuple[SchemaItem, ...]:
+    """The columns that every role and grant has."""
+    return (
+        key("role"), key("sub_entity"), key("ref"),
+        text("start_date"), text("end_date"), text("parameters"),
+    )  # fmt: skip
+
+
+def foreign_key(target: str) -> sa.ForeignKey:
+    """A reference; the row ends with what it refers to."""
+    return sa.ForeignKey(target, ondelete="CASCADE")
+
+
+def membership() -> sa.ForeignKeyConstraint:
+    """Roles end with the membership they belong to."""
+    return sa.ForeignKeyConstraint(
+        ["user_id", "entity_id"], ["memberships.user_id", "memberships.entity_id"], ondelete="CASCADE"
+    )
+
+
+def partial(name: str, *columns: str, rows: str, unique: bool = False) -> sa.Index:
+    """An index of some rows.
+
+    Declared for SQLite only: PostgreSQL's declaration would load its dialect. `postgresql_schema` adds it.
+    """
+    return sa.Index(name, *columns, unique=unique, sqlite_where=sa.text(rows))
+
+
+class Codec(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
+    """A mapping between one type of record and a row's columns."""
+
+    columns: tuple[str, ...]
+    """what `decode` reads, in this order"""
+    written: tuple[str, ...]
+    """what `encode` gives"""
+    encode: Callable[[T], dict[str, Any]]
+    decode: Callable[[Sequence[Any]], T]
+
+
+def record_codec(record: type[T]) -> Codec[T]:
+    """The codec of a struct of texts, integers, flags, tuples and dictionaries."""
+    declared = fields(record)
+    names = tuple(field.name for field in declared)
+    structured = {field.name for field in declared if get_origin(field.type) in (tuple, dict, Union)}
+    readers = [
+        (field.name, bool if field.type is bool else msgspec.json.Decoder(field.type).decode)
+        for field in declared
+        if field.type is bool or field.name in structured
+    ]
+
+    def encode(value: T) -> dict[str, Any]:
+        row = msgspec.structs.asdict(value)
+        for name in structured:
+            row[name] = msgspec.json.encode(row[name]).decode()
+        return row
+
+    def decode(row: Sequence[Any]) -> T:
+        values = dict(zip(names, row, strict=True))
+        for name, read in readers:
+            values[name] = read(values[name])
+        return record(**values)
+
+    return Codec(columns=names, written=names, encode=encode, decode=decode)
+
+
+def encrypted_codec(codec: Codec[T], cipher: SecretCipher, table: str, key: str, column: str) -> Codec[T]:
+    """The codec of a record with one encrypted column (D43).
+
+    `decode` raises EncryptionError.
+    """
+    key_place, secret_place = codec.columns.index(key), codec.columns.index(column)
+
+    def encode(value: T) -> dict[str, Any]:
+        row = codec.encode(value)
+        if row[column] is not None:
+            row[column] = cipher.seal(table, row[key], column, row[column])
+        return row
+
+    def decode(row: Sequence[Any]) -> T:
+        values = list(row)
+        if values[secret_place] is not None:
+            values[secret_place] = cipher.open(table, values[key_place], column, values[secret_place])
+        return codec.decode(values)
+
+    return replace(codec, encode=encode, decode=decode)
+
+
+def columns(table: sa.FromClause, codec: Codec[Any]) -> list[sa.ColumnElement[Any]]:
+    """The columns that a codec decodes, in its order."""
+    return [table.c[name] for name in codec.columns]
