@@ -119,14 +119,15 @@ class _Source:
         """The process identifier of a new child of this process."""
         content = json.dumps(request).encode()
         with self._lock:
-            self._connection.sendmsg(
-                [len(content).to_bytes(_LENGTH_BYTES)],
-                [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", standard))],
-            )
-            self._connection.sendall(content)
-            # Only meanwhile: who is left alone by others is nobody's child here.
+            # Only meanwhile, since who is left alone by others is nobody's child here; but before it is asked, since it
+            # may have forked before sendall returns.
             _adopt(orphans=True)
             try:
+                self._connection.sendmsg(
+                    [len(content).to_bytes(_LENGTH_BYTES)],
+                    [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", standard))],
+                )
+                self._connection.sendall(content)
                 return int.from_bytes(_exactly(self._connection, _LENGTH_BYTES))
             finally:
                 _adopt(orphans=False)
