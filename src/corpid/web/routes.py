@@ -144,7 +144,7 @@ def _as_problem(request: Request, error: Exception, web: WebContext) -> Response
 
 
 def _as_scim_error(request: Request, error: Exception, web: WebContext) -> Response:
-    from corpid.web.scim.errors import response  # noqa: PLC0415 - see `_api_application`
+    from corpid.web.scim.errors import response  # noqa: PLC0415 - see `_answering`
 
     return response(request, error, web)
 

@@ -458,7 +458,7 @@ async def accept_offer(context: RequestContext, loaded: InteractionContext, *, a
 async def decline_offer(context: RequestContext, loaded: InteractionContext) -> InteractionContext:
     """Continue the sign-in without a passkey; return the updated context.
 
-    The person is not offered one again for 30 days. Raises the same errors as `create`. Source: D15, D46
+    The person is not offered one again for 30 days. Raises the same errors as `accept_offer`. Source: D15, D46
     """
     loaded.require(context, SignInEvent.NOT_NOW)
     user_id = loaded.interaction.user_id

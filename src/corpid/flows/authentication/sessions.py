@@ -1,6 +1,6 @@
 """Sessions: started after authentication, used and ended (D30, D34, D45-D47).
 
-`complete` starts one after the last factor, and detects a first sign-in and a new browser.
+`start_session` starts one after the last factor, and detects a first sign-in and a new browser.
 """
 
 from __future__ import annotations

@@ -488,7 +488,7 @@ async def attempt_code_with_link(
 ) -> tuple[Attempt, CodeGuesses]:
     """Count a guess in an enrolment by a link.
 
-    `seen` is that of `of_links`. Returns the attempt, and the count including it. Raises Paused and Throttled. Source:
+    `seen` is that of `guesses_with_links`. Returns the attempt, and the count including it. Raises Paused and Throttled. Source:
     D45, D47
     """
     factors = fingerprint(credentials)
