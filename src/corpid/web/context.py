@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 from urllib.parse import quote
 
-from corpid.flows.authentication.own_pages import ACCOUNT_PATH
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -137,8 +135,3 @@ class WebContext:
         object.__setattr__(self, "arrival_cookie_name", f"{name}_arrival")
         object.__setattr__(self, "passkey_cookie_name", f"{name}_passkey")
         object.__setattr__(self, "form_cookie_name", f"{name}_form")
-
-    @property
-    def account_path(self) -> str:
-        """The address of the person's account."""
-        return f"{self.account_base}{ACCOUNT_PATH}"

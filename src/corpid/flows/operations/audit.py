@@ -110,22 +110,12 @@ async def warn_of_unknown(registry: Registry, query: AuditQuery) -> tuple[str, .
     return tuple(warnings)
 
 
-async def list_latest(registry: Registry, query: AuditQuery, *, limit: int, actor: Actor) -> list[AuditEntry]:
+async def read_part(registry: Registry, query: AuditQuery, *, limit: int, actor: Actor) -> AuditPart:
     """The last entries that fit, the latest first.
 
-    Of an actor who acts for one entity only what concerns it; addresses and devices are left out then. Raises
-    access.Forbidden, StoreUnavailable. Source: D57, D61
-    """
-    authorise(actor, "read", Object(kind="audit", entity_id=query.entity_id))
-    entries = await registry.audit.latest(query, limit=limit)
-    return [_as_entity_reads(entry, query.entity_id) for entry in entries] if _is_of_one_entity(actor) else entries
-
-
-async def read_part(registry: Registry, query: AuditQuery, *, limit: int, actor: Actor) -> AuditPart:
-    """As `latest`, but no call looks at more than some thousand entries.
-
-    So there may be fewer than `limit` although more follow. Raises access.Forbidden, StoreUnavailable. Source: D57,
-    D59, D61
+    No call looks at more than some thousand entries, so there may be fewer than `limit` although more follow. Of an
+    actor who acts for one entity only what concerns it; addresses and devices are left out then. Raises
+    access.Forbidden, StoreUnavailable. Source: D57, D59, D61
     """
     authorise(actor, "read", Object(kind="audit", entity_id=query.entity_id))
     found = await registry.audit.part(query, limit=limit, examined=_EXAMINED)
