@@ -22,7 +22,6 @@ from corpid.flows.authentication import (
 )
 from corpid.flows.authentication.interaction_context import with_consent
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.authentication import sign_in
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.records import Session
 from corpid.rules.authentication.sign_in import InteractionOutcome, SecondFactorMethod, SignInState, StaleStep
@@ -332,7 +331,7 @@ def _offers_passkey(context: RequestContext, loaded: InteractionContext, shown: 
     policy, request = context.provider.policy, loaded.interaction.request
     if not (shown.makes_passkeys and policy.takes_passkeys) or own_pages.purpose(request) != "sign_in":
         return False
-    return sign_in.is_passkey_offer_due(
+    return machine.is_passkey_offer_due(
         request,
         shown.account.held,
         declined_at=shown.account.passkey_declined_at,

@@ -647,10 +647,9 @@ def unknown_page(reason: Phrase | None = None) -> View:
     )
 
 
-_SIGN_OUT_FORM: Final = "sign-out"
-
-
 # --- sign-out
+
+_SIGN_OUT_FORM: Final = "sign-out"
 
 
 async def sign_out(request: Request, web: WebContext) -> Response:
