@@ -81,8 +81,8 @@ async def at_once(
 ) -> InteractionContext:
     """Complete both factors of a test person without asking for them.
 
-    `way` names what amr then claims. Returns the updated visit, with a new cookie value. Raises InvalidInput, StaleStep,
-    OtherBrowser, FormHandled, AlreadyCompleted. Source: D15, D34, D54, D66
+    `way` names what amr then claims. Returns the updated visit, with a new cookie value. Raises InvalidInput,
+    StaleStep, OtherBrowser, FormHandled, AlreadyCompleted. Source: D15, D34, D54, D66
     """
     visit.require(context, SignInEvent.SIMULATED)
     if way not in acr.SIMULATED:

@@ -211,9 +211,9 @@ async def start_session(
     """Start the session after authentication and continue the sign-in.
 
     The sign-in is finished if nothing remains to be asked; one for the account's own pages ends here. Returns the
-    updated context, with the browser's new cookie value. Another person who was signed in at this browser is signed out.
-    The person is checked again when the session is written. If their factors were changed or they were disabled before,
-    there was no session to end, so none begins; if that happens later, the session is found and ended.
+    updated context, with the browser's new cookie value. Another person who was signed in at this browser is signed
+    out. The person is checked again when the session is written. If their factors were changed or they were disabled
+    before, there was no session to end, so none begins; if that happens later, the session is found and ended.
 
     Raises StaleStep if no session begins for that reason, or if another tab has signed in or out meanwhile;
     AlreadyCompleted; and OtherBrowser if this is also the first factor and another browser was faster. Source: D15,

@@ -220,7 +220,8 @@ async def export_entries(registry: Registry, actor: DeploymentOperator, wanted: 
 
     The first line has the range, the filters and the result of comparing its entries with their seals; then come the
     entries, the latest first; the last line has their number, and where the next export goes on if there are more than
-    EXPORTED_AT_MOST. Memory holds some hundred entries. Raises access.Forbidden, StoreUnavailable. Source: D53, D57, D58
+    EXPORTED_AT_MOST. Memory holds some hundred entries. Raises access.Forbidden, StoreUnavailable. Source: D53, D57,
+    D58
     """
     authorise(actor, "read", Object(kind="audit export"))
     verified, is_partial = await _verify_range(registry, actor, wanted)

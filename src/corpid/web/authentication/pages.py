@@ -1,6 +1,7 @@
 """Pages of the sign-in: frame and steps.
 
-The pages of its ends are in `endpoints`. A step's page is built from the flow's current page. Source: D12, D15, D17, D34, D45
+The pages of its ends are in `endpoints`. A step's page is built from the flow's current page. Source: D12, D15, D17,
+D34, D45
 """
 
 from __future__ import annotations
