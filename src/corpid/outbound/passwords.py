@@ -1,6 +1,7 @@
 """argon2id in threads with a fair queue, and a blocklist of passwords.
 
-Source: D44, D47
+`Argon2Passwords` hashes and verifies in `HashingThreads`, for which callers wait in a `FairQueue` by their source;
+`guessable_passwords` makes the blocklist. Source: D44, D47
 """
 
 from __future__ import annotations
