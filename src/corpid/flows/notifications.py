@@ -6,16 +6,17 @@ A notice is sent after its change was written. If a person has no address, nothi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH
 from corpid.rules.directory.names import canonical
-from corpid.rules.emails import Action, Code, Email, Facts, UrlLine
+from corpid.rules.emails import Action, Code, Email, Facts, UrlLine, to_email_time
 from corpid.rules.limits import CODE_MISSES, MAILED_CODE_SECONDS, MINUTE
 from corpid.texts import counted, phrase
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from corpid.flows.request_context import Provider, RequestContext
     from corpid.outbound.mail import Mail
     from corpid.rules.authentication.link_codes import NewLink
@@ -247,7 +248,7 @@ def tell(provider: Provider, user: User, notice: Notice, *, now: float, device: 
     `now` is in epoch seconds; `device` is empty if nobody acted.
     """
     policy = provider.policy
-    when = _moment(now)
+    when = to_email_time(now)
     rows: tuple[tuple[Phrase, str | datetime], ...] = ((_WHEN, when),)
     if device:
         rows = (*rows, (_DEVICE, device))
@@ -281,7 +282,7 @@ def link(
     `asked` says who had it sent, if an entity's administrator did: the person tells the operator of a link that they
     did not expect, not whoever sent it. Source: D69
     """
-    ends = _moment(made.expires_at)
+    ends = to_email_time(made.expires_at)
     parts = (
         *((asked,) if asked is not None else ()),
         lead,
@@ -307,7 +308,7 @@ def email_will_change(context: RequestContext, user: User, made: NewLink, *, add
 
     `address` is the new one, masked: the old mailbox may be somebody else's by now. Source: D61
     """
-    ends = _moment(made.expires_at)
+    ends = to_email_time(made.expires_at)
     parts = (
         phrase(
             "The e-mail address of your account is about to change to {address}. Until then, e-mails still come to this "
@@ -320,7 +321,7 @@ def email_will_change(context: RequestContext, user: User, made: NewLink, *, add
         _typed(made),
         Facts(
             (
-                (_WHEN, _moment(context.now)),
+                (_WHEN, to_email_time(context.now)),
                 (_WORKS_UNTIL, ends),
                 (_USER_NAME, user.user_name),
             )
@@ -341,7 +342,7 @@ def invitation(entity: Entity, made: NewLink, *, to: str, lead: Phrase, language
     The entity's name is the only part of it that anybody chose, and it is an operator's choice: whoever invites writes
     none of it. Source: D60
     """
-    ends = _moment(made.expires_at)
+    ends = to_email_time(made.expires_at)
     return Email(
         to=to,
         subject=phrase("Invitation to act for {entity}", entity=entity.name),
@@ -386,7 +387,7 @@ def mailed_code(context: RequestContext, user: User, code: str, *, why: Phrase, 
 
     `why` says what for, and what to do if they did not. `language` is another than the account's, or empty (D45).
     """
-    ends = _moment(context.now + MAILED_CODE_SECONDS)
+    ends = to_email_time(context.now + MAILED_CODE_SECONDS)
     parts = (
         Code(text=phrase("Enter this code on the page where you asked for it:"), value=code),
         Facts(((_WORKS_UNTIL, ends), (_USER_NAME, user.user_name))),
@@ -426,7 +427,7 @@ def _refer(context: RequestContext, user: User, *, subject: Phrase, text: Phrase
     """Send a person to the operator."""
     parts = (
         text,
-        Facts(((_WHEN, _moment(context.now)), (_USER_NAME, user.user_name))),
+        Facts(((_WHEN, to_email_time(context.now)), (_USER_NAME, user.user_name))),
         phrase("If you did not ask, you do not need to do anything."),
     )
     _post(
@@ -472,11 +473,6 @@ def _typed(made: NewLink) -> Code:
         ),
         value=made.code,
     )
-
-
-def _moment(seconds: float) -> datetime:
-    """Return a time of an e-mail, whose renderer knows the zone."""
-    return datetime.fromtimestamp(seconds, UTC)
 
 
 def _post(
