@@ -85,7 +85,7 @@ class DeveloperMode(Protocol):
         """The test people whom a page offers."""
 
     async def sign_in_at_once(
-        self, context: RequestContext, visit: InteractionContext, form: Mapping[str, str]
+        self, context: RequestContext, loaded: InteractionContext, form: Mapping[str, str]
     ) -> InteractionContext:
         """The step of the sign-in that asks for no factor."""
 
