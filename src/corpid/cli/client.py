@@ -48,9 +48,13 @@ if TYPE_CHECKING:
     from corpid.rules.oauth.refusals import ClientRefusal
     from corpid.settings import Settings
 
+app = typer.Typer(no_args_is_help=True)
+
+Identifier = Annotated[str, typer.Argument(help="The client's identifier.")]
+
 
 def add(
-    client_id: Annotated[str, typer.Argument(help="The client's identifier.")],
+    client_id: Identifier,
     *,
     members: dict[str, object],
     api: Annotated[bool, typer.Option("--api", help="Register a client of the admin API instead.")] = False,
@@ -76,7 +80,7 @@ def add(
 
 
 def update(
-    client_id: Annotated[str, typer.Argument(help="The client's identifier.")],
+    client_id: Identifier,
     *,
     members: dict[str, object],
     dry_run: listing.DryRun = False,
@@ -368,9 +372,7 @@ def keys(
     output.say(f"{file} has the private keys: keep it secret, like a password. Register {public}.")
 
 
-def refusals(
-    client_id: Annotated[str, typer.Argument(help="The client's identifier.")], *, json: listing.AsJson = False
-) -> None:
+def refusals(client_id: Identifier, *, json: listing.AsJson = False) -> None:
     """Show the latest refusals of a relying party, with remedies.
 
     Requests that only claim to come from it are shown, too, marked as claimed: nobody has proven whose they are.
@@ -408,11 +410,6 @@ async def _refusals_of(client_id: str) -> tuple[list[ClientRefusal], ZoneInfo]:
     async with open_registry(chosen) as opened:
         await clients.find_client(opened.registry, client_id, actor=opened.actor)
         return await list_refusals(opened.registry, client_id, actor=opened.actor), chosen.timezone
-
-
-app = typer.Typer(no_args_is_help=True)
-
-Identifier = Annotated[str, typer.Argument(help="The client's identifier.")]
 
 
 app.command()(takes_members(add, new=True))
