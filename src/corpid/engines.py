@@ -1,7 +1,7 @@
 """Opening of the stores, keys and mail that the settings name.
 
-Only here and in `app` are stores and outbound chosen. A command for one engine (backup, doctor) knows that one. Commands need no
-`app`, which takes as long to load as all the rest: it is for those who serve.
+Only here and in `app` are stores and outbound chosen. A command for one engine (backup, doctor) knows that one.
+Commands need no `app`, which takes as long to load as all the rest: it is for those who serve.
 """
 
 from __future__ import annotations

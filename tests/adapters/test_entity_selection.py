@@ -1,4 +1,4 @@
-"""A person's entities as the registry finds them: the law of `directory.choice`, applied by statements."""
+"""A person's entities as the registry finds them: the law of `entity_choice`, applied by statements."""
 
 from __future__ import annotations
 

@@ -139,8 +139,8 @@ def _printable_refusals() -> Iterator[None]:
 class _Commands(TyperGroup):
     """All commands; a refusal of their arguments does nothing to the terminal.
 
-    They are listed, completed and suggested by name and help alone. Those of the developer kit are looked for only where
-    a name is none of ours, and for the list. Completion has no word about it.
+    They are listed, completed and suggested by name and help alone. Those of the developer kit are looked for only
+    where a name is none of ours, and for the list. Completion has no word about it.
     """
 
     def __init__(self, **given: Any) -> None:  # noqa: ANN401

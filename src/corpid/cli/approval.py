@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -57,13 +56,13 @@ def show(request_id: RequestId, *, json: listing.AsJson = False) -> None:
     values: dict[str, str | tuple[str, ...]] = {
         "Entity": asked.entity_id,
         "By": found.requester,
-        "Requested": _moment(asked.created_at, chosen),
+        "Requested": listing.moment(asked.created_at, chosen),
         "Reason": asked.reason,
         "State": found.state,
     }
     if asked.decided_at:
         values |= {
-            "Decided": f"{_moment(asked.decided_at, chosen)} by {asked.decided_by}",
+            "Decided": f"{listing.moment(asked.decided_at, chosen)} by {asked.decided_by}",
             "Reason for the decision": asked.decided_reason or "(none)",
         }
     if asked.state == "pending" and found.names.changed:
@@ -126,10 +125,6 @@ def _as_data(found: RequestSummary) -> dict[str, object]:
 def _row(found: RequestSummary) -> tuple[str | tuple[str, ...], ...]:
     changes = tuple(f"{each.sign} {each.subject}" for each in found.differences)
     return found.request.request_id, found.request.entity_id, found.requester, changes, found.state
-
-
-def _moment(at: int, chosen: Settings) -> str:
-    return datetime.fromtimestamp(at, chosen.timezone).strftime("%Y-%m-%d %H:%M")
 
 
 async def _all(chosen: Settings, entity: str, state: str, after: str, limit: int) -> ListPage[RequestSummary]:

@@ -20,7 +20,6 @@ from corpid.cli import listing, output
 from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.directory import clients
-from corpid.flows.directory import clients as flow
 from corpid.flows.operations.buffers import REFUSALS_KEPT, list_refusals
 from corpid.flows.operations.migration_report import report
 from corpid.rules.directory.sections import NOTHING
@@ -49,9 +48,13 @@ if TYPE_CHECKING:
     from corpid.rules.oauth.refusals import ClientRefusal
     from corpid.settings import Settings
 
+app = typer.Typer(no_args_is_help=True)
+
+Identifier = Annotated[str, typer.Argument(help="The client's identifier.")]
+
 
 def add(
-    client_id: Annotated[str, typer.Argument(help="The client's identifier.")],
+    client_id: Identifier,
     *,
     members: dict[str, object],
     api: Annotated[bool, typer.Option("--api", help="Register a client of the admin API instead.")] = False,
@@ -77,7 +80,7 @@ def add(
 
 
 def update(
-    client_id: Annotated[str, typer.Argument(help="The client's identifier.")],
+    client_id: Identifier,
     *,
     members: dict[str, object],
     dry_run: listing.DryRun = False,
@@ -127,9 +130,9 @@ async def _update(client_id: str, members: dict[str, object], *, dry_run: bool) 
     chosen = settings.load()
     rules = client_rules(chosen)
     async with open_registry(chosen) as opened:
-        found = await flow.find_api_client(opened.registry, client_id, actor=opened.actor)
+        found = await clients.find_api_client(opened.registry, client_id, actor=opened.actor)
         if found is not None:
-            return await flow.update_api_client(
+            return await clients.update_api_client(
                 opened.registry, found, members, actor=opened.actor, rules=rules, dry_run=dry_run
             )
         return await clients.update_client(
@@ -369,9 +372,7 @@ def keys(
     output.say(f"{file} has the private keys: keep it secret, like a password. Register {public}.")
 
 
-def refusals(
-    client_id: Annotated[str, typer.Argument(help="The client's identifier.")], *, json: listing.AsJson = False
-) -> None:
+def refusals(client_id: Identifier, *, json: listing.AsJson = False) -> None:
     """Show the latest refusals of a relying party, with remedies.
 
     Requests that only claim to come from it are shown, too, marked as claimed: nobody has proven whose they are.
@@ -409,11 +410,6 @@ async def _refusals_of(client_id: str) -> tuple[list[ClientRefusal], ZoneInfo]:
     async with open_registry(chosen) as opened:
         await clients.find_client(opened.registry, client_id, actor=opened.actor)
         return await list_refusals(opened.registry, client_id, actor=opened.actor), chosen.timezone
-
-
-app = typer.Typer(no_args_is_help=True)
-
-Identifier = Annotated[str, typer.Argument(help="The client's identifier.")]
 
 
 app.command()(takes_members(add, new=True))
@@ -508,28 +504,28 @@ async def _all() -> tuple[list[Client], list[RegisteredApiClient], RegistrationR
     chosen = settings.load()
     async with open_registry(chosen) as opened:
         found = await clients.list_clients(opened.registry, actor=opened.actor)
-        return found, await flow.list_api_clients(opened.registry, actor=opened.actor), client_rules(chosen)
+        return found, await clients.list_api_clients(opened.registry, actor=opened.actor), client_rules(chosen)
 
 
 async def _one(client_id: str) -> Client | RegisteredApiClient:
     async with open_registry(settings.load()) as opened:
-        found = await flow.find_api_client(opened.registry, client_id, actor=opened.actor)
+        found = await clients.find_api_client(opened.registry, client_id, actor=opened.actor)
         return found or await clients.find_client(opened.registry, client_id, actor=opened.actor)
 
 
 async def _remove(client_id: str, *, dry_run: bool) -> ApplyResult:
     async with open_registry(settings.load()) as opened:
-        found = await flow.find_api_client(opened.registry, client_id, actor=opened.actor)
+        found = await clients.find_api_client(opened.registry, client_id, actor=opened.actor)
         if found is not None:
-            return await flow.remove_api_client(opened.registry, found, actor=opened.actor, dry_run=dry_run)
+            return await clients.remove_api_client(opened.registry, found, actor=opened.actor, dry_run=dry_run)
         return await clients.remove_client(opened.registry, client_id, actor=opened.actor, dry_run=dry_run)
 
 
 async def _switched(client_id: str, *, enabled: bool, dry_run: bool) -> ApplyResult:
     async with open_registry(settings.load()) as opened:
-        found = await flow.find_api_client(opened.registry, client_id, actor=opened.actor)
+        found = await clients.find_api_client(opened.registry, client_id, actor=opened.actor)
         if found is not None:
-            return await flow.switch_api_client(
+            return await clients.switch_api_client(
                 opened.registry, found, enabled=enabled, actor=opened.actor, dry_run=dry_run
             )
         return await clients.switch_client(
@@ -539,9 +535,9 @@ async def _switched(client_id: str, *, enabled: bool, dry_run: bool) -> ApplyRes
 
 async def _drop_keys(client_id: str) -> None:
     async with open_registry(settings.load()) as opened:
-        found = await flow.find_api_client(opened.registry, client_id, actor=opened.actor)
+        found = await clients.find_api_client(opened.registry, client_id, actor=opened.actor)
         if found is not None:
-            await flow.drop_api_client_keys(opened.registry, found, actor=opened.actor)
+            await clients.drop_api_client_keys(opened.registry, found, actor=opened.actor)
             return
         await clients.drop_keys(opened.registry, client_id, actor=opened.actor)
 
@@ -590,7 +586,7 @@ async def _add_api_client(
 ) -> tuple[RegisteredApiClient, ApplyResult, Settings]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
-        client, applied = await flow.add_api_client(
+        client, applied = await clients.add_api_client(
             opened.registry,
             client_id,
             members,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -108,17 +107,17 @@ def review(entity_id: EntityId, *, json: listing.AsJson = False) -> None:
     if found is None:
         output.say(f"{entity_id} has no access review yet: it gets a date within a day after its first administrators.")
         return
-    values: dict[str, str | tuple[str, ...]] = {"Due": _moment(found.due_at, chosen)}
+    values: dict[str, str | tuple[str, ...]] = {"Due": listing.moment(found.due_at, chosen)}
     if found.began_at:
         values |= {
-            "Began": f"{_moment(found.began_at, chosen)}, by {found.began_by}",
+            "Began": f"{listing.moment(found.began_at, chosen)}, by {found.began_by}",
             "Reviewed": f"{state.kept} of {state.people} people",
         }
     else:
         values["People"] = str(state.people)
     if found.signed_off_at:
         values |= {
-            "Signed off": f"{_moment(found.signed_off_at, chosen)}, by {found.signed_off_by}",
+            "Signed off": f"{listing.moment(found.signed_off_at, chosen)}, by {found.signed_off_by}",
             "Then": f"{found.kept} kept, {found.ended} ended",
         }
     output.members(f"Access review of {entity_id}", values)
@@ -236,10 +235,6 @@ async def _one(entity_id: str) -> tuple[Entity, ListPage[Appointment], bool]:
             opened.registry, opened.actor, entity_id=entity_id, state="pending", now=opened.clock(), after="", limit=1
         )
         return found, held, bool(pending.found)
-
-
-def _moment(at: int, chosen: Settings) -> str:
-    return datetime.fromtimestamp(at, chosen.timezone).strftime("%Y-%m-%d %H:%M")
 
 
 async def _review(chosen: Settings, entity_id: str) -> ReviewState:

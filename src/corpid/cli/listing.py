@@ -88,6 +88,11 @@ def parts(row: RoleRow | ThirdPartyGrant, *, any_role: str = "(none)") -> tuple[
     return (row.role or any_role, *filter(None, further), *values)
 
 
+def moment(at: int, chosen: Settings) -> str:
+    """Return a moment in the deployment's zone, to the minute."""
+    return datetime.fromtimestamp(at, chosen.timezone).strftime("%Y-%m-%d %H:%M")
+
+
 def first_day(day: str) -> str:
     """Return the first day of a row, if it has one."""
     return "" if day == NO_BEGINNING else day

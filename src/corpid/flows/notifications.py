@@ -6,17 +6,16 @@ A notice is sent after its change was written. If a person has no address, nothi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH
 from corpid.rules.directory.names import canonical
-from corpid.rules.emails import Action, Code, Email, Facts, UrlLine
+from corpid.rules.emails import Action, Code, Email, Facts, UrlLine, to_email_time
 from corpid.rules.limits import CODE_MISSES, MAILED_CODE_SECONDS, MINUTE
 from corpid.texts import counted, phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from datetime import datetime
 
     from corpid.flows.request_context import Provider, RequestContext
     from corpid.outbound.mail import Mail
@@ -249,7 +248,7 @@ def tell(provider: Provider, user: User, notice: Notice, *, now: float, device: 
     `now` is in epoch seconds; `device` is empty if nobody acted.
     """
     policy = provider.policy
-    when = _moment(now)
+    when = to_email_time(now)
     rows: tuple[tuple[Phrase, str | datetime], ...] = ((_WHEN, when),)
     if device:
         rows = (*rows, (_DEVICE, device))
@@ -283,7 +282,7 @@ def link(
     `asked` says who had it sent, if an entity's administrator did: the person tells the operator of a link that they
     did not expect, not whoever sent it. Source: D69
     """
-    ends = _moment(made.expires_at)
+    ends = to_email_time(made.expires_at)
     parts = (
         *((asked,) if asked is not None else ()),
         lead,
@@ -309,7 +308,7 @@ def email_will_change(context: RequestContext, user: User, made: NewLink, *, add
 
     `address` is the new one, masked: the old mailbox may be somebody else's by now. Source: D61
     """
-    ends = _moment(made.expires_at)
+    ends = to_email_time(made.expires_at)
     parts = (
         phrase(
             "The e-mail address of your account is about to change to {address}. Until then, e-mails still come to this "
@@ -322,7 +321,7 @@ def email_will_change(context: RequestContext, user: User, made: NewLink, *, add
         _typed(made),
         Facts(
             (
-                (_WHEN, _moment(context.now)),
+                (_WHEN, to_email_time(context.now)),
                 (_WORKS_UNTIL, ends),
                 (_USER_NAME, user.user_name),
             )
@@ -343,7 +342,7 @@ def invitation(entity: Entity, made: NewLink, *, to: str, lead: Phrase, language
     The entity's name is the only part of it that anybody chose, and it is an operator's choice: whoever invites writes
     none of it. Source: D60
     """
-    ends = _moment(made.expires_at)
+    ends = to_email_time(made.expires_at)
     return Email(
         to=to,
         subject=phrase("Invitation to act for {entity}", entity=entity.name),
@@ -388,7 +387,7 @@ def mailed_code(context: RequestContext, user: User, code: str, *, why: Phrase, 
 
     `why` says what for, and what to do if they did not. `language` is another than the account's, or empty (D45).
     """
-    ends = _moment(context.now + MAILED_CODE_SECONDS)
+    ends = to_email_time(context.now + MAILED_CODE_SECONDS)
     parts = (
         Code(text=phrase("Enter this code on the page where you asked for it:"), value=code),
         Facts(((_WORKS_UNTIL, ends), (_USER_NAME, user.user_name))),
@@ -428,7 +427,7 @@ def _refer(context: RequestContext, user: User, *, subject: Phrase, text: Phrase
     """Send a person to the operator."""
     parts = (
         text,
-        Facts(((_WHEN, _moment(context.now)), (_USER_NAME, user.user_name))),
+        Facts(((_WHEN, to_email_time(context.now)), (_USER_NAME, user.user_name))),
         phrase("If you did not ask, you do not need to do anything."),
     )
     _post(
@@ -476,11 +475,6 @@ def _typed(made: NewLink) -> Code:
     )
 
 
-def _moment(seconds: float) -> datetime:
-    """Return a time of an e-mail, whose renderer knows the zone."""
-    return datetime.fromtimestamp(seconds, UTC)
-
-
 def _post(
     mail: Mail, user: User, *, subject: Phrase, preview: Phrase, parts: tuple[EmailPart, ...], language: str = ""
 ) -> None:
@@ -495,63 +489,3 @@ def _post(
                 language=language or user.language,
             )
         )
-
-
-SEVERAL_DOMAINS: Final = 3
-"""domains for which nothing is taken in a round: then the fault is CorpID's"""
-_FIRST_PAUSE_SECONDS: Final = 10.0
-_LONGEST_PAUSE_SECONDS: Final = 900.0
-_FIRST_STOP_SECONDS: Final = 3600.0
-_LONGEST_STOP_SECONDS: Final = 86400.0
-"""while the server refuses CorpID itself: an operator has to change something, and then starts it again"""
-
-
-class MailPauses:
-    """The pauses of one task.
-
-    Each is longer than the one before, until an e-mail is sent. `log` writes an event and its detail to the log;
-    `delayed` and `stopped` are the names of the events.
-    """
-
-    def __init__(
-        self, clock: Callable[[], float], log: Callable[[str, str], None], *, delayed: str, stopped: str
-    ) -> None:
-        self._clock: Final = clock
-        self._log: Final = log
-        self._delayed: Final = delayed
-        self._stopped: Final = stopped
-        self._pause = 0.0
-        self._wait_until = 0.0
-        self._stopped_by = ""
-        """the refusal that was logged last"""
-
-    @property
-    def waits(self) -> bool:
-        """True if nothing is to be sent now."""
-        return self._clock() < self._wait_until
-
-    @property
-    def seconds(self) -> float:
-        """The pause between two attempts; 0.0 if the last e-mail was sent."""
-        return self._pause
-
-    def delay(self, reason: str) -> None:
-        """Wait up to 15 minutes: the server takes nothing."""
-        self._pause = min(max(_FIRST_PAUSE_SECONDS, 2 * self._pause), _LONGEST_PAUSE_SECONDS)
-        self._wait_until = self._clock() + self._pause
-        self._log(self._delayed, f"{reason}; the next attempt follows in {self._pause:g} seconds")
-
-    def stop(self, reason: str) -> None:
-        """Log a refusal of CorpID itself once, and try rarely."""
-        self._pause = min(max(_FIRST_STOP_SECONDS, 2 * self._pause), _LONGEST_STOP_SECONDS)
-        self._wait_until = self._clock() + self._pause
-        if reason != self._stopped_by:
-            self._stopped_by = reason
-            self._log(
-                self._stopped,
-                f"{reason}: the mail server refuses this deployment. Look at mail_url and mail_from, then restart",
-            )
-
-    def end(self) -> None:
-        """Begin with short pauses again: an e-mail was sent."""
-        self._pause, self._stopped_by = 0.0, ""

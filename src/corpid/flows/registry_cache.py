@@ -66,8 +66,8 @@ class _Cache(Generic[V]):
 class RegistryCache:
     """Reads of the registry through caches of five seconds.
 
-    Deny entries, codes and jti never pass here. `client` and `admit_client` go by one issuer: the deployment's first, or
-    that of `of_issuer`; all other reads are the same for each.
+    Deny entries, codes and jti never pass here. `client` and `admit_client` go by one issuer: the deployment's first,
+    or that of `of_issuer`; all other reads are the same for each.
     """
 
     def __init__(self, registry: Registry) -> None:

@@ -208,7 +208,7 @@ class ServerNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """Policy, ports, and state that a process keeps in memory."""
+    """Policy, stores, other systems, and state that a process keeps in memory."""
 
     policy: Policy
     node: ServerNode

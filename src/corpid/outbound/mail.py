@@ -1,4 +1,4 @@
-"""The mail port without a server, and a server's address."""
+"""The interface of mail, mail without a server, and a server's address."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """argon2id in threads with a fair queue, and a blocklist of passwords.
 
-Source: D44, D47
+`Argon2Passwords` hashes and verifies in `HashingThreads`, for which callers wait in a `FairQueue` by their source;
+`guessable_passwords` makes the blocklist. Source: D44, D47
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class Passwords(Protocol):
         """The hash to store. Raises PasswordsBusy."""
 
     def guessable(self) -> AbstractSet[str]:
-        """Predictable passwords, casefolded: for `password_rules.chosen_password`."""
+        """Predictable passwords, casefolded: for `require_allowed_password`."""
 
     def is_outdated(self, password_hash: str) -> bool: ...
 
@@ -436,7 +437,7 @@ _LONGEST_GUESSABLE: Final = 32
 
 @cache
 def guessable_passwords() -> frozenset[str]:
-    """Predictable passwords of twelve characters and more, casefolded, as `chosen_password` wants it.
+    """Predictable passwords of twelve characters and more, for `require_allowed_password`: casefolded.
 
     Source: D44
     """

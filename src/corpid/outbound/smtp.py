@@ -3,7 +3,8 @@
 `SmtpMail` sends what waits; `SmtpSessions` are its sessions with the server: one takes a connection, several commands
 and, with TLS, a handshake, so the next e-mail within seconds uses the same one. `MessageWriter` writes the bytes of an
 e-mail: the standard library's message objects parse what they are given, and parse it again to fold it, ten times the
-work of writing the few fields that every e-mail has. The log never says to whom an e-mail went, nor anything of it (D48).
+work of writing the few fields that every e-mail has. The log never says to whom an e-mail went, nor anything of it
+(D48).
 """
 
 from __future__ import annotations

@@ -65,8 +65,8 @@ def printable(text: str, *, escape: Callable[[str], str] = _escape) -> str:
     r"""The text with invisible and misleading characters escaped.
 
     `\x1b` and `\u202e`, for example. Those are control characters (C0 with line ends, C1), bidirectional controls,
-    zero-width and other invisible ones, unassigned ones and lone surrogates; spaces other than U+0020, too. Joiners that
-    letters need stay. `escape` writes one of them. Source: docs/directory.md, D74, Unicode TR 36 §3.6
+    zero-width and other invisible ones, unassigned ones and lone surrogates; spaces other than U+0020, too. Joiners
+    that letters need stay. `escape` writes one of them. Source: docs/directory.md, D74, Unicode TR 36 §3.6
     """
     if text.isascii() and text.isprintable():
         return text

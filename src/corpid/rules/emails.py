@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TypeAlias
 
 import msgspec
@@ -73,3 +73,8 @@ class RenderedEmail(msgspec.Struct, frozen=True, kw_only=True):
     html: str
     language: str
     """the tag of the language that it is written in"""
+
+
+def to_email_time(seconds: float) -> datetime:
+    """A time of an e-mail, whose renderer knows the zone."""
+    return datetime.fromtimestamp(seconds, UTC)

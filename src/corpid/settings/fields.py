@@ -505,7 +505,7 @@ def _embedded_url(data_dir: Path) -> str:
 SECRETS: Final = tuple(
     name for name, field in Settings.model_fields.items() if any(isinstance(mark, Secret) for mark in field.metadata)
 )
-"""the settings that can hold a password or a key; each has a `NAME_file` (`secret_files`)"""
+"""the settings that can hold a password or a key; each has a `NAME_file` (`settings.named_secret_files`)"""
 
 
 class Preset(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,8 +16,6 @@ Clock: TypeAlias = "Callable[[], float]"
 READINESS: Final = "readiness"
 """the kind of what is written to see that something can be written"""
 READINESS_SECONDS: Final = 60
-
-
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 from urllib.parse import quote
 
-from corpid.flows.authentication.own_pages import ACCOUNT_PATH
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -87,7 +85,7 @@ class DeveloperMode(Protocol):
         """The test people whom a page offers."""
 
     async def sign_in_at_once(
-        self, context: RequestContext, visit: InteractionContext, form: Mapping[str, str]
+        self, context: RequestContext, loaded: InteractionContext, form: Mapping[str, str]
     ) -> InteractionContext:
         """The step of the sign-in that asks for no factor."""
 
@@ -137,8 +135,3 @@ class WebContext:
         object.__setattr__(self, "arrival_cookie_name", f"{name}_arrival")
         object.__setattr__(self, "passkey_cookie_name", f"{name}_passkey")
         object.__setattr__(self, "form_cookie_name", f"{name}_form")
-
-    @property
-    def account_path(self) -> str:
-        """The address of the person's account."""
-        return f"{self.account_base}{ACCOUNT_PATH}"

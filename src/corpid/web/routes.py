@@ -22,24 +22,14 @@ from corpid.rules.oauth import api_server, discovery, parameters, tokens
 from corpid.rules.oauth.errors import InvalidRequest, TemporarilyUnavailable
 from corpid.rules.oauth.refusals import ClientRefusal, Reason
 from corpid.web import own_pages
-from corpid.web.account import enrolment as enrolling
-from corpid.web.account import links as opening_links
+from corpid.web.account import enrolment, links
 from corpid.web.account.endpoints import account
-from corpid.web.account.enrolment import PATH as ENROLMENT_PATH
-from corpid.web.account.links import (
-    INVITATION_PATH,
-    LONGER_PATH,
-    extend_invitation,
-    serve_forgotten_password,
-    serve_invitation,
-)
 from corpid.web.account.page_context import OPENED_PATH
 from corpid.web.authentication.endpoints import interaction, sign_out
 from corpid.web.context import SIGN_IN_PATH, Access
 from corpid.web.http.connections import OVERLOADED
 from corpid.web.http.requests import form_bytes, headers, take_back_counts
 from corpid.web.oauth import endpoints
-from corpid.web.oauth import endpoints as api_endpoints
 from corpid.web.pages import errors, public_pages
 from corpid.web.pages.rendering import LANGUAGE_PATH, STATIC_PATH
 from corpid.web.pages.responses import refuse_forged
@@ -62,7 +52,6 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-
 
 _MAKING: Final = Lock()
 
@@ -144,7 +133,7 @@ def _as_problem(request: Request, error: Exception, web: WebContext) -> Response
 
 
 def _as_scim_error(request: Request, error: Exception, web: WebContext) -> Response:
-    from corpid.web.scim.errors import response  # noqa: PLC0415 - see `_api_application`
+    from corpid.web.scim.errors import response  # noqa: PLC0415 - see `_answering`
 
     return response(request, error, web)
 
@@ -213,8 +202,6 @@ def _console() -> Endpoint:
 admin_api: Final = _answering(_admin_api)
 scim: Final = _answering(_scim)
 portal: Final = _answering(_portal)
-
-
 console: Final = _answering(_console)
 
 
@@ -229,14 +216,14 @@ def load_rare_pages() -> None:
 
 PAGES_WITH_FORMS: Final[Mapping[str, Endpoint]] = {
     f"{SIGN_IN_PATH}{{rest}}": interaction,
-    LINK_PATH: opening_links.serve_link,
-    f"{LINK_PATH}/{{rest}}": opening_links.serve_former_link,
-    f"{OPENED_PATH}{{rest}}": opening_links.serve_opened_link,
-    f"{ENROLMENT_PATH}{{rest}}": enrolling.serve_enrolment,
-    RECOVERY_PATH: serve_forgotten_password,
+    LINK_PATH: links.serve_link,
+    f"{LINK_PATH}/{{rest}}": links.serve_former_link,
+    f"{OPENED_PATH}{{rest}}": links.serve_opened_link,
+    f"{enrolment.PATH}{{rest}}": enrolment.serve_enrolment,
+    RECOVERY_PATH: links.serve_forgotten_password,
     ACCOUNT_PATH: account,
-    f"{INVITATION_PATH}{{rest}}": serve_invitation,
-    f"{LONGER_PATH}{{rest}}": extend_invitation,
+    f"{links.INVITATION_PATH}{{rest}}": links.serve_invitation,
+    f"{links.LONGER_PATH}{{rest}}": links.extend_invitation,
     f"{ACCOUNT_PATH}/{{rest}}": account,
     SIGN_OUT_PATH: sign_out,
     PORTAL_PATH: portal,
@@ -311,7 +298,7 @@ def table(served: Sequence[Generation], *, first: bool = True, further: Sequence
         Route(
             path=api_server.METADATA_PATH,
             methods=get,
-            endpoint=api_endpoints.api_metadata,
+            endpoint=endpoints.api_metadata,
             fails=_as_json_of_api,
             suffix=api_server.ISSUER_PATH,
             part="api",
@@ -319,7 +306,7 @@ def table(served: Sequence[Generation], *, first: bool = True, further: Sequence
         Route(
             path=api_server.TOKEN_PATH,
             methods=post,
-            endpoint=api_endpoints.api_token_endpoint,
+            endpoint=endpoints.api_token_endpoint,
             fails=_as_json_of_api,
             part="api",
         ),

@@ -1,6 +1,7 @@
 """The demo relying party, a website that shows what it received.
 
-Secrets are shown on purpose: this is a place to learn and to debug, on one's own machine, or with the key of this start.
+Secrets are shown on purpose: this is a place to learn and to debug, on one's own machine, or with the key of this
+start.
 """
 
 from __future__ import annotations

@@ -124,7 +124,8 @@ async def create(
     """Write a relying party to a folder and register it.
 
     Without a client_id it is the folder's name, and without a port the example's; the next one if another client has
-    it. `authority` is a file that it must trust, for a demo with --tls. If it cannot be registered, no file is left. Raises FilesExist, NotDone, OSError. Source: D66
+    it. `authority` is a file that it must trust, for a demo with --tls. If it cannot be registered, no file is left.
+    Raises FilesExist, NotDone, OSError. Source: D66
     """
     served = await api.clients()
     made = _planned(api.issuer, served, folder, language=language, client_id=client_id, port=port)

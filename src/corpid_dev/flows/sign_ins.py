@@ -77,31 +77,31 @@ class SimulatedSignIn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 async def at_once(
-    context: RequestContext, visit: InteractionContext, developer: Developer, *, user_name: str, way: str = DEFAULT_WAY
+    context: RequestContext, loaded: InteractionContext, developer: Developer, *, user_name: str, way: str = DEFAULT_WAY
 ) -> InteractionContext:
     """Complete both factors of a test person without asking for them.
 
-    `way` names what amr then claims. Returns the updated visit, with a new cookie value. Raises InvalidInput, StaleStep,
-    OtherBrowser, FormHandled, AlreadyCompleted. Source: D15, D34, D54, D66
+    `way` names what amr then claims. Returns the updated context, with a new cookie value. Raises InvalidInput,
+    StaleStep, OtherBrowser, FormHandled, AlreadyCompleted. Source: D15, D34, D54, D66
     """
-    visit.require(context, SignInEvent.SIMULATED)
+    loaded.require(context, SignInEvent.SIMULATED)
     if way not in acr.SIMULATED:
         raise InvalidInput(phrase("Choose one of the ways to sign in."))
     account = await _account(context, developer, user_name)
-    expected = visit.renewing.user.user_id if visit.renewing else ""
+    expected = loaded.renewing.user.user_id if loaded.renewing else ""
     if account is None or expected not in ("", account.user.user_id):
         raise InvalidInput(phrase("Choose one of the test people."))
     user, amr = account.user, acr.SIMULATED[way]
     async with context.provider.transient.batch(context.now) as batch:
-        await browsers.note_form(context, batch, visit.cookie, visit.form)
-    if visit.knows():
-        name, browser_key = names.user_name(user.user_name), visit.browser.browser_key
+        await browsers.note_form(context, batch, loaded.cookie, loaded.form)
+    if loaded.knows():
+        name, browser_key = names.user_name(user.user_name), loaded.browser.browser_key
         last = await throttle.last_entity(context, name, browser_key, user_id=user.user_id)
-        visit = replace(visit, last_entity=last)
-    entry = event(context, visit, user, AuditAction.SIGN_IN_SIMULATE, "ok", amr=" ".join(amr))
+        loaded = replace(loaded, last_entity=last)
+    entry = event(context, loaded, user, AuditAction.SIGN_IN_SIMULATE, "ok", amr=" ".join(amr))
     await context.provider.registry.audit.write(entry, now=context.now)
     shown = sessions.Authentication(account=account, amr=amr, way=SecondFactorMethod.SIMULATED)
-    return await sessions.start_session(context, visit, shown)
+    return await sessions.start_session(context, loaded, shown)
 
 
 async def _account(context: RequestContext, developer: Developer, user_name: str) -> Account | None:
@@ -134,16 +134,16 @@ async def without_browser(
     arrived = await authorize.arrive(context, query, cookie=None, may_complete=True)
     if isinstance(arrived, ImmediateResponse):
         return arrived.response
-    visit = await _first_visit(context, arrived)
-    await _require_entity(context, visit, account, asked.entity)
+    loaded = await _load_first(context, arrived)
+    await _require_entity(context, loaded, account, asked.entity)
     try:
-        visit = await at_once(context, visit, developer, user_name=asked.user, way=asked.way)
-        visit = await _to_the_end(context, visit, asked)
+        loaded = await at_once(context, loaded, developer, user_name=asked.user, way=asked.way)
+        loaded = await _to_the_end(context, loaded, asked)
     except (AlreadyCompleted, OtherBrowser, StaleStep):
         raise InvalidRequest(
             Reason.SIGN_IN_IN_ANOTHER_BROWSER, "this request is being answered in a browser: start a new one"
         ) from None
-    return await completion.leave(context, visit.interaction)
+    return await completion.leave(context, loaded.interaction)
 
 
 def _unfit(description: str) -> InvalidRequest:
@@ -178,8 +178,8 @@ def _query(context: RequestContext, asked: SimulatedSignIn) -> bytes:
     return query.partition("#")[0].encode()
 
 
-async def _first_visit(context: RequestContext, entered: InteractionRedirect) -> InteractionContext:
-    """The first visit of a browser that keeps every cookie."""
+async def _load_first(context: RequestContext, entered: InteractionRedirect) -> InteractionContext:
+    """The first context of a browser that keeps every cookie."""
     interaction_id, cookie = entered.interaction_id, entered.cookie
     if entered.held:
         brought = await interactions.find_pending(context, interaction_id, cookie=cookie, held=entered.held)
@@ -188,12 +188,14 @@ async def _first_visit(context: RequestContext, entered: InteractionRedirect) ->
     return await interaction_context.load_interaction(context, interaction_id, cookie)
 
 
-async def _require_entity(context: RequestContext, visit: InteractionContext, account: Account, entity_id: str) -> None:
+async def _require_entity(
+    context: RequestContext, loaded: InteractionContext, account: Account, entity_id: str
+) -> None:
     """Refuse an entity that the person could not choose.
 
     Without any usable entity the sign-in itself ends with access_denied.
     """
-    user_id, client = account.user.user_id, visit.client
+    user_id, client = account.user.user_id, loaded.client
     offer = await entity_selection.offer(context, user_id, client, query="", preselected="")
     usable = [each.entity.entity_id for each in offer.choices if each.usable]
     known = ", ".join(usable[:_NAMED]) + (" and more" if len(usable) > _NAMED else "")
@@ -201,25 +203,27 @@ async def _require_entity(context: RequestContext, visit: InteractionContext, ac
         if await entity_selection.usable_here(context, user_id, entity_id, client) is None:
             raise _unfit(f"entity is none that this person can act for at this client: {known or 'there is none'}")
         return
-    if usable and not await entity_selection.find_only_entity(context, user_id, client, visit.interaction.request):
+    if usable and not await entity_selection.find_only_entity(context, user_id, client, loaded.interaction.request):
         raise _unfit(f"entity is missing, and the person would be asked to choose: {known}")
 
 
-async def _to_the_end(context: RequestContext, visit: InteractionContext, asked: SimulatedSignIn) -> InteractionContext:
+async def _to_the_end(
+    context: RequestContext, loaded: InteractionContext, asked: SimulatedSignIn
+) -> InteractionContext:
     """Answer every page after the factors, as asked."""
     for _ in range(_STEPS):
-        if visit.interaction.outcome is not None:
-            return visit
-        visit = await interaction_context.load_interaction(context, visit.interaction.interaction_id, visit.cookie)
-        match await sign_in.current(context, visit):
+        if loaded.interaction.outcome is not None:
+            return loaded
+        loaded = await interaction_context.load_interaction(context, loaded.interaction.interaction_id, loaded.cookie)
+        match await sign_in.current(context, loaded):
             case EntityQuestion():
-                visit = await sign_in.submit_entity(context, visit, entity_id=asked.entity)
+                loaded = await sign_in.submit_entity(context, loaded, entity_id=asked.entity)
             case ConsentQuestion() if asked.consent == "agree":
-                visit = await sign_in.submit_consent(context, visit)
+                loaded = await sign_in.submit_consent(context, loaded)
             case ConsentQuestion() | NoEntity():
-                visit = await sign_in.cancel(context, visit)
+                loaded = await sign_in.cancel(context, loaded)
             case SignInConfirmation():
-                visit = await sign_in.confirm(context, visit)
+                loaded = await sign_in.confirm(context, loaded)
             case _:
                 raise StaleStep
     raise StaleStep

@@ -1,7 +1,8 @@
 """Judging of an observation: pure expectations, and the verdict of a case.
 
 An expectation looks at an observation and returns a finding, or None if it holds. Refusals prove something only if the
-provider's fault reached the relying party, and if the relying party signs people in otherwise: else a case is not judged.
+provider's fault reached the relying party, and if the relying party signs people in otherwise: else a case is not
+judged.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The checks of each endpoint, in order, with their reasons.
 
 The inspector of developer mode shows which of them a request passed, which one refused it, and which were not reached.
-Each reason that an endpoint can end with stands in exactly one of its checks. Source: Spec "The order of a request", D28, D66
+Each reason that an endpoint can end with stands in exactly one of its checks. Source: Spec "The order of a request",
+D28, D66
 """
 
 from __future__ import annotations

@@ -117,10 +117,10 @@ class Provider:
     def sign_in(self, authorize_url: str, user: str, entity: str | None = None, *, agree: bool = True) -> Callback:
         """Sign a person in with a new browser; the callback.
 
-        Nothing opens the callback. `authorize_url` is what the relying party would redirect a browser to. `entity` is the one to act for, by default
-        the first that is offered. Without `agree` the person cancels if consent is asked. The callback is text; with
-        `response_mode=form_post` its `form` has the posted fields. A third sign-in of one person in 30 seconds waits for
-        a new code. Raises OperationError with what the page says.
+        Nothing opens the callback. `authorize_url` is what the relying party would redirect a browser to. `entity` is
+        the one to act for, by default the first that is offered. Without `agree` the person cancels if consent is
+        asked. The callback is text; with `response_mode=form_post` its `form` has the posted fields. A third sign-in of
+        one person in 30 seconds waits for a new code. Raises OperationError with what the page says.
         """
         return _callback(self._ask("sign_in", url=authorize_url, user=user, entity=entity, agree=agree))
 
@@ -196,9 +196,10 @@ def running(
 ) -> Iterator[Provider]:
     """Run a provider until the context ends.
 
-    It listens on a free port of this machine. `directory` is plain data or the path of a file, both in the form of docs/directory.md, by default that of the demo.
-    `generations`, `preset` and further `settings` are those of docs/settings.md. With `tls` the issuer is https, and
-    `ca_file` of the provider is what to trust. Raises OperationError.
+    It listens on a free port of this machine. `directory` is plain data or the path of a file, both in the form of
+    docs/directory.md, by default that of the demo. `generations`, `preset` and further `settings` are those of
+    docs/settings.md. With `tls` the issuer is https, and `ca_file` of the provider is what to trust. Raises
+    OperationError.
     """
     arguments = {
         **_document(directory),

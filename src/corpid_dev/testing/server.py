@@ -1,6 +1,7 @@
 """The process of a provider for tests.
 
-It reads commands from standard input and ends with it. A line in is a command and its arguments as JSON, a line out its result or its problem. The first command is `start`.
+It reads commands from standard input and ends with it. A line in is a command and its arguments as JSON, a line out its
+result or its problem. The first command is `start`.
 """
 
 from __future__ import annotations
@@ -256,8 +257,9 @@ async def started(
 ) -> AsyncIterator[Sandbox]:
     """A provider that answers until the context ends.
 
-    It listens at `listen` (beyond this machine the rules for key-set URLs hold, D66), on any free port if `port` is 0, and is localhost to everybody. Its log goes to a file in
-    `folder` if not to `log`. With `tls` it has a certificate of its own. With `developer` everybody of the directory can sign in at once. Raises what PROBLEMS names.
+    It listens at `listen` (beyond this machine the rules for key-set URLs hold, D66), on any free port if `port` is 0,
+    and is localhost to everybody. Its log goes to a file in `folder` if not to `log`. With `tls` it has a certificate
+    of its own. With `developer` everybody of the directory can sign in at once. Raises what PROBLEMS names.
     """
     unknown = [each for each in generations if each not in INTERFACES]
     if unknown or not generations:

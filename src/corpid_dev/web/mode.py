@@ -94,14 +94,14 @@ class Mode:
         return tuple(self.developer.people.values()) if self.opens(request) else ()
 
     async def sign_in_at_once(
-        self, context: RequestContext, visit: InteractionContext, form: Mapping[str, str]
+        self, context: RequestContext, loaded: InteractionContext, form: Mapping[str, str]
     ) -> InteractionContext:
         """The step of the sign-in that asks for no factor.
 
         Raises the errors of `corpid_dev.flows.sign_ins.at_once`. Source: D66
         """
         way = form.get("way") or sign_ins.DEFAULT_WAY
-        return await sign_ins.at_once(context, visit, self.developer, user_name=form.get("person", ""), way=way)
+        return await sign_ins.at_once(context, loaded, self.developer, user_name=form.get("person", ""), way=way)
 
     def without_key(self, request: Request) -> Response | None:
         """A redirect to the same address without the key.

@@ -1,8 +1,8 @@
 """A person's own data: a copy of it, and its deletion (D61).
 
-Lists of the copy are read and written a page at a time, so that a person with thousands of roles and events needs no more
-memory than another one. What others did is told without saying who they are. docs/accounts.md has the form. After a
-request to be deleted nothing ends before an operator erases the person (`flows.operations.erasure`).
+Lists of the copy are read and written a page at a time, so that a person with thousands of roles and events needs no
+more memory than another one. What others did is told without saying who they are. docs/accounts.md has the form. After
+a request to be deleted nothing ends before an operator erases the person (`flows.operations.erasure`).
 """
 
 from __future__ import annotations

@@ -57,7 +57,8 @@ async def any_usable(context: RequestContext, user_id: str, client: Client) -> b
 async def usable_here(context: RequestContext, user_id: str, entity_id: str, client: Client) -> ActingPerson | None:
     """Return a person and their entity if usable at this client.
 
-    The result is None otherwise. Whether the person is enabled is checked at the end of the sign-in. Source: Spec 3, D50
+    The result is None otherwise. Whether the person is enabled is checked at the end of the sign-in. Source: Spec 3,
+    D50
     """
     found = await context.provider.registry_cache.membership(user_id, entity_id, context.now)
     if found is None:

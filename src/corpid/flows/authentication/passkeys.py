@@ -1,7 +1,7 @@
 """Passkeys: challenges, registration, sign-in and offer (D45, D46).
 
-A challenge is `nonce.mac`. The MAC covers its purpose and subject, so opening a page stores nothing. A passkey is offered
-at most once in a sign-in, after the last factor.
+A challenge is `nonce.mac`. The MAC covers its purpose and subject, so opening a page stores nothing. A passkey is
+offered at most once in a sign-in, after the last factor.
 """
 
 from __future__ import annotations
@@ -206,7 +206,8 @@ async def _verified(
 ) -> tuple[User, Passkey]:
     """Verify an answer whose challenge was used up.
 
-    Returns the owner, and the passkey after its use. `only` is the id of the one person whose passkeys are accepted; empty accepts any person's. Raises PasskeyRefused.
+    Returns the owner, and the passkey after its use. `only` is the id of the one person whose passkeys are accepted;
+    empty accepts any person's. Raises PasskeyRefused.
     """
     passkey, user = claim.passkey, claim.user
     if passkey is None:
@@ -458,7 +459,7 @@ async def accept_offer(context: RequestContext, loaded: InteractionContext, *, a
 async def decline_offer(context: RequestContext, loaded: InteractionContext) -> InteractionContext:
     """Continue the sign-in without a passkey; return the updated context.
 
-    The person is not offered one again for 30 days. Raises the same errors as `create`. Source: D15, D46
+    The person is not offered one again for 30 days. Raises the same errors as `accept_offer`. Source: D15, D46
     """
     loaded.require(context, SignInEvent.NOT_NOW)
     user_id = loaded.interaction.user_id

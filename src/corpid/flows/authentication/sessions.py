@@ -1,6 +1,6 @@
 """Sessions: started after authentication, used and ended (D30, D34, D45-D47).
 
-`complete` starts one after the last factor, and detects a first sign-in and a new browser.
+`start_session` starts one after the last factor, and detects a first sign-in and a new browser.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from corpid.flows.authentication import (
 )
 from corpid.flows.authentication.interaction_context import with_consent
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.authentication import sign_in
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.records import Session
 from corpid.rules.authentication.sign_in import InteractionOutcome, SecondFactorMethod, SignInState, StaleStep
@@ -212,9 +211,9 @@ async def start_session(
     """Start the session after authentication and continue the sign-in.
 
     The sign-in is finished if nothing remains to be asked; one for the account's own pages ends here. Returns the
-    updated context, with the browser's new cookie value. Another person who was signed in at this browser is signed out.
-    The person is checked again when the session is written. If their factors were changed or they were disabled before,
-    there was no session to end, so none begins; if that happens later, the session is found and ended.
+    updated context, with the browser's new cookie value. Another person who was signed in at this browser is signed
+    out. The person is checked again when the session is written. If their factors were changed or they were disabled
+    before, there was no session to end, so none begins; if that happens later, the session is found and ended.
 
     Raises StaleStep if no session begins for that reason, or if another tab has signed in or out meanwhile;
     AlreadyCompleted; and OtherBrowser if this is also the first factor and another browser was faster. Source: D15,
@@ -332,7 +331,7 @@ def _offers_passkey(context: RequestContext, loaded: InteractionContext, shown: 
     policy, request = context.provider.policy, loaded.interaction.request
     if not (shown.makes_passkeys and policy.takes_passkeys) or own_pages.purpose(request) != "sign_in":
         return False
-    return sign_in.is_passkey_offer_due(
+    return machine.is_passkey_offer_due(
         request,
         shown.account.held,
         declined_at=shown.account.passkey_declined_at,

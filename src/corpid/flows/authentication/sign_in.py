@@ -1,8 +1,8 @@
 """The sign-in, step by step: password, second factor, entity, consent (Spec 3, D15, D29, D34, D45).
 
-`interaction_context` loads the data of a step, once. `rules.authentication.sign_in` decides the result of the step. Each
-`submit_…` writes it in one batch, which claims the step; any later request gets the current page. A passkey is taken by
-`passkeys`.
+`interaction_context` loads the data of a step, once. `rules.authentication.sign_in` decides the result of the step.
+Each `submit_…` writes it in one batch, which claims the step; any later request gets the current page. A passkey is
+taken by `passkeys`.
 """
 
 from __future__ import annotations
@@ -368,8 +368,8 @@ async def submit_code(
 async def choose_way(context: RequestContext, loaded: InteractionContext, *, way: str) -> InteractionContext:
     """Switch to another second-factor method.
 
-    For e-mail, a code is sent unless a valid one is still to be typed. Returns the updated context. Raises InvalidInput,
-    Paused, StaleStep. Source: D45
+    For e-mail, a code is sent unless a valid one is still to be typed. Returns the updated context. Raises
+    InvalidInput, Paused, StaleStep. Source: D45
     """
     interaction = loaded.interaction
     pending = await require_password_given(context, loaded, SignInEvent.WAY)
@@ -440,7 +440,8 @@ async def _try(
     """Count an attempt, then try it.
 
     Both are written in one transaction where an engine has one for them. Returns the count of guesses, None for a
-    recovery code, which cannot be guessed; and whether the code was right. Raises second_factors.PerhapsUsed after giving both back.
+    recovery code, which cannot be guessed; and whether the code was right. Raises second_factors.PerhapsUsed after
+    giving both back.
     """
     refused: second_factors.PerhapsUsed | None = None
     async with context.provider.transient.batch(context.now) as batch:

@@ -2,11 +2,11 @@
 
 Each attempt is counted before it is tried, in a bucket that also holds the end of the delay
 (`rules.authentication.throttling`); there is never a permanent lock. After the free attempts, each attempt begins a
-delay; of several that do so at once, only one is tried. An account is counted for each address, so that a stranger slows
-only themselves. When very many addresses guess at it, it is also counted for each neighbourhood of addresses; never for
-all of them together, or strangers could keep its owner out. A browser with an earlier sign-in is counted on its own, and
-by nothing else. An attempt that was never tried is given back, so such counts use fixed windows of time: nothing carries
-over into a later window.
+delay; of several that do so at once, only one is tried. An account is counted for each address, so that a stranger
+slows only themselves. When very many addresses guess at it, it is also counted for each neighbourhood of addresses;
+never for all of them together, or strangers could keep its owner out. A browser with an earlier sign-in is counted on
+its own, and by nothing else. An attempt that was never tried is given back, so such counts use fixed windows of time:
+nothing carries over into a later window.
 
 Buckets are taken in one order (codes, account or browser, everywhere, address, then those of an unlocked account and of
 the neighbourhood); otherwise two concurrent requests could deadlock on PostgreSQL. Those that every attempt raises are
@@ -16,8 +16,8 @@ Guesses of codes of an app and by e-mail are also counted in the registry, so th
 browser that is known for the person, for all others together, and for enrolments by a link. They count only after the
 password or a link was presented, so no stranger can lock a person out.
 
-The bytes of a form that was rejected are no further attempt when they come once more. An accepted form costs nothing for
-this: only after a rejection is it noted which bytes it was.
+The bytes of a form that was rejected are no further attempt when they come once more. An accepted form costs nothing
+for this: only after a rejection is it noted which bytes it was.
 """
 
 from __future__ import annotations
@@ -488,8 +488,8 @@ async def attempt_code_with_link(
 ) -> tuple[Attempt, CodeGuesses]:
     """Count a guess in an enrolment by a link.
 
-    `seen` is that of `of_links`. Returns the attempt, and the count including it. Raises Paused and Throttled. Source:
-    D45, D47
+    `seen` is that of `guesses_with_links`. Returns the attempt, and the count including it. Raises Paused and
+    Throttled. Source: D45, D47
     """
     factors = fingerprint(credentials)
     after = one_more_guess(context, seen, factors)

@@ -127,7 +127,7 @@ async def decline_invitation(context: RequestContext, browser: Browser, opened_i
     await _note(context, browser.browser_id, opened_id, invited)
 
 
-async def finish_enrolment(context: RequestContext, visit: EnrolmentContext, *, language: str) -> None:
+async def finish_enrolment(context: RequestContext, loaded: EnrolmentContext, *, language: str) -> None:
     """Make a new member with the factors of the enrolment.
 
     `language` is a tag, that of their e-mails. Person, membership and factors are written in one transaction. If
@@ -135,8 +135,8 @@ async def finish_enrolment(context: RequestContext, visit: EnrolmentContext, *, 
     StaleStep. Source: D60
     """
     factors, enrolment, registry = (
-        await enrolment_steps.to_write(context, visit),
-        visit.enrolment,
+        await enrolment_steps.to_write(context, loaded),
+        loaded.enrolment,
         context.provider.registry,
     )
     if factors.invited is None:
@@ -165,7 +165,7 @@ async def finish_enrolment(context: RequestContext, visit: EnrolmentContext, *, 
         raise StaleStep from None
     opened_id = enrolments.derive_opened_id(context, enrolment.browser_id, enrolment.link_hash)
     await _note(context, enrolment.browser_id, opened_id, factors.invited, enrolment.user_id, new=True)
-    await enrolment_steps.end_written(context, visit)
+    await enrolment_steps.end_written(context, loaded)
 
 
 async def accept_with_account(registry: Registry, invited: Membership, user: User, *, now: float) -> None:

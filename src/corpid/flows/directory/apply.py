@@ -337,9 +337,9 @@ async def carry_out(
 ) -> ApplyResult:
     """Write the prepared change, unless `dry_run`, and describe it.
 
-    `action` as in `write_changes`; `was` is the record that the change was decided on, otherwise the one that it was prepared
-    on. What somebody else writes at the same moment is not overwritten. Raises Refused if a change is none of `verbs`,
-    access.Forbidden, Conflict, StoreUnavailable. Source: docs/directory.md
+    `action` as in `write_changes`; `was` is the record that the change was decided on, otherwise the one that it was
+    prepared on. What somebody else writes at the same moment is not overwritten. Raises Refused if a change is none of
+    `verbs`, access.Forbidden, Conflict, StoreUnavailable. Source: docs/directory.md
     """
     changes = prepared.plan.changes
     if any(change.verb not in verbs for change in changes):

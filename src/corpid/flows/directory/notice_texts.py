@@ -5,7 +5,7 @@ None has a link that does anything: the button leads to a page to look at.
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
@@ -14,7 +14,7 @@ import msgspec
 from corpid.flows.authentication.own_pages import PATHS
 from corpid.rules.directory.approvals import LIFETIME_SECONDS, decision_reason
 from corpid.rules.directory.records import NO_END, ChangeRequest, Entity, User
-from corpid.rules.emails import Action, Email, Facts
+from corpid.rules.emails import Action, Email, Facts, to_email_time
 from corpid.texts import counted, phrase
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def build_access_email(reader: Reader, changes: Sequence[AccessChange], *, at: i
     rows = [(_CHANGES[each.change], _describe_change(each, entity)) for each in changes[:MOST_LISTED]]
     parts: tuple[EmailPart, ...] = (
         phrase("What you may do for {entity} was changed by somebody else.", entity=entity),
-        Facts(((_WHEN, _read_moment(at)), *rows)),
+        Facts(((_WHEN, to_email_time(at)), *rows)),
         *_count_further(len(changes)),
         phrase("If you did not expect this, ask an administrator of {entity}.", entity=entity),
         _link_account(reader),
@@ -156,7 +156,7 @@ def build_owner_email(reader: Reader, changes: Sequence[tuple[str, str]], *, at:
     rows = [(words[change], name) for change, name in changes[:MOST_LISTED]]
     parts: tuple[EmailPart, ...] = (
         phrase("The owners of {entity} have changed. Owners can do everything for it.", entity=entity),
-        Facts(((_WHEN, _read_moment(at)), *rows)),
+        Facts(((_WHEN, to_email_time(at)), *rows)),
         *_count_further(len(changes)),
         phrase("If you did not expect this, ask another administrator of {entity} now.", entity=entity),
         _link_portal(reader, phrase("Look at the administrators")),
@@ -171,7 +171,7 @@ def build_token_email(reader: Reader, tokens: Sequence[tuple[str, int]]) -> Emai
     Source: docs/decisions/0022
     """
     entity = reader.entity.name
-    rows = tuple((phrase("{name}", name=name), _read_moment(ends)) for name, ends in tokens[:MOST_LISTED])
+    rows = tuple((phrase("{name}", name=name), to_email_time(ends)) for name, ends in tokens[:MOST_LISTED])
     parts: tuple[EmailPart, ...] = (
         phrase("A provisioning token of {entity} works until:", entity=entity),
         Facts(rows),
@@ -197,7 +197,7 @@ def build_waiting_email(reader: Reader, requests: Sequence[ChangeRequest], peopl
             (
                 (phrase("Requested by"), people.get(each.requester.partition(":")[2], each.requester)),
                 (phrase("Reason"), each.reason),
-                (phrase("Waits until"), _read_moment(each.created_at + LIFETIME_SECONDS)),
+                (phrase("Waits until"), to_email_time(each.created_at + LIFETIME_SECONDS)),
             )
         )
         for each in requests[:MOST_LISTED]
@@ -228,7 +228,7 @@ def build_decided_email(reader: Reader, requests: Sequence[ChangeRequest]) -> Em
     facts = [
         Facts(
             (
-                (phrase("Requested"), _read_moment(each.created_at)),
+                (phrase("Requested"), to_email_time(each.created_at)),
                 (phrase("Outcome"), _OUTCOMES[each.state]),
                 *([(phrase("Reason"), decision_reason(each))] if each.decided_reason else []),
             )
@@ -337,8 +337,3 @@ def _read_day(day: str) -> date | str:
         return date.fromisoformat(day)
     except ValueError:
         return day
-
-
-def _read_moment(seconds: float) -> datetime:
-    """Return a time of an e-mail, whose renderer knows the zone."""
-    return datetime.fromtimestamp(seconds, UTC)

@@ -17,7 +17,6 @@ from corpid.flows.account import links
 from corpid.flows.directory import notice_texts
 from corpid.flows.directory.notice_texts import AccessChange, Reader, RoleNames
 from corpid.flows.directory.person_names import read_names
-from corpid.flows.notifications import SEVERAL_DOMAINS, MailPauses
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication import link_codes
 from corpid.rules.authentication.link_codes import NewLink
@@ -53,6 +52,64 @@ _AT_ONCE: Final = 20
 _GROUPS_AT_ONCE: Final = 200
 """of due notices, among which processes choose"""
 _MOST: Final = notice_texts.MOST_LISTED
+_SEVERAL_DOMAINS: Final = 3
+"""domains for which nothing is taken in a round: then the fault is CorpID's"""
+_FIRST_PAUSE_SECONDS: Final = 10.0
+_LONGEST_PAUSE_SECONDS: Final = 900.0
+_FIRST_STOP_SECONDS: Final = 3600.0
+_LONGEST_STOP_SECONDS: Final = 86400.0
+"""while the server refuses CorpID itself: an operator has to change something, and then starts it again"""
+
+
+class _Pauses:
+    """The pauses of one task.
+
+    Each is longer than the one before, until an e-mail is sent. `log` writes an event and its detail to the log;
+    `delayed` and `stopped` are the names of the events.
+    """
+
+    def __init__(
+        self, clock: Callable[[], float], log: Callable[[str, str], None], *, delayed: str, stopped: str
+    ) -> None:
+        self._clock: Final = clock
+        self._log: Final = log
+        self._delayed: Final = delayed
+        self._stopped: Final = stopped
+        self._pause = 0.0
+        self._wait_until = 0.0
+        self._stopped_by = ""
+        """the refusal that was logged last"""
+
+    @property
+    def waits(self) -> bool:
+        """True if nothing is to be sent now."""
+        return self._clock() < self._wait_until
+
+    @property
+    def seconds(self) -> float:
+        """The pause between two attempts; 0.0 if the last e-mail was sent."""
+        return self._pause
+
+    def delay(self, reason: str) -> None:
+        """Wait up to 15 minutes: the server takes nothing."""
+        self._pause = min(max(_FIRST_PAUSE_SECONDS, 2 * self._pause), _LONGEST_PAUSE_SECONDS)
+        self._wait_until = self._clock() + self._pause
+        self._log(self._delayed, f"{reason}; the next attempt follows in {self._pause:g} seconds")
+
+    def stop(self, reason: str) -> None:
+        """Log a refusal of CorpID itself once, and try rarely."""
+        self._pause = min(max(_FIRST_STOP_SECONDS, 2 * self._pause), _LONGEST_STOP_SECONDS)
+        self._wait_until = self._clock() + self._pause
+        if reason != self._stopped_by:
+            self._stopped_by = reason
+            self._log(
+                self._stopped,
+                f"{reason}: the mail server refuses this deployment. Look at mail_url and mail_from, then restart",
+            )
+
+    def end(self) -> None:
+        """Begin with short pauses again: an e-mail was sent."""
+        self._pause, self._stopped_by = 0.0, ""
 
 
 class _Sender:
@@ -73,7 +130,7 @@ class _Sender:
         self._registry: Final = provider.registry
         self._log: Final = log
         self._count: Final = count
-        self._pauses: Final = MailPauses(provider.clock, log, delayed=self.delayed, stopped=self.stopped)
+        self._pauses: Final = _Pauses(provider.clock, log, delayed=self.delayed, stopped=self.stopped)
 
     @property
     def pause_seconds(self) -> float:
@@ -143,7 +200,7 @@ class InvitationEmails(_Sender):
                 self._pauses.delay(str(delayed))
                 self._count("delayed")
                 return sent
-        if not sent and len(untaken) >= SEVERAL_DOMAINS:
+        if not sent and len(untaken) >= _SEVERAL_DOMAINS:
             self._pauses.stop(next(iter(untaken.values())))
             self._count("delayed")
         return sent
@@ -240,7 +297,7 @@ class NoticeEmails(_Sender):
                 await self._put_off(group, by, 0)
                 self._pauses.delay(str(delayed))
                 return sent
-        if not sent and len(untaken) >= SEVERAL_DOMAINS:
+        if not sent and len(untaken) >= _SEVERAL_DOMAINS:
             self._pauses.stop(next(iter(untaken.values())))
         return sent
 

@@ -217,8 +217,8 @@ async def write_changes(
     """Authorise all changes and write them, each with an audit event.
 
     Each event is written in the transaction of its change. `action` is the action of the only change, if a command
-    knows a more exact one than `find_action`. `summary` is an event about all changes, written with the last one. `seen`
-    are records that the caller has decided on; `within` is awaited in the transaction of the last change. Raises
+    knows a more exact one than `find_action`. `summary` is an event about all changes, written with the last one.
+    `seen` are records that the caller has decided on; `within` is awaited in the transaction of the last change. Raises
     access.Forbidden before anything is written, also for what needs approval (`write_or_request` requests it), Refused,
     Conflict (LastOwnerRemoved if the last operator or owner would go, ChangedMeanwhile if what was decided on is no
     longer so), and StoreUnavailable. Source: SECURITY.md, D53, D55, D57
@@ -467,7 +467,8 @@ async def read_pages(
 async def read_grants(directory: Directory, between: Sequence[str]) -> list[ThirdPartyGrant]:
     """The grants between two entities for a service.
 
-    `between` are client entity, third party and service. Of a great many the first ones. Raises StoreUnavailable. Source: D56
+    `between` are client entity, third party and service. Of a great many the first ones. Raises StoreUnavailable.
+    Source: D56
     """
     where = dict(zip(("client_entity_id", "entity_id", "service_id"), between, strict=True))
     return await directory.page(ThirdPartyGrant, where, after=("",) * 6, limit=_MOST_GRANTS)

@@ -1,4 +1,4 @@
-"""Leads of clients' clocks, recorded before use and read after a loss.
+"""Skews of clients' clocks, recorded before use and read after a loss.
 
 Source: D67, docs/decisions/0026
 """

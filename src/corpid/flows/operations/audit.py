@@ -110,22 +110,12 @@ async def warn_of_unknown(registry: Registry, query: AuditQuery) -> tuple[str, .
     return tuple(warnings)
 
 
-async def list_latest(registry: Registry, query: AuditQuery, *, limit: int, actor: Actor) -> list[AuditEntry]:
+async def read_part(registry: Registry, query: AuditQuery, *, limit: int, actor: Actor) -> AuditPart:
     """The last entries that fit, the latest first.
 
-    Of an actor who acts for one entity only what concerns it; addresses and devices are left out then. Raises
-    access.Forbidden, StoreUnavailable. Source: D57, D61
-    """
-    authorise(actor, "read", Object(kind="audit", entity_id=query.entity_id))
-    entries = await registry.audit.latest(query, limit=limit)
-    return [_as_entity_reads(entry, query.entity_id) for entry in entries] if _is_of_one_entity(actor) else entries
-
-
-async def read_part(registry: Registry, query: AuditQuery, *, limit: int, actor: Actor) -> AuditPart:
-    """As `latest`, but no call looks at more than some thousand entries.
-
-    So there may be fewer than `limit` although more follow. Raises access.Forbidden, StoreUnavailable. Source: D57,
-    D59, D61
+    No call looks at more than some thousand entries, so there may be fewer than `limit` although more follow. Of an
+    actor who acts for one entity only what concerns it; addresses and devices are left out then. Raises
+    access.Forbidden, StoreUnavailable. Source: D57, D59, D61
     """
     authorise(actor, "read", Object(kind="audit", entity_id=query.entity_id))
     found = await registry.audit.part(query, limit=limit, examined=_EXAMINED)
@@ -230,7 +220,8 @@ async def export_entries(registry: Registry, actor: DeploymentOperator, wanted: 
 
     The first line has the range, the filters and the result of comparing its entries with their seals; then come the
     entries, the latest first; the last line has their number, and where the next export goes on if there are more than
-    EXPORTED_AT_MOST. Memory holds some hundred entries. Raises access.Forbidden, StoreUnavailable. Source: D53, D57, D58
+    EXPORTED_AT_MOST. Memory holds some hundred entries. Raises access.Forbidden, StoreUnavailable. Source: D53, D57,
+    D58
     """
     authorise(actor, "read", Object(kind="audit export"))
     verified, is_partial = await _verify_range(registry, actor, wanted)

@@ -1,6 +1,7 @@
 """Passkeys: where they work, options for the browser, and its answers.
 
-`passkey_verification` verifies answers; its library takes long to load. The authenticator always verifies the user, so a passkey counts as two factors. Source: WebAuthn Level 3, D46
+`passkey_verification` verifies answers; its library takes long to load. The authenticator always verifies the user, so
+a passkey counts as two factors. Source: WebAuthn Level 3, D46
 """
 
 from __future__ import annotations

@@ -354,7 +354,7 @@ def holds(interaction: Interaction, *, same_factors: bool, session_lives: bool, 
 
     If it is not, the sign-in lapses. It depends on the factors, their age, and the session that they began.
     `session_lives` refers to the session of `made_session_id` and is ignored if there is none. Single sign-on is judged
-    by its session (`suffices`). Source: D15, D40, D50
+    by its session (`sign_in_suffices`). Source: D15, D40, D50
     """
     if not same_factors or (interaction.made_session_id and not session_lives):
         return False

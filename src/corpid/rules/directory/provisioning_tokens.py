@@ -10,8 +10,6 @@ import msgspec
 
 from corpid.rules.directory.names import display_name
 
-TOKEN_BYTES: Final = 32
-"""of randomness in a token"""
 LONGEST_LIFE_DAYS: Final = 365
 USE_WRITTEN_SECONDS: Final = 3600
 """the last use of a token is written at most this often"""

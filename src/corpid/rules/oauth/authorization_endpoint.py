@@ -1,6 +1,7 @@
 """Authorization requests and responses.
 
-Parameters become a typed request by every content rule of PAR and of queries. Source: Spec 4.1, RFC 6749 §4.1.2, RFC 9207, D38
+Parameters become a typed request by every content rule of PAR and of queries. Source: Spec 4.1, RFC 6749 §4.1.2, RFC
+9207, D38
 """
 
 from __future__ import annotations

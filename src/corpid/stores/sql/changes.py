@@ -298,7 +298,8 @@ class SignOutGuard(Guard[SignOut]):
 class RolesUnderGuard(Guard[RolesUnder]):
     """Roles that no other accepted grant allows, ended with their grant.
 
-    They end when each grant of the same parties is written. Whoever gives a role holds its grant until it is written, so that each of them is seen here.
+    They end when each grant of the same parties is written. Whoever gives a role holds its grant until it is written,
+    so that each of them is seen here.
     """
 
     def __init__(self, records: RecordWriter) -> None:
@@ -491,8 +492,8 @@ class RecordWriter:
     async def _follow_user(self, was: User | None, becomes: User, event: AuditEvent | None) -> None:
         """End a waiting change of address; clear namesakes.
 
-        The change ends if somebody else writes another address, since it would wait again once the former address is written back. Of who is disabled the sign-out ends it, in
-        the order of locks.
+        The change ends if somebody else writes another address, since it would wait again once the former address is
+        written back. If the person is disabled, the sign-out ends it, in the order of locks.
         """
         if was is not None and becomes.enabled and was.email != becomes.email:
             await self.sign_outs.end_email_change(becomes.user_id)

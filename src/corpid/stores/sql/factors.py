@@ -49,8 +49,6 @@ or undid the change"""
 _EMAIL_CHANGES: Final = record_codec(EmailChange)
 _PASSKEYS: Final = record_codec(Passkey)
 _LINKS: Final = record_codec(FactorLink)
-
-
 _GUESSES: Final = record_codec(CodeGuesses)
 _USER_END: Final = len(USERS.columns)
 _CREDENTIALS_END: Final = _USER_END + len(record_codec(Credentials).columns)
@@ -67,8 +65,6 @@ def _of_person(table: sa.Table) -> sa.ColumnElement[bool]:
 _THIS_PASSKEY: Final = passkeys.c.credential_id == sa.bindparam("credential_id")
 _OWN_PASSKEY: Final = sa.and_(_THIS_PASSKEY, _of_person(passkeys))
 _THIS_LINK: Final = links.c.link_hash == sa.bindparam("link_hash")
-
-
 _OF_BROWSER: Final = sa.and_(_of_person(code_guesses), code_guesses.c.browser == sa.bindparam("browser"))
 
 

@@ -1,4 +1,4 @@
-"""The entry points of this package: one database for both ports.
+"""Opening of a database, with both stores on it.
 
 The embedded default: `await open_sqlite(path, SecretCipher(embedded_key(directory)), clock, migrate=True)`; for
 several processes and hosts: `await open_postgresql(url, cipher, clock)`. `await stores.close()` at the end.

@@ -23,7 +23,7 @@ T = TypeVar("T")
 def load_stores() -> None:
     """Load every part.
 
-    A server does so before it forks its workers, so that no request waits for self.
+    A server does so before it forks its workers, so that no request waits for one.
     """
     from corpid.stores.sql import (  # noqa: F401
         audit,

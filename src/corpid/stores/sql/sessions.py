@@ -26,6 +26,13 @@ if TYPE_CHECKING:
     from corpid.stores.sql.mappers import Kinds, RecordType
     from corpid.stores.sql.statements import CompiledStatement, Database
 
+_SESSIONS: Final = record_codec(Session)
+_SESSION_END: Final = len(_SESSIONS.columns)
+_MILLISECONDS: Final = sa.literal_column("1000", sa.BigInteger)
+_SWEPT: Final = 500
+"""sessions that a sweep removes in one go"""
+_OWNED: Final = sa.and_(passkeys.c.credential_id == sa.bindparam("passkey"), passkeys.c.user_id == users.c.user_id)
+
 
 class LockedRows(msgspec.Struct, frozen=True, kw_only=True):
     """Sessions and links of a person, locked until this transaction ends."""
@@ -95,9 +102,6 @@ def unless_there(credentials: RecordType) -> sa.Executable:
     return insert(credentials.table).values(parameters(credentials.codec.written)).on_conflict_do_nothing()
 
 
-_OWNED: Final = sa.and_(passkeys.c.credential_id == sa.bindparam("passkey"), passkeys.c.user_id == users.c.user_id)
-
-
 def _person_now(secret: Codec[Credentials]) -> sa.Select[Any]:
     """Select a person's current state for comparison.
 
@@ -141,13 +145,6 @@ def _put_if_as_stored(secret: Codec[Credentials], *, passkey: bool) -> sa.Insert
         credentials.c.totp_secret.is_not_distinct_from(sa.bindparam("seen_secret", type_=sa.Text)),
     )
     return sa.insert(sessions).from_select(list(_SESSIONS.written), locked.where(*same))
-
-
-_SESSIONS: Final = record_codec(Session)
-_SESSION_END: Final = len(_SESSIONS.columns)
-_MILLISECONDS: Final = sa.literal_column("1000", sa.BigInteger)
-_SWEPT: Final = 500
-"""sessions that a sweep removes in one go"""
 
 
 class Sessions:

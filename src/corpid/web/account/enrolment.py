@@ -186,11 +186,11 @@ class _Action(ViewPart, frozen=True, kw_only=True):
     beside: str | None = None
     """the field of its errors, empty for the page as a whole; None: the one that it takes"""
 
-    async def submitted(self, context: RequestContext, visit: EnrolmentContext, form: Mapping[str, str]) -> Enrolment:
+    async def submitted(self, context: RequestContext, loaded: EnrolmentContext, form: Mapping[str, str]) -> Enrolment:
         if self.submit is None:
-            return visit.enrolment
+            return loaded.enrolment
         given = {field: form.get(field, "") for field in (self.takes, self.also) if field}
-        return await self.submit(context, visit, **given)
+        return await self.submit(context, loaded, **given)
 
     def wrong(self, sentence: Phrase, *, field: str = "") -> FieldError:
         return field or (self.takes if self.beside is None else self.beside), sentence
@@ -234,17 +234,17 @@ async def serve_enrolment(request: Request, web: WebContext) -> Response:
     await provider.registry_cache.refuse_maintenance(context.now)
     browser = await browsers.recognise(context, cookie(request, web.cookie_name))
     try:
-        visit = await enrolments.load_own_enrolment(context, enrolment_id, browser.browser_id if browser else "")
+        loaded = await enrolments.load_own_enrolment(context, enrolment_id, browser.browser_id if browser else "")
         if request.method == "POST":
-            return await _post(request, web, context, visit, action)
-        if action == _PICTURE and visit.enrolment.step is EnrolmentStep.SECOND_FACTOR:
-            return factors.draw_qr_code(app_link(web, context, visit))
+            return await _post(request, web, context, loaded, action)
+        if action == _PICTURE and loaded.enrolment.step is EnrolmentStep.SECOND_FACTOR:
+            return factors.draw_qr_code(app_link(web, context, loaded))
         if action:
             return to_enrolment(web, enrolment_id)
         kept = None
         if request.scope["query_string"] and ENTERED in request.query_params:
-            kept = await encrypted_values.read_form(context, enrolments.form_place(visit.enrolment))
-        return await _show_step(request, web, context, visit, kept)
+            kept = await encrypted_values.read_form(context, enrolments.form_place(loaded.enrolment))
+        return await _show_step(request, web, context, loaded, kept)
     except StaleStep:
         return to_enrolment(web, enrolment_id)
     except (NotHere, OpenElsewhere, EnrolmentStopped) as ending:
@@ -252,9 +252,9 @@ async def serve_enrolment(request: Request, web: WebContext) -> Response:
 
 
 async def _post(
-    request: Request, web: WebContext, context: RequestContext, visit: EnrolmentContext, action: str
+    request: Request, web: WebContext, context: RequestContext, loaded: EnrolmentContext, action: str
 ) -> Response:
-    at = visit.enrolment
+    at = loaded.enrolment
     body = await form_bytes(request)
     form = parameters.parse(body, FIELDS)
     require_own_form(context, form, at.browser_id, at.enrolment_id)
@@ -263,10 +263,10 @@ async def _post(
         return to_enrolment(web, at.enrolment_id)
     sent = SentForm(place=enrolments.form_place(at), digest=sha256(body).digest())
     try:
-        moved = await taken.submitted(context, replace(visit, sent=sent), form)
+        moved = await taken.submitted(context, replace(loaded, sent=sent), form)
     except Throttled as slowed:
         return throttled_page(
-            await _show_again(request, web, context, visit, taken.wrong(slowed.sentence), form), slowed
+            await _show_again(request, web, context, loaded, taken.wrong(slowed.sentence), form), slowed
         )
     except InvalidInput as rejected:
         wrong = taken.wrong(rejected.sentence, field=rejected.field)
@@ -292,7 +292,7 @@ async def _post(
 
 
 async def _show_step(
-    request: Request, web: WebContext, context: RequestContext, visit: EnrolmentContext, kept: StoredForm | None
+    request: Request, web: WebContext, context: RequestContext, loaded: EnrolmentContext, kept: StoredForm | None
 ) -> Response:
     """The page of the step, which may mark the browser.
 
@@ -300,12 +300,12 @@ async def _show_step(
     stored yet.
     """
     view = await build_page(
-        web, context, replace(visit, typed=kept.fields) if kept else visit, errors=kept.errors if kept else ()
+        web, context, replace(loaded, typed=kept.fields) if kept else loaded, errors=kept.errors if kept else ()
     )
     if kept is not None and view.frame.here:
         view = in_frame(view, here=with_parameter(view.frame.here), entered="1")
     answer = page_response(request, web.renderer, view)
-    if visit.enrolment.finished and visit.enrolment.passkey is not None:
+    if loaded.enrolment.finished and loaded.enrolment.passkey is not None:
         add_cookie(answer, web, web.passkey_cookie_name, "created", seconds=COOKIE_SECONDS)
     return answer
 
@@ -314,7 +314,7 @@ async def _show_again(
     request: Request,
     web: WebContext,
     context: RequestContext,
-    visit: EnrolmentContext,
+    loaded: EnrolmentContext,
     error: FieldError,
     typed: Mapping[str, str],
 ) -> Response:
@@ -322,7 +322,7 @@ async def _show_again(
 
     Raises StaleStep if another request moved on.
     """
-    before = visit.enrolment
+    before = loaded.enrolment
     after = replace(await enrolments.load_own_enrolment(context, before.enrolment_id, before.browser_id), typed=typed)
     if after.enrolment.serial != before.serial:
         raise StaleStep
@@ -377,8 +377,8 @@ def _ends_early(context: RequestContext, purpose: Purpose) -> bool:
     return context.provider.policy.takes_passkeys and chosen_steps(purpose.steps, passkey_first=True) != purpose.steps
 
 
-def _frame(web: WebContext, context: RequestContext, visit: EnrolmentContext) -> Frame:
-    enrolment, provider = visit.enrolment, web.provider
+def _frame(web: WebContext, context: RequestContext, loaded: EnrolmentContext) -> Frame:
+    enrolment, provider = loaded.enrolment, web.provider
     steps, more = enrolment.steps, Form(action=enrolment_path(web, enrolment.enrolment_id, "extend"))
     shortens = enrolment.step in (EnrolmentStep.PROFILE, EnrolmentStep.FIRST) and _ends_early(
         context, PURPOSES[enrolment.purpose]
@@ -391,7 +391,7 @@ def _frame(web: WebContext, context: RequestContext, visit: EnrolmentContext) ->
             enrolment.expires_at,
             now=context.now,
             zone=provider.policy.timezone,
-            more=more if visit.extendable else None,
+            more=more if loaded.extendable else None,
             at_end=_NO_MORE_TIME,
         ),
         here=enrolment_path(web, enrolment.enrolment_id),
@@ -404,53 +404,53 @@ class _StepContext(NamedTuple):
 
     web: WebContext
     context: RequestContext
-    visit: EnrolmentContext
+    loaded: EnrolmentContext
     frame: Frame
     errors: tuple[FieldError, ...]
 
 
 async def build_page(
-    web: WebContext, context: RequestContext, visit: EnrolmentContext, *, errors: tuple[FieldError, ...] = ()
+    web: WebContext, context: RequestContext, loaded: EnrolmentContext, *, errors: tuple[FieldError, ...] = ()
 ) -> View:
     """The page of an enrolment's step, and the one after its end."""
-    if visit.enrolment.finished:
-        return await _finished(web, context, visit)
-    return await _PAGES[visit.enrolment.step](_StepContext(web, context, visit, _frame(web, context, visit), errors))
+    if loaded.enrolment.finished:
+        return await _finished(web, context, loaded)
+    return await _PAGES[loaded.enrolment.step](_StepContext(web, context, loaded, _frame(web, context, loaded), errors))
 
 
-def _passkey(web: WebContext, visit: EnrolmentContext, options: str) -> AskPasskey | None:
+def _passkey(web: WebContext, loaded: EnrolmentContext, options: str) -> AskPasskey | None:
     if not options:
         return None
-    return AskPasskey(action=enrolment_path(web, visit.enrolment.enrolment_id, "passkey"), options=options)
+    return AskPasskey(action=enrolment_path(web, loaded.enrolment.enrolment_id, "passkey"), options=options)
 
 
-def app_link(web: WebContext, context: RequestContext, visit: EnrolmentContext) -> str:
+def app_link(web: WebContext, context: RequestContext, loaded: EnrolmentContext) -> str:
     """The content of the QR code (D45)."""
-    secret = enrolments.app_secret(context, visit.enrolment)
-    return factors.otpauth_link(web, visit.user, secret)
+    secret = enrolments.app_secret(context, loaded.enrolment)
+    return factors.otpauth_link(web, loaded.user, secret)
 
 
 async def _profile(at: _StepContext) -> View:
     """The names that were typed, else those that the entity wrote."""
-    enrolment, given = at.visit.enrolment, at.visit.invited.membership if at.visit.invited else None
+    enrolment, given = at.loaded.enrolment, at.loaded.invited.membership if at.loaded.invited else None
     called = {"name": given.name, "user_name": given.user_name} if given else {}
     chosen = {"name": enrolment.name, "user_name": enrolment.user_name} if enrolment.user_name else called
     taken = () if at.errors or not enrolment.name_taken else (("user_name", enrolment_steps.NAME_TAKEN),)
-    typed = at.visit.typed or chosen
+    typed = at.loaded.typed or chosen
     shown = {name: typed.get(name, "")[:_SHOWN_CHARACTERS] for name in ("name", "user_name")}
     action = enrolment_path(at.web, enrolment.enrolment_id, "profile")
-    entity = at.visit.invited.entity.name if at.visit.invited else ""
+    entity = at.loaded.invited.entity.name if at.loaded.invited else ""
     return ChooseName(frame=at.frame, action=action, errors=at.errors or taken, entity=entity, **shown)
 
 
 async def _first(at: _StepContext) -> View:
-    options = await enrolment_steps.passkey_options(at.context, at.visit)
+    options = await enrolment_steps.passkey_options(at.context, at.loaded)
     return ChoosePassword(
         frame=at.frame,
-        action=enrolment_path(at.web, at.visit.enrolment.enrolment_id, "password"),
+        action=enrolment_path(at.web, at.loaded.enrolment.enrolment_id, "password"),
         heading=phrase("Choose how you sign in") if options else phrase("Choose a password"),
-        user_name=at.visit.user.user_name,
-        passkey=_passkey(at.web, at.visit, options),
+        user_name=at.loaded.user.user_name,
+        passkey=_passkey(at.web, at.loaded, options),
         errors=at.errors,
     )
 
@@ -458,33 +458,33 @@ async def _first(at: _StepContext) -> View:
 async def _password(at: _StepContext) -> View:
     return ChoosePassword(
         frame=at.frame,
-        action=enrolment_path(at.web, at.visit.enrolment.enrolment_id, "password"),
+        action=enrolment_path(at.web, at.loaded.enrolment.enrolment_id, "password"),
         heading=phrase("Choose a new password"),
-        user_name=at.visit.user.user_name,
+        user_name=at.loaded.user.user_name,
         errors=at.errors,
     )
 
 
 async def _second_factor(at: _StepContext) -> View:
-    enrolment_id = at.visit.enrolment.enrolment_id
-    secret = enrolments.app_secret(at.context, at.visit.enrolment)
+    enrolment_id = at.loaded.enrolment.enrolment_id
+    secret = enrolments.app_secret(at.context, at.loaded.enrolment)
     return SetUpApp(
         frame=at.frame,
         action=enrolment_path(at.web, enrolment_id, "code"),
         notes=(_SECOND_STEP,),
         picture=enrolment_path(at.web, enrolment_id, "qr.svg"),
-        app_link=app_link(at.web, at.context, at.visit),
+        app_link=app_link(at.web, at.context, at.loaded),
         secret=factors.group_key(secret),
-        passkey=_passkey(at.web, at.visit, await enrolment_steps.passkey_options(at.context, at.visit)),
+        passkey=_passkey(at.web, at.loaded, await enrolment_steps.passkey_options(at.context, at.loaded)),
         by_email=enrolment_path(at.web, enrolment_id, "way")
-        if enrolment_steps.email_offered(at.context, at.visit)
+        if enrolment_steps.email_offered(at.context, at.loaded)
         else "",
         errors=at.errors,
     )
 
 
 async def _mailed_code(at: _StepContext) -> View:
-    enrolment_id, page = at.visit.enrolment.enrolment_id, enrolment_steps.mailed_code_request(at.context, at.visit)
+    enrolment_id, page = at.loaded.enrolment.enrolment_id, enrolment_steps.mailed_code_request(at.context, at.loaded)
     heading, wanted = second_factor_form(page, enrolment_path(at.web, enrolment_id, "way"))
     can_go_on = page.under_way or page.more
     return TypeMailedCode(
@@ -501,11 +501,11 @@ async def _mailed_code(at: _StepContext) -> View:
 async def _codes(at: _StepContext) -> View:
     return KeepCodes(
         frame=at.frame,
-        action=enrolment_path(at.web, at.visit.enrolment.enrolment_id, "codes"),
-        codes=enrolments.codes(at.context, at.visit.enrolment)
-        if enrolments.codes_are_readable(at.context, at.visit.enrolment)
+        action=enrolment_path(at.web, at.loaded.enrolment.enrolment_id, "codes"),
+        codes=enrolments.codes(at.context, at.loaded.enrolment)
+        if enrolments.codes_are_readable(at.context, at.loaded.enrolment)
         else (),
-        replaces=await at.context.provider.registry.factors.recovery_codes_left(at.visit.user.user_id) > 0,
+        replaces=await at.context.provider.registry.factors.recovery_codes_left(at.loaded.user.user_id) > 0,
         errors=at.errors,
     )
 
@@ -513,8 +513,8 @@ async def _codes(at: _StepContext) -> View:
 async def _prove_password(at: _StepContext) -> View:
     return ProvePassword(
         frame=at.frame,
-        action=enrolment_path(at.web, at.visit.enrolment.enrolment_id, "password"),
-        user_name=at.visit.user.user_name,
+        action=enrolment_path(at.web, at.loaded.enrolment.enrolment_id, "password"),
+        user_name=at.loaded.user.user_name,
         errors=at.errors,
     )
 
@@ -522,15 +522,15 @@ async def _prove_password(at: _StepContext) -> View:
 async def _prove_second_factor(at: _StepContext) -> View:
     return ProveSecondFactor(
         frame=at.frame,
-        action=enrolment_path(at.web, at.visit.enrolment.enrolment_id, "code"),
-        takes_codes=await enrolment_steps.has_codes(at.context, at.visit.user),
-        passkey=_passkey(at.web, at.visit, await enrolment_steps.proof_options(at.context, at.visit)),
+        action=enrolment_path(at.web, at.loaded.enrolment.enrolment_id, "code"),
+        takes_codes=await enrolment_steps.has_codes(at.context, at.loaded.user),
+        passkey=_passkey(at.web, at.loaded, await enrolment_steps.proof_options(at.context, at.loaded)),
         errors=at.errors,
     )
 
 
 async def _save(at: _StepContext) -> View:
-    return Save(frame=at.frame, action=enrolment_path(at.web, at.visit.enrolment.enrolment_id, "finish"))
+    return Save(frame=at.frame, action=enrolment_path(at.web, at.loaded.enrolment.enrolment_id, "finish"))
 
 
 _PAGES: Final[Mapping[EnrolmentStep | None, Callable[[_StepContext], Awaitable[View]]]] = {
@@ -546,11 +546,13 @@ _PAGES: Final[Mapping[EnrolmentStep | None, Callable[[_StepContext], Awaitable[V
 }
 
 
-async def _finished(web: WebContext, context: RequestContext, visit: EnrolmentContext) -> View:
-    if PURPOSES[visit.enrolment.purpose].joins and (done := await acceptance.find_answer_of(context, visit.enrolment)):
+async def _finished(web: WebContext, context: RequestContext, loaded: EnrolmentContext) -> View:
+    if PURPOSES[loaded.enrolment.purpose].joins and (
+        done := await acceptance.find_answer_of(context, loaded.enrolment)
+    ):
         return answered_page(done, base_path=web.base_path, has_portal=web.access["manage"].enabled)
     account = web.base_path + ACCOUNT_PATH
-    older = await enrolment_steps.passkeys_from_before(context, visit)
+    older = await enrolment_steps.passkeys_from_before(context, loaded)
     names = tuple(each.name for each in older)
     left = phrase(
         "These passkeys still open your account: {names}. If one of them is on a device that you have lost, remove it.",
@@ -558,7 +560,7 @@ async def _finished(web: WebContext, context: RequestContext, visit: EnrolmentCo
     )
     return Problem(
         frame=Frame(),
-        heading=PURPOSES[visit.enrolment.purpose].done,
+        heading=PURPOSES[loaded.enrolment.purpose].done,
         paragraphs=(
             *((left,) if older else ()),
             phrase("If you were signing in on a page that is still open, go back to it and continue there."),

@@ -122,7 +122,7 @@ class FormStep(ViewPart, frozen=True, kw_only=True):
     """A POST of the sign-in: its submission and its error field."""
 
     submit: Callable[[RequestContext, InteractionContext, Mapping[str, str]], Awaitable[InteractionContext]]
-    """returns the visit as it is now"""
+    """returns the context as it is then"""
     field: str = ""
     required: _RequiredFields | None = None
     """what the form must hold; one that lacks it is no attempt"""
@@ -132,36 +132,36 @@ class FormStep(ViewPart, frozen=True, kw_only=True):
     """true if it may send an e-mail, in the language of the page"""
 
 
-async def _password(context: RequestContext, visit: InteractionContext, form: Mapping[str, str]) -> InteractionContext:
+async def _password(context: RequestContext, loaded: InteractionContext, form: Mapping[str, str]) -> InteractionContext:
     user_name, password = form.get("user_name", "").strip(), form.get("password", "")
-    return await sign_in.submit_password(context, visit, user_name=user_name, password=password)
+    return await sign_in.submit_password(context, loaded, user_name=user_name, password=password)
 
 
-async def _code(context: RequestContext, visit: InteractionContext, form: Mapping[str, str]) -> InteractionContext:
+async def _code(context: RequestContext, loaded: InteractionContext, form: Mapping[str, str]) -> InteractionContext:
     able = form.get("passkeys") == "yes"
-    return await sign_in.submit_code(context, visit, code=form.get("code", ""), makes_passkeys=able)
+    return await sign_in.submit_code(context, loaded, code=form.get("code", ""), makes_passkeys=able)
 
 
-async def _offer(context: RequestContext, visit: InteractionContext, form: Mapping[str, str]) -> InteractionContext:
+async def _offer(context: RequestContext, loaded: InteractionContext, form: Mapping[str, str]) -> InteractionContext:
     if form.get("decision") == "not_now":
-        return await passkeys.decline_offer(context, visit)
-    return await passkeys.accept_offer(context, visit, answer=form.get("passkey", ""))
+        return await passkeys.decline_offer(context, loaded)
+    return await passkeys.accept_offer(context, loaded, answer=form.get("passkey", ""))
 
 
-async def _consent(context: RequestContext, visit: InteractionContext, form: Mapping[str, str]) -> InteractionContext:
+async def _consent(context: RequestContext, loaded: InteractionContext, form: Mapping[str, str]) -> InteractionContext:
     if form.get("decision") != "agree":
         raise InvalidInput(phrase("Choose whether you agree."))
-    return await sign_in.submit_consent(context, visit)
+    return await sign_in.submit_consent(context, loaded)
 
 
-async def _confirm(context: RequestContext, visit: InteractionContext, form: Mapping[str, str]) -> InteractionContext:
+async def _confirm(context: RequestContext, loaded: InteractionContext, form: Mapping[str, str]) -> InteractionContext:
     if form.get("decision") != "continue":
         raise InvalidInput(phrase("Choose whether to continue."))
-    return await sign_in.confirm(context, visit)
+    return await sign_in.confirm(context, loaded)
 
 
-async def _extend(context: RequestContext, visit: InteractionContext, _: Mapping[str, str]) -> InteractionContext:
-    return await sign_in.extend(context, visit)
+async def _extend(context: RequestContext, loaded: InteractionContext, _: Mapping[str, str]) -> InteractionContext:
+    return await sign_in.extend(context, loaded)
 
 
 STEPS: Final[Mapping[str, FormStep]] = {
@@ -175,11 +175,11 @@ STEPS: Final[Mapping[str, FormStep]] = {
         other_account=True,
     ),
     "passkey": FormStep(
-        submit=lambda context, visit, form: passkeys.submit_passkey(context, visit, answer=form.get("passkey", "")),
+        submit=lambda context, loaded, form: passkeys.submit_passkey(context, loaded, answer=form.get("passkey", "")),
         field="passkey",
     ),
     "way": FormStep(
-        submit=lambda context, visit, form: sign_in.choose_way(context, visit, way=form.get("decision", "")),
+        submit=lambda context, loaded, form: sign_in.choose_way(context, loaded, way=form.get("decision", "")),
         other_account=True,
         mails=True,
     ),
@@ -188,14 +188,14 @@ STEPS: Final[Mapping[str, FormStep]] = {
     ),
     "offer": FormStep(submit=_offer, field="passkey", other_account=True),
     "entity": FormStep(
-        submit=lambda context, visit, form: sign_in.submit_entity(context, visit, entity_id=form.get("entity", "")),
+        submit=lambda context, loaded, form: sign_in.submit_entity(context, loaded, entity_id=form.get("entity", "")),
         field="entity",
         other_account=True,
     ),
     "consent": FormStep(submit=_consent, other_account=True),
     "confirm": FormStep(submit=_confirm, other_account=True),
     "extend": FormStep(submit=_extend),
-    "cancel": FormStep(submit=lambda context, visit, _: sign_in.cancel(context, visit)),
+    "cancel": FormStep(submit=lambda context, loaded, _: sign_in.cancel(context, loaded)),
 }
 """by the last part of the form's action address"""
 
@@ -206,7 +206,7 @@ class _Submission:
 
     step: FormStep
     form: Mapping[str, str]
-    visit: InteractionContext
+    loaded: InteractionContext
 
 
 def _to(web: WebContext, interaction_id: str, action: str = "") -> Response:
@@ -248,10 +248,10 @@ async def _answer(request: Request, web: WebContext, interaction_id: str, action
     if action == ARRIVE and request.method == "POST":
         return _to(web, interaction_id)
     try:
-        visit = await interaction_context.load_interaction(context, interaction_id, sent)
+        loaded = await interaction_context.load_interaction(context, interaction_id, sent)
         if cookie(request, web.passkey_cookie_name):
-            visit = interaction_context.with_passkey(visit)
-        return await _at(request, web, context, visit, action)
+            loaded = interaction_context.with_passkey(loaded)
+        return await _at(request, web, context, loaded, action)
     except interaction_context.NoInteraction:
         if sent is None:
             return page_response(request, web.renderer, without_cookie_page(), status=403)
@@ -317,18 +317,18 @@ def _failed(
 
 
 async def _at(
-    request: Request, web: WebContext, context: RequestContext, visit: InteractionContext, action: str
+    request: Request, web: WebContext, context: RequestContext, loaded: InteractionContext, action: str
 ) -> Response:
     """Answer a browser at its own sign-in; errors are shown within it."""
     try:
-        await own_pages.refuse_maintenance(context, visit.interaction.request)
+        await own_pages.refuse_maintenance(context, loaded.interaction.request)
         if request.method == "POST":
-            return await _post(request, web, context, visit, action)
-        return await _get(request, web, context, visit, action)
+            return await _post(request, web, context, loaded, action)
+        return await _get(request, web, context, loaded, action)
     except (interaction_context.NoInteraction, interaction_context.ForeignBrowser):
         raise
     except Exception as error:  # noqa: BLE001 - the requesting client is known here
-        return _failed(request, web, visit.client, visit.interaction, error)
+        return _failed(request, web, loaded.client, loaded.interaction, error)
 
 
 async def _old_form(
@@ -363,9 +363,9 @@ async def _value_after(context: RequestContext, sent: str | None, form: bytes) -
 
 
 async def _get(
-    request: Request, web: WebContext, context: RequestContext, visit: InteractionContext, action: str
+    request: Request, web: WebContext, context: RequestContext, loaded: InteractionContext, action: str
 ) -> Response:
-    looked_at = visit.interaction
+    looked_at = loaded.interaction
     # A sign-in with an outcome was completed, if at all, by itself.
     completed, claimed_elsewhere = None, False
     if looked_at.outcome is None:
@@ -378,63 +378,63 @@ async def _get(
             pushed = GENERATIONS[looked_at.request.generation].pushed
             name = "client_id" if pushed else "claimed_client_id"
             request.scope["state"]["log"].update(found, **{name: looked_at.request.client_id})
-        around = await pages.final_frame(web, context, visit.client, looked_at) if response.posted else Frame()
+        around = await pages.final_frame(web, context, loaded.client, looked_at) if response.posted else Frame()
         return leave(request, web, response, around)
     if action == "return" and looked_at.outcome is not None:
-        return page_response(request, web.renderer, await pages.leaving(web, context, visit))
+        return page_response(request, web.renderer, await pages.leaving(web, context, loaded))
     if action:
         return _to(web, looked_at.interaction_id)
     closed = machine.closure_reason(looked_at, completed, now=context.now)
     if closed is not None:
-        return page_response(request, web.renderer, await _ending(web, context, visit, closed))
+        return page_response(request, web.renderer, await _ending(web, context, loaded, closed))
     if claimed_elsewhere:
-        return await _over(request, web, context, visit, SignInEnd.CLAIMED_ELSEWHERE, status=409)
+        return await _over(request, web, context, loaded, SignInEnd.CLAIMED_ELSEWHERE, status=409)
     asked = request.query_params if request.scope["query_string"] else {}
     if (
         ENTERED in asked
         and (kept := await encrypted_values.read_form(context, sign_in.form_place(looked_at))) is not None
     ):
-        return await _with_errors(request, web, context, visit, kept.fields, *kept.errors)
-    return await _with_errors(request, web, context, visit, asked)
+        return await _with_errors(request, web, context, loaded, kept.fields, *kept.errors)
+    return await _with_errors(request, web, context, loaded, asked)
 
 
 async def _with_errors(
     request: Request,
     web: WebContext,
     context: RequestContext,
-    visit: InteractionContext,
+    loaded: InteractionContext,
     entered: Mapping[str, str],
     *errors: FieldError,
 ) -> Response:
     """Return the current page, with what was entered."""
     query = entered.get("query", "").strip()[:QUERY_CHARACTERS]
-    page = await sign_in.current(context, visit, query=query)
+    page = await sign_in.current(context, loaded, query=query)
     again = Retry(
         errors=errors,
         typed=entered.get("user_name", "") if errors else "",
         query=query,
         test_people=() if web.developer is None else web.developer.people(request),
     )
-    return page_response(request, web.renderer, await pages.of_step(web, context, visit, page, again))
+    return page_response(request, web.renderer, await pages.of_step(web, context, loaded, page, again))
 
 
 async def _over(
     request: Request,
     web: WebContext,
     context: RequestContext,
-    visit: InteractionContext,
+    loaded: InteractionContext,
     ending: SignInEnd,
     *,
     status: int = 200,
 ) -> Response:
-    return page_response(request, web.renderer, await ended_page(web, context, visit, ending), status=status)
+    return page_response(request, web.renderer, await ended_page(web, context, loaded, ending), status=status)
 
 
-async def _ending(web: WebContext, context: RequestContext, visit: InteractionContext, closed: ClosureReason) -> View:
+async def _ending(web: WebContext, context: RequestContext, loaded: InteractionContext, closed: ClosureReason) -> View:
     """Return the page of a closed sign-in."""
     if closed is ClosureReason.ANSWERING:
-        return await pages.waiting_page(web, context, visit)
-    return await ended_page(web, context, visit, OF_CLOSED[closed])
+        return await pages.waiting_page(web, context, loaded)
+    return await ended_page(web, context, loaded, OF_CLOSED[closed])
 
 
 _ENDINGS: Final[Mapping[type[Exception], tuple[SignInEnd, int]]] = {
@@ -448,9 +448,9 @@ _NOT_TAKEN: Final[tuple[type[Exception], ...]] = (StaleStep, InvalidInput, Throt
 
 
 async def _post(
-    request: Request, web: WebContext, context: RequestContext, visit: InteractionContext, action: str
+    request: Request, web: WebContext, context: RequestContext, loaded: InteractionContext, action: str
 ) -> Response:
-    interaction_id, body = visit.interaction.interaction_id, await form_bytes(request)
+    interaction_id, body = loaded.interaction.interaction_id, await form_bytes(request)
     step, form = STEPS.get(action), parameters.parse(body, _FIELDS)
     if "code" in form:  # a field with only spaces and hyphens is empty, and no attempt
         form["code"] = typed_code(form["code"])
@@ -459,81 +459,81 @@ async def _post(
         request.scope["state"]["log"]["detail"] = "simulated"
     if step is None:
         raise InvalidRequest(Reason.STEP_UNKNOWN, "there is no such step")
-    require_own_form(context, form, visit.browser.browser_id, interaction_id)
-    looked_at = visit.interaction
+    require_own_form(context, form, loaded.browser.browser_id, interaction_id)
+    looked_at = loaded.interaction
     # Whether the request was answered in another tab is found out by whatever claims the step.
     if machine.closure_reason(looked_at, None, now=context.now) or form.get("step") != sign_in.step_name(looked_at):
         return _to(web, interaction_id, "return" if looked_at.outcome is not None else "")
     if step.mails:
-        visit = replace(visit, picked_language=picked_language(request))
+        loaded = replace(loaded, picked_language=picked_language(request))
     digest = sha256(body).digest()
-    submitted = _Submission(step=step, form=form, visit=replace(visit, form=SubmittedForm(digest=digest)))
+    submitted = _Submission(step=step, form=form, loaded=replace(loaded, form=SubmittedForm(digest=digest)))
     try:
         return await _take(request, web, context, submitted)
     except FormHandled:
         # A double click makes a browser drop the first answer: the second waits for it and returns the same (D34).
-        new_cookie = await _value_after(context, visit.cookie, digest)
+        new_cookie = await _value_after(context, loaded.cookie, digest)
     if new_cookie is not None:
         request.scope["state"]["cookie"] = new_cookie
         return _to(web, interaction_id)
     kept = await encrypted_values.read_form(context, sign_in.form_place(looked_at))
     if kept is not None and kept.digest == digest:
         return _to_entered(web, interaction_id)
-    submitted.visit = replace(visit, form=SubmittedForm(digest=digest, waited=True))
+    submitted.loaded = replace(loaded, form=SubmittedForm(digest=digest, waited=True))
     return await _take(request, web, context, submitted)
 
 
 async def _take(request: Request, web: WebContext, context: RequestContext, submitted: _Submission) -> Response:
     """Take the step; redirect to the next page or the exit."""
-    step, visit, form = submitted.step, submitted.visit, submitted.form
+    step, loaded, form = submitted.step, submitted.loaded, submitted.form
     try:
         if step.other_account and form.get("decision") == "other_account":
-            after = await sign_in.start_over(context, visit)
+            after = await sign_in.start_over(context, loaded)
         else:
             empty = [error for error in step.required.fields if not form.get(error[0])] if step.required else []
             if step.required is not None and empty:
-                visit.require(context, step.required.event)
+                loaded.require(context, step.required.event)
                 return await _rejected(web, context, submitted, *empty)
-            after = await step.submit(context, visit, form)
+            after = await step.submit(context, loaded, form)
     except _NOT_TAKEN as error:
         answer = await _not_taken(request, web, context, submitted, error)
         # Only now: whoever waits for this form then looks for what was kept of it.
-        await browsers.handled_in_vain(context, visit.cookie, visit.form, rejected=isinstance(error, InvalidInput))
+        await browsers.handled_in_vain(context, loaded.cookie, loaded.form, rejected=isinstance(error, InvalidInput))
         return answer
-    if after.cookie != visit.cookie:
+    if after.cookie != loaded.cookie:
         request.scope["state"]["cookie"] = after.cookie
     if step.submit is _extend and ENTERED in form:
-        return _to_entered(web, visit.interaction.interaction_id)
-    return _to(web, visit.interaction.interaction_id, "return" if after.interaction.outcome is not None else "")
+        return _to_entered(web, loaded.interaction.interaction_id)
+    return _to(web, loaded.interaction.interaction_id, "return" if after.interaction.outcome is not None else "")
 
 
 async def _not_taken(
     request: Request, web: WebContext, context: RequestContext, submitted: _Submission, error: Exception
 ) -> Response:
-    visit = submitted.visit
+    loaded = submitted.loaded
     if isinstance(error, InvalidInput):
         return await _rejected(web, context, submitted, (submitted.step.field, error.sentence))
     if isinstance(error, Throttled):
         wrong = (submitted.step.field, error.sentence)
-        return throttled_page(await _with_errors(request, web, context, visit, submitted.form, wrong), error)
+        return throttled_page(await _with_errors(request, web, context, loaded, submitted.form, wrong), error)
     for kind, (ending, status) in _ENDINGS.items():
         if isinstance(error, kind):
-            return await _over(request, web, context, visit, ending, status=status)
-    return _to(web, visit.interaction.interaction_id)
+            return await _over(request, web, context, loaded, ending, status=status)
+    return _to(web, loaded.interaction.interaction_id)
 
 
 async def _rejected(web: WebContext, context: RequestContext, submitted: _Submission, *errors: FieldError) -> Response:
     """Keep the form, and redirect to its page (D73)."""
-    visit, form = submitted.visit, submitted.form
-    place = sign_in.form_place(visit.interaction)
+    loaded, form = submitted.loaded, submitted.form
+    place = sign_in.form_place(loaded.interaction)
     if submitted.step.submit is _extend:
         await encrypted_values.add_error(context, place, *errors)
     else:
         typed = {name: form[name][:_TYPED_CHARACTERS] for name in _TYPED if form.get(name)}
         await encrypted_values.save_form(
-            context, place, StoredForm(fields=typed, errors=errors, digest=visit.form.digest)
+            context, place, StoredForm(fields=typed, errors=errors, digest=loaded.form.digest)
         )
-    return _to_entered(web, visit.interaction.interaction_id)
+    return _to_entered(web, loaded.interaction.interaction_id)
 
 
 # --- pages of a sign-in that has ended, or is not this browser's (D15, D34)
@@ -589,9 +589,9 @@ def ending_page(ending: SignInEnd, name: str, frame: Frame, back: Link | None) -
     return views.Problem(frame=frame, heading=text.heading, paragraphs=(text.explanation, text.advice(name)), back=back)
 
 
-async def ended_page(web: WebContext, context: RequestContext, visit: InteractionContext, ending: SignInEnd) -> View:
+async def ended_page(web: WebContext, context: RequestContext, loaded: InteractionContext, ending: SignInEnd) -> View:
     """Return the page of a finished sign-in, for its own browser."""
-    client, interaction = visit.client, visit.interaction
+    client, interaction = loaded.client, loaded.interaction
     answer = Link(
         url=interaction_path(web, interaction.interaction_id, "leave"),
         text=phrase("Return to {name}", name=client.name),
@@ -647,10 +647,9 @@ def unknown_page(reason: Phrase | None = None) -> View:
     )
 
 
-_SIGN_OUT_FORM: Final = "sign-out"
-
-
 # --- sign-out
+
+_SIGN_OUT_FORM: Final = "sign-out"
 
 
 async def sign_out(request: Request, web: WebContext) -> Response:

@@ -1,6 +1,7 @@
-"""Pages of the sign-in: frame and steps. Its ends are in `endings`.
+"""Pages of the sign-in: frame and steps.
 
-A step's page is built from the flow's current page. Source: D12, D15, D17, D34, D45
+The pages of its ends are in `endpoints`. A step's page is built from the flow's current page. Source: D12, D15, D17,
+D34, D45
 """
 
 from __future__ import annotations
@@ -60,21 +61,21 @@ def _reason(interaction: Interaction) -> Phrase | None:
 
 
 def _frame(
-    context: RequestContext, visit: InteractionContext, where: str, *, step: tuple[int, int | None] | None
+    context: RequestContext, loaded: InteractionContext, where: str, *, step: tuple[int, int | None] | None
 ) -> Frame:
     """Return the frame of a page that asks something.
 
     `where` is the path of the sign-in, `step` is its number and the number of steps, if that is known.
     """
-    interaction = visit.interaction
+    interaction = loaded.interaction
     extendable = machine.extendable(interaction)
     return Frame(
-        client_name=visit.client.name,
+        client_name=loaded.client.name,
         message=interaction.request.context_message,
         user_name=interaction.user_name or None,
         step=step,
         step_name=sign_in.step_name(interaction),
-        form_token=interactions.form_token(context, visit.browser.browser_id, interaction.interaction_id),
+        form_token=interactions.form_token(context, loaded.browser.browser_id, interaction.interaction_id),
         cancel=Form(action=f"{where}/cancel"),
         limit=time_limit(
             interaction.expires_at,
@@ -86,7 +87,7 @@ def _frame(
         under_way=True,
         reason=_reason(interaction),
         ui_locales=interaction.request.ui_locales,
-        account_language=interaction.language if interaction.user_id else visit.browser.language,
+        account_language=interaction.language if interaction.user_id else loaded.browser.language,
         sign_in=interaction.interaction_id,
         here=where,
     )
@@ -125,31 +126,31 @@ def client_frame(
     )
 
 
-def _factors(visit: InteractionContext) -> int:
+def _factors(loaded: InteractionContext) -> int:
     """Return the number of steps for factors.
 
     It is 0 with single sign-on, 1 with a passkey, and 2 with a password and a second factor.
     """
-    if visit.interaction.session_id:
+    if loaded.interaction.session_id:
         return 0
-    return 1 if visit.interaction.amr == acr.PASSKEY else 2
+    return 1 if loaded.interaction.amr == acr.PASSKEY else 2
 
 
-def _steps(visit: InteractionContext, *, chooses: bool) -> int:
+def _steps(loaded: InteractionContext, *, chooses: bool) -> int:
     """The number of steps: factors, and choice and consent if asked for."""
-    return _factors(visit) + chooses + visit.asks_consent
+    return _factors(loaded) + chooses + loaded.asks_consent
 
 
-async def _chooses(context: RequestContext, visit: InteractionContext) -> bool:
+async def _chooses(context: RequestContext, loaded: InteractionContext) -> bool:
     """Return whether an entity has to be chosen.
 
     Before the last factor, it says whether a choice is possible.
     """
-    interaction = visit.interaction
-    if not interaction.signed_in or not sign_in.asks_entity(visit):
-        return sign_in.asks_entity(visit)
+    interaction = loaded.interaction
+    if not interaction.signed_in or not sign_in.asks_entity(loaded):
+        return sign_in.asks_entity(loaded)
     user_id, request = interaction.user_id, interaction.request
-    return not await entity_selection.find_only_entity(context, user_id, visit.client, request)
+    return not await entity_selection.find_only_entity(context, user_id, loaded.client, request)
 
 
 def _shown(choice: EntityChoice, preselected: str) -> views.Choice:
@@ -183,7 +184,7 @@ class _PageInputs:
 
     web: WebContext
     context: RequestContext
-    visit: InteractionContext
+    loaded: InteractionContext
     where: str
     """the path of the sign-in's page"""
     steps: int
@@ -197,25 +198,25 @@ class _PageInputs:
         """Return the frame of the page; `step` counts from one."""
         # The entities that can be chosen may change meanwhile, and so may the number of steps.
         numbers = (step, max(step, self.steps) if total_known else None) if step else None
-        return _frame(self.context, self.visit, self.where, step=numbers)
+        return _frame(self.context, self.loaded, self.where, step=numbers)
 
 
 async def of_step(
-    web: WebContext, context: RequestContext, visit: InteractionContext, page: sign_in.InteractionPage, again: Retry
+    web: WebContext, context: RequestContext, loaded: InteractionContext, page: sign_in.InteractionPage, again: Retry
 ) -> View:
-    steps = _steps(visit, chooses=await _chooses(context, visit))
-    where = interaction_path(web, visit.interaction.interaction_id)
-    look = _PageInputs(web=web, context=context, visit=visit, where=where, steps=steps, again=again)
+    steps = _steps(loaded, chooses=await _chooses(context, loaded))
+    where = interaction_path(web, loaded.interaction.interaction_id)
+    look = _PageInputs(web=web, context=context, loaded=loaded, where=where, steps=steps, again=again)
     view = _VIEWS[type(page)](look, page)
     return in_frame(view, here=with_parameter(where), entered="1") if again.errors else view
 
 
 def _password(look: _PageInputs, page: sign_in.PasswordQuestion) -> View:
-    options = passkeys.options(look.context, look.visit)
+    options = passkeys.options(look.context, look.loaded)
     lacks_second_factor = (("password", sign_in.no_second_factor(look.context)),) if page.lacks_second_factor else ()
     # Only the person may learn whether there is a choice, and a passkey counts as two factors at once.
-    total_known = not (sign_in.asks_entity(look.visit) or options)
-    user = look.visit.renewing.user if look.visit.renewing else None
+    total_known = not (sign_in.asks_entity(look.loaded) or options)
+    user = look.loaded.renewing.user if look.loaded.renewing else None
     people = [each for each in look.again.test_people if user is None or each.user_name == user.user_name]
     return views.SignIn(
         frame=look.frame(1, total_known=total_known),
@@ -223,7 +224,7 @@ def _password(look: _PageInputs, page: sign_in.PasswordQuestion) -> View:
         person=user.name if user else "",
         user_name=user.user_name if user else look.again.typed,
         passkey=AskPasskey(action=look.path_of("passkey"), options=options) if options else None,
-        passkey_first=look.visit.browser.used_passkey or user is not None,
+        passkey_first=look.loaded.browser.used_passkey or user is not None,
         recover=_recover(look),
         at_once=_at_once(look, people) if people else None,
         errors=look.again.errors or lacks_second_factor,
@@ -231,7 +232,7 @@ def _password(look: _PageInputs, page: sign_in.PasswordQuestion) -> View:
 
 
 def _at_once(look: _PageInputs, people: Sequence[ListedTestPerson]) -> views.TestPersonForm:
-    developer, here = look.web.developer, {SIGN_IN: look.visit.interaction.interaction_id}
+    developer, here = look.web.developer, {SIGN_IN: look.loaded.interaction.interaction_id}
     return views.TestPersonForm(
         action=look.path_of(AT_ONCE),
         people=people,
@@ -249,16 +250,16 @@ def _recover(look: _PageInputs) -> str:
     page = web.account_base + RECOVERY_PATH
     if web.account_base != web.base_path:
         return page
-    return f"{page}?{urlencode({SIGN_IN: look.visit.interaction.interaction_id})}"
+    return f"{page}?{urlencode({SIGN_IN: look.loaded.interaction.interaction_id})}"
 
 
 def _second_factor(look: _PageInputs, page: SecondFactorQuestion) -> View:
     heading, wanted = second_factor_form(page, look.path_of("way"))
     if page.way is SecondFactorMethod.PASSKEY:
-        options = passkeys.options(look.context, look.visit, allowed=page.passkeys)
+        options = passkeys.options(look.context, look.loaded, allowed=page.passkeys)
         wanted = replace(wanted, passkey=AskPasskey(action=look.path_of("passkey"), options=options))
     return views.SecondFactor(
-        frame=look.frame(2, total_known=not sign_in.asks_entity(look.visit)),
+        frame=look.frame(2, total_known=not sign_in.asks_entity(look.loaded)),
         action=look.path_of("code"),
         heading=heading,
         asked=wanted,
@@ -267,7 +268,7 @@ def _second_factor(look: _PageInputs, page: SecondFactorQuestion) -> View:
 
 
 def _offer(look: _PageInputs, page: sign_in.PasskeyOffer) -> View:
-    options = passkeys.offer_options(look.context, look.visit, page)
+    options = passkeys.offer_options(look.context, look.loaded, page)
     return views.OfferPasskey(
         # "Not now" continues: nobody should give up their sign-in here by mistake.
         frame=replace(look.frame(None), cancel=None),
@@ -279,8 +280,8 @@ def _offer(look: _PageInputs, page: sign_in.PasskeyOffer) -> View:
 
 def _choice(look: _PageInputs, page: sign_in.EntityQuestion) -> View:
     # The entity decides whether consent is remembered.
-    total_known = not consents.spares_page(look.context, look.visit.client, look.visit.interaction.request)
-    around = look.frame(_factors(look.visit) + 1, total_known=total_known)
+    total_known = not consents.spares_page(look.context, look.loaded.client, look.loaded.interaction.request)
+    around = look.frame(_factors(look.loaded) + 1, total_known=total_known)
     searched = urlencode({"query": look.again.query})
     return views.ChooseEntity(
         frame=replace(around, here=f"{around.here}?{searched}") if look.again.query else around,
@@ -289,7 +290,7 @@ def _choice(look: _PageInputs, page: sign_in.EntityQuestion) -> View:
         choices=tuple(_shown(choice, page.preselected) for choice in page.choices),
         total=page.total,
         query=look.again.query,
-        other_account=bool(look.visit.interaction.session_id),
+        other_account=bool(look.loaded.interaction.session_id),
         errors=look.again.errors,
     )
 
@@ -300,21 +301,21 @@ def _no_entity(look: _PageInputs, page: sign_in.NoEntity) -> View:
         action=look.path_of("cancel"),
         choices=tuple(_shown(choice, "") for choice in page.choices),
         total=page.total,
-        other_account=look.path_of("entity") if look.visit.interaction.session_id else "",
+        other_account=look.path_of("entity") if look.loaded.interaction.session_id else "",
         errors=look.again.errors,
     )
 
 
 def _consent(look: _PageInputs, page: sign_in.ConsentQuestion) -> View:
-    name, request = page.choice.entity.name, look.visit.interaction.request
-    shared, until = shared_scopes(request), consents.expiry(look.context, look.visit.client, request)
+    name, request = page.choice.entity.name, look.loaded.interaction.request
+    shared, until = shared_scopes(request), consents.expiry(look.context, look.loaded.client, request)
     return views.Consent(
         frame=replace(look.frame(look.steps), entity=name),
         action=look.path_of("consent"),
         summary=consent_summary(shared),
         items=consent_items(shared),
         until=None if until is None else datetime.fromtimestamp(until, look.web.provider.policy.timezone),
-        other_account=bool(look.visit.interaction.session_id),
+        other_account=bool(look.loaded.interaction.session_id),
         errors=look.again.errors,
     )
 
@@ -341,13 +342,13 @@ _VIEWS: Final[Mapping[type[sign_in.InteractionPage], Callable[..., View]]] = {
 }
 
 
-async def leaving(web: WebContext, context: RequestContext, visit: InteractionContext) -> View:
+async def leaving(web: WebContext, context: RequestContext, loaded: InteractionContext) -> View:
     """Return the page between the last POST and the client (D37)."""
-    around = await final_frame(web, context, visit.client, visit.interaction, under_way=True)
-    return views.Leave(frame=around, url=f"{around.here}/leave", client_name=visit.client.name)
+    around = await final_frame(web, context, loaded.client, loaded.interaction, under_way=True)
+    return views.Leave(frame=around, url=f"{around.here}/leave", client_name=loaded.client.name)
 
 
-async def waiting_page(web: WebContext, context: RequestContext, visit: InteractionContext) -> View:
+async def waiting_page(web: WebContext, context: RequestContext, loaded: InteractionContext) -> View:
     """Return the page for a completion that another request is writing (D15)."""
-    around = await final_frame(web, context, visit.client, visit.interaction, under_way=True)
+    around = await final_frame(web, context, loaded.client, loaded.interaction, under_way=True)
     return views.Wait(frame=around, url=around.here)

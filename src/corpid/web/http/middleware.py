@@ -238,8 +238,8 @@ class Middleware:
 class Issuers:
     """The ASGI application of a deployment with several issuers.
 
-    It is below the Middleware and passes each request on. Of the issuers of a host, the one with the longest path that is a
-    prefix of the request's path answers. A host that is no issuer's own, but only in allowed_hosts, belongs to the
+    It is below the Middleware and passes each request on. Of the issuers of a host, the one with the longest path that
+    is a prefix of the request's path answers. A host that is no issuer's own, but only in allowed_hosts, belongs to the
     first issuer. So does a path under none of its host's issuers, unless the host belongs only to another issuer, and
     so do the metadata of the admin API and the paths at the root of the host, which only the first one has. The
     metadata of an authorization server stand before the path of its issuer.

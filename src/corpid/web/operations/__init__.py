@@ -1,5 +1,5 @@
 """The console: pages for operators of the deployment.
 
-A section is a module. Forms that change a stored record share `record_forms`: a form that was filled in for an older
-version is refused.
+A section is a module; `endpoints` lists them. `page_context` has the operator, the frame of a page, and the version of
+the record that a form changes: a form that was filled in for an older one is refused.
 """

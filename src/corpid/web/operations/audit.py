@@ -12,7 +12,6 @@ from starlette.responses import StreamingResponse
 from corpid.flows import encrypted_values
 from corpid.flows.encrypted_values import StoredForm
 from corpid.flows.operations import audit, audit_seals
-from corpid.flows.operations import audit as flow
 from corpid.flows.operations.console import is_allowed
 from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory import audit_reading
@@ -120,13 +119,13 @@ async def show_audit(at: ConsoleContext) -> View:
     if errors:
         found, names, following = [], {}, 0
         # Rights are asked for what cannot be read, too.
-        await flow.read_part(
+        await audit.read_part(
             at.registry, msgspec.structs.replace(query, since=int(at.context.now)), limit=1, actor=at.actor
         )
     else:
-        part = await flow.read_part(at.registry, query, limit=AT_ONCE, actor=at.actor)
+        part = await audit.read_part(at.registry, query, limit=AT_ONCE, actor=at.actor)
         found, following = part.entries, part.before
-        names = await flow.read_names(at.registry, found)
+        names = await audit.read_names(at.registry, found)
     return Audit(
         frame=frame(at, section=AUDIT),
         action=here,
@@ -155,7 +154,7 @@ async def query_of(at: ConsoleContext, given: Mapping[str, str], errors: list[Fi
     except audit_reading.InvalidFilter as error:
         errors.append(("since", phrase("{sentence}.", sentence=str(error))))
     return AuditQuery(
-        user_id=await flow.known_person(at.registry, given["user"]) if "user" in given else "",
+        user_id=await audit.known_person(at.registry, given["user"]) if "user" in given else "",
         entity_id=given.get("entity", ""),
         client_id=given.get("client", ""),
         actions=actions,

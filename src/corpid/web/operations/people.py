@@ -400,7 +400,7 @@ async def _send_link(at: ConsoleContext, found: PersonDetails, action: str, acto
     choice = at.form.get("choice", "")
     if action == "link" and choice not in {value for value, _, _ in _list_links(found)}:
         raise InvalidInput(phrase("Choose what the link is for."), field="choice")
-    office = LinkDependencies(
+    dependencies = LinkDependencies(
         registry=at.registry,
         base_url=at.provider.policy.deployment_url,
         new_id=at.provider.new_id,
@@ -409,10 +409,10 @@ async def _send_link(at: ConsoleContext, found: PersonDetails, action: str, acto
     )
     name = found.user.user_name
     if action == "renew" or choice == "invitation":
-        given = await people.invite_user(office, name, anew=action == "renew")
+        given = await people.invite_user(dependencies, name, anew=action == "renew")
     else:
         purpose: LinkPurpose = "password" if choice == "password" else "second_factor"
-        given = await people.give_link(office, name, purpose)
+        given = await people.give_link(dependencies, name, purpose)
     people.send_link(at.provider.mail, given, provider_name=at.provider.policy.name)
 
 

@@ -1,7 +1,7 @@
 """Compile the templates of every language: `python -m corpid.web.pages`.
 
-As `compileall` does modules, for a program that is installed by one user and run by another. An argument names a package
-with further templates and texts. docs/decisions/0036
+As `compileall` does modules, for a program that is installed by one user and run by another. An argument names a
+package with further templates and texts. docs/decisions/0036
 """
 
 from __future__ import annotations

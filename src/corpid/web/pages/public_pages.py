@@ -1,7 +1,7 @@
 """Pages outside a sign-in: home, static files, well-known addresses, not found.
 
-Well-known addresses, for password managers, browsers and security researchers, stand at the root of the host, whatever the
-path of base_url: a proxy passes them on. Source: RFC 8615 §3
+Well-known addresses, for password managers, browsers and security researchers, stand at the root of the host, whatever
+the path of base_url: a proxy passes them on. Source: RFC 8615 §3
 """
 
 from __future__ import annotations

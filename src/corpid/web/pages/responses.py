@@ -1,7 +1,7 @@
 """Responses: pages, redirects, cookies, and the return to the relying party.
 
-Also the two checks of a form before it is answered: that a page of ours sent it, and that this browser was shown it; and
-tables for spreadsheets, in which no cell is a formula.
+Also the two checks of a form before it is answered: that a page of ours sent it, and that this browser was shown it;
+and tables for spreadsheets, in which no cell is a formula.
 """
 
 from __future__ import annotations
