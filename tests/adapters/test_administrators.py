@@ -23,7 +23,7 @@ from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import ACME, BOOKS, LIM, TAN, everything, write
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.changes import Change
+    from corpid.rules.directory.changes import StoreChange
     from corpid.rules.directory.records import Record
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
@@ -46,7 +46,7 @@ WAITS_SECONDS = 0.3
 """for what has to wait: it would be done in a few milliseconds"""
 
 
-async def changed(stores: SqlStores, *changes: Change) -> bool:
+async def changed(stores: SqlStores, *changes: StoreChange) -> bool:
     """Whether changes were written; those that would leave nobody, or rest on what has changed, are not."""
     try:
         await stores.registry.directory.write(changes)
@@ -103,7 +103,7 @@ async def test_operators_are_found_by_level(place: Place) -> None:
     ],
     ids=["removed", "demoted", "disabled", "person removed"],
 )
-async def test_the_last_operator_stays(place: Place, change: Change) -> None:
+async def test_the_last_operator_stays(place: Place, change: StoreChange) -> None:
     """D53: also when another one is there who cannot sign in."""
     async with place.opened() as stores:
         await write(stores, *PEOPLE, LIM_OPERATES, Operator(user_id="u1", level="operator"))
@@ -123,7 +123,7 @@ async def test_the_last_operator_stays(place: Place, change: Change) -> None:
     ],
     ids=["removed", "demoted", "suspended", "membership ended"],
 )
-async def test_the_last_owner_stays(place: Place, change: Change) -> None:
+async def test_the_last_owner_stays(place: Place, change: StoreChange) -> None:
     """D54."""
     async with place.opened() as stores:
         await write(stores, *PEOPLE, LIM_OWNS, RINA_HELPS)
@@ -155,7 +155,7 @@ async def test_of_two_who_take_each_others_level_at_once_one_stays(place: Place,
 
     async def scenario(stores: SqlStores) -> None:
         await write(stores, *PEOPLE, LIM_OPERATES, RINA_OPERATES, LIM_OWNS, RINA_OWNS)
-        away: list[Change] = [Delete(LIM_OPERATES), Delete(RINA_OPERATES)]
+        away: list[StoreChange] = [Delete(LIM_OPERATES), Delete(RINA_OPERATES)]
         if disable:
             away = [Upsert(msgspec.structs.replace(each, enabled=False)) for each in (LIM, RINA)]
         written = await asyncio.gather(*(changed(stores, each, OPERATORS_REMAIN) for each in away))
@@ -174,7 +174,7 @@ async def test_of_two_who_take_each_others_level_at_once_one_stays(place: Place,
 
 
 WITHOUT = {user.user_id: Upsert(msgspec.structs.replace(user, enabled=False)) for user in (LIM, RINA)}
-CROSSING: dict[str, tuple[Change, Change, Change]] = {
+CROSSING: dict[str, tuple[StoreChange, StoreChange, StoreChange]] = {
     "operators removed": (Delete(LIM_OPERATES), Delete(RINA_OPERATES), OPERATORS_REMAIN),
     "operators disabled": (WITHOUT["u2"], WITHOUT["u3"], OPERATORS_REMAIN),
     "owners removed": (Delete(LIM_OWNS), Delete(RINA_OWNS), OWNERS_REMAIN),
@@ -187,7 +187,7 @@ CROSSING: dict[str, tuple[Change, Change, Change]] = {
 
 @pytest.mark.parametrize(("first", "second", "condition"), CROSSING.values(), ids=CROSSING)
 async def test_a_change_waits_for_one_that_may_take_what_it_rests_on(
-    postgresql: Place, first: Change, second: Change, condition: Change
+    postgresql: Place, first: StoreChange, second: StoreChange, condition: StoreChange
 ) -> None:
     """D53, D54: neither sees what the other one has not committed, so that one of them has to wait."""
     async with postgresql.opened() as stores:
@@ -209,7 +209,7 @@ async def test_a_change_waits_for_one_that_may_take_what_it_rests_on(
     ],
     ids=["level removed", "membership ended", "demoted"],
 )
-async def test_nothing_is_written_if_the_right_to_it_has_ended_since(place: Place, since: Change) -> None:
+async def test_nothing_is_written_if_the_right_to_it_has_ended_since(place: Place, since: StoreChange) -> None:
     """D53, D54: level and membership are looked at again in the transaction of the change."""
     async with place.opened() as stores:
         await write(stores, *PEOPLE, LIM_OWNS)

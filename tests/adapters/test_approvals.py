@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from corpid.rules.directory.actors import Actor, EntityAdministrator
-    from corpid.rules.directory.changes import Change as StoreChange
+    from corpid.rules.directory.changes import StoreChange
     from corpid.rules.directory.records import Entity, Record
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place

@@ -17,7 +17,7 @@ from tests.adapters.stored_records import BOOKS, LIM, TAN, write
 
 if TYPE_CHECKING:
     from corpid.rules.audit_records import AuditEntry
-    from corpid.rules.directory.changes import Change
+    from corpid.rules.directory.changes import StoreChange
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 
@@ -40,7 +40,7 @@ async def test_every_change_leaves_its_own_event_and_then_that_of_all_of_them(pl
     """D57, in the order of writing: removals first."""
     async with place.opened() as stores:
         await write(stores, LIM)
-        changes: list[Change] = [Upsert(TAN, noted("u1")), Delete(LIM, noted("u2")), Upsert(BOOKS, noted("books"))]
+        changes: list[StoreChange] = [Upsert(TAN, noted("u1")), Delete(LIM, noted("u2")), Upsert(BOOKS, noted("books"))]
         await stores.registry.directory.write(changes, EVENT)
         assert [entry.object for entry in await audited(stores)][1:] == ["u2", "books", "u1", EVENT.object]
 
@@ -48,7 +48,7 @@ async def test_every_change_leaves_its_own_event_and_then_that_of_all_of_them(pl
 async def test_a_write_that_fails_half_way_leaves_the_events_of_what_it_wrote_and_no_other(place: Place) -> None:
     """Spec 7, D57: each part of a large file is one transaction; the last is undone, and its events with it."""
     async with place.opened() as stores:
-        changes: list[Change] = [Upsert(firm, noted(firm.entity_id)) for firm in firms(2 * CHANGES_AT_ONCE + 1)]
+        changes: list[StoreChange] = [Upsert(firm, noted(firm.entity_id)) for firm in firms(2 * CHANGES_AT_ONCE + 1)]
         with pytest.raises(MissingReference):
             await stores.registry.directory.write([*changes, Upsert(ORPHAN, noted("orphan"))], EVENT)
         written = [firm.entity_id async for firm in stores.registry.directory.scan(Entity)]

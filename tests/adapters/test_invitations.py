@@ -92,7 +92,7 @@ async def as_new_person(
     stores: SqlStores, found: OpenInvitation, _: str, user_name: str = "wei.ling", change: FactorChange = FACTORS
 ) -> None:
     """Accept with factors, in one transaction."""
-    async with stores.registry.invitations.transaction():
+    async with stores.registry.transaction():
         await accept_with_new_account(
             stores.registry,
             found.membership,

@@ -17,7 +17,7 @@ from tests.adapters.stored_records import ACME, BOOKS, CLIENT, EVERYTHING, LIM, 
 from tests.adapters.test_third_parties import ACCEPTED, EVERYBODY, GIVEN, there
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.changes import Change
+    from corpid.rules.directory.changes import StoreChange
     from corpid.rules.directory.records import Record, User
     from corpid.rules.oauth.records import Client
     from corpid.stores.sql.open import SqlStores
@@ -86,7 +86,7 @@ async def test_what_others_changed_since_it_was_read_is_neither_replaced_nor_rem
         await put(stores, FILE, record)
         seen, other, wanted = await sources(stores, record), replace(record, name="Two"), replace(record, name="Three")
         await put(stores, API, other)
-        late: list[Change] = [
+        late: list[StoreChange] = [
             Upsert(wanted, by(FILE), seen=seen), Upsert(wanted, by(FILE), seen=ABSENT), Delete(record, by(FILE), seen=seen),
         ]  # fmt: skip
         for change in late:
@@ -113,7 +113,7 @@ async def test_a_record_to_which_somebody_was_added_meanwhile_is_not_removed(pla
 async def test_a_record_that_has_to_be_new_keeps_who_wrote_it(place: Place) -> None:
     """D55, D65: an approved change inserts what nobody was to have added meanwhile."""
     async with place.opened() as stores:
-        new: list[Change] = [Precondition(Entity, BOOKS.key, None), Upsert(BOOKS, by(API))]
+        new: list[StoreChange] = [Precondition(Entity, BOOKS.key, None), Upsert(BOOKS, by(API))]
         await stores.registry.directory.write(new)
         assert await sources(stores, BOOKS) == Sources(record=API)
         with pytest.raises(ChangedMeanwhile):
@@ -143,7 +143,7 @@ async def test_a_grant_that_another_one_replaces_ends_no_role_however_many_chang
 
     async with place.opened() as stores:
         await put(stores, FILE, *EVERYBODY, ACCEPTED, GIVEN)
-        changes: list[Change] = [Upsert(each, by(FILE)) for each in many]
+        changes: list[StoreChange] = [Upsert(each, by(FILE)) for each in many]
         removal = Delete(ACCEPTED, by(FILE), seen=await sources(stores, ACCEPTED))
         ends = RolesUnder(ACCEPTED, by(FILE), planned=True)
         await stores.registry.directory.write([*changes, Upsert(other, by(FILE)), removal, ends])

@@ -44,3 +44,17 @@ def test_flows_and_pages_import_stores_and_outbound_for_types_alone() -> None:
         if name.startswith(TYPES_ALONE)
     ]
     assert not wrong, listed(wrong)
+
+
+def test_a_server_loads_every_part_of_the_registry_before_it_forks() -> None:
+    """docs/decisions/0036: `load_stores` names each module that a part is in."""
+    [tree] = [module.tree for module in modules() if module.path == "stores/sql/registry.py"]
+    [loading] = [
+        node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "corpid.stores.sql"
+    ]
+    named = {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "sql"
+    }
+    assert {alias.name for alias in loading.names} == named

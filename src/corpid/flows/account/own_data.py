@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from corpid.flows.account.account_sessions import AccountRequest
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.access import Action, ObjectKind
-    from corpid.rules.directory.changes import Change
+    from corpid.rules.directory.changes import StoreChange
     from corpid.rules.directory.records import Account
 
 FORMAT: Final = "corpid-personal-data-1"
@@ -271,7 +271,7 @@ async def withdraw_deletion(context: RequestContext, request: AccountRequest) ->
     notifications.notify(context, request.user, notifications.DELETION_WITHDRAWN)
 
 
-async def _write_request(context: RequestContext, *changes: Change) -> None:
+async def _write_request(context: RequestContext, *changes: StoreChange) -> None:
     try:
         await context.provider.registry.directory.write(changes)
     except (ChangedMeanwhile, MissingReference):  # done on another page, or the person was erased at this moment

@@ -142,7 +142,7 @@ async def finish_enrolment(context: RequestContext, loaded: EnrolmentContext, *,
     if factors.invited is None:
         raise NotHere
     try:
-        async with registry.invitations.transaction():
+        async with registry.transaction():
             await accept_with_new_account(
                 registry,
                 factors.invited.membership,
@@ -203,7 +203,7 @@ async def accept_with_new_account(
     """
     person = account(user_id, user_name=user_name, name=name, email=invited.email, language=language)
     added = audit_event(Person(user_id), AuditAction.USER_ADD, user_id)
-    async with registry.invitations.transaction():
+    async with registry.transaction():
         await registry.directory.write([Precondition(User, person.key, None), Upsert(person, added)])
         await accept_with_account(registry, invited, person, now=now)
 

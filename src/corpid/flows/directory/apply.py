@@ -170,7 +170,7 @@ async def apply_document(
         summary = audit_event(actor, AuditAction.DIRECTORY_APPLY, printable(file), sha256=digest, **counts)
         await write_changes(registry, actor, changes, summary=summary, within=last)
     elif within is not None and not dry_run:
-        async with registry.idempotency_keys.transaction():
+        async with registry.transaction():
             await last()
     return applied
 

@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from corpid.rules.directory.actors import Actor, EntityAdministrator
-    from corpid.rules.directory.changes import Change as StoreChange
+    from corpid.rules.directory.changes import StoreChange
     from corpid.rules.directory.document import Key
     from corpid.rules.directory.records import Approvals
     from corpid.rules.directory.sections import Kind

@@ -54,9 +54,9 @@ from corpid.rules.directory.changes import (
     Precondition,
     RolesUnder,
     SignOut,
+    StoreChange,
     Upsert,
 )
-from corpid.rules.directory.changes import Change as StoreChange
 from corpid.rules.directory.invitations import CARRIED, is_invitation, is_redirection, shown_invitation
 from corpid.rules.directory.plan import APPROVERS, RECORDS, Change
 from corpid.rules.directory.records import (

@@ -46,7 +46,7 @@ async def run_once(
     hashed = _hashed(key)
 
     async def at_once() -> StoredResponse:
-        async with registry.idempotency_keys.transaction():
+        async with registry.transaction():
             await _claim(registry, client_id, hashed, now=now)
             response = await carry_out()
             await registry.idempotency_keys.put(client_id, hashed, response)

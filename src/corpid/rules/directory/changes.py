@@ -105,7 +105,7 @@ class Accept(msgspec.Struct, frozen=True):
     event: AuditEvent
 
 
-Change = Upsert | Delete | SignOut | Precondition | LastOwnerInvariant | RolesUnder | AccessUnder | Accept
+StoreChange = Upsert | Delete | SignOut | Precondition | LastOwnerInvariant | RolesUnder | AccessUnder | Accept
 
 
 class Conflict(Exception):

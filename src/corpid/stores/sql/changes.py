@@ -64,7 +64,7 @@ from corpid.stores.sql.tables import administrators, memberships, operators, use
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 
-    from corpid.rules.directory.changes import Change, Written
+    from corpid.rules.directory.changes import StoreChange, Written
     from corpid.rules.directory.sources import Sources
     from corpid.stores.sql.audit import Audit
     from corpid.stores.sql.mappers import Kinds
@@ -96,7 +96,7 @@ class ChangeWriter:
 
     async def write(
         self,
-        changes: Sequence[Change],
+        changes: Sequence[StoreChange],
         event: AuditEvent | None = None,
         within: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
@@ -122,7 +122,7 @@ class ChangeWriter:
             if within is not None:
                 await within()
 
-    def _sort(self, changes: Sequence[Change]) -> list[PlannedTransaction]:
+    def _sort(self, changes: Sequence[StoreChange]) -> list[PlannedTransaction]:
         """Return the changes of each transaction, at least one transaction."""
         records = sorted((each for each in changes if isinstance(each, Upsert | Delete)), key=self._rank)
         starts = range(0, max(1, len(records)), CHANGES_AT_ONCE)

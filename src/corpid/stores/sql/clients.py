@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from corpid.rules.audit_records import AuditEvent
     from corpid.stores.sql.audit import Audit
-    from corpid.stores.sql.statements import CompiledStatement, Database, Transaction
+    from corpid.stores.sql.statements import CompiledStatement, Database
 
 
 _OF_CLIENTS: Final = ("client_id", "name", "enabled", "record")
@@ -324,10 +324,6 @@ class IdempotencyKeys:
     async def get(self, client_id: str, key: str, *, now: float) -> StoredResponse | None:
         row = await self._database.row(self._get, {"client": client_id, "named": key, "now": int(now)})
         return None if row is None else _RESPONSES.decode(row[0])
-
-    def transaction(self) -> Transaction:
-        """A transaction of this task. Raises StoreUnavailable."""
-        return self._database.transaction()
 
     async def claim(self, client_id: str, key: str, *, now: float, seconds: int) -> bool:
         """Claim a key inside a transaction; True for the first only.

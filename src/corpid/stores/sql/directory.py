@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 
     from corpid.rules.audit_records import AuditEvent
-    from corpid.rules.directory.changes import Change
+    from corpid.rules.directory.changes import StoreChange
     from corpid.rules.directory.entity_choice import Form
     from corpid.rules.directory.records import OperatorLevel, Record
     from corpid.rules.oauth.records import Client
@@ -432,7 +432,7 @@ class Directory:
 
     async def write(
         self,
-        changes: Sequence[Change],
+        changes: Sequence[StoreChange],
         event: AuditEvent | None = None,
         within: Callable[[], Awaitable[None]] | None = None,
     ) -> None:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         SortedBy,
     )
     from corpid.rules.directory.records import Entity, Membership
-    from corpid.stores.sql.statements import CompiledStatement, Database, Row, Transaction
+    from corpid.stores.sql.statements import CompiledStatement, Database, Row
 
 Shape = tuple[tuple["MemberName", "ConditionOperator"], ...]
 SearchShape = tuple[bool, "MemberState | Literal['']", bool]
@@ -286,13 +286,6 @@ class Invitations:
         `becomes` is a moment in epoch seconds, or a mark of `rules.directory.invitations`.
         """
         return await self._database.write(self._mark, self._values(invited, being_sent(taken), becomes)) == 1
-
-    def transaction(self) -> Transaction:
-        """Changes of this task that become true together, or not at all.
-
-        Raises StoreUnavailable.
-        """
-        return self._database.transaction()
 
     @staticmethod
     def _values(invited: OpenInvitation, seen: int, becomes: int) -> dict[str, object]:

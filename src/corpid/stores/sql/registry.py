@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from corpid.stores import Clock
     from corpid.stores.encryption_at_rest import SecretCipher
-    from corpid.stores.sql.statements import Database
+    from corpid.stores.sql.statements import Database, Transaction
 
 T = TypeVar("T")
 
@@ -83,6 +83,13 @@ class Registry:
     invitations = _part(lambda self: sql.members.Invitations(self._database))
     notices = _part(lambda self: sql.notices.NoticeQueue(self._database, self._kinds))
     access_reviews = _part(lambda self: sql.notices.AccessReviews(self._database, self.notices))
+
+    def transaction(self) -> Transaction:
+        """Changes of this task that become true together, or not at all.
+
+        Raises StoreUnavailable.
+        """
+        return self._database.transaction()
 
     @classmethod
     def part_names(cls) -> list[str]:
