@@ -11,8 +11,6 @@ from corpid.texts import Phrase
 
 
 class UrlLine(str):
-    """A URL in a line of its own."""
-
     __slots__ = ()
 
 

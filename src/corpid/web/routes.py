@@ -491,7 +491,6 @@ class Router:
         return None if mode is None else mode.without_key(request)
 
     def _access(self, route: Route) -> Access:
-        """The access to the part of a route."""
         return _OPEN if route.part is None else self._context.access.get(route.part, _OPEN)
 
     def _longer(self, scope: Scope) -> Route | None:

@@ -160,7 +160,6 @@ class PageContext(Generic[Visit]):
 
     @property
     def notes(self) -> tuple[Phrase, ...]:
-        """The notes at the top of a page."""
         if self.cancelled:
             return (STILL_HERE,)
         return (SIGNED_IN_AGAIN,) if self.again else ()
@@ -332,7 +331,6 @@ class Site(Generic[At]):
 
 
 def site_path(web: WebContext, purpose: SessionPurpose, page: str = "") -> str:
-    """The address path of a page of a site."""
     return f"{web.base_path}{PATHS[purpose]}" + (f"/{quote(page, safe=_IN_PAGES)}" if page else "")
 
 

@@ -350,7 +350,6 @@ async def remove_operator(registry: Registry, user_name: str, *, actor: Actor, d
 def _plan_owner_invitation(
     details: MemberDetails, entity_id: str, *, now: float, new_id: Callable[[], str]
 ) -> list[Change]:
-    """The invitation of an owner, with the level."""
     invited = plan_invitation(details, entity_id, now=now, new_id=new_id, enabled=True, send=True)
     level = Administrator(user_id=invited.key[0], entity_id=entity_id, level="owner")
     return [invited, Change(verb="add", kind="administrator", key=level.key, becomes=level)]

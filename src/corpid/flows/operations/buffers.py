@@ -71,7 +71,6 @@ class HourlyCounters:
             self._add(self._claimed, CLAIMED_ENTRIES, key, 1)
 
     async def flush(self, registry: Registry) -> None:
-        """Write the counters."""
 
         async def write(part: dict[_HourlyKey, int]) -> None:
             await registry.hourly_counts.add(

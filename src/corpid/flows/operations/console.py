@@ -56,8 +56,6 @@ class NeedsPasskey(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class ConsoleRequest(SelfServiceRequest):
-    """An operator in the console."""
-
     actor: DeploymentOperator
 
 

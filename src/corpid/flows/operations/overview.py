@@ -123,8 +123,6 @@ class ProcessSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
-    """The overview of a deployment."""
-
     at: int
     """epoch seconds"""
     maintenance: bool

@@ -72,7 +72,6 @@ class DirectoryDocument(msgspec.Struct, frozen=True, kw_only=True):
     """deprecated but valid input"""
 
     def entries_of(self, kind: Kind) -> dict[tuple[str, ...], DocumentEntry]:
-        """The entries of a kind, by key."""
         return self.entries.get(kind, {})
 
 

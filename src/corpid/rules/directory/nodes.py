@@ -41,8 +41,6 @@ class Scalar(msgspec.Struct, frozen=True):
 
 
 class Items(msgspec.Struct, frozen=True):
-    """A sequence."""
-
     line: int
     nodes: tuple[Node, ...]
 

@@ -77,8 +77,6 @@ class QueuedNotice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Entry(Protocol):
-    """An entry of the audit."""
-
     @property
     def number(self) -> int: ...
     @property

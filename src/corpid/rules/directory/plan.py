@@ -689,7 +689,6 @@ class PlannedDirectory:
         )
 
     def named_records(self, kind: Kind) -> Iterable[Key]:
-        """The records of a kind that the file names."""
         return self._wanted[kind]
 
     def line_of(self, kind: Kind, key: Key) -> int:

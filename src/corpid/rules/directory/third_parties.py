@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 
 class AuthorisationState(Enum):
-    """The state of a grant."""
-
     NONE = "none"
     """there is none, or none any more"""
     OFFERED = "offered"

@@ -88,7 +88,6 @@ class _Key(NamedTuple):
 
 
 def _key(encoded_header: bytes) -> _Key:
-    """The key in the header of a proof."""
     jwk = compact.header(encoded_header)["jwk"]
     assert isinstance(jwk, dict)  # noqa: S101 - `_validate_header` has seen to it
     return _Key(import_verifier(jwk), thumbprint(jwk))

@@ -98,8 +98,6 @@ class User(Resource[Any]):
 
 
 class GroupMember(ComplexAttribute):
-    """A user in a group."""
-
     value: Annotated[str | None, Mutability.immutable, CaseExact.true] = None
     ref: Annotated[Reference["User"] | None, Mutability.immutable] = Field(
         None, serialization_alias="$ref", validation_alias="$ref"

@@ -141,8 +141,6 @@ def _condition(directory: Path) -> EngineCondition:
 
 
 class LmdbTransientStore:
-    """A TransientStore on LMDB."""
-
     def __init__(self, file: DataFile) -> None:
         self.file: Final = file
         self._loss = NO_LOSS

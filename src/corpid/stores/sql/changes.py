@@ -476,7 +476,6 @@ class RecordWriter:
         return (None, ABSENT) if row is None else (kind.decode(row), kind.decode_sources(row))
 
     async def _add_placeholder(self, invited: Membership) -> None:
-        """Add the placeholder of an invitation."""
         person = self.kinds[User]
         row = person.codec.encode(placeholder(invited)) | person.encode_sources(UNKNOWN)
         if await self.database.run(person.insert, row) == 0:

@@ -33,7 +33,6 @@ _HERE: Final = (
 
 
 def identity_expression(*, with_system: bool) -> str:
-    """The SQL expression of the identity."""
     return _HERE.format(_SYSTEM if with_system else f"'{_UNKNOWN}'")
 
 

@@ -81,8 +81,6 @@ class _Loop:
 
 
 class PostgresTarget:
-    """A migration target."""
-
     def __init__(self, runner: _Loop, place: DatabaseAddress) -> None:
         self.display_name: Final = place.shown
         self._runner: Final = runner

@@ -93,5 +93,4 @@ class Registry:
 
     @classmethod
     def part_names(cls) -> list[str]:
-        """The names of the parts."""
         return [name for name, each in vars(cls).items() if isinstance(each, cached_property) and name[0] != "_"]

@@ -54,8 +54,6 @@ _CLOSED_SENTENCE: Final = "it is closed for a restart (`corpid maintenance open-
 
 
 class ClosingMarker(msgspec.Struct, frozen=True, kw_only=True):
-    """The marker of an engine that is closed."""
-
     run: bytes
     """of the engine, when it was closed"""
     name: bytes

@@ -338,7 +338,6 @@ class Keyspace:
 
     @property
     def incarnation_name(self) -> bytes:
-        """That of the present incarnation."""
         return self._incarnation.name
 
     @property

@@ -203,7 +203,6 @@ async def _name_browser(account: AccountContext) -> str:
 
 
 async def show_sign_ins(account: AccountContext) -> View:
-    """The last sign-ins."""
     found = await activity.list_sign_ins(account.context, account.visit)
     return views.SignIns(frame=frame(account), sign_ins=tuple(_line(account, each) for each in found))
 
@@ -368,7 +367,6 @@ async def _change_email(account: AccountContext) -> str:
 
 
 async def show_language(account: AccountContext) -> View:
-    """Choosing a language."""
     known = lookup((account.visit.user.language,), LANGUAGES)
     return views.ChooseLanguage(
         frame=frame(account),

@@ -25,7 +25,6 @@ OPENED_PATH: Final = "/link/"
 
 
 def account_path(web: WebContext, page: str = "") -> str:
-    """The address path of a page of the account."""
     return site_path(web, "account", page)
 
 

@@ -670,7 +670,6 @@ def _approval() -> Schema:
 
 
 def _reviewed_person() -> Schema:
-    """A person of an access review."""
     flag: Schema = {"type": "boolean"}
     roles: Schema = {"type": "array", "items": {"type": "object"}}
     kinds: dict[str, Schema] = {

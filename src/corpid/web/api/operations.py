@@ -28,8 +28,6 @@ Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A query parameter."""
-
     name: str
     description: str
     kind: Any = str

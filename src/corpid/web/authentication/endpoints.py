@@ -88,8 +88,6 @@ _TYPED: Final = ("user_name", "query")
 
 
 class SignInEnd(Enum):
-    """The reason for the end of a sign-in."""
-
     EXPIRED = "expired"
     """the ten minutes are over (D15)"""
     ENDED = "ended"

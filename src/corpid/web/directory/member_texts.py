@@ -110,7 +110,6 @@ WHY_NO_HELP: Final[Mapping[Condition, Phrase]] = {
 
 
 def state_sentence(state: MemberState, entity: Entity) -> Phrase:
-    """A state of sign-in in a sentence."""
     if state == "invited":
         return phrase("Has been invited and has not accepted yet. Until then no access has an effect.")
     if state == "suspended":

@@ -105,7 +105,6 @@ def remembered(visit: SelfServiceRequest) -> str:
 
 
 def portal_path(web: WebContext, page: str = "") -> str:
-    """The address path of a page of the portal."""
     return site_path(web, "manage", page)
 
 
@@ -115,7 +114,6 @@ def section_link(at: PortalContext, section: str) -> Link:
 
 
 def query_address(at: PortalContext, page: str, **values: str) -> str:
-    """The address of a page with a query."""
     query = urlencode({name: value for name, value in values.items() if value})
     return portal_path(at.web, page) + (f"?{query}" if query else "")
 

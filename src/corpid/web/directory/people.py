@@ -288,7 +288,6 @@ async def show_invitations(at: PortalContext) -> View:
 
 
 async def _read_people(at: PortalContext) -> list[MemberDetails]:
-    """The people of the form."""
     people = tables.read_pasted_people(at.form.get("people", ""))
     if not people:
         raise InvalidInput(phrase("Enter one person a line."), field="people")
@@ -379,7 +378,6 @@ async def _submit_invitations(at: PortalContext, people: Sequence[MemberDetails]
 
 
 def invitation_limit(at: PortalContext) -> InvitationLimit:
-    """The counters of invitations."""
     return InvitationLimit(
         transient=at.provider.transient, issuer=at.provider.policy.deployment_url, counts=at.context.counts
     )

@@ -187,8 +187,6 @@ class EditPerson(PageView, frozen=True, kw_only=True):
 
 
 class ConfirmAction(PageView, frozen=True, kw_only=True):
-    """An action on a membership, to be confirmed."""
-
     template: ClassVar[str] = "manage/confirm_person.html"
 
     heading: Phrase

@@ -372,8 +372,6 @@ async def save_details(at: PortalContext) -> FormResult:
 
 
 class ConfirmedAction(ViewPart, frozen=True, kw_only=True):
-    """An action that a page confirms."""
-
     fits: Callable[[Member], bool]
     heading: Callable[[str], Phrase]
     sentences: Callable[[PortalContext, Member], tuple[Phrase, ...]]

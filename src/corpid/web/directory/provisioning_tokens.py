@@ -146,7 +146,6 @@ def _back(at: PortalContext) -> Link:
 
 
 async def show_new_token(at: PortalContext) -> View:
-    """The form of a new token."""
     await _list_tokens(at)  # refuses who may not see them
     return NewToken(
         frame=frame(at, section=ADMINISTRATORS, up=_back(at)),

@@ -155,8 +155,6 @@ class EnterTerms(FormView, frozen=True, kw_only=True):
 
 
 class Terms(ViewPart, frozen=True, kw_only=True):
-    """The entered terms."""
-
     role: str
     sub_entity: str
     start_date: str
@@ -422,7 +420,6 @@ class _OfferInput(NamedTuple):
 
 
 async def _entered_offer(at: PortalContext) -> _OfferInput:
-    """The offer of the form."""
     passwords = at.provider.passwords
     to = await _organisation(at, at.form.get("to", ""))
     services = await grants.list_services(at.registry, at.actor)

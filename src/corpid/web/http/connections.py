@@ -240,7 +240,6 @@ class ConnectionShares:
             self._counts[place] = _NOT_ACCEPTING
 
     def share_of(self, place: int) -> ConnectionShare:
-        """Return the share of the worker at this place."""
         return ConnectionShare(self._counts, place)
 
     def free(self, place: int) -> None:

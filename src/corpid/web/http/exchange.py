@@ -127,7 +127,6 @@ class Exchange:
         self.notify()
 
     def end_body(self) -> None:
-        """The body is complete."""
         if not self.response_complete:
             self.more_body = False
             self.notify()

@@ -214,7 +214,6 @@ async def show_verification(at: ConsoleContext) -> View:
 
 
 async def show_export(at: ConsoleContext) -> View:
-    """The form."""
     back = console_path(at.web, AUDIT)
     given = at.form or at.query
     return ExportAudit(

@@ -54,16 +54,12 @@ class ClientCount(ViewPart, frozen=True, kw_only=True):
 
 
 class ReasonCount(ViewPart, frozen=True, kw_only=True):
-    """The refusals for one reason."""
-
     reason: str
     cause: str
     count: int
 
 
 class SigningKeyRow(ViewPart, frozen=True, kw_only=True):
-    """A signing key and its dates."""
-
     kid: str
     state: Phrase
     signs_from: datetime | None
@@ -71,8 +67,6 @@ class SigningKeyRow(ViewPart, frozen=True, kw_only=True):
 
 
 class ProcessLine(ViewPart, frozen=True, kw_only=True):
-    """A serving process."""
-
     host: str
     number: int
     address: str
@@ -95,8 +89,6 @@ class EngineLine(ViewPart, frozen=True, kw_only=True):
 
 
 class Overview(PageView, frozen=True, kw_only=True):
-    """The overview of the deployment."""
-
     template: ClassVar[str] = "console/overview.html"
     heading: ClassVar[Phrase] = phrase("Overview")
 
@@ -120,8 +112,6 @@ class Overview(PageView, frozen=True, kw_only=True):
 
 
 class Maintenance(PageView, frozen=True, kw_only=True):
-    """The state of maintenance."""
-
     template: ClassVar[str] = "console/maintenance.html"
     heading: ClassVar[Phrase] = phrase("Maintenance")
 

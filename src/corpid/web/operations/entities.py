@@ -342,7 +342,6 @@ async def switch_entity(at: ConsoleContext) -> FormResult:
 
 
 async def _load_invitation(at: ConsoleContext) -> tuple[Entity, StoredMember]:
-    """The invitation of the page."""
     entity = await entity_of(at)
     found = await find_open_invitation(at.registry, entity.entity_id, at.page.split("/")[3], actor=at.actor)
     if found is None:

@@ -86,7 +86,6 @@ AT_ONCE: Final = 50
 
 
 def console_path(web: WebContext, page: str = "") -> str:
-    """The address path of a page of the console."""
     return site_path(web, "console", page)
 
 

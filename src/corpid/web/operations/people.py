@@ -394,7 +394,6 @@ async def carry_out(at: ConsoleContext) -> FormResult:
 
 
 async def _send_link(at: ConsoleContext, found: PersonDetails, action: str, actor: DeploymentOperator) -> None:
-    """Make a link and send it."""
     if unsendable := _unsendable(at, found, action):
         raise InvalidInput(unsendable[0][1])
     choice = at.form.get("choice", "")

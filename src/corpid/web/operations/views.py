@@ -114,8 +114,6 @@ class ConsolePersonView(PageView, frozen=True, kw_only=True):
 
 
 class AdministratorLine(ViewPart, frozen=True, kw_only=True):
-    """An administrator of an organisation."""
-
     url: str
     """of the person's page; empty for somebody invited"""
     name: str
@@ -190,8 +188,6 @@ class AppointOwner(PageView, frozen=True, kw_only=True):
 
 
 class RoleOfService(ViewPart, frozen=True, kw_only=True):
-    """A role of a service and its description."""
-
     field: str
     name: str
     description: str

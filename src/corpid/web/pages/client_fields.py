@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 
 class Words(ViewPart, frozen=True, kw_only=True):
-    """The words of a field."""
-
     label: Phrase
     hint: Phrase | None = None
 
@@ -192,8 +190,6 @@ PRIVATE_KEY: Final = phrase(
 
 
 class Fields(ViewPart, frozen=True, kw_only=True):
-    """The fields of a group."""
-
     legend: Phrase
     fields: tuple[Field, ...]
 
@@ -249,7 +245,6 @@ def new_values(chosen: Mapping[str, object] = MappingProxyType({})) -> dict[str,
 
 
 def values_of(client: Client) -> dict[str, str]:
-    """The values of a registered client."""
     return {name: _written(each, getattr(client, name)) for name, each in FIELDS.items()}
 
 

@@ -63,7 +63,6 @@ def hashed_name(name: str, content: bytes) -> str:
 
 
 def packaged_static_files(package: str = "corpid") -> dict[str, bytes]:
-    """The static files of a package, by name."""
     directory = files(package).joinpath("web", "static")
     return {file.name: file.read_bytes() for file in directory.iterdir() if _suffix(file.name) in MEDIA_TYPES}
 

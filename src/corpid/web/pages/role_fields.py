@@ -39,8 +39,6 @@ Option = tuple[str, "Phrase | str", "Phrase | str"]
 
 
 class ParameterField(ViewPart, frozen=True, kw_only=True):
-    """A parameter's field."""
-
     name: str
     label: Phrase
     value: str
@@ -115,7 +113,6 @@ def _field(member: str) -> str:
 
 
 def to_hidden_fields(form: RoleForm) -> tuple[tuple[str, str], ...]:
-    """The same form as hidden fields."""
     plain = (
         ("role", form.role), ("sub_entity", form.sub_entity), ("start", form.start), ("start_date", form.start_date),
         ("end", form.end), ("end_date", form.end_date),
