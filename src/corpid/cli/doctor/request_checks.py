@@ -636,7 +636,7 @@ class ProbeResult:
 
 
 def check_addresses(probed: ProbeResult) -> Reported:
-    """ProbeCheck that nodes see callers' addresses, and no forged ones (D47)."""
+    """Check that nodes see callers' addresses, and no forged ones (D47)."""
     found = _judge_addresses(probed, probed.received)
     for _ in range(_NODES):
         if found.verdict != "ok":
@@ -690,7 +690,7 @@ def _advise_replacing(header: str) -> str:
 
 
 def check_trace_context(probed: ProbeResult) -> Reported:
-    """ProbeCheck that callers do not choose what is traced (D48)."""
+    """Check that callers do not choose what is traced (D48)."""
     values = probed.received.headers.get("traceparent", [])
     if probed.traceparent in values:
         change = 'Change: let the proxy drop traceparent, or set its own (nginx: proxy_set_header traceparent "").'
@@ -699,7 +699,7 @@ def check_trace_context(probed: ProbeResult) -> Reported:
 
 
 def check_host(probed: ProbeResult) -> Reported:
-    """ProbeCheck that Host arrives as it was sent (D35)."""
+    """Check that Host arrives as it was sent (D35)."""
     sent, values = probed.prober.there.origin.netloc, probed.received.headers.get("host", [])
     if values == [sent]:
         return ok("Host", "It arrives as it was sent.")
@@ -710,7 +710,7 @@ def check_host(probed: ProbeResult) -> Reported:
 
 
 def check_connections(probed: ProbeResult) -> Reported:
-    """ProbeCheck that the proxy keeps connections to the nodes (RFC 9112 §9.3)."""
+    """Check that the proxy keeps connections to the nodes (RFC 9112 §9.3)."""
     about, got = "proxy's connections", probed.received
     change = 'Change: let the proxy keep connections (nginx: proxy_http_version 1.1; proxy_set_header Connection "").'
     if got.http_version == "1.0":
@@ -722,7 +722,7 @@ def check_connections(probed: ProbeResult) -> Reported:
 
 
 def check_returned_headers(probed: ProbeResult) -> Reported:
-    """ProbeCheck that headers of answers come back unchanged."""
+    """Check that headers of answers come back unchanged."""
     expected: dict[str, list[str]] = {}
     for name, value in probes.RETURNED:
         expected.setdefault(name, []).append(value)
@@ -736,7 +736,7 @@ def check_returned_headers(probed: ProbeResult) -> Reported:
 
 
 def check_encoded_paths(probed: ProbeResult) -> Reported:
-    """ProbeCheck that paths arrive undecoded."""
+    """Check that paths arrive undecoded."""
     about = "encoded paths"
     change = (
         "Change: let the proxy pass on paths as they were sent (nginx: nothing after the name in proxy_pass, not even a "
@@ -753,7 +753,7 @@ def check_encoded_paths(probed: ProbeResult) -> Reported:
 
 
 def check_response_headers(probed: ProbeResult) -> Reported:
-    """ProbeCheck that answers with long headers come back (D13)."""
+    """Check that answers with long headers come back (D13)."""
     about = "response headers"
     try:
         _, answer = probed.prober.ask(_PATH, padding=_PADDING_BYTES)
@@ -770,7 +770,7 @@ def check_response_headers(probed: ProbeResult) -> Reported:
 
 
 def check_long_queries(probed: ProbeResult) -> Reported:
-    """ProbeCheck that long queries arrive (D13)."""
+    """Check that long queries arrive (D13)."""
     about = "long queries"
     change = "Change: allow 32 KiB a request line in the proxy (nginx: large_client_header_buffers)."
     try:
@@ -783,7 +783,7 @@ def check_long_queries(probed: ProbeResult) -> Reported:
 
 
 def check_cached_answers(probed: ProbeResult) -> Reported:
-    """ProbeCheck that no cache answers in the place of a node.
+    """Check that no cache answers in the place of a node.
 
     Each address is asked for as anybody would, which fills a cache, and then with a probe. Its query is one that nobody
     else sends, so that a cache gives what it kept to nobody else. Source: D31
@@ -808,7 +808,7 @@ def check_cached_answers(probed: ProbeResult) -> Reported:
 
 
 def check_slow_responses(slow: Future[object]) -> Reported:
-    """ProbeCheck that the proxy waits as long as CorpID may take."""
+    """Check that the proxy waits as long as CorpID may take."""
     about = "slow responses"
     change = (
         "Change: let the proxy wait 30 seconds for a response (nginx: proxy_read_timeout; HAProxy: timeout server)."
