@@ -1,4 +1,4 @@
-"""Input and output of commands: files, tables and differences, JSON, one sentence for an error.
+"""Files that commands read, and their output.
 
 The only module of this layer that prints. Whatever it is given goes through `printable`: much of it was said by relying
 parties, by people, or by the author of a file. rich is loaded for the first line; a server has none.

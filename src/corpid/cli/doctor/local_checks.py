@@ -1,4 +1,4 @@
-"""Checks of a node's own settings, engines and connections, and of its proxy's configuration.
+"""Checks of a node and of the configuration of its proxy.
 
 No public response shows that. Only a node can be asked, and for its connections only one of Linux; a proxy's
 configuration is a file that is named: failover, access log, idle connections. Source: D47, D48

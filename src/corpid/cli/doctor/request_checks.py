@@ -1,4 +1,4 @@
-"""Checks by requests from outside, through TLS and a proxy, and by probes.
+"""Checks by requests from outside, and by probes.
 
 No request here can succeed: none is authenticated, none is signed. CorpID's error shows which parts of it arrived
 (D28), its limits show the rest (D47), and its answers show what came back. To a probe a node answers with what it

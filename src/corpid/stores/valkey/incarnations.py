@@ -1,4 +1,4 @@
-"""Incarnations of an engine, in which no part loses data, and orderly stops.
+"""Incarnations of an engine, and orderly stops.
 
 An incarnation is a period. What was written in one is not found in another.
 
@@ -98,7 +98,7 @@ class StoreIncarnation:
         """The answers to packed commands, valid in this incarnation.
 
         The last command in the same pipeline asks for the part's incarnation. Names of incarnations never come back,
-        but of an engine that was closed and lost nothing (orderly_stops), so that it is still this one means that it
+        but of an engine that was closed and lost nothing (ClosingMarker), so that it is still this one means that it
         was this one all along.
         """
         answers = await self._link(part).send([*commands, self._marker_gets[part]])

@@ -607,7 +607,7 @@ class _ExaminedPrimary(msgspec.Struct, frozen=True, kw_only=True):
     """the setting save; empty: no snapshots; None: hidden from this user"""
     last_save_failed: bool
     is_closed: bool
-    """for a restart (stores.valkey.orderly_stops)"""
+    """for a restart (stores.valkey.incarnations)"""
 
     @property
     def persistence(self) -> str:

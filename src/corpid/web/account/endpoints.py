@@ -1,4 +1,4 @@
-"""Endpoints of the account: its pages, but those of factors, and their table.
+"""Endpoints of the account: its table of pages, and most pages.
 
 Without a sign-in to the account that is fresh enough for the page, the person is sent to sign in, and back. Source:
 D34, D35, D53, D55

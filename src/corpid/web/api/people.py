@@ -1,4 +1,4 @@
-"""People in the admin API: their sessions, locks, consents and deletion; invitations, and access reviews.
+"""People in the admin API: their records, invitations and reviews.
 
 Reviews are read only, since people decide. Source: D30, D45, D57, D59, D60, D61
 """

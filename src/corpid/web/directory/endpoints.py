@@ -81,7 +81,7 @@ _STATUS: Final[Mapping[EntityStatus, Phrase]] = {
 class Home(PageView, frozen=True, kw_only=True):
     """The home page of an entity's portal."""
 
-    template: ClassVar[str] = "manage/html"
+    template: ClassVar[str] = "manage/home.html"
     heading: ClassVar[Phrase] = phrase("Home")
 
     give: str = ""

@@ -1,4 +1,4 @@
-"""Terms of third-party authorisations: their form, offers, changes, and access of people within them (D56, R-21)."""
+"""Terms of third-party authorisations, and access within them (D56, R-21)."""
 
 from __future__ import annotations
 

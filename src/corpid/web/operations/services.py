@@ -1,4 +1,4 @@
-"""Services in the console, with their roles and texts, and the clients that use them (D53, D55)."""
+"""Services in the console, and the clients that use them (D53, D55)."""
 
 from __future__ import annotations
 
