@@ -203,7 +203,11 @@ def _operations(connection: sa.Connection) -> Operations:
 def _upgrade(connection: sa.Connection, every: Sequence[Migration], step: Migration) -> None:
     if step.upgrade is not None:
         step.upgrade(_operations(connection))
-    _put_revision(connection, step.revision)
+    # Write the last migration that was done.
+    _REVISION.create(connection, checkfirst=True)
+    # One statement: outside of a transaction a process may die between two.
+    if not connection.execute(_REVISION.update().values(version_num=step.revision)).rowcount:
+        connection.execute(_REVISION.insert().values(version_num=step.revision))
     if step.fill is not None:
         _forget_position(connection, step)
     _put_value(connection, _SERVES_SINCE, find_serves_since(every, step.revision))
@@ -235,14 +239,6 @@ def _schema_state(connection: sa.Connection) -> _SchemaState:
         return _SchemaState(revision, None)  # who starts has nothing more to ask
     since = _read_value(connection, _SERVES_SINCE) if tables.has_table("deployment") else None
     return _SchemaState(revision, since)
-
-
-def _put_revision(connection: sa.Connection, revision: str) -> None:
-    """Write the last migration that was done."""
-    _REVISION.create(connection, checkfirst=True)
-    # One statement: outside of a transaction a process may die between two.
-    if not connection.execute(_REVISION.update().values(version_num=revision)).rowcount:
-        connection.execute(_REVISION.insert().values(version_num=revision))
 
 
 def _is_later(state: _SchemaState, every: Sequence[Migration], shown: str) -> bool:
