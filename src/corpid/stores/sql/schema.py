@@ -123,7 +123,12 @@ def migrate(
             place.refuse_pooler()
         for step in missing:
             if step.phase == CONTRACT and state.revision is not None:
-                _prepare_contract(place, every, step, walked, report, stop)
+                # Refuse while older servers run, and fill their rows. They may have written rows after the backfill.
+                place.refuse_served([each.revision for each in every[: every.index(step)]])
+                for fill in find_fills_before(every, step):
+                    if fill.revision not in walked:
+                        _walk(place, fill, report, stop)
+                        place.transact(partial(_forget_position, step=fill))
             _carry_out(place, every, step, report, stop)
             walked.add(step.revision)
         return place.display_name
@@ -211,25 +216,6 @@ def _upgrade(connection: sa.Connection, every: Sequence[Migration], step: Migrat
     if step.fill is not None:
         _forget_position(connection, step)
     _put_value(connection, _SERVES_SINCE, find_serves_since(every, step.revision))
-
-
-def _prepare_contract(
-    place: MigrationTarget,
-    every: Sequence[Migration],
-    step: Migration,
-    walked: set[str],
-    report: Callable[[str], None],
-    stop: threading.Event,
-) -> None:
-    """Refuse while older servers run, and fill their rows.
-
-    They may have written rows after the backfill.
-    """
-    place.refuse_served([each.revision for each in every[: every.index(step)]])
-    for fill in find_fills_before(every, step):
-        if fill.revision not in walked:
-            _walk(place, fill, report, stop)
-            place.transact(partial(_forget_position, step=fill))
 
 
 def _schema_state(connection: sa.Connection) -> _SchemaState:
