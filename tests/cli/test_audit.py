@@ -117,7 +117,7 @@ def test_a_reason_stands_with_what_the_command_changes(terminal: Terminal) -> No
     terminal.done("entity", "disable", "E1")
     assert "reason_given" not in last(terminal)["detail"]
     with closing(sqlite3.connect(terminal.folder / "data" / "corpid.sqlite")) as opened:
-        assert "4711" not in str(opened.execute("SELECT * FROM audit").fetchall())
+        assert "Ticket 4711" not in str(opened.execute("SELECT * FROM audit").fetchall())
     for reason in ("x" * 501, "two\nlines"):
         assert "one line of at most 500" in terminal.refused("--reason", reason, "entity", "enable", "E1")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from corpid.flows.directory import approvals, grants, portal
+from corpid.flows.directory import approvals, grants, lists, portal
 from corpid.rules.directory.records import NO_END, Administrator, Membership, Service, User
 from corpid.web.directory import administrators, history
 from corpid.web.directory.third_parties import page_of
@@ -23,7 +23,7 @@ MORE = "More may follow: continue with “Next page”."
 
 async def test_a_search_for_requests_that_stops_goes_on_on_the_next_page(monkeypatch: pytest.MonkeyPatch) -> None:
     """D55: instead of saying that nothing waits."""
-    monkeypatch.setattr(approvals, "_ROUNDS", 1)
+    monkeypatch.setattr(lists, "_ROUNDS", 1)
     monkeypatch.setattr(approvals, "_AT_ONCE", 1)
 
     async with new_world() as made:
@@ -39,7 +39,7 @@ async def test_a_search_for_requests_that_stops_goes_on_on_the_next_page(monkeyp
 
 async def test_a_search_for_a_third_partys_people_that_stops_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """D56."""
-    monkeypatch.setattr(grants, "_ROUNDS", 1)
+    monkeypatch.setattr(lists, "_ROUNDS", 1)
     monkeypatch.setattr(grants, "_AT_ONCE", 1)
 
     async with new_world() as made:

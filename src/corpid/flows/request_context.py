@@ -276,7 +276,10 @@ class RequestContext:
         return self.provider.policy.calendar.today(self.now)
 
     async def count(self, entry: Entry[Any]) -> int:
-        """Raise the counter of a limit, in a batch of its own. Raises StoreUnavailable. Source: D47"""
+        """Raise the counter of a limit, in a batch of its own.
+
+        Raises StoreUnavailable. Source: D47
+        """
         async with self.provider.transient.batch(self.now) as batch:
             return await self.counts.count(batch, entry)
 

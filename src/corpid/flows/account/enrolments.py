@@ -195,7 +195,7 @@ def derived_codes(context: RequestContext, purpose: str, subject: str) -> tuple[
 
 
 def match_new_app(context: RequestContext, secret: str, code: str) -> int:
-    """Return the step of the first code of a new app. Raises InvalidInput. Source: D45"""
+    """The step of a new app's first code. Raises InvalidInput. Source: D45"""
     try:
         return totp.matching_step(secret, code, context.now)
     except totp.WrongCode:
