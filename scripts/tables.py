@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from corpid.cli.doctor import probe_checks, proxy_configuration, request_checks
+from corpid.cli.doctor import local_checks, request_checks
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import ACTIONS, CONDITIONS, OBJECT_KINDS, ROLES, RULES
 from corpid.rules.oauth.api_client import API_SCOPE_MEANINGS
@@ -94,8 +94,8 @@ def doctor_checks() -> str:
     """The table of what `corpid doctor` looks at through the proxy."""
     kinds = {
         "requests": request_checks.CHECKS,
-        "probes": (*probe_checks.CHECKS, probe_checks.SLOW),
-        "`--proxy`": proxy_configuration.CHECKS,
+        "probes": (*request_checks.PROBE_CHECKS, request_checks.SLOW_PROBE),
+        "`--proxy`": local_checks.CHECKS,
     }
     rows = "".join(
         f"| {about} | {_promise(check.__doc__ or '')} | {kind} |\n"

@@ -19,7 +19,7 @@ from corpid.stores import data_loss
 from corpid.stores.encryption_at_rest import SecretCipher
 from corpid.stores.sql.deployment import NamedValues, SqlOrderlyStops
 from corpid.stores.sql.open import open_sqlite
-from corpid.stores.valkey import incarnations, orderly_stops
+from corpid.stores.valkey import incarnations
 from corpid.stores.valkey.transient import open_valkey
 from tests.adapters.on_redis import PASSWORD, RULES, recovered, until
 from tests.adapters.opened import KEY
@@ -334,7 +334,7 @@ async def test_a_command_that_is_killed_proves_nothing_it_did_not_confirm(
         loss = await fill(store)
         async with dying(deployment, step, late=late) as stops:
             with pytest.raises(Died):
-                await orderly_stops.close(deployment.url, stops, name="a" * 32, seconds=MINUTE)
+                await incarnations.close_engine(deployment.url, stops, name="a" * 32, seconds=MINUTE)
         moment = time.time()
         deployment.server.stop()
         deployment.server.start()
@@ -349,7 +349,7 @@ async def test_without_a_restart_it_opens_by_itself_and_what_was_not_confirmed_c
         loss, moment = await fill(one), time.time()
         async with dying(deployment, "" if confirmed else "confirm") as stops:
             try:
-                await orderly_stops.close(deployment.url, stops, name="a" * 32, seconds=2)
+                await incarnations.close_engine(deployment.url, stops, name="a" * 32, seconds=2)
             except Died:
                 assert not confirmed
         with pytest.raises(StoreUnavailable):
@@ -435,7 +435,7 @@ async def test_open_store_that_is_slow_never_brings_back_an_incarnation_that_was
         await deployment.close(seconds=1)
         async with dying(deployment, "") as stops:
             with pytest.raises(StoreUnavailable, match="in time"):
-                await orderly_stops.open_again(deployment.url, Slow(stops._database))
+                await incarnations.open_engine_again(deployment.url, Slow(stops._database))
         await lost(store, moment)
 
 
@@ -444,7 +444,7 @@ async def test_what_a_killed_command_left_is_opened_as_after_a_loss(deployment: 
         await fill(store)
         async with dying(deployment, "confirm") as stops:
             with pytest.raises(Died):
-                await orderly_stops.close(deployment.url, stops, name="a" * 32, seconds=MINUTE)
+                await incarnations.close_engine(deployment.url, stops, name="a" * 32, seconds=MINUTE)
         moment = time.time()
         assert not await deployment.open_again()
         await lost(store, moment)
@@ -483,10 +483,10 @@ async def test_no_version_takes_a_closing_marker_for_an_incarnation(deployment: 
     async with deployment.process() as store:
         await fill(store)
         await deployment.close()
-        async with orderly_stops._alone(deployment.url) as link:
-            [mark] = await link.ask(("GET", incarnations.name_marker(orderly_stops.PART)))
-            assert incarnations.read(link, mark) == incarnations.NONE
-            marker = orderly_stops.read(mark)
+        async with incarnations._alone(deployment.url) as link:
+            [mark] = await link.ask(("GET", incarnations.name_marker(incarnations.PART)))
+            assert incarnations.read_incarnation(link, mark) == incarnations.NONE
+            marker = incarnations.read_closing_marker(mark)
             assert marker is not None
             assert marker.mark == mark
 

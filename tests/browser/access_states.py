@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from corpid.rules.directory.records import Assignment, Parameter, ParameterDefinition, RoleDescription, Service
 from corpid.rules.directory.role_forms import RoleForm, ValuesInUse
 from corpid.texts import phrase
-from corpid.web.account.access_pages import AskForAccess, Organisation, OwnAccess, RequestLine, RoleLine
-from corpid.web.directory.access_views import (
+from corpid.web.account.endpoints import AskForAccess, Organisation, OwnAccess, RequestLine, RoleLine
+from corpid.web.directory.access import (
     AccessConfirmation,
     ChangeAccess,
     CopiedRole,

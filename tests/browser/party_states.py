@@ -28,7 +28,7 @@ from corpid.web.directory.third_parties import (
     PersonLine,
     ThirdParties,
 )
-from corpid.web.directory.third_party_offers import (
+from corpid.web.directory.third_party_terms import (
     ChooseService,
     EnterTerms,
     FindOrganisation,

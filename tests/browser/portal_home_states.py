@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from corpid.texts import phrase
-from corpid.web.directory import administrators, history, home, provisioning_tokens
+from corpid.web.directory import administrators, endpoints, history, provisioning_tokens
 from corpid.web.directory.change_sentences import KINDS
 from corpid.web.directory.page_context import NO_REASON
 from corpid.web.directory.people import ChoosePerson, PersonChoice
@@ -103,8 +103,8 @@ def states(frame: Frame, below: Frame) -> Mapping[str, View]:
             phrase("No offer to act for another organisation waits for you."),
         )
     )
-    at_home = home.Home(frame=frame, give="/x", invite="/x", lines=lines, changes=changes, history="/x")
-    ends = home.EndingRow(name=LONG, url="/x", role="Approver", service="Harbour permits", until=date(2026, 12, 1))
+    at_home = endpoints.Home(frame=frame, give="/x", invite="/x", lines=lines, changes=changes, history="/x")
+    ends = endpoints.EndingRow(name=LONG, url="/x", role="Approver", service="Harbour permits", until=date(2026, 12, 1))
     return {
         "portal-home": at_home,
         "portal-home-empty": replace(
@@ -116,8 +116,8 @@ def states(frame: Frame, below: Frame) -> Mapping[str, View]:
             ),
             changes=(),
         ),
-        "portal-ending": home.EndingList(frame=below, rows=(ends,), pager=Pager(next="/x")),
-        "portal-ending-none": home.EndingList(frame=below, rows=(), pager=Pager()),
+        "portal-ending": endpoints.EndingList(frame=below, rows=(ends,), pager=Pager(next="/x")),
+        "portal-ending-none": endpoints.EndingList(frame=below, rows=(), pager=Pager()),
         "portal-administrators": listed,
         "portal-administrators-sub": replace(listed, appoint="", tokens=""),
         "portal-appoint": choice,

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from corpid import settings
-from corpid.cli.directory import DIRECTORY_BYTES
+from corpid.cli.output import DIRECTORY_BYTES
 from corpid.engines import open_registry
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import Session

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from corpid import settings
-from corpid.cli.doctor import local_checks, proxy_configuration, request_checks
+from corpid.cli.doctor import local_checks, request_checks
 from corpid.cli.doctor.deployment import RawResponse
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.changes import Upsert
@@ -356,7 +356,7 @@ def test_a_forged_address_is_looked_for_in_the_header_of_the_settings(
 )
 def test_the_proxy_closes_idle_connections_first(text: str, seconds: float, verdict: str) -> None:
     """D47: a request can meet a connection that CorpID closes; a keepalive for callers is another one."""
-    assert proxy_configuration.check_idle_connections(text, seconds).verdict == verdict
+    assert local_checks.check_idle_connections(text, seconds).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -372,4 +372,4 @@ def test_the_proxy_closes_idle_connections_first(text: str, seconds: float, verd
 )
 def test_a_proxy_must_not_send_a_post_again(text: str, verdict: str) -> None:
     """What it carries is spent by the first time (RFC 9449 §11.1, D8)."""
-    assert proxy_configuration.check_failover(text).verdict == verdict
+    assert local_checks.check_failover(text).verdict == verdict

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpid.cli.doctor import proxy_configuration
+from corpid.cli.doctor import local_checks
 from tests.operate.proxies import SHIPPED
 
 MASK = "map $uri $shown { ~^/enrol/ /enrol/-; default $uri; }"
@@ -67,34 +67,34 @@ HAPROXY = {
 
 @pytest.mark.parametrize(("text", "verdict"), NGINX.values(), ids=NGINX)
 def test_what_nginx_logs_is_found(text: str, verdict: str) -> None:
-    assert proxy_configuration.check_access_log(text).verdict == verdict
+    assert local_checks.check_access_log(text).verdict == verdict
 
 
 @pytest.mark.parametrize(("text", "verdict"), HAPROXY.values(), ids=HAPROXY)
 def test_what_haproxy_logs_is_found(text: str, verdict: str) -> None:
-    assert proxy_configuration.check_access_log(text).verdict == verdict
+    assert local_checks.check_access_log(text).verdict == verdict
 
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_the_shipped_configurations_log_neither_and_lead_to_the_configured_name(name: str) -> None:
     """docs/operate.md"""
     text = SHIPPED[name].read_text(encoding="utf-8")
-    assert proxy_configuration.check_access_log(text).verdict == "ok"
+    assert local_checks.check_access_log(text).verdict == "ok"
     assert "$host" not in text
     assert "redirect scheme" not in text
 
 
 def test_a_file_that_shows_no_log_is_said_to_show_none() -> None:
-    assert proxy_configuration.check_access_log("proxy_next_upstream error timeout;").verdict == "warning"
+    assert local_checks.check_access_log("proxy_next_upstream error timeout;").verdict == "warning"
 
 
 @given(st.text(alphabet="server{}; access_log'\"\\$#\n f", max_size=200))
 def test_whatever_a_file_holds_is_judged(text: str) -> None:
-    assert proxy_configuration.check_access_log(text).verdict in ("ok", "warning", "problem")
+    assert local_checks.check_access_log(text).verdict in ("ok", "warning", "problem")
 
 
 def test_quotes_escapes_and_blocks_are_read_as_nginx_does() -> None:
-    [map_, tail] = proxy_configuration.parse_directives(
+    [map_, tail] = local_checks.parse_directives(
         'map $a "$b" { "~x{2};" \'y z\'; # no ; }\n default \\;; } } last x${y}z;'
     )
     assert map_.words == ("map", "$a", "$b")

@@ -26,7 +26,7 @@ TELLING_VALUES = {getattr(each, field) for each in GENERATIONS.values() for fiel
 # request_reader.py puts the authority of an absolute request target in its place (RFC 9112 §3.2.2).
 READS_HOST = {"web/http/middleware.py", "web/http/connection.py"}
 # Probes of the doctor report the headers to it, and nothing goes by them.
-READS_ADDRESS = {"web/http/addresses.py", "rules/probes.py", "cli/doctor/probe_checks.py"}
+READS_ADDRESS = {"web/http/addresses.py", "rules/probes.py", "cli/doctor/request_checks.py"}
 BUILDS_FROM_HOST = {"base_url", "url_for"}
 
 # The commands' output, and the log, whose lines are escaped ASCII.

@@ -17,7 +17,7 @@ from corpid.rules.directory.changes import Conflict
 from corpid.rules.failures import StoreUnavailable
 from corpid.texts import phrase
 from corpid.web import own_pages
-from corpid.web.directory import home
+from corpid.web.directory import endpoints
 from corpid.web.pages.layout import BARE
 from corpid.web.pages.views import Problem
 from corpid.web.sites import EditConflict, FormResult, SitePage
@@ -81,7 +81,7 @@ class Slow:
 def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
     made = Slow()
     monkeypatch.setattr(own_pages, "_LOOKS", 3)
-    monkeypatch.setitem(home.SECTION.pages, "slow", SitePage(view=made.view, submit=made.submit))
+    monkeypatch.setitem(endpoints.SECTION.pages, "slow", SitePage(view=made.view, submit=made.submit))
     return made
 
 

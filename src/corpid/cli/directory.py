@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import stat
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,10 +20,6 @@ from corpid.stores import private_files
 
 if TYPE_CHECKING:
     from corpid.flows.directory.apply import ApplyResult
-
-DIRECTORY_BYTES: Final = 256 << 20
-"""of a file, which is about a million people; what it says takes many times as much memory"""
-_READ_BYTES: Final = 1 << 20
 
 
 def apply(
@@ -56,7 +49,7 @@ def apply(
 
     What the file does not name stays as it is, and so does what others have changed since.
     """
-    content, name = read_file(file)
+    content, name = output.read_file(file)
     applied = run(
         _apply(
             content,
@@ -91,37 +84,6 @@ def export(
         private_files.replace(file, text.encode())
     except OSError as error:
         output.fail(f"{file} cannot be written: {error.strerror}")
-
-
-def read_file(file: Path) -> tuple[bytes, str]:
-    """The content and name of a regular file or standard input."""
-    if str(file) == "-":
-        return _bounded(sys.stdin.buffer, "standard input"), "standard input"
-    try:
-        _refuse_another_kind(file, file.stat())  # a device may do something when it is opened
-        # It may be another file by now: opening a FIFO without a writer would block.
-        with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as opened:
-            _refuse_another_kind(file, os.fstat(opened.fileno()))
-            return _bounded(opened, str(file)), str(file)
-    except OSError as error:
-        output.fail(f"{file} cannot be read: {error.strerror}")
-
-
-def _refuse_another_kind(file: Path, found: os.stat_result) -> None:
-    if not stat.S_ISREG(found.st_mode):
-        what = "a directory" if stat.S_ISDIR(found.st_mode) else "a pipe, a socket or a device"
-        output.fail(f"{file} is {what}: name a regular file, or write - and send the directory to standard input")
-
-
-def _bounded(opened: BinaryIO, name: str) -> bytes:
-    content = bytearray()
-    while piece := opened.read(_READ_BYTES):
-        content += piece
-        if len(content) > DIRECTORY_BYTES:
-            output.fail(
-                f"{name} is larger than {DIRECTORY_BYTES >> 20} MiB: apply it in parts, a section or some people each"
-            )
-    return bytes(content)
 
 
 async def _apply(

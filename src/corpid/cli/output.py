@@ -1,4 +1,4 @@
-"""Output of commands: tables and differences, JSON, one sentence for an error.
+"""Files that commands read, and their output.
 
 The only module of this layer that prints. Whatever it is given goes through `printable`: much of it was said by relying
 parties, by people, or by the author of a file. rich is loaded for the first line; a server has none.
@@ -6,8 +6,10 @@ parties, by people, or by the author of a file. rich is loaded for the first lin
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
-from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, BinaryIO, Final, NoReturn, TypeAlias
 
 import msgspec
 
@@ -36,6 +38,9 @@ _HALF_BLOCKS: Final = {(0, 0): "█", (0, 1): "▀", (1, 0): "▄", (1, 1): " "}
 """the light half of two modules, by whether the upper and the lower one is dark"""
 _COLOURS: Final = {"+": "green", "~": "yellow", "-": "red"}
 _WORDS: Final = (("+", "added"), ("~", "changed"), ("-", "removed"))
+DIRECTORY_BYTES: Final = 256 << 20
+"""of a file, which is about a million people; what it says takes many times as much memory"""
+_READ_BYTES: Final = 1 << 20
 
 
 def fail(*sentences: str) -> NoReturn:
@@ -52,6 +57,35 @@ def complain(*sentences: str, label: str = "Error:") -> None:
     line((label, "bold red"), " ", first, error=True)
     for sentence in further:
         line(sentence, error=True)
+
+
+def read_file(file: Path) -> tuple[bytes, str]:
+    """The content and name of a regular file or standard input."""
+    if str(file) == "-":
+        return _bounded(sys.stdin.buffer, "standard input"), "standard input"
+    try:
+        _refuse_another_kind(file, file.stat())  # a device may do something when it is opened
+        # It may be another file by now: opening a FIFO without a writer would block.
+        with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as opened:
+            _refuse_another_kind(file, os.fstat(opened.fileno()))
+            return _bounded(opened, str(file)), str(file)
+    except OSError as error:
+        fail(f"{file} cannot be read: {error.strerror}")
+
+
+def _refuse_another_kind(file: Path, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        what = "a directory" if stat.S_ISDIR(found.st_mode) else "a pipe, a socket or a device"
+        fail(f"{file} is {what}: name a regular file, or write - and send the directory to standard input")
+
+
+def _bounded(opened: BinaryIO, name: str) -> bytes:
+    content = bytearray()
+    while piece := opened.read(_READ_BYTES):
+        content += piece
+        if len(content) > DIRECTORY_BYTES:
+            fail(f"{name} is larger than {DIRECTORY_BYTES >> 20} MiB: apply it in parts, a section or some people each")
+    return bytes(content)
 
 
 def text_of(file: Path, *, expected: str) -> str:

@@ -13,7 +13,6 @@ import typer
 
 from corpid import settings
 from corpid.cli import listing, output
-from corpid.cli.directory import read_file
 from corpid.cli.role import as_data
 from corpid.cli.running import run
 from corpid.engines import new_id, new_user_id, open_mail, open_registry
@@ -485,7 +484,7 @@ def import_all(
     With --invite or --no-invite no accounts are made: each person becomes a member of the entity by accepting an
     invitation. The columns are then user_name, external_id, name, given_name, family_name and email.
     """
-    content, name = read_file(file)
+    content, name = output.read_file(file)
     imported = run(_import(content, name, entity, invite=invite, dry_run=dry_run))
     if json:
         output.as_json(imported)

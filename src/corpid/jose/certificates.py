@@ -118,7 +118,11 @@ def check_chain(chain: Sequence[x509.Certificate], public: ec.EllipticCurvePubli
     if len(set(map(fingerprint, chain))) < len(chain):
         raise CertificateRefused("a certificate comes twice in it: each belongs there once")
     for number, certificate in enumerate(chain, start=1):
-        _check_time(certificate, number, now)
+        begin, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+        if now < begin.timestamp():
+            raise CertificateRefused(f"certificate {number} is valid only from {begin:%Y-%m-%d %H:%M:%S} UTC on")
+        if now > end.timestamp():
+            raise CertificateRefused(f"certificate {number} expired at {end:%Y-%m-%d %H:%M:%S} UTC")
         is_authority = _is_authority(certificate, number)
         if is_authority and number == 1:
             raise CertificateRefused("the first certificate is a certification authority's: have one issued without CA")
@@ -182,14 +186,6 @@ def _certificate(body: str, number: int) -> x509.Certificate:
         return x509.load_pem_x509_certificate(f"{_BEGIN}CERTIFICATE-----{body}{_END}".encode())
     except ValueError:
         raise CertificateRefused(f"certificate {number} cannot be read: it is cut off or was changed") from None
-
-
-def _check_time(certificate: x509.Certificate, number: int, now: float) -> None:
-    begin, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
-    if now < begin.timestamp():
-        raise CertificateRefused(f"certificate {number} is valid only from {begin:%Y-%m-%d %H:%M:%S} UTC on")
-    if now > end.timestamp():
-        raise CertificateRefused(f"certificate {number} expired at {end:%Y-%m-%d %H:%M:%S} UTC")
 
 
 def _is_authority(certificate: x509.Certificate, number: int) -> bool:

@@ -165,7 +165,10 @@ class _Remote:
                 raise
         age = now - self._fetched_at
         if self._key_set is None or age >= GOOD_SECONDS:
-            return await self._joined_fetch(now)
+            self._start_fetch(now)
+            if self._fetching is None:
+                raise KeySetUnavailable(self._reason)
+            return await asyncio.shield(self._fetching)
         if age >= FRESH_SECONDS:
             self._start_fetch(now)
         return self._held(self._key_set, now)
@@ -188,12 +191,6 @@ class _Remote:
         self.ready_until = min(now + LIVE_STATE_SECONDS, self._fetched_at + GOOD_SECONDS)
         return key_set
 
-    async def _joined_fetch(self, now: float) -> ClientKeySet:
-        self._start_fetch(now)
-        if self._fetching is None:
-            raise KeySetUnavailable(self._reason)
-        return await asyncio.shield(self._fetching)
-
     def _start_fetch(self, now: float) -> None:
         """Unless one is under way, or one failed a moment ago."""
         if self._fetching is None and now >= self._quiet_until:
@@ -207,7 +204,11 @@ class _Remote:
         except (HttpClientError, KeySetError) as error:
             self._quiet_until = now + BACK_OFF_SECONDS
             self._reason = _cut(f"no key set at {self.source}: {error}")
-            self._log_missing(now)
+            # Log a failure that has just begun, and a longer one again. Not more often, however often the key set
+            # comes and goes.
+            if not 0 <= now - self._logged_at < LOGGED_EVERY_SECONDS:
+                self._logged_at, self._missing = now, True
+                log().warning("key_set_not_fetched", client_id=self._id, detail=self._reason)
             raise KeySetUnavailable(self._reason) from error
         return await self.keep(text, key_set, now)
 
@@ -225,15 +226,6 @@ class _Remote:
         except StoreUnavailable as error:
             log().warning("key_set_not_kept", client_id=self._id, detail=str(error))
         return self._held(key_set, now)
-
-    def _log_missing(self, now: float) -> None:
-        """Log a failure that has just begun, and a longer one again.
-
-        Not more often, however often the key set comes and goes.
-        """
-        if not 0 <= now - self._logged_at < LOGGED_EVERY_SECONDS:
-            self._logged_at, self._missing = now, True
-            log().warning("key_set_not_fetched", client_id=self._id, detail=self._reason)
 
 
 class FetchedClientKeys:

@@ -322,7 +322,11 @@ class HttpClient:
         it first waits, at most as long again, for one to end. Source: D27
         """
         target = self._allowed(url)
-        await self._slot()
+        try:
+            async with asyncio.timeout(self._seconds):
+                await self._slots.acquire()
+        except TimeoutError:
+            raise HttpClientError(f"{self._fetches} other fetches are under way and hang") from None
         try:
             async with asyncio.timeout(self._seconds):
                 return await self._fetched(target)
@@ -347,13 +351,6 @@ class HttpClient:
         _demand(not own, "the URL is not one of this provider")
         _demand(not target.userinfo, "the URL has no user name or password")
         return target
-
-    async def _slot(self) -> None:
-        try:
-            async with asyncio.timeout(self._seconds):
-                await self._slots.acquire()
-        except TimeoutError:
-            raise HttpClientError(f"{self._fetches} other fetches are under way and hang") from None
 
     async def _fetched(self, target: httpx.URL) -> bytes:
         name = target.raw_host.decode("ascii")

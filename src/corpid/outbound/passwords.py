@@ -49,13 +49,6 @@ def parameters(cost: HashCost) -> Parameters:
     return replace(RFC_9106_LOW_MEMORY, memory_cost=cost.memory, time_cost=cost.passes, parallelism=cost.lanes)
 
 
-def _hash_of_nobody(profile: Parameters) -> str:
-    """A hash of the profile's cost that no password is known for."""
-    salt, digest = (b64encode(bytes(size)).decode().rstrip("=") for size in (profile.salt_len, profile.hash_len))
-    cost = f"m={profile.memory_cost},t={profile.time_cost},p={profile.parallelism}"
-    return f"$argon2id$v={profile.version}${cost}${salt}${digest}"
-
-
 class Passwords(Protocol):
     """argon2id in separate threads (D44)."""
 
@@ -84,7 +77,10 @@ class Argon2Passwords:
     def __init__(self, *, threads: int, waiting: int | None = None, profile: Parameters = RFC_9106_LOW_MEMORY) -> None:
         self._hasher = PasswordHasher.from_parameters(profile)
         self._cost = HashCost(profile.memory_cost, profile.time_cost, profile.parallelism)
-        self._nobody = _hash_of_nobody(profile)
+        # A hash of the profile's cost that no password is known for.
+        salt, digest = (b64encode(bytes(size)).decode().rstrip("=") for size in (profile.salt_len, profile.hash_len))
+        cost = f"m={profile.memory_cost},t={profile.time_cost},p={profile.parallelism}"
+        self._nobody = f"$argon2id$v={profile.version}${cost}${salt}${digest}"
         self._threads = HashingThreads(threads, threads * WAITING_PER_THREAD if waiting is None else waiting)
 
     @property

@@ -106,7 +106,8 @@ class MemoryTransientBatch:
         if not self._outermost:
             return
         if error is not None and not isinstance(error, OAuthError):
-            self._put_back()
+            for place, entry in reversed(self._store.replaced):
+                self._set(place, entry)
         self._store.replaced.clear()
         self._store.owner = None
         self._store.lock.release()
@@ -150,10 +151,6 @@ class MemoryTransientBatch:
         place = (kind, key)
         self._store.replaced.append((place, self._store.entries.get(place)))
         self._set(place, entry)
-
-    def _put_back(self) -> None:
-        for place, entry in reversed(self._store.replaced):
-            self._set(place, entry)
 
     def _set(self, place: tuple[str, bytes], entry: _Entry | None) -> None:
         if entry is None:

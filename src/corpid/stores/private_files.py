@@ -76,7 +76,14 @@ def link_or_copy(file: Path, name: Path) -> None:
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
-        _copy_exclusively(file, name)
+        descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with file.open("rb") as source, os.fdopen(descriptor, "wb") as target:
+                shutil.copyfileobj(source, target)
+                _write_to_disk(target)
+        except BaseException:
+            name.unlink()
+            raise
 
 
 def sync_folder(folder: Path) -> None:
@@ -86,17 +93,6 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _copy_exclusively(file: Path, name: Path) -> None:
-    descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with file.open("rb") as source, os.fdopen(descriptor, "wb") as target:
-            shutil.copyfileobj(source, target)
-            _write_to_disk(target)
-    except BaseException:
-        name.unlink()
-        raise
 
 
 def _write_to_disk(file: BinaryIO) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from itertools import permutations
 from threading import Lock
-from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
@@ -386,15 +386,6 @@ def _overlap(below: str, path: str) -> bool:
     return path != "/" and (f"{start}/".startswith(f"{below}/") or (start != path and below.startswith(start)))
 
 
-async def _turn_away(request: Request) -> NoReturn:
-    if request.method == "POST":
-        with suppress(InvalidRequest):
-            await form_bytes(request)  # an answer of PAR repeats its state (D4)
-    raise TemporarilyUnavailable(
-        Reason.BUSY, "too many requests are being answered at the moment: try again in a moment"
-    )
-
-
 _OPEN: Final = Access()
 _OWN_REASONS: Final = frozenset(
     reason.code for reason in (Reason.BUSY, Reason.STORE_UNAVAILABLE, Reason.DATA_LOST, Reason.MAINTENANCE)
@@ -516,7 +507,12 @@ class Router:
             if route.scheme:
                 tokens.refuse_absent(headers(request, b"authorization"), route.scheme)
             if OVERLOADED in request.scope["state"]:
-                await _turn_away(request)
+                if request.method == "POST":
+                    with suppress(InvalidRequest):
+                        await form_bytes(request)  # an answer of PAR repeats its state (D4)
+                raise TemporarilyUnavailable(
+                    Reason.BUSY, "too many requests are being answered at the moment: try again in a moment"
+                )
             if route.own_forms and method == "POST":
                 refuse_forged(request, self._context)
             return await route.endpoint(request, self._context)

@@ -1,7 +1,7 @@
 """`corpid doctor`: checks of a deployment from outside, and of a node.
 
 A few dozen requests. None can succeed, and nothing is written but log lines. Requests that a node reports back need the
-settings of a node (`probe_checks`); no other one needs a secret.
+settings of a node (`request_checks.Prober`); no other one needs a secret.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import typer
 
 from corpid import settings
 from corpid.cli import output
-from corpid.cli.doctor import deployment, local_checks, probe_checks, proxy_configuration, request_checks
+from corpid.cli.doctor import deployment, local_checks, request_checks
 from corpid.cli.doctor.deployment import NoResponse, Origin
 from corpid.rules import diagnostics
 from corpid.rules.diagnostics import Finding, SkippedCheck, count_noun, not_looked_at
@@ -81,9 +81,7 @@ def doctor(
             local_checks.check_this_node(chosen),
             *local_checks.check_node(chosen),
         ]
-    found += proxy_configuration.check_proxy_configuration(
-        None if proxy is None else _read_proxy_configuration(proxy), chosen
-    )
+    found += local_checks.check_proxy_configuration(None if proxy is None else _read_proxy_configuration(proxy), chosen)
     (_print_json if json else _print_text)(where, found)
     if any(finding.verdict == "problem" for finding in found):
         raise typer.Exit(1)
@@ -146,10 +144,10 @@ def _check_from_outside(url: str, authority: Path | None, node: Settings | None)
     found.append(first)
     if there is None:
         reason = "There is no discovery document, which names what to look at."
-        return [*found, *_skip(request_checks.CHECKS, reason), *probe_checks.skip_probes(reason, node)]
+        return [*found, *_skip(request_checks.CHECKS, reason), *request_checks.skip_probes(reason, node)]
     found += _check_requests(there)
     if certificate_refused:
-        return [*found, *probe_checks.skip_probes("No probe is sent to a host whose certificate is refused.", node)]
+        return [*found, *request_checks.skip_probes("No probe is sent to a host whose certificate is refused.", node)]
     return [*found, *_check_probes(there, node)]
 
 
@@ -173,12 +171,14 @@ def _check_probes(there: ExaminedDeployment, node: Settings | None) -> list[Repo
         reason = (
             "Only a node reports what it receives, and only to its own settings: run this on a node, or with --node."
         )
-        return list(probe_checks.skip_probes(reason, None))
+        return list(request_checks.skip_probes(reason, None))
     try:
         seal = local_checks.create_probe_seal(node)
     except local_checks.NoKey as error:
-        return list(probe_checks.skip_probes(diagnostics.sentence(error), node))
-    return _report_failures("probes", lambda: list(probe_checks.check_probes(probe_checks.Prober(there, node, seal))))
+        return list(request_checks.skip_probes(diagnostics.sentence(error), node))
+    return _report_failures(
+        "probes", lambda: list(request_checks.check_probes(request_checks.Prober(there, node, seal)))
+    )
 
 
 def _run_check(about: str, check: Check, there: ExaminedDeployment) -> list[Reported]:

@@ -1,17 +1,19 @@
-"""Checks of a node's own settings, engines and connections.
+"""Checks of a node and of the configuration of its proxy.
 
-No public response shows that, so only a node can be asked, and only one of Linux.
+No public response shows that. Only a node can be asked, and for its connections only one of Linux; a proxy's
+configuration is a file that is named: failover, access log, idle connections. Source: D47, D48
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from datetime import datetime
 from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from corpid import engines
 from corpid.cli.doctor import deployment, request_checks
@@ -19,6 +21,7 @@ from corpid.cli.doctor.deployment import NoResponse, Origin
 from corpid.rules import diagnostics, probes
 from corpid.rules.diagnostics import Finding, not_looked_at, ok, plain, problem, sentence, warning
 from corpid.rules.limits import CLOCKS_APART_SECONDS
+from corpid.settings import Settings
 from corpid.settings.diagnostics import examine_settings
 from corpid.settings.issuers import issuers
 from corpid.stores.encryption_at_rest import EMBEDDED_KEY_NAME, EncryptionError
@@ -28,10 +31,9 @@ from corpid.stores.sql.migration import SchemaError
 from corpid.web.http.addresses import bracket_host
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from corpid.rules.diagnostics import Reported
-    from corpid.settings import Settings
 
     Address = IPv4Address | IPv6Address
 
@@ -235,3 +237,259 @@ def _check_transient_engine(url: str) -> Iterator[Finding]:
         yield Finding(
             about=about, verdict=condition.verdict, seen=plain(sentence(condition.seen)), change=plain(condition.change)
         )
+
+
+# --- the configuration of a proxy
+
+
+_TOKEN: Final = re.compile(
+    r"""#[^\n]*|(?P<quoted>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|(?P<mark>[;{}])|(?P<word>(?:\\.|\$\{\w+\}|[^\s;{}])+)""",
+    re.DOTALL,
+)
+
+
+class Directive(NamedTuple):
+    """`words` are its name and parameters, without quotes.
+
+    `block` is None if it ends with a semicolon.
+    """
+
+    words: tuple[str, ...]
+    block: list[Directive] | None
+
+    @property
+    def name(self) -> str:
+        """The first word; empty if there is none."""
+        return self.words[0] if self.words else ""
+
+
+def parse_directives(text: str) -> list[Directive]:
+    """The directives of a file.
+
+    What cannot be understood is passed over, since nginx itself will say so.
+    """
+    levels: list[list[Directive]] = [[]]
+    words: list[str] = []
+    for token in _TOKEN.finditer(text):
+        separator = token["mark"]
+        if token["quoted"] is not None:
+            words.append(token["quoted"][1:-1])
+        elif token["word"] is not None:
+            words.append(token["word"])
+        elif separator == ";":
+            levels[-1].append(Directive(tuple(words), None))
+        elif separator == "{":
+            block: list[Directive] = []
+            levels[-1].append(Directive(tuple(words), block))
+            levels.append(block)
+        elif separator == "}" and len(levels) > 1:
+            levels.pop()
+        if separator is not None:
+            words = []
+    return levels[0]
+
+
+def walk_directives(directives: list[Directive]) -> Iterator[Directive]:
+    """The directives and all within them."""
+    waiting = list(reversed(directives))
+    while waiting:
+        directive = waiting.pop()
+        yield directive
+        waiting.extend(reversed(directive.block or []))
+
+
+_ABOUT: Final = "access log"
+_MASKED: Final = "enrol"
+"""part of any pattern that masks links in paths"""
+_QUERY: Final = "query"
+_PATH: Final = "path"
+_UNKNOWN: Final = "unknown"
+
+_VARIABLE: Final = re.compile(r"\$\{?(\w+)")
+_VARIABLES: Final = {
+    **dict.fromkeys(("request", "request_uri", "args", "query_string", "http_referer"), _QUERY),
+    **dict.fromkeys(("uri", "document_uri", "request_filename"), _PATH),
+}
+_COMBINED: Final = "$request $http_referer"
+"""the relevant part of nginx's default format"""
+
+_COMMENT: Final = re.compile(r"(?<!\S)#.*")
+_HAPROXY: Final = re.compile(r"^\s*(?:frontend|listen|defaults|backend)\b", re.MULTILINE)
+_FORMAT: Final = re.compile(r"^\s*(?:error-)?log-format(?:-sd)?\s+(.+)$", re.MULTILINE)
+_STANDARD: Final = re.compile(r"^\s*option\s+https?log\b", re.MULTILINE)
+_TAG: Final = re.compile(r"%(?:\{[^}]*\})?(\[[^\]]*\]|[A-Za-z]+)")
+_TAGS: Final = {"r": _QUERY, "HU": _QUERY, "HQ": _QUERY, "HP": _PATH, "HPO": _PATH}
+_SET: Final = re.compile(r"\bset-var\(([\w.]+)[^)]*\)\s+(.+)$", re.MULTILINE)
+_VAR: Final = re.compile(r"\bvar\(([\w.]+)")
+_EXPRESSIONS: Final = {
+    _QUERY: re.compile(r"\b(?:query|url|url_param|urlp|pathq|baseq|capture\.req\.uri|referer)\b", re.IGNORECASE),
+    _PATH: re.compile(r"\b(?:path|base)\b"),
+}
+
+
+def check_access_log(text: str) -> Finding:
+    """Check that the log has no queries and no links' secrets.
+
+    The former links had theirs in the path. Source: D48
+    """
+    directives = parse_directives(text)
+    servers = list(_list_servers(directives, []))
+    if servers:
+        where, found = "nginx", _classify_nginx_log(directives, servers)
+    elif _HAPROXY.search(text):
+        where, found = "HAProxy", _classify_haproxy_log(_COMMENT.sub("", text))
+    else:
+        where, found = "the proxy", {_UNKNOWN}
+    return _judge_log(found, "deploy/haproxy/haproxy.cfg" if where == "HAProxy" else "deploy/nginx/corpid.conf")
+
+
+def _judge_log(found: set[str], example: str) -> Finding:
+    if _QUERY in found:
+        seen = (
+            "Query strings or referrers are logged: they contain requests of relying parties, and who signs in where."
+        )
+        return problem(_ABOUT, seen, f"Change: log only the path, on port 80 too, as {example} does.")
+    if _PATH in found:
+        seen = (
+            "Whole paths are logged, with the secrets of older links (newer links have their secret in the fragment)."
+        )
+        return warning(_ABOUT, seen, f"Change: mask the part of the path after /enrol/, as {example} does.")
+    if _UNKNOWN in found:
+        seen = "This file contains no log format, or not all of them."
+        return warning(
+            _ABOUT, seen, f"Change: check whether it contains query strings. {example} shows a format without them."
+        )
+    return ok(_ABOUT, "Neither query strings nor secrets in paths are logged.")
+
+
+def _list_servers(
+    directives: list[Directive], inherited: list[Directive]
+) -> Iterator[tuple[Directive, list[Directive]]]:
+    """Every server with an upstream, and its own or inherited logs."""
+    logs = [each for each in directives if each.name == "access_log"] or inherited
+    for each in directives:
+        if each.block is None:
+            continue
+        if each.name != "server":
+            yield from _list_servers(each.block, logs)
+            continue
+        within = list(walk_directives(each.block))
+        if any(one.name in ("proxy_pass", "return", "rewrite") for one in within):
+            own = [one for one in each.block if one.name == "access_log"] or logs
+            yield each, own + [one for one in within if one.name == "access_log" and one not in own]
+
+
+def _classify_nginx_log(directives: list[Directive], servers: list[tuple[Directive, list[Directive]]]) -> set[str]:
+    everything = list(walk_directives(directives))
+    formats = {
+        each.words[1]: "".join(each.words[2:])
+        for each in everything
+        if each.name == "log_format" and len(each.words) > 2
+    }
+    maps = {each.words[2].lstrip("$"): each for each in everything if each.name == "map" and len(each.words) == 3}
+    found: set[str] = set()
+    for _, logs in servers:
+        for words in [each.words for each in logs] or [("access_log", "")]:
+            if words[1:2] == ("off",):
+                continue
+            name = words[2] if len(words) > 2 and "=" not in words[2] else "combined"
+            text = formats.get(name, _COMBINED if name == "combined" else "")
+            found |= _classify_variables(text, maps, frozenset()) if text else {_UNKNOWN}
+    return found
+
+
+def _classify_variables(text: str, maps: Mapping[str, Directive], met: frozenset[str]) -> set[str]:
+    found: set[str] = set()
+    for name in set(_VARIABLE.findall(text)) - met:
+        if name in maps:
+            entries = maps[name].block or []
+            values = " ".join(word for entry in entries for word in entry.words[1:])
+            within = _classify_variables(values, maps, met | {name})
+            masked = any(_MASKED in entry.name.lower() for entry in entries)
+            found |= within - {_PATH} if masked else within
+        elif name in _VARIABLES or name.startswith("arg_"):
+            found.add(_VARIABLES.get(name, _QUERY))
+    return found
+
+
+def _classify_haproxy_log(text: str) -> set[str]:
+    found = {_QUERY} if _STANDARD.search(text) else set()
+    variables: dict[str, str] = {}
+    for name, expression in _SET.findall(text):
+        variables[name] = f"{variables.get(name, '')} {expression}"
+    for written in _FORMAT.findall(text):
+        for tag in _TAG.findall(written):
+            found |= _classify_expression(tag, variables) if tag.startswith("[") else {_TAGS.get(tag, "")} - {""}
+    return found
+
+
+def _classify_expression(expression: str, variables: Mapping[str, str]) -> set[str]:
+    whole = " ".join([expression, *(variables.get(name, "") for name in _VAR.findall(expression))])
+    found = {kind for kind, pattern in _EXPRESSIONS.items() if pattern.search(_VAR.sub("", whole))}
+    return found - {_PATH} if _MASKED in whole.lower() else found
+
+
+_NGINX: Final = re.compile(r"\bproxy_next_upstream\s[^;]*\bnon_idempotent\b")
+_HAPROXY_DIRECTIVE: Final = re.compile(r"^\s*retry-on\s+(.+)$", re.MULTILINE)
+_NO_POST: Final = re.compile(r"\bdisable-l7-retry\b.*\bMETH_POST\b")
+_NEVER_SENT: Final = frozenset({"none", "conn-failure"})
+_TRAILING_COMMENT: Final = re.compile(r"#.*")
+
+
+def check_failover(text: str) -> Finding:
+    """Check that a request is never sent twice.
+
+    What it carries is spent by the first. Source: RFC 9449 §11.1, D7, D8
+    """
+    configuration = _TRAILING_COMMENT.sub("", text)
+    about = "retries"
+    if _NGINX.search(configuration):
+        seen = "proxy_next_upstream has non_idempotent: a POST is sent again, with a used proof and code."
+        return problem(about, seen, "Change: remove non_idempotent.")
+    reasons = {reason for line in _HAPROXY_DIRECTIVE.findall(configuration) for reason in line.split()}
+    if reasons - _NEVER_SENT and not _NO_POST.search(configuration):
+        seen = f"retry-on has {', '.join(sorted(reasons - _NEVER_SENT))}: a POST is sent again, with a used proof and code."
+        return problem(about, seen, "Change: write retry-on conn-failure.")
+    return ok(about, "A request that reached a node is not sent again.")
+
+
+_NGINX_IDLE: Final = re.compile(r"\bupstream\b[^{]*\{[^}]*\bkeepalive_timeout\s+(\d+)(ms|s|m|h)?")
+_HAPROXY_IDLE: Final = re.compile(r"\bpool-purge-delay\s+(\d+)(us|ms|s|m|h)?")
+_UNITS: Final = {"us": 0.000001, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def check_idle_connections(text: str, keepalive_seconds: float) -> Finding:
+    """Check that the proxy closes idle connections before CorpID does.
+
+    A request that meets a closing connection gets 502. Source: D47
+    """
+    configuration = _TRAILING_COMMENT.sub("", text)
+    about = _IDLE
+    kept = [(float(number) * _UNITS[unit or "s"]) for number, unit in _NGINX_IDLE.findall(configuration)]
+    kept += [(float(number) * _UNITS[unit or "ms"]) for number, unit in _HAPROXY_IDLE.findall(configuration)]
+    longest = max(kept, default=0.0)
+    if longest >= keepalive_seconds:
+        seen = (
+            f"The proxy keeps them for {longest:g} seconds, and CorpID for {keepalive_seconds:g}: a request can meet a "
+            "connection that CorpID closes."
+        )
+        change = "Change: let the proxy close them earlier (nginx: keepalive_timeout 60s in upstream; HAProxy: pool-purge-delay 60s)."
+        return warning(about, seen, change)
+    return ok(about, "The proxy closes them before CorpID does.")
+
+
+_NOT_NAMED: Final = "Requests do not show it: name the proxy's configuration with --proxy."
+_IDLE: Final = "idle connections"
+CHECKS: Final = (("retries", check_failover), (_ABOUT, check_access_log), (_IDLE, check_idle_connections))
+
+
+def check_proxy_configuration(text: str | None, settings: Settings | None) -> Iterator[Reported]:
+    """Every check of a proxy's configuration; None if none was named."""
+    if text is None:
+        if settings is None or settings.trusted_proxies:
+            yield from (not_looked_at(about, _NOT_NAMED) for about, _ in CHECKS)
+        return
+    keepalive = settings.keepalive_seconds if settings else Settings.model_fields["keepalive_seconds"].default
+    yield check_failover(text)
+    yield check_access_log(text)
+    yield check_idle_connections(text, keepalive)

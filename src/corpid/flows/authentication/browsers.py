@@ -360,26 +360,20 @@ async def replace_again(context: RequestContext, old_cookie: str | None, form: b
     cookie = _successor(context, old_cookie, sent)
     browser = await recognise(context, cookie)
     if not hmac.compare_digest(sent, form):
-        await _count_other_form(context, old_cookie, browser)
+        # Count and audit a form that differs from the one sent first. `browser` is the one that the old cookie value
+        # stood for.
+        issuer = context.provider.policy.base_url
+        entry = context.event(
+            ANONYMOUS, AuditAction.SIGN_IN_REPEAT, subject=browser.user_id if browser else "", outcome="refused"
+        )
+        async with context.provider.transient.batch(context.now) as batch:
+            misses = await namespaces.REPEAT_MISSES.entry(issuer, old_cookie).count(batch)
+            if misses >= REPEAT_MISSES:
+                await namespaces.REPEATED_FORM.entry(issuer, old_cookie).take(batch)
+            if misses <= REPEAT_MISSES:
+                await context.provider.registry.audit.write(entry, now=context.now)
         raise OtherForm
     return cookie if browser else None
-
-
-async def _count_other_form(context: RequestContext, old_cookie: str, browser: Browser | None) -> None:
-    """Count and audit a form that differs from the one sent first.
-
-    `browser` is the one that the old cookie value stood for.
-    """
-    issuer = context.provider.policy.base_url
-    entry = context.event(
-        ANONYMOUS, AuditAction.SIGN_IN_REPEAT, subject=browser.user_id if browser else "", outcome="refused"
-    )
-    async with context.provider.transient.batch(context.now) as batch:
-        misses = await namespaces.REPEAT_MISSES.entry(issuer, old_cookie).count(batch)
-        if misses >= REPEAT_MISSES:
-            await namespaces.REPEATED_FORM.entry(issuer, old_cookie).take(batch)
-        if misses <= REPEAT_MISSES:
-            await context.provider.registry.audit.write(entry, now=context.now)
 
 
 async def load_session(context: RequestContext, browser: Browser | None) -> Session | None:

@@ -236,7 +236,13 @@ async def prepare_document(
     hashed = await _hash_passwords(complete, current, ids, passwords)
 
     def check_client(client: msgspec.Struct) -> Iterable[tuple[str, str]]:
-        return _check_client(client, rules)
+        if not isinstance(client, Client):
+            raise TypeError("the record of a client is a Client")
+        try:
+            register(client, rules)
+        except RegistrationError as error:
+            return [(fault.member, fault.reason) for fault in error.faults]
+        return []
 
     if claims is not None:
         removed = await _find_removers(registry, document, current, ids)
@@ -510,16 +516,6 @@ def _remark_keys(document: DirectoryDocument) -> list[FileProblem]:
             continue  # the check of the client has refused it already
         remarks += [FileProblem(entry.line_of("jwks"), f"jwks: {problem}") for problem in problems]
     return remarks
-
-
-def _check_client(client: msgspec.Struct, rules: RegistrationRules) -> Iterable[tuple[str, str]]:
-    if not isinstance(client, Client):
-        raise TypeError("the record of a client is a Client")
-    try:
-        register(client, rules)
-    except RegistrationError as error:
-        return [(fault.member, fault.reason) for fault in error.faults]
-    return []
 
 
 async def _hash_passwords(

@@ -83,7 +83,18 @@ class NoticeMaker:
                 await self._tokens(days, now)
                 await asyncio.sleep(0)
             self._tokens_at = now + HOUR
-        await self._reviews(now)
+        # Queue the notices of reviews that are due.
+        for review in await self._registry.access_reviews.due(now=now, limit=_REVIEWS_AT_ONCE):
+            again = access_review.is_again(review, now=now)
+            found = rules.of_review(
+                review.entity_id,
+                review.due_at,
+                await self._registry.directory.administrators(review.entity_id),
+                again=again,
+                now=now,
+            )
+            await self._registry.access_reviews.remind(review, access_review.note_reminder(review, now=now), found)
+            await asyncio.sleep(0)
         await self._registry.notices.sweep(before=now - rules.KEPT_SECONDS)
 
     async def _changes(self, now: float) -> bool:
@@ -201,20 +212,6 @@ class NoticeMaker:
                 token, days, await self._registry.directory.administrators(token.entity_id), now=now
             )
         await self._registry.notices.queue(found, position=name, seen=seen, becomes=str(done))
-
-    async def _reviews(self, now: float) -> None:
-        """Queue the notices of reviews that are due."""
-        for review in await self._registry.access_reviews.due(now=now, limit=_REVIEWS_AT_ONCE):
-            again = access_review.is_again(review, now=now)
-            found = rules.of_review(
-                review.entity_id,
-                review.due_at,
-                await self._registry.directory.administrators(review.entity_id),
-                again=again,
-                now=now,
-            )
-            await self._registry.access_reviews.remind(review, access_review.note_reminder(review, now=now), found)
-            await asyncio.sleep(0)
 
 
 _KEY_PARTS: Final[Mapping[type[Row], int]] = {Assignment: 6, ThirdPartyAssignment: 7}

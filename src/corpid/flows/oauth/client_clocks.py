@@ -87,7 +87,10 @@ class ClockSkews:
         Source: docs/decisions/0026
         """
         if skew > LARGEST_RECORDED:
-            await self._begin_again(moment)
+            # Begin the records, since a skew may be missing; once a minute.
+            if not 0 <= moment - self._incomplete_at < CHECKED_SECONDS:
+                await self._registry.client_clocks.begin(now=moment)
+                self._incomplete_at = moment
             return
         if skew > LARGEST_SKEW:
             await self._note_larger(moment)
@@ -108,12 +111,6 @@ class ClockSkews:
             self._checked.popitem(last=False)
         self._checked.pop(client_id, None)
         self._checked[client_id] = _CheckedClock(period, recorded, moment)
-
-    async def _begin_again(self, moment: float) -> None:
-        """Begin the records, since a skew may be missing; once a minute."""
-        if not 0 <= moment - self._incomplete_at < CHECKED_SECONDS:
-            await self._registry.client_clocks.begin(now=moment)
-            self._incomplete_at = moment
 
     async def _note_larger(self, moment: float) -> None:
         if not 0 <= moment - self._larger_noted_at < CHECKED_SECONDS:

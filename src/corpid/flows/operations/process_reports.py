@@ -141,20 +141,15 @@ class Registration:
         """
         if now < self._next:
             return
-        await self._begin_client_clocks(now)
-        await self._processes.note(msgspec.structs.replace(self._process, seen_at=int(now)))
-        await self._processes.remove_old(before=int(now) - KEPT_SECONDS)
-        self._next = now + SEEN_EVERY_SECONDS
-
-    async def _begin_client_clocks(self, now: float) -> None:
-        """Begin the records of clients' clocks, if skews may be missing.
-
-        A process of another version serves, or none of this one did when this one started. docs/decisions/0026
-        """
+        # Begin the records of clients' clocks, if skews may be missing. A process of another version serves, or none
+        # of this one did when this one started. docs/decisions/0026
         others = live(await self._processes.list_all(), now=now)
         begins = self._next < 0 and (not others or await self._clocks.recorded_since() is None)
         if begins or may_not_record(others, self._process.version, now=now):
             await self._clocks.begin(now=now)
+        await self._processes.note(msgspec.structs.replace(self._process, seen_at=int(now)))
+        await self._processes.remove_old(before=int(now) - KEPT_SECONDS)
+        self._next = now + SEEN_EVERY_SECONDS
 
     async def end(self) -> None:
         """Remove this process, which stops. Raises StoreUnavailable. Source: D49"""

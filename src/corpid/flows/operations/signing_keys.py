@@ -23,7 +23,7 @@ from corpid.rules.limits import LIVE_STATE_SECONDS
 from corpid.rules.signing_keys import AGREED_SECONDS, KEPT_SECONDS, STANDBY, KeyTransition, ProviderKey
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable
 
     from corpid.jose.key_ring import KeyRing, SigningKey
     from corpid.rules.directory.actors import Actor
@@ -293,23 +293,16 @@ async def rotate(
 
     def plan(keys: list[ProviderKey]) -> list[KeyTransition]:
         if isinstance(actor, ApiClient):
-            _refuse_often(keys, now)
+            # Refuse a program that makes key after key. Each is published, fetched and kept.
+            newest = max((key.created_at for key in keys), default=0)
+            left = newest + ROTATED_EVERY_SECONDS - now
+            if 0 < left <= ROTATED_EVERY_SECONDS:
+                raise TooSoon(ceil(left))
         if seen is not None and seen != rules.calendar_tag(keys):
             raise RotationRefused("the keys have been changed meanwhile")
         return rules.rotation(keys, lambda: _standby_key(now), now=int(now), at_once=at_once, unknown=unknown)
 
     return (await change(registry, actor, plan))[0].key
-
-
-def _refuse_often(keys: Sequence[ProviderKey], now: float) -> None:
-    """Refuse a program that makes key after key.
-
-    Each is published, fetched and kept.
-    """
-    newest = max((key.created_at for key in keys), default=0)
-    left = newest + ROTATED_EVERY_SECONDS - now
-    if 0 < left <= ROTATED_EVERY_SECONDS:
-        raise TooSoon(ceil(left))
 
 
 async def revoke(registry: Registry, actor: Actor, kid: str, *, now: float) -> ProviderKey | None:

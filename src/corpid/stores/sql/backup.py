@@ -71,7 +71,11 @@ def back_up(path: Path, file: Path) -> int:
             raise BackupRefused(f"{file} exists already, and a backup never replaces a file: name another one")
         with _open_draft(file) as draft:
             _copy(path, draft, "rw")
-            _say_copy(draft)
+            # Write into a backup that it is one. Who copies it over the database does without `corpid restore`, so
+            # the next start does its work.
+            with closing(_connect(draft, "rw")) as connection:
+                if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'deployment'").fetchone():
+                    connection.execute("INSERT OR REPLACE INTO deployment (name, value) VALUES (?, '')", (COPY,))
             _check_whole(draft, path)
             private_files.link_or_copy(draft, file)
         private_files.sync_folder(file.parent)
@@ -142,16 +146,6 @@ def _copy(source: Path, target: Path, mode: str) -> None:
         reading.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         reading.backup(writing, pages=_PAGES, progress=lambda *_: time.sleep(_PAUSE_SECONDS))
         writing.execute("PRAGMA journal_mode = DELETE").fetchone()
-
-
-def _say_copy(draft: Path) -> None:
-    """Write into a backup that it is one.
-
-    Who copies it over the database does without `corpid restore`, so the next start does its work.
-    """
-    with closing(_connect(draft, "rw")) as connection:
-        if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'deployment'").fetchone():
-            connection.execute("INSERT OR REPLACE INTO deployment (name, value) VALUES (?, '')", (COPY,))
 
 
 def _copy_back(file: Path, draft: Path) -> None:

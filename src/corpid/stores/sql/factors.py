@@ -280,7 +280,11 @@ class Factors:
         if change.remove_passkeys:
             await self._database.run(self._remove_passkeys, {"user_id": user_id})
         if change.passkey_remains or change.passkeys_at_most:
-            await self._require_passkeys(change)
+            # Check the remaining passkeys. Of two concurrent changes the second sees the first, since both write the
+            # credentials.
+            number = len(await self._database.rows(self._passkeys, {"user_id": change.after.user_id}))
+            if number < change.passkey_remains or 0 < change.passkeys_at_most < number:
+                raise _FactorsChanged
         if change.recovery_codes is not None:
             codes["before"] = await self._database.run(self._drop_codes, {"user_id": user_id})
             codes["after"] = len(change.recovery_codes)
@@ -307,15 +311,6 @@ class Factors:
         if change.spend_link and change.spend_link not in locked.links:
             raise _FactorsChanged
         return stored
-
-    async def _require_passkeys(self, change: FactorChange) -> None:
-        """Check the remaining passkeys.
-
-        Of two concurrent changes the second sees the first, since both write the credentials.
-        """
-        number = len(await self._database.rows(self._passkeys, {"user_id": change.after.user_id}))
-        if number < change.passkey_remains or 0 < change.passkeys_at_most < number:
-            raise _FactorsChanged
 
     async def _exactly_one(self, statement: CompiledStatement, values: dict[str, str]) -> None:
         if await self._database.run(statement, values) != 1:

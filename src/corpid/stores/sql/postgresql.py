@@ -538,24 +538,20 @@ def translate_error(error: Exception, database: str) -> Exception:
     if isinstance(error, OSError):
         return StoreUnavailable(f"{database}: {_describe(error)}")
     if isinstance(error, asyncpg.PostgresError):
-        return _translate_postgres_error(error, database)
+        code = error.sqlstate or ""
+        if code.startswith(_CONSTRAINT_CLASS):
+            return _conflict(error)
+        if code in _UNAVAILABLE or code[:2] in _UNAVAILABLE_CLASSES:
+            return StoreUnavailable(f"{database}: {error} ({code})")
+        if code in _PREPARED_ELSEWHERE:
+            return StoreUnavailable(
+                f"{database}: {error} ({code}). A pooler gave a prepared statement to another session: let it prepare statements "
+                f"itself (max_prepared_statements of pgbouncer), or leave {_CACHE_OPTION} out of database_url"
+            )
+        return cast("Exception", error)
     if isinstance(error, asyncpg.InternalClientError) or any(text in str(error) for text in _CLOSED):
         return StoreUnavailable(f"{database}: {error}")
     return error
-
-
-def _translate_postgres_error(error: asyncpg.PostgresError, database: str) -> Exception:
-    code = error.sqlstate or ""
-    if code.startswith(_CONSTRAINT_CLASS):
-        return _conflict(error)
-    if code in _UNAVAILABLE or code[:2] in _UNAVAILABLE_CLASSES:
-        return StoreUnavailable(f"{database}: {error} ({code})")
-    if code in _PREPARED_ELSEWHERE:
-        return StoreUnavailable(
-            f"{database}: {error} ({code}). A pooler gave a prepared statement to another session: let it prepare statements "
-            f"itself (max_prepared_statements of pgbouncer), or leave {_CACHE_OPTION} out of database_url"
-        )
-    return cast("Exception", error)
 
 
 def _describe(error: OSError) -> str:

@@ -220,20 +220,14 @@ def open_target(url: str) -> Iterator[PostgresTarget]:
         place = parse_address(url)
     except ValueError as error:
         raise DatabaseUnreachable(f"the database's address cannot be read: {error}") from error
-    _declare_partial_indexes()
+    # Declare indexes of some rows for PostgreSQL as they are for SQLite. With the tables, the declaration would load
+    # PostgreSQL's dialect for commands on SQLite.
+    for index in (each for table in METADATA.tables.values() for each in table.indexes):
+        index.dialect_options["postgresql"]["where"] = index.dialect_options["sqlite"]["where"]
     with closing(_Loop()) as runner:
         found = PostgresTarget(runner, place)
         found.read(lambda connection: _refuse_unsuitable(connection, place.shown))
         yield found
-
-
-def _declare_partial_indexes() -> None:
-    """Declare indexes of some rows for PostgreSQL as they are for SQLite.
-
-    With the tables, the declaration would load PostgreSQL's dialect for commands on SQLite.
-    """
-    for index in (each for table in METADATA.tables.values() for each in table.indexes):
-        index.dialect_options["postgresql"]["where"] = index.dialect_options["sqlite"]["where"]
 
 
 def _connector(place: DatabaseAddress) -> Callable[[], Awaitable[asyncpg.Connection]]:

@@ -123,7 +123,12 @@ def migrate(
             place.refuse_pooler()
         for step in missing:
             if step.phase == CONTRACT and state.revision is not None:
-                _prepare_contract(place, every, step, walked, report, stop)
+                # Refuse while older servers run, and fill their rows. They may have written rows after the backfill.
+                place.refuse_served([each.revision for each in every[: every.index(step)]])
+                for fill in find_fills_before(every, step):
+                    if fill.revision not in walked:
+                        _walk(place, fill, report, stop)
+                        place.transact(partial(_forget_position, step=fill))
             _carry_out(place, every, step, report, stop)
             walked.add(step.revision)
         return place.display_name
@@ -203,29 +208,14 @@ def _operations(connection: sa.Connection) -> Operations:
 def _upgrade(connection: sa.Connection, every: Sequence[Migration], step: Migration) -> None:
     if step.upgrade is not None:
         step.upgrade(_operations(connection))
-    _put_revision(connection, step.revision)
+    # Write the last migration that was done.
+    _REVISION.create(connection, checkfirst=True)
+    # One statement: outside of a transaction a process may die between two.
+    if not connection.execute(_REVISION.update().values(version_num=step.revision)).rowcount:
+        connection.execute(_REVISION.insert().values(version_num=step.revision))
     if step.fill is not None:
         _forget_position(connection, step)
     _put_value(connection, _SERVES_SINCE, find_serves_since(every, step.revision))
-
-
-def _prepare_contract(
-    place: MigrationTarget,
-    every: Sequence[Migration],
-    step: Migration,
-    walked: set[str],
-    report: Callable[[str], None],
-    stop: threading.Event,
-) -> None:
-    """Refuse while older servers run, and fill their rows.
-
-    They may have written rows after the backfill.
-    """
-    place.refuse_served([each.revision for each in every[: every.index(step)]])
-    for fill in find_fills_before(every, step):
-        if fill.revision not in walked:
-            _walk(place, fill, report, stop)
-            place.transact(partial(_forget_position, step=fill))
 
 
 def _schema_state(connection: sa.Connection) -> _SchemaState:
@@ -235,14 +225,6 @@ def _schema_state(connection: sa.Connection) -> _SchemaState:
         return _SchemaState(revision, None)  # who starts has nothing more to ask
     since = _read_value(connection, _SERVES_SINCE) if tables.has_table("deployment") else None
     return _SchemaState(revision, since)
-
-
-def _put_revision(connection: sa.Connection, revision: str) -> None:
-    """Write the last migration that was done."""
-    _REVISION.create(connection, checkfirst=True)
-    # One statement: outside of a transaction a process may die between two.
-    if not connection.execute(_REVISION.update().values(version_num=revision)).rowcount:
-        connection.execute(_REVISION.insert().values(version_num=revision))
 
 
 def _is_later(state: _SchemaState, every: Sequence[Migration], shown: str) -> bool:

@@ -352,17 +352,14 @@ class Checkpoints:
         try:
             _, pages, _ = self._connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
             if mode == "PASSIVE" and pages > self._most:
-                self._restart()
+                self.restarting = True
+                try:
+                    self._connection.execute("PRAGMA wal_checkpoint(RESTART)")
+                finally:
+                    self.restarting = False
             self._failure = None
         except sqlite3.Error as error:
             self._failure = None if is_busy(error) else translate_error(error, str(self._path))
-
-    def _restart(self) -> None:
-        self.restarting = True
-        try:
-            self._connection.execute("PRAGMA wal_checkpoint(RESTART)")
-        finally:
-            self.restarting = False
 
     def _pages(self) -> int:
         try:

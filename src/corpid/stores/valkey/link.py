@@ -21,7 +21,7 @@ import asyncio
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import hiredis
 from redis.asyncio.connection import Connection, parse_url
@@ -223,7 +223,11 @@ class EngineLink:
     def send(self, commands: Sequence[bytes]) -> asyncio.Future[list[Answer]]:
         """As `ask`, for commands that are packed."""
         if self.ended.done() or self._transport.is_closing() or self._unanswered > _WAITING_MOST:
-            self._refuse_more()
+            if self._transport.is_closing():
+                self.end(_CLOSED)
+            if self.ended.done():
+                raise StoreUnavailable(f"{self._name}: {self._reason}")
+            raise StoreUnavailable(f"{self._name}: {self._unanswered} commands wait for their answers already")
         asked = _Pipeline(len(commands), self._loop.create_future())
         self._waiting.append(asked)
         self._unanswered += len(commands)
@@ -273,13 +277,6 @@ class EngineLink:
             # Python 3.11 asyncio's TLS raises this after the end of a connection.
             with suppress(AttributeError):
                 self._transport.abort()
-
-    def _refuse_more(self) -> NoReturn:
-        if self._transport.is_closing():
-            self.end(_CLOSED)
-        if self.ended.done():
-            raise StoreUnavailable(f"{self._name}: {self._reason}")
-        raise StoreUnavailable(f"{self._name}: {self._unanswered} commands wait for their answers already")
 
     def _write(self) -> None:
         if self._unsent:  # not if the link has ended meanwhile

@@ -249,7 +249,17 @@ class Topology:
         Returns the parts with another owner than before, None for no owner. Raises StoreUnavailable.
         """
         self._views[link.address.name] = await self._view(link)
-        return self._assign()
+        # Assign each part to the node named by most nodes. One of them may be out of touch.
+        known: dict[str, EngineAddress] = {}
+        moved: dict[int, str | None] = {}
+        for part, owners in enumerate(zip(*self._views.values(), strict=True)):
+            names = [address.name for address in owners if address is not None]
+            known |= {address.name: address for address in owners if address is not None}
+            owner = max(names, key=names.count) if names else None
+            if owner != self._owners[part]:
+                self._owners[part] = moved[part] = owner
+        self._follow(known[owner] for owner in set(self._owners) if owner is not None)
+        return moved
 
     def forget(self, address: EngineAddress) -> None:
         """Discard a node's report."""
@@ -263,22 +273,6 @@ class Topology:
         if not self.clustered:
             return [link.address]
         return await find_owners(link, [incarnations.name_marker(part) for part in range(_PARTS)])
-
-    def _assign(self) -> dict[int, str | None]:
-        """Assign each part to the node named by most nodes.
-
-        One of them may be out of touch.
-        """
-        known: dict[str, EngineAddress] = {}
-        moved: dict[int, str | None] = {}
-        for part, owners in enumerate(zip(*self._views.values(), strict=True)):
-            names = [address.name for address in owners if address is not None]
-            known |= {address.name: address for address in owners if address is not None}
-            owner = max(names, key=names.count) if names else None
-            if owner != self._owners[part]:
-                self._owners[part] = moved[part] = owner
-        self._follow(known[owner] for owner in set(self._owners) if owner is not None)
-        return moved
 
     def _follow(self, addresses: Iterable[EngineAddress]) -> None:
         wanted = {**self._seeds, **{address.name: address for address in addresses}}

@@ -37,11 +37,10 @@ from corpid.rules.oauth.errors import OAuthError
 from corpid.rules.transient import EngineCondition
 from corpid.stores import READINESS, READINESS_SECONDS, milliseconds
 from corpid.stores.transient import TransientEngine
-from corpid.stores.valkey import incarnations, orderly_stops
-from corpid.stores.valkey.incarnations import StoreIncarnation
+from corpid.stores.valkey import incarnations
+from corpid.stores.valkey.incarnations import Closing, NoOrderlyStops, StoreIncarnation
 from corpid.stores.valkey.link import ANSWER_SECONDS, connect, packed, parse_addresses
 from corpid.stores.valkey.nodes import PAUSE_SECONDS, Topology, primaries
-from corpid.stores.valkey.orderly_stops import Closing, NoOrderlyStops
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -83,11 +82,11 @@ class ValkeyEngine(TransientEngine):
 
     async def close_for_restart(self, stops: OrderlyStops, *, name: str, seconds: int) -> None:
         """Refuses a cluster."""
-        await orderly_stops.close(self._url, stops, name=name, seconds=seconds)
+        await incarnations.close_engine(self._url, stops, name=name, seconds=seconds)
 
     async def open_again(self, stops: OrderlyStops) -> bool:
         """Refuses a cluster."""
-        return await orderly_stops.open_again(self._url, stops)
+        return await incarnations.open_engine_again(self._url, stops)
 
     @property
     def store_identity(self) -> str:
@@ -452,10 +451,10 @@ class Keyspace:
 
     async def _look(self, link: EngineLink, now: float) -> None:
         marks = await self._marks(link, self._topology.served_by(link.address))
-        newest = max((incarnations.read(link, mark) for mark in marks.values()), default=incarnations.NONE)
+        newest = max((incarnations.read_incarnation(link, mark) for mark in marks.values()), default=incarnations.NONE)
         if newest > self._incarnation.name:
             self._enter(newest, began=False)
-        if await self._is_closed(link, marks.get(orderly_stops.PART), now):
+        if await self._is_closed(link, marks.get(incarnations.PART), now):
             return
         for part in marks:
             is_here = marks[part] == incarnations.encode_marker(link, self._incarnation.name)
@@ -467,10 +466,10 @@ class Keyspace:
 
     async def _is_closed(self, link: EngineLink, mark: bytes | None, now: float) -> bool:
         """Return whether the engine is closed, or just open again."""
-        marker = None if self._topology.clustered else orderly_stops.read(mark)
+        marker = None if self._topology.clustered else incarnations.read_closing_marker(mark)
         if marker is None or marker.incarnation < self._incarnation.name:
             return False
-        self._serving[orderly_stops.PART] = StoreUnavailable(f"{link.address.name} is closed")
+        self._serving[incarnations.PART] = StoreUnavailable(f"{link.address.name} is closed")
         self._show()
         settled = await self._closing.settle(link, marker, now)
         if settled is link:
@@ -478,7 +477,7 @@ class Keyspace:
                 self._enter(marker.incarnation, began=False)
             self._closing.examine(intact=True)
         if settled is not None:
-            self._serving[orderly_stops.PART] = settled
+            self._serving[incarnations.PART] = settled
         return settled is not None
 
     async def _marks(self, link: EngineLink, parts: Sequence[int]) -> dict[int, bytes | None]:
@@ -607,7 +606,7 @@ class _ExaminedPrimary(msgspec.Struct, frozen=True, kw_only=True):
     """the setting save; empty: no snapshots; None: hidden from this user"""
     last_save_failed: bool
     is_closed: bool
-    """for a restart (stores.valkey.orderly_stops)"""
+    """for a restart (stores.valkey.incarnations)"""
 
     @property
     def persistence(self) -> str:
@@ -660,7 +659,7 @@ async def _examine_address(address: EngineAddress) -> _ExaminedPrimary:
     try:
         saves = await _saves(link)
         [mark] = (
-            [None] if link.engine.clustered else await link.ask(("GET", incarnations.name_marker(orderly_stops.PART)))
+            [None] if link.engine.clustered else await link.ask(("GET", incarnations.name_marker(incarnations.PART)))
         )
     finally:
         await link.close()
@@ -674,7 +673,7 @@ async def _examine_address(address: EngineAddress) -> _ExaminedPrimary:
         appends=info.get("aof_enabled") == "1",
         saves=saves,
         last_save_failed=info.get("rdb_last_bgsave_status", "ok") != "ok",
-        is_closed=orderly_stops.read(mark) is not None,
+        is_closed=incarnations.read_closing_marker(mark) is not None,
     )
 
 

@@ -146,8 +146,22 @@ async def _applied(
 ) -> apply.ApplyResult:
     document, read = await in_thread_if_many(lambda: _read(call, body), len(body) // _BYTES_OF_AN_ENTRY)
     try:
-        _refuse_kinds(call, document)
-        await _refuse_chosen_ids(call, document)
+        # Refuse a document with kinds that the client may not write. Also with `dry_run`, since the result shows what
+        # there is.
+        for kind in KINDS:
+            if kind in document.complete or document.entries_of(kind):
+                refuse_early(call.actor, "write", Object(kind=kind))
+        # Refuse a new person with a chosen `id`. Of a person who was removed it would give what they were at every
+        # relying party to somebody else.
+        named = [entry for entry in document.entries_of("user").values() if "user_id" in entry.fields]
+        known = await call.provider.registry.directory.read(User, [(str(entry.fields["user_id"]),) for entry in named])
+        chosen = [
+            FileProblem(entry.line_of("user_id"), "there is no person with this id: omit it, and a new person gets one")
+            for entry in named
+            if (entry.fields["user_id"],) not in known
+        ]
+        if chosen:
+            raise DirectoryError("", chosen)
         return await apply.apply_document(
             call.provider.registry,
             call.provider.passwords,
@@ -181,29 +195,3 @@ def _unfit(error: DirectoryError, read: JsonDocument | None) -> Exception:
         return InvalidObject.from_directory_error(error, read)
     faults = [{"line": str(problem.line), "detail": problem.reason} for problem in error.problems[:SHOWN]]
     return Problem(422, "The document cannot be applied: see errors", faults=faults)
-
-
-def _refuse_kinds(call: Call, document: DirectoryDocument) -> None:
-    """Refuse a document with kinds that the client may not write.
-
-    Also with `dry_run`, since the result shows what there is.
-    """
-    for kind in KINDS:
-        if kind in document.complete or document.entries_of(kind):
-            refuse_early(call.actor, "write", Object(kind=kind))
-
-
-async def _refuse_chosen_ids(call: Call, document: DirectoryDocument) -> None:
-    """Refuse a new person with a chosen `id`.
-
-    Of a person who was removed it would give what they were at every relying party to somebody else.
-    """
-    named = [entry for entry in document.entries_of("user").values() if "user_id" in entry.fields]
-    known = await call.provider.registry.directory.read(User, [(str(entry.fields["user_id"]),) for entry in named])
-    chosen = [
-        FileProblem(entry.line_of("user_id"), "there is no person with this id: omit it, and a new person gets one")
-        for entry in named
-        if (entry.fields["user_id"],) not in known
-    ]
-    if chosen:
-        raise DirectoryError("", chosen)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from corpid.rules.directory.approvals import OF_ENTITIES
 from corpid.rules.directory.objects import CLIENT, RESOURCES
 from corpid.rules.directory.records import RequestState
-from corpid.web.api import approvals, deployment, members, objects, people
+from corpid.web.api import approvals, deployment, objects, people
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -218,7 +218,7 @@ _OTHERS: Final = (
         summary="List invitations",
         description="Open invitations of an entity, sorted by identifier. A client bound to an entity omits `entity`.",
         scope="directory.read",
-        run=members.list_invitations,
+        run=people.list_invitations,
         queries=(Query(name="entity", description="The entity that invites."), LIMIT, CURSOR),
         answer="InvitationPage",
         errors=(422,),
@@ -233,7 +233,7 @@ _OTHERS: Final = (
         "same whether or not the person has an account. The invitation has no effect until they accept it. At "
         "most 25,000 invitations of an entity a day, and 5 to one address (429).",
         scope="directory.write",
-        run=members.add_invitation,
+        run=people.add_invitation,
         body="NewInvitation",
         answer="Invitation",
         status=201,
@@ -250,7 +250,7 @@ _OTHERS: Final = (
         description="Shows an invitation with its entity tag, even after it was accepted, as long as the membership "
         "exists. The membership names the person who accepted it.",
         scope="directory.read",
-        run=members.read_invitation,
+        run=people.read_invitation,
         answer="Invitation",
     ),
     Operation(
@@ -262,7 +262,7 @@ _OTHERS: Final = (
         description="Sends the e-mail again, with a new link; the earlier link then ends. At the earliest 30 minutes "
         "after the last e-mail (409).",
         scope="directory.write",
-        run=members.resend_invitation,
+        run=people.resend_invitation,
         answer="Invitation",
         errors=(409, 422),
         repeatable=True,
@@ -276,7 +276,7 @@ _OTHERS: Final = (
         description="Ends an invitation, with the level and roles given with it. You cannot revoke an accepted "
         "invitation (409): remove the membership.",
         scope="directory.write",
-        run=members.revoke_invitation,
+        run=people.revoke_invitation,
         status=204,
         errors=(409, 422),
         conditional=True,
@@ -470,7 +470,7 @@ _OTHERS: Final = (
         description="When the yearly access review is due, how far the open one is, and who signed off the last one. "
         "Only owners and administrators decide and sign off; clients of the API read.",
         scope="directory.read",
-        run=members.read_access_review,
+        run=people.read_access_review,
         answer="AccessReview",
     ),
     Operation(
@@ -482,7 +482,7 @@ _OTHERS: Final = (
         description="The people of an entity with what they may do, and the decision about each in the open review, by "
         "membership.",
         scope="directory.read",
-        run=members.list_reviewed_people,
+        run=people.list_reviewed_people,
         queries=(
             Query(
                 name="unreviewed",

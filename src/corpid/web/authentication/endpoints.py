@@ -257,7 +257,12 @@ async def _answer(request: Request, web: WebContext, interaction_id: str, action
     except interaction_context.ForeignBrowser as stranger:
         await provider.registry_cache.refuse_maintenance(context.now)
         if request.method == "POST":
-            return await _old_form(request, web, context, interaction_id, sent)
+            # Redirect a form with an old cookie value to the current page. A repeated form, as from a double click,
+            # gets the new cookie value again.
+            new_cookie = await _value_after(context, sent, sha256(await form_bytes(request)).digest())
+            if new_cookie is not None:
+                request.scope["state"]["cookie"] = new_cookie
+            return _to(web, interaction_id)
         client = await own_pages.requesting_client(context, stranger.interaction.request.client_id)
         return page_response(request, web.renderer, other_browser_page(client, stranger.interaction), status=403)
 
@@ -327,19 +332,6 @@ async def _at(
         raise
     except Exception as error:  # noqa: BLE001 - the requesting client is known here
         return _failed(request, web, loaded.client, loaded.interaction, error)
-
-
-async def _old_form(
-    request: Request, web: WebContext, context: RequestContext, interaction_id: str, sent: str | None
-) -> Response:
-    """Redirect a form with an old cookie value to the current page.
-
-    A repeated form, as from a double click, gets the new cookie value again.
-    """
-    new_cookie = await _value_after(context, sent, sha256(await form_bytes(request)).digest())
-    if new_cookie is not None:
-        request.scope["state"]["cookie"] = new_cookie
-    return _to(web, interaction_id)
 
 
 async def _value_after(context: RequestContext, sent: str | None, form: bytes) -> str | None:

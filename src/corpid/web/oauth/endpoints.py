@@ -131,7 +131,13 @@ async def authorization(request: Request, web: WebContext) -> Response:
     await provider.rate_limits.address(rate_limits.SIGN_IN, context.address, context.now, context.counts)
     if request.method == "POST":
         await provider.registry_cache.refuse_maintenance(context.now)
-        return await _to_get(request, web)
+        known = REQUEST_PARAMETERS if web.provider.policy.query is not None else AUTHORIZATION_PARAMETERS
+        query = parameters.requote_known(await form_bytes(request), known)
+        if len(query) > HEAD_BYTES // 2:
+            raise InvalidRequest(Reason.QUERY_TOO_LONG, "the request is too long for a query string")
+        if not query:
+            raise InvalidRequest(Reason.QUERY_EMPTY, "the parameters of the authorization request are missing")
+        return see_other(f"{web.base_path}{discovery_rules.AUTHORIZATION_PATH}?{query}")
     arrived = await authorize.arrive(
         context,
         request.scope["query_string"],
@@ -145,16 +151,6 @@ async def authorization(request: Request, web: WebContext) -> Response:
         around = await _around(web, context, arrived) if arrived.response.posted else BARE
         return leave(request, web, arrived.response, around)
     return enter(request, web, arrived)
-
-
-async def _to_get(request: Request, web: WebContext) -> Response:
-    known = REQUEST_PARAMETERS if web.provider.policy.query is not None else AUTHORIZATION_PARAMETERS
-    query = parameters.requote_known(await form_bytes(request), known)
-    if len(query) > HEAD_BYTES // 2:
-        raise InvalidRequest(Reason.QUERY_TOO_LONG, "the request is too long for a query string")
-    if not query:
-        raise InvalidRequest(Reason.QUERY_EMPTY, "the parameters of the authorization request are missing")
-    return see_other(f"{web.base_path}{discovery_rules.AUTHORIZATION_PATH}?{query}")
 
 
 async def _around(web: WebContext, context: RequestContext, arrived: ImmediateResponse) -> Frame:

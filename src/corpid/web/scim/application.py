@@ -1,41 +1,89 @@
-"""SCIM over HTTP: requests are admitted, read and answered (D60)."""
+"""SCIM over HTTP: requests are admitted, read and answered.
+
+scim2-server does much of it; input that it would load or parse without a limit is bounded first. Source: RFC 7644 §3,
+D47, D60
+"""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from contextlib import suppress
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 from urllib.parse import parse_qsl
 
 import msgspec
-from scim2_models import InvalidValueException, NotFoundException, PayloadTooLargeException
+from pydantic import ValidationError
+from scim2_models import (
+    Context,
+    ForbiddenException,
+    InvalidSyntaxException,
+    InvalidValueException,
+    ListResponse,
+    NotFoundException,
+    NotImplementedException,
+    PatchOp,
+    PayloadTooLargeException,
+    ScimFilter,
+    TooManyException,
+)
 from scim2_server.errors import UnsupportedMediaTypeException
+from scim2_server.handler import AsyncScimHandler
 from scim2_server.requests import ScimRequest
-from scim2_server.routing import ROUTES, match_pattern
+from scim2_server.responses import ScimResponse
+from scim2_server.routing import ROUTES, Operation, match_pattern
+from scim2_server.service import ScimService, scim_exception_of
+from scim2_server.storage import AsyncScimStorage, SearchPage
 from starlette.responses import Response
 
 from corpid.flows import rate_limits
-from corpid.flows.directory import provisioning_tokens
+from corpid.flows.directory import member_changes, provisioned_groups, provisioning_tokens
+from corpid.flows.directory.invitations import InvitationLimit
+from corpid.flows.directory.members import UnknownMember, load_member, query_members
+from corpid.rules.directory.changes import ChangedMeanwhile
+from corpid.rules.directory.nodes import DirectoryError, json_value
+from corpid.rules.directory.queries import MemberQuery
 from corpid.rules.limits import BODY_BYTES
 from corpid.rules.oauth import tokens
 from corpid.rules.oauth.errors import InvalidToken
 from corpid.rules.oauth.refusals import Reason
+from corpid.rules.scim import filters_and_patches, resources
+from corpid.rules.scim.filters_and_patches import holds
+from corpid.rules.scim.resources import LONGEST_PAGE, PROVIDER, Group, User
 from corpid.web.http.requests import client_request, encoding_fault, headers
 from corpid.web.scim import PATH
 from corpid.web.scim.errors import SCHEME
-from corpid.web.scim.service import SERVICE, Handler
-from corpid.web.scim.storage import Storage, refuse_ended
 
 if TYPE_CHECKING:
-    from scim2_server.responses import ScimResponse
+    from collections.abc import Mapping
+
+    from scim2_models import BaseModel, Resource, ResourceType, ResponseParameters, SearchRequest
+    from scim2_server.conditions import Conditions
+    from scim2_server.routing import Target
     from starlette.requests import Request
 
+    from corpid.flows.directory.members import Member
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.actors import ProvisioningToken
+    from corpid.rules.directory.queries import MemberCondition
+    from corpid.rules.directory.records import GroupRole
+    from corpid.rules.scim.filters_and_patches import FilterCondition, MemberChanges
     from corpid.web.context import WebContext
 
 _SEARCH: Final = ("filter", "sortBy", "sortOrder", "startIndex", "count", "attributes", "excludedAttributes")
 _QUERY_FIELDS: Final = 100
 _FILTER: Final = re.compile(r"(?<![^&])filter=[^&]*")
+
+
+M = TypeVar("M", bound="BaseModel")
+_ATTEMPTS: Final = 3
+MOST_SHOWN: Final = 20_000
+"""members of groups in one answer"""
+
+
+_FURTHEST: Final = 10_000_000
+"""the last place of a list that is looked up"""
+_NOTHING: Final = "There is no such resource"
 
 
 class _Path(NamedTuple):
@@ -145,3 +193,483 @@ async def _body(request: Request) -> bytes:
     if whole and (fault := encoding_fault(request)):
         raise UnsupportedMediaTypeException(detail=fault)
     return bytes(whole)
+
+
+class GroupPatch:
+    """The operations of a PATCH of a group, not yet applied."""
+
+    def __init__(self, operations: list[dict[str, Any]]) -> None:
+        self.operations: Final = operations
+
+
+class Service(ScimService):
+    """The protocol with our limits and our filters."""
+
+    def authorize(self, request: ScimRequest, target: Target, resource_type: ResourceType) -> None:  # noqa: ARG002
+        """Refuse creating or removing a group (D60)."""
+        if resource_type.name == "Group" and target.operation.value in {"create", "delete"}:
+            raise ForbiddenException(
+                detail="A group is a role at a service, which CorpID's operator defines: you can change only its members"
+            )
+
+    def decode_body(self, body: bytes, content_type: str | None) -> Any:  # noqa: ANN401
+        """The JSON of a body.
+
+        The admin API reads JSON as strictly. Raises InvalidSyntaxException, UnsupportedMediaTypeException. Source:
+        RFC 7493 §2
+        """
+        self.ensure_json(content_type)
+        try:
+            return json_value(body)
+        except DirectoryError as error:
+            raise InvalidSyntaxException(detail=f"The body cannot be read: {error.problems[0].reason}") from None
+
+    def read_body(self, model: type[M], body: bytes, content_type: str | None, scim_ctx: Context) -> M:
+        """A body as a resource.
+
+        A user without `active`, or with null for it, keeps its value. The schema requires that attribute, so that no
+        PATCH removes it, but a client need not send it. Raises SCIMException. Source: RFC 7643 §2.2, §2.5
+        """
+        content = self.decode_body(body, content_type)
+        if model is User and isinstance(content, dict):
+            content = {name: value for name, value in content.items() if name.lower() != "active" or value is not None}
+        silent = model is User and isinstance(content, dict) and "active" not in {name.lower() for name in content}
+        try:
+            read = model.model_validate({**content, "active": True} if silent else content, scim_ctx=scim_ctx)
+        except ValidationError as error:
+            raise scim_exception_of(error) from None
+        return read.model_copy(update={"active": None}) if silent else read
+
+    def publish(self, base_url: str, resource: Resource[Any]) -> Resource[Any]:  # noqa: ARG002
+        """A resource as it is sent, which has its location."""
+        return resource
+
+    def search_response(
+        self,
+        base_url: str,
+        resource_types: list[ResourceType],  # noqa: ARG002
+        page: SearchPage,
+        search_request: SearchRequest[Any],
+    ) -> ScimResponse:
+        """A page of resources (RFC 7644 §3.4.2).
+
+        They are our own and are not validated again.
+        """
+        found = [
+            self.publish(base_url, each).model_dump(
+                scim_ctx=Context.RESOURCE_QUERY_RESPONSE, response_parameters=search_request
+            )
+            for each in page.resources
+        ]
+        body = {
+            "schemas": [str(ListResponse.__schema__)],
+            "totalResults": page.total,
+            "startIndex": search_request.start_index,
+            "itemsPerPage": len(found),
+            "Resources": found,
+        }
+        return ScimResponse(HTTPStatus.OK, body)
+
+    def read_response_parameters(
+        self, resource_type: ResourceType, query: Mapping[str, str]
+    ) -> ResponseParameters[Any]:
+        """The attributes that an answer has.
+
+        Raises InvalidValueException if the list is too long. Source: RFC 7644 §3.9, D47
+        """
+        _refuse_long(query)
+        return super().read_response_parameters(resource_type, query)
+
+    def read_search(self, resource_types: list[ResourceType], payload: Any) -> tuple[SearchRequest[Any], Any]:  # noqa: ANN401
+        """A search that an index answers (RFC 7644 §3.4.2)."""
+        if isinstance(payload, dict) and len(resource_types) == 1:
+            kind = str(resource_types[0].name)
+            _refuse_long(payload)
+            text, sort = payload.get("filter"), payload.get("sortBy")
+            if isinstance(text, str):
+                filters_and_patches.refuse_long(text)
+                filters_and_patches.conditions(kind, ScimFilter(text).ast)
+            if isinstance(sort, str):
+                filters_and_patches.sorting(kind, sort)
+        return super().read_search(resource_types, payload)
+
+    def read_patch(self, resource_type: ResourceType, body: bytes, content_type: str | None) -> Any:  # noqa: ANN401
+        """The operations of a PATCH, in the form of the standard (RFC 7644 §3.5.2)."""
+        is_group = resource_type.name == "Group"
+        operations = filters_and_patches.operations(
+            self.decode_body(body, content_type),
+            most=filters_and_patches.MOST_OF_GROUP if is_group else filters_and_patches.MOST_OPERATIONS,
+            most_values=filters_and_patches.MOST_MEMBERS if is_group else filters_and_patches.MOST_VALUES,
+        )
+        if is_group:
+            return GroupPatch(operations)
+        model: Any = PatchOp.__class_getitem__(self.get_model(resource_type))
+        content: Any = {"schemas": [filters_and_patches.PATCH_SCHEMA], "Operations": operations}
+        try:
+            return model.model_validate(content, scim_ctx=Context.RESOURCE_PATCH_REQUEST)
+        except ValidationError as error:
+            raise scim_exception_of(error) from None
+
+    def patch_response(
+        self, base_url: str, resource: Resource[Any], response_parameters: ResponseParameters[Any]
+    ) -> ScimResponse:
+        """The changed user; nothing for a group with its many members."""
+        if isinstance(resource, Group):
+            return super().patch_response(base_url, resource, response_parameters)
+        return self.replacement_response(base_url, resource, response_parameters)
+
+
+def _refuse_long(parameters: Mapping[str, Any]) -> None:
+    for name in ("attributes", "excludedAttributes"):
+        sent = parameters.get(name, "")
+        listed = sent if isinstance(sent, list) else [sent]
+        length = sum(len(each) + 1 for each in listed if isinstance(each, str))
+        if length > filters_and_patches.LONGEST:
+            raise InvalidValueException(detail=f"{name} can have at most {filters_and_patches.LONGEST:,} characters")
+
+
+SERVICE: Final = Service(PROVIDER)
+"""shared by every provider of this process: it has no state of a request"""
+
+
+class Handler(AsyncScimHandler):
+    """The operations of one request."""
+
+    def __init__(self, service: Service, storage: Storage) -> None:
+        super().__init__(service, storage)
+        self._storage: Final = storage
+
+    async def handle(self, request: ScimRequest) -> ScimResponse:
+        """Answer a request.
+
+        If another change came first, the request is run again on the changed record; a version that it names must be
+        the new one. Raises SCIMException, and what the flows raise.
+        """
+        for _ in range(_ATTEMPTS - 1):
+            with suppress(ChangedMeanwhile):
+                return await self._handled(request)
+        return await self._handled(request)
+
+    async def _handled(self, request: ScimRequest) -> ScimResponse:
+        response = await super().handle(request)
+        target = self.service.match(request)
+        if response.body is None or (target.endpoint or "").lower() != "groups":
+            return response
+        is_search = target.operation in {Operation.search, Operation.search_with_body}
+        with self.service.provider:
+            parameters = self._parameters(request, target.operation)
+        if resources.wants("members", parameters):
+            found = response.body.get("Resources", []) if is_search else [response.body]
+            shown = await self._with_members(found, parameters)
+            if is_search:
+                response.body["Resources"] = shown
+                response.body["itemsPerPage"] = len(shown)
+        return response
+
+    def _parameters(self, request: ScimRequest, operation: Operation) -> ResponseParameters[Any]:
+        query = request.query
+        if operation is Operation.search_with_body:
+            query = self.service.decode_body(request.body, request.header("Content-Type"))
+        return self.service.read_response_parameters(self.service.resource_type_at("Groups"), query)
+
+    async def _with_members(
+        self, groups: list[dict[str, Any]], parameters: ResponseParameters[Any]
+    ) -> list[dict[str, Any]]:
+        """The groups with their members, as many as have room.
+
+        A page may be shorter than was asked for (RFC 7644 §3.4.2.4). Raises TooManyException if not even one has room.
+        """
+        left, shown = MOST_SHOWN, list[dict[str, Any]]()
+        for each in groups:
+            members = await self._storage.members_of(each["id"], parameters, most=left)
+            if members is None and not shown:
+                raise TooManyException(
+                    detail=f"The group has more than {MOST_SHOWN:,} members: use excludedAttributes=members, and filter "
+                    'Groups by id and members eq "…" to ask for one'
+                )
+            if members is None:
+                break
+            left -= len(members)
+            if members:
+                each["members"] = members
+            shown.append(each)
+        return shown
+
+    async def patch_resource(
+        self,
+        resource_type: ResourceType,
+        resource_id: str,
+        patch_op: PatchOp[Any] | GroupPatch,
+        conditions: Conditions,
+    ) -> Resource[Any]:
+        """Apply a PATCH; a group's adds and removes members."""
+        if not isinstance(patch_op, GroupPatch):
+            return await super().patch_resource(resource_type, resource_id, patch_op, conditions)
+        current = cast("Group", await self.storage.get(resource_type, resource_id))
+        self.service.check_preconditions(current, "PATCH", conditions)
+        changes = filters_and_patches.member_changes(current.id or "", current.display_name or "", patch_op.operations)
+        await self._storage.change_group(resource_id, changes)
+        return current
+
+    async def replace_resource(
+        self,
+        resource_type: ResourceType,
+        current: Resource[Any],
+        replacement: Resource[Any],
+        conditions: Conditions,
+    ) -> Resource[Any]:
+        """Apply a PUT; a group's replaces members, if it names some."""
+        if not isinstance(replacement, Group):
+            return await super().replace_resource(resource_type, current, replacement, conditions)
+        self.service.check_preconditions(current, "PUT", conditions)
+        if replacement.members is not None:
+            ids = filters_and_patches.member_ids([{"value": each.value} for each in replacement.members])
+            await self._storage.change_group(
+                current.id or "", filters_and_patches.MemberChanges(add=tuple(ids), replaced=True)
+            )
+        return current
+
+
+class Storage(AsyncScimStorage):
+    """The members and the groups of one entity, for one request."""
+
+    def __init__(self, context: RequestContext, actor: ProvisioningToken, web: WebContext) -> None:
+        self._context: Final = context
+        self._registry: Final = context.provider.registry
+        self._actor: Final = actor
+        self._web: Final = web
+        provider = context.provider
+        self._limit: Final = InvitationLimit(
+            transient=provider.transient, issuer=provider.policy.deployment_url, counts=context.counts
+        )
+        self._root: Final = context.provider.policy.base_url + PATH
+        self._read: Final[dict[str, Member]] = {}
+        self._roles: dict[str, GroupRole] | None = None
+
+    async def get(
+        self,
+        resource_type: ResourceType,
+        resource_id: str,
+        *,
+        response_parameters: ResponseParameters[Any] | None = None,
+    ) -> Resource[Any]:
+        """One resource of the entity. Raises NotFoundException, and what the flow raises."""
+        if resource_type.name == "Group":
+            return resources.group(await self._role(resource_id), root=self._root)
+        found = await self._member(resource_id)
+        self._read[resource_id] = found
+        return await self._user(found, with_groups=resources.asks("groups", response_parameters))
+
+    async def search(
+        self,
+        resource_types: list[ResourceType],
+        search_request: SearchRequest[Any],
+        *,
+        position: Any = None,  # noqa: ANN401, ARG002
+    ) -> SearchPage:
+        """A page of resources of one type.
+
+        Raises SCIMException, and what the flow raises.
+        """
+        if len(resource_types) != 1:
+            raise NotImplementedException(detail="Search at /Users or /Groups")
+        kind = str(resource_types[0].name)
+        text = search_request.filter
+        conditions = filters_and_patches.conditions(kind, text.ast) if text is not None else ()
+        sort = filters_and_patches.sorting(kind, str(search_request.sort_by or ""))
+        descending = search_request.sort_order == "descending"
+        start = (search_request.start_index or 1) - 1
+        count = LONGEST_PAGE if search_request.count is None else search_request.count
+        if kind == "Group":
+            found = await self._groups(conditions, by_name=sort == "name", descending=descending)
+            return SearchPage(
+                total=len(found),
+                resources=[resources.group(each, root=self._root) for each in found[start : start + count]],
+            )
+        with_groups = resources.asks("groups", search_request)
+        total, page = await self._page(conditions, sort, start=start, count=count, descending=descending)
+        users = [await self._user(each, with_groups=with_groups) for each in page]
+        return SearchPage(total=total, resources=users)  # type: ignore[arg-type]
+
+    async def _page(
+        self,
+        conditions: tuple[FilterCondition, ...],
+        sort: filters_and_patches.Attribute,
+        *,
+        start: int,
+        count: int,
+        descending: bool,
+    ) -> tuple[int, list[Member]]:
+        """The number of members that match, and a part of them.
+
+        By id there is one at most.
+        """
+        named = [condition for condition in conditions if condition.attribute == "membership_id"]
+        wanted = MemberQuery(
+            entity_id=self._actor.entity_id,
+            conditions=tuple(_condition(each) for each in conditions if each not in named),
+            sorted_by="user_name" if sort == "user_name" else "membership_id",
+            descending=descending,
+            offset=min(start, _FURTHEST),
+            limit=count,
+        )
+        if not named:
+            return await query_members(self._registry, wanted, actor=self._actor)
+        try:
+            found = await self._member(str(named[0].value))
+        except UnknownMember:
+            return 0, []
+        shown = await self._user(found)
+        holding = all(filters_and_patches.holds_of(shown, condition) for condition in conditions)
+        return (1, [found][start : start + count]) if holding else (0, [])
+
+    async def create(self, resource_type: ResourceType, resource: Resource[Any]) -> Resource[Any]:
+        """Invite a member. Raises what the flow raises."""
+        if not isinstance(resource, User):
+            raise ForbiddenException(detail=f"A {resource_type.name} cannot be created with a token")
+        written = resources.read_details(resource)
+        invited = await member_changes.invite_member(
+            self._registry,
+            self._limit,
+            written.details,
+            enabled=written.active is not False,
+            actor=self._actor,
+            now=self._context.now,
+            new_id=self._web.new_user_id,
+            reachable=True,
+        )
+        return await self._user(invited)
+
+    async def update(
+        self,
+        resource_type: ResourceType,  # noqa: ARG002
+        resource: Resource[Any],
+        *,
+        expected_version: str | None = None,  # noqa: ARG002
+    ) -> Resource[Any]:
+        """Change a member that this request has read.
+
+        Raises what the flow raises, ChangedMeanwhile too.
+        """
+        assert isinstance(resource, User)  # noqa: S101
+        was = self._read[resource.id or ""]
+        written = resources.read_details(resource, await self._user(was), was.membership)
+        changed = await member_changes.change_member(
+            self._registry,
+            self._limit,
+            was.membership.membership_id,
+            written.details,
+            enabled=was.membership.enabled if written.active is None else written.active,
+            expected=was.membership,
+            actor=self._actor,
+            now=self._context.now,
+        )
+        return await self._user(changed)
+
+    async def delete(
+        self,
+        resource_type: ResourceType,  # noqa: ARG002
+        resource_id: str,
+        *,
+        expected_version: str | None = None,  # noqa: ARG002
+    ) -> None:
+        """End a membership. Raises what the flow raises."""
+        await member_changes.end_member(self._registry, resource_id, actor=self._actor)
+
+    async def change_group(self, group_id: str, changes: MemberChanges) -> None:
+        """Give and take a role. Raises NotFoundException, and what the flow raises."""
+        await provisioned_groups.change_group(
+            self._registry,
+            await self._role(group_id),
+            add=changes.add,
+            remove=changes.remove,
+            replaced=changes.replaced,
+            today=self._context.today,
+            actor=self._actor,
+            still=lambda: refuse_ended(self._context, self._actor),
+        )
+
+    async def members_of(
+        self, group_id: str, parameters: ResponseParameters[Any], *, most: int
+    ) -> list[dict[str, str]] | None:
+        """The members of a group as shown; None if too many."""
+        role, today = await self._role(group_id), self._context.today
+        found = await provisioned_groups.list_group_members(
+            self._registry, role, today=today, most=most + 1, actor=self._actor
+        )
+        return None if len(found) > most else [resources.member(each, self._root, parameters) for each in found]
+
+    async def _member(self, membership_id: str) -> Member:
+        return await load_member(self._registry, membership_id, actor=self._actor)
+
+    async def _role(self, group_id: str) -> GroupRole:
+        found = (await self._known()).get(group_id)
+        if found is None:
+            raise NotFoundException(detail=_NOTHING)
+        return found
+
+    async def _known(self) -> dict[str, GroupRole]:
+        """The roles that are groups, by id, in order of their names."""
+        if self._roles is None:
+            found = await provisioned_groups.list_groups(self._registry, actor=self._actor)
+            self._roles = {resources.group_id(role): role for role in sorted(found, key=resources.group_name)}
+        return self._roles
+
+    async def _groups(
+        self, conditions: tuple[FilterCondition, ...], *, by_name: bool, descending: bool
+    ) -> list[GroupRole]:
+        found = await self._known()
+        for condition in conditions:
+            if condition.attribute == "member":
+                held = await self._groups_of(str(condition.value))
+                found = {each: role for each, role in found.items() if role in held}
+            elif condition.attribute == "name":
+                found = {each: role for each, role in found.items() if holds(condition, resources.group_name(role))}
+            else:
+                found = {each: role for each, role in found.items() if holds(condition, each)}
+        ordered = [found[each] for each in (found if by_name else sorted(found))]
+        return ordered[::-1] if descending else ordered
+
+    async def _groups_of(self, membership_id: str) -> frozenset[GroupRole]:
+        try:
+            found = await self._member(membership_id)
+        except UnknownMember:
+            return frozenset()
+        return await provisioned_groups.list_groups_of_member(
+            self._registry, found.membership, today=self._context.today, actor=self._actor
+        )
+
+    async def _user(self, member: Member, *, with_groups: bool = False) -> User:
+        groups = None
+        if with_groups:
+            held = await provisioned_groups.list_groups_of_member(
+                self._registry, member.membership, today=self._context.today, actor=self._actor
+            )
+            groups = [role for role in (await self._known()).values() if role in held]
+        return resources.user(member.membership, member.user, groups, version=self._version(member), root=self._root)
+
+    def _version(self, member: Member) -> str:
+        """A weak entity tag of a member, without its groups.
+
+        It is a MAC, since a client could search a hash for members that it does not see.
+        """
+        shown = msgspec.structs.replace(member.membership, invitation_sent_at=0)
+        person = ("", "", "") if shown.invited else (member.user.user_name, member.user.name, member.user.email)
+        canonical = msgspec.json.encode([shown, person]).decode()
+        return f'W/"{self._context.keys.mac("scim version", canonical)[:27]}"'
+
+
+async def refuse_ended(context: RequestContext, actor: ProvisioningToken) -> None:
+    """Refuse a token that has ended since the request was admitted.
+
+    Its body may have taken long, and so may what it changes. Raises InvalidToken, StoreUnavailable. Source: D50, D60
+    """
+    provider = context.provider
+    if not await provisioning_tokens.is_valid_still(provider.registry, actor, now=provider.clock()):
+        raise InvalidToken(Reason.PROVISIONING_TOKEN, "the provisioning token was revoked or has expired")
+
+
+def _condition(condition: FilterCondition) -> MemberCondition:
+    value = condition.value
+    text = value if isinstance(value, str) else str(value).lower()
+    return cast("MemberCondition", (condition.attribute, condition.operator, text))

@@ -74,24 +74,17 @@ def scim_error(error: Exception) -> SCIMException | None:
     """
     invalid = error if isinstance(error, ValidationError) else error.__cause__ or error.__context__
     if isinstance(error, SCIMException | ValidationError) and isinstance(invalid, ValidationError):
-        return _invalid(invalid)
+        # The first fault of a resource, in CorpID's words. The library's texts contain its own types and web address.
+        fault = invalid.errors()[0]
+        found = Error.from_validation_error(fault)
+        if not fault["type"].startswith("scim_"):
+            attribute = str(found.detail).removeprefix(fault["msg"]).removeprefix(": ") or "the body"
+            expected = _EXPECTED.get(fault["type"]) or fault.get("ctx", {}).get("expected", "another value")
+            found = found.model_copy(update={"detail": f"{attribute}: {expected} is expected here"})
+        return SCIMException.from_error(found)
     if isinstance(error, SCIMException):
         return error
     return next((made(error) for kind, made in _ERRORS if isinstance(error, kind)), None)
-
-
-def _invalid(error: ValidationError) -> SCIMException:
-    """The first fault of a resource, in CorpID's words.
-
-    The library's texts contain its own types and web address.
-    """
-    fault = error.errors()[0]
-    found = Error.from_validation_error(fault)
-    if not fault["type"].startswith("scim_"):
-        attribute = str(found.detail).removeprefix(fault["msg"]).removeprefix(": ") or "the body"
-        expected = _EXPECTED.get(fault["type"]) or fault.get("ctx", {}).get("expected", "another value")
-        found = found.model_copy(update={"detail": f"{attribute}: {expected} is expected here"})
-    return SCIMException.from_error(found)
 
 
 def _taken(attribute: str) -> SCIMException:

@@ -127,7 +127,10 @@ def configure(
     log().write = _for_people(clock, minimum, output) if pretty else _lines_to(output, as_json, minimum)
     shortcut = not pretty and minimum <= LEVELS["info"]
     _request_lines.write = _straight_to(output, as_json) if shortcut else _as_event
-    _take_over_standard_logging(minimum)
+    # The log of libraries goes the same way.
+    root = logging.getLogger()
+    root.handlers[:] = [_Forward()]
+    root.setLevel(max(minimum, logging.WARNING))
 
 
 class _OneWritePerTurn:
@@ -304,9 +307,3 @@ class _Forward(logging.Handler):
         level = "error" if record.levelno >= logging.ERROR else record.levelname.lower()
         fields: dict[str, Any] = {"exc_info": record.exc_info} if record.exc_info else {}
         getattr(log(), level, log().info)(record.getMessage().strip(), **fields)
-
-
-def _take_over_standard_logging(minimum: int) -> None:
-    root = logging.getLogger()
-    root.handlers[:] = [_Forward()]
-    root.setLevel(max(minimum, logging.WARNING))
