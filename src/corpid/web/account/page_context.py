@@ -20,6 +20,11 @@ AccountContext: TypeAlias = PageContext[AccountRequest]
 """a person at an account page, with their form, if sent"""
 AccountPage: TypeAlias = sites.SitePage[AccountContext]
 """a page of this site"""
+_UP: Final = phrase("Your account")
+_SIGN_IN_AGAIN: Final = phrase("After that you can sign in again.")
+_PAGE_STAYS: Final = phrase(
+    "You cannot get more time, but you can sign in again: what you see here stays the same until you use it."
+)
 OPENED_PATH: Final = "/link/"
 """under base_url; what follows names an opened link"""
 
@@ -38,17 +43,13 @@ def frame(account: AccountContext, *, up: Link | None = None, step_name: str = "
     return Frame(
         form_token=interactions.form_token(account.context, visit.browser.browser_id, visit.form),
         step_name=step_name,
-        up=up or (Link(url=account_path(web), text=phrase("Your account")) if account.page else None),
+        up=up or (Link(url=account_path(web), text=_UP) if account.page else None),
         limit=time_limit(
             account_sessions.ends_at(account.context, visit),
             now=account.context.now,
             zone=web.provider.policy.timezone,
             more=more if account_sessions.extendable(account.context, visit) else None,
-            at_end=phrase("After that you can sign in again.")
-            if visit.opening is None
-            else phrase(
-                "You cannot get more time, but you can sign in again: what you see here stays the same until you use it."
-            ),
+            at_end=_SIGN_IN_AGAIN if visit.opening is None else _PAGE_STAYS,
             of_session=visit.opening is None,
         ),
         account_language=visit.user.language,
