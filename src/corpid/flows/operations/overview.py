@@ -123,6 +123,8 @@ class ProcessSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
+    """The overview of a deployment."""
+
     at: int
     """epoch seconds"""
     maintenance: bool
