@@ -12,23 +12,20 @@ from corpid.flows.operations.migration_report import ClientUse, DeprecatedUse
 from corpid.rules.diagnostics import Finding
 from corpid.rules.hourly_counts import Point
 from corpid.texts import phrase
+from corpid.web.operations.audit import Audit, EntryLine, ExportAudit, Verification
+from corpid.web.operations.clients import ClientForm, ClientLine, ClientPage, Clients, HistoryLine, RefusalLine
 from corpid.web.operations.deployment import (
-    Audit,
     ClientCount,
     EngineLine,
-    EntryLine,
-    ExportAudit,
     Maintenance,
     Overview,
     ProcessLine,
     ReasonCount,
     SigningKeyRow,
-    Verification,
 )
 from corpid.web.operations.entities import TYPES, EntityForm
 from corpid.web.operations.keys import KeyLine, Keys
 from corpid.web.operations.page_context import SECTIONS, ConsoleConfirmation
-from corpid.web.operations.services import ClientForm, ClientLine, ClientPage, Clients, HistoryLine, RefusalLine
 from corpid.web.operations.views import StateLabel
 from corpid.web.pages.access_texts import APPROVALS
 from corpid.web.pages.charts import of_traffic

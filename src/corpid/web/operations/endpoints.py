@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows.operations import console as flow
 from corpid.flows.operations.console import NeedsPasskey
 from corpid.texts import phrase
-from corpid.web.operations import deployment, entities, keys, people, services
+from corpid.web.operations import audit, clients, deployment, entities, keys, people, services
 from corpid.web.operations.page_context import ConsoleContext, admit
 from corpid.web.own_pages import serve
 from corpid.web.pages.layout import BARE
@@ -45,13 +45,13 @@ async def _arrive(at: sites.PageContext[SelfServiceRequest]) -> ConsoleRequest:
 _SITE: Final = Site(
     purpose="console",
     sections=(
-        deployment.OVERVIEW_SECTION,
+        deployment.SECTION,
         entities.SECTION,
         people.SECTION,
-        services.SERVICES_SECTION,
-        services.CLIENTS_SECTION,
+        services.SECTION,
+        clients.SECTION,
         keys.SECTION,
-        deployment.AUDIT_SECTION,
+        audit.SECTION,
     ),
     context=ConsoleContext,
     arrive=_arrive,
