@@ -46,6 +46,11 @@ class Phrase(str):
         return made
 
 
+def capitalise(text: str) -> str:
+    """A text with a capital letter, its other letters as they are."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
 def has_full_stop(value: object) -> bool:
     """Return True if a text ends with a full stop."""
     return str(value).rstrip(_CLOSING_ISOLATE).endswith(".")

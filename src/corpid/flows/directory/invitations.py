@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from msgspec.structs import replace
 
@@ -22,6 +22,7 @@ from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from corpid.flows.directory.lists import ListPage
+    from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.actors import Actor
     from corpid.stores.sql.registry import Registry
     from corpid.stores.transient import TransientStore
@@ -47,6 +48,12 @@ class InvitationLimit:
     issuer: str
     counts: LimitCounts = field(default_factory=LimitCounts)
     """those of the request that invites"""
+
+    @classmethod
+    def for_request(cls, context: RequestContext) -> Self:
+        """The counters of the deployment, which note what a request raises."""
+        provider = context.provider
+        return cls(transient=provider.transient, issuer=provider.policy.deployment_url, counts=context.counts)
 
     async def count(self, actor: Actor, entity_id: str, email: str, *, now: float) -> None:
         """Count an invitation of an entity, unless an operator makes it.

@@ -222,8 +222,7 @@ class _PlanChecker:
     def __init__(self, wanted: Wanted, current: Current, removed: Mapping[Kind, frozenset[Key]]) -> None:
         self.found = PlanFindings()
         self._wanted = wanted
-        self._current = current
-        self._removed = removed
+        self._directory = PlannedDirectory(wanted, current, removed)
         self._grants: defaultdict[Key, list[ThirdPartyGrant]] = defaultdict(list)
         self._ended: defaultdict[Key, list[ThirdPartyGrant]] = defaultdict(list)
         for key, record in {
@@ -266,13 +265,8 @@ class _PlanChecker:
         for member, reason in check_client(record):
             self.found.note_problem(entry, member, f"{member}: {reason}")
 
-    def _of(self, kind: Kind, key: Key) -> msgspec.Struct | None:
-        if key in self._wanted[kind]:
-            return self._wanted[kind][key][1]
-        return None if key in self._removed.get(kind, ()) else self._current.records_of(kind).get(key)
-
     def _there(self, entry: DocumentEntry, kind: Kind, key: Key, member: str) -> None:
-        if self._of(kind, key) is None:
+        if self._directory.record_after(kind, key) is None:
             few = len(self.found.problems) < SHOWN
             hint = suggestion(key[0], {other[0] for other in self._wanted[kind]}) if few else ""
             self.found.note_problem(
@@ -298,7 +292,7 @@ class _PlanChecker:
             self._there(entry, "service", (service_id,), "services")
 
     def _member(self, entry: DocumentEntry, row: Administrator | Assignment | ThirdPartyAssignment) -> None:
-        if self._of("membership", (row.user_id, row.entity_id)) is None:
+        if self._directory.record_after("membership", (row.user_id, row.entity_id)) is None:
             reason = f"{entry.key[0]} does not act for {row.entity_id}: add it to the memberships of {entry.key[0]}"
             self.found.note_problem(entry, "user_id", reason)
 
@@ -314,7 +308,7 @@ class _PlanChecker:
             self.found.note_problem(
                 entry, "end_date", f"the row ends on {row.end_date}, before it starts on {row.start_date}"
             )
-        service = self._of("service", (row.service_id,))
+        service = self._directory.record_after("service", (row.service_id,))
         if not isinstance(service, Service):
             self._there(entry, "service", (row.service_id,), "service_id")
             return
@@ -367,7 +361,7 @@ class _PlanChecker:
             self.found.note_problem(entry, "client_entity_id", f"there is no grant: {granted} is nothing")
             return
         if any(grant.state == "offered" and grant.fits(row) for grant in grants):
-            there = self._current.records_of("third-party row").get(row.key) == row
+            there = self._directory.record_before("third-party row", row.key) == row
             stays = there and not any(grant.fits(row) for grant in self._ended[parties])
             report = self.found.note_warning if stays else self.found.note_problem
             why = f"{row.entity_id} has not accepted what {row.client_entity_id} offers for {row.service_id}"
@@ -641,7 +635,7 @@ def _rests_on(kind: Kind, record: msgspec.Struct) -> Iterable[tuple[Kind, Key]]:
 class PlannedDirectory:
     """The directory before and after the file."""
 
-    def __init__(self, wanted: Wanted, current: Current, removed: Removed) -> None:
+    def __init__(self, wanted: Wanted, current: Current, removed: Mapping[Kind, frozenset[Key]]) -> None:
         self._wanted = wanted
         self._current = current
         self._removed = removed

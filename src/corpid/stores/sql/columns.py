@@ -163,3 +163,8 @@ def encrypted_codec(codec: Codec[T], cipher: SecretCipher, table: str, key: str,
 def columns(table: sa.FromClause, codec: Codec[Any]) -> list[sa.ColumnElement[Any]]:
     """The columns that a codec decodes, in its order."""
     return [table.c[name] for name in codec.columns]
+
+
+def belongs_to_person(table: sa.FromClause) -> sa.ColumnElement[bool]:
+    """The condition that a row has the `user_id` of a statement."""
+    return table.c.user_id == sa.bindparam("user_id")

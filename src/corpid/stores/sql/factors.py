@@ -16,7 +16,7 @@ from corpid.rules.directory.changes import Conflict, NameRefused
 from corpid.rules.directory.members import Members, compare_members, merge_members
 from corpid.rules.directory.records import Account, User
 from corpid.rules.directory.sources import sources_after
-from corpid.stores.sql.columns import columns, record_codec
+from corpid.stores.sql.columns import belongs_to_person, columns, record_codec
 from corpid.stores.sql.mappers import USERS, fold_user_name
 from corpid.stores.sql.sessions import unless_there
 from corpid.stores.sql.statements import insert, parameters, upsert
@@ -58,14 +58,10 @@ _GUESSES_KEYS: Final = tuple(column.name for column in code_guesses.primary_key)
 _GUESSES_COMPARED: Final = ("factors", "guesses", "paused_until")
 
 
-def _of_person(table: sa.Table) -> sa.ColumnElement[bool]:
-    return table.c.user_id == sa.bindparam("user_id")
-
-
 _THIS_PASSKEY: Final = passkeys.c.credential_id == sa.bindparam("credential_id")
-_OWN_PASSKEY: Final = sa.and_(_THIS_PASSKEY, _of_person(passkeys))
+_OWN_PASSKEY: Final = sa.and_(_THIS_PASSKEY, belongs_to_person(passkeys))
 _THIS_LINK: Final = links.c.link_hash == sa.bindparam("link_hash")
-_OF_BROWSER: Final = sa.and_(_of_person(code_guesses), code_guesses.c.browser == sa.bindparam("browser"))
+_OF_BROWSER: Final = sa.and_(belongs_to_person(code_guesses), code_guesses.c.browser == sa.bindparam("browser"))
 
 
 class _FactorsChanged(Exception):
@@ -85,7 +81,7 @@ class Factors:
         self._locked: Final = prepare(lambda: _locked(self._credentials))
         self._secret_place: Final = self._credentials.codec.columns.index(credentials.c.totp_secret.name)
         account = _account(self._credentials.codec)
-        self._account: Final = prepare(lambda: account.where(_of_person(users)))
+        self._account: Final = prepare(lambda: account.where(belongs_to_person(users)))
         self._account_by_name: Final = prepare(lambda: account.where(users.c.user_name_key == sa.bindparam("name")))
         owner = sa.select(passkeys.c.user_id).where(_THIS_PASSKEY).correlate(None).scalar_subquery()
         self._account_by_passkey: Final = prepare(lambda: account.where(users.c.user_id == owner))
@@ -95,30 +91,30 @@ class Factors:
         self._passkeys: Final = prepare(_passkeys_of_a_person)
         self._add_passkey: Final = prepare(lambda: insert(passkeys).values(parameters(_PASSKEYS.written)))
         self._remove_passkey: Final = prepare(lambda: sa.delete(passkeys).where(_OWN_PASSKEY))
-        self._remove_passkeys: Final = prepare(lambda: sa.delete(passkeys).where(_of_person(passkeys)))
+        self._remove_passkeys: Final = prepare(lambda: sa.delete(passkeys).where(belongs_to_person(passkeys)))
         self._rename_passkey: Final = prepare(
             lambda: sa.update(passkeys).where(_OWN_PASSKEY).values(name=sa.bindparam("new_name"))
         )
         self._use_passkey: Final = audit.prepare_change(_use_passkey())
         self._decline_passkey: Final = prepare(lambda: upsert(passkey_offers, ("user_id", "declined_at")))
         self._codes_left: Final = prepare(
-            lambda: sa.select(sa.func.count()).select_from(recovery_codes).where(_of_person(recovery_codes))
+            lambda: sa.select(sa.func.count()).select_from(recovery_codes).where(belongs_to_person(recovery_codes))
         )
         self._take_code: Final = audit.prepare_change(
             sa.delete(recovery_codes).where(
-                _of_person(recovery_codes), recovery_codes.c.code_hash == sa.bindparam("code_hash")
+                belongs_to_person(recovery_codes), recovery_codes.c.code_hash == sa.bindparam("code_hash")
             )
         )
-        self._drop_codes: Final = prepare(lambda: sa.delete(recovery_codes).where(_of_person(recovery_codes)))
+        self._drop_codes: Final = prepare(lambda: sa.delete(recovery_codes).where(belongs_to_person(recovery_codes)))
         self._add_code: Final = prepare(lambda: insert(recovery_codes).values(parameters(("user_id", "code_hash"))))
         self._links: Final = prepare(
-            lambda: sa.select(*columns(links, _LINKS)).where(_of_person(links)).order_by(links.c.purpose)
+            lambda: sa.select(*columns(links, _LINKS)).where(belongs_to_person(links)).order_by(links.c.purpose)
         )
         self._link: Final = prepare(lambda: sa.select(*columns(links, _LINKS)).where(_THIS_LINK))
         self._keep_link: Final = prepare(lambda: upsert(links, _LINKS.written))
         self._drop_links: Final = prepare(
             lambda: sa.delete(links).where(
-                _of_person(links),
+                belongs_to_person(links),
                 links.c.purpose == sa.bindparam("purpose"),
                 links.c.link_hash != sa.bindparam("spared"),
             )
@@ -351,13 +347,15 @@ class CodeGuessCounts:
         self._every: Final = database.prepare(
             lambda: (
                 sa.select(*columns(code_guesses, _GUESSES))
-                .where(_of_person(code_guesses))
+                .where(belongs_to_person(code_guesses))
                 .order_by(code_guesses.c.browser)
             )
         )
         self._replace: Final = database.prepare(_replacement)
         self._forget: Final = database.prepare(lambda: sa.delete(code_guesses).where(_OF_BROWSER))
-        self._forget_all: Final = database.prepare(lambda: sa.delete(code_guesses).where(_of_person(code_guesses)))
+        self._forget_all: Final = database.prepare(
+            lambda: sa.delete(code_guesses).where(belongs_to_person(code_guesses))
+        )
 
     async def get(self, user_id: str, browser: str) -> CodeGuesses:
         """The count; zero guesses if none is stored."""
@@ -532,16 +530,16 @@ def _raise_step() -> sa.Update:
     """The check and the change are one statement."""
     step = sa.bindparam("step", type_=sa.BigInteger)
     lower = credentials.c.totp_last_step < step
-    return sa.update(credentials).where(_of_person(credentials), lower).values(totp_last_step=step)
+    return sa.update(credentials).where(belongs_to_person(credentials), lower).values(totp_last_step=step)
 
 
 def _rehash() -> sa.Update:
     same = credentials.c.password_hash == sa.bindparam("old")
-    return sa.update(credentials).where(_of_person(credentials), same).values(password_hash=sa.bindparam("new"))
+    return sa.update(credentials).where(belongs_to_person(credentials), same).values(password_hash=sa.bindparam("new"))
 
 
 def _passkeys_of_a_person() -> sa.Select[Any]:
-    mine = sa.select(*columns(passkeys, _PASSKEYS)).where(_of_person(passkeys))
+    mine = sa.select(*columns(passkeys, _PASSKEYS)).where(belongs_to_person(passkeys))
     return mine.order_by(passkeys.c.created_at, passkeys.c.credential_id)
 
 
@@ -561,7 +559,9 @@ def _use_passkey() -> sa.Update:
 
 def _locked(credentials: RecordType) -> sa.Select[Any]:
     return (
-        sa.select(*columns(credentials.table, credentials.codec)).where(_of_person(credentials.table)).with_for_update()
+        sa.select(*columns(credentials.table, credentials.codec))
+        .where(belongs_to_person(credentials.table))
+        .with_for_update()
     )
 
 

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from corpid.rules.authentication.records import Credentials, Session, SessionFactors
 from corpid.rules.limits import BROWSER_NAMES
 from corpid.stores import milliseconds
-from corpid.stores.sql.columns import columns, record_codec
+from corpid.stores.sql.columns import belongs_to_person, columns, record_codec
 from corpid.stores.sql.statements import insert, parameters, upsert
 from corpid.stores.sql.tables import browser_names, credentials, email_changes, links, passkeys, sessions, users
 
@@ -52,14 +52,14 @@ class SignOuts:
         self._links: Final = database.prepare(lambda: _locked(links.c.link_hash))
         self._end_sessions: Final = database.prepare(
             lambda: sa.delete(sessions).where(
-                _of_person(sessions),
+                belongs_to_person(sessions),
                 sessions.c.session_id != sa.bindparam("but_session"),
                 sessions.c.browser_id != sa.bindparam("but_browser"),
             )
         )
-        self._end_links: Final = database.prepare(lambda: sa.delete(links).where(_of_person(links)))
+        self._end_links: Final = database.prepare(lambda: sa.delete(links).where(belongs_to_person(links)))
         self._end_email_change: Final = database.prepare(
-            lambda: sa.delete(email_changes).where(_of_person(email_changes))
+            lambda: sa.delete(email_changes).where(belongs_to_person(email_changes))
         )
 
     async def lock(self, user_id: str) -> LockedRows:
@@ -90,11 +90,7 @@ class SignOuts:
 
 
 def _locked(key: sa.Column[str]) -> sa.Select[Any]:
-    return sa.select(key).where(_of_person(key.table)).order_by(key).with_for_update()
-
-
-def _of_person(table: sa.FromClause) -> sa.ColumnElement[bool]:
-    return table.c.user_id == sa.bindparam("user_id")
+    return sa.select(key).where(belongs_to_person(key.table)).order_by(key).with_for_update()
 
 
 def unless_there(credentials: RecordType) -> sa.Executable:
@@ -112,7 +108,7 @@ def _person_now(secret: Codec[Credentials]) -> sa.Select[Any]:
     return (
         sa.select(users.c.enabled, owned, *columns(credentials, secret))
         .join_from(users, credentials, credentials.c.user_id == users.c.user_id, isouter=True)
-        .where(_of_person(users))
+        .where(belongs_to_person(users))
     )
 
 
@@ -128,7 +124,7 @@ def _person_locked(secret: Codec[Credentials], *, passkey: bool) -> sa.Select[An
     if passkey:
         found = found.join(passkeys, _OWNED)
     locked = (users, credentials, passkeys) if passkey else (users, credentials)
-    return found.where(_of_person(users)).with_for_update(read=True, of=locked)
+    return found.where(belongs_to_person(users)).with_for_update(read=True, of=locked)
 
 
 def _put_if_as_stored(secret: Codec[Credentials], *, passkey: bool) -> sa.Insert:

@@ -201,7 +201,7 @@ async def add_invitation(call: Call) -> Response:
 
     async def add() -> Answer:
         made = await member_changes.submit_invitation(
-            call.provider.registry, _invitation_limit(call), details, actor=call.actor, entity_id=entity_id, send=send,
+            call.provider.registry, InvitationLimit.for_request(call.context), details, actor=call.actor, entity_id=entity_id, send=send,
             reason=call.actor.reason, now=call.context.now, new_id=call.web.new_user_id,
         )  # fmt: skip
         if isinstance(made, ChangeRequest):
@@ -223,7 +223,11 @@ async def resend_invitation(call: Call) -> Response:
 
     async def resend() -> Answer:
         sent = await invitations.send_invitation_again(
-            call.provider.registry, _invitation_limit(call), found, actor=call.actor, now=call.context.now
+            call.provider.registry,
+            InvitationLimit.for_request(call.context),
+            found,
+            actor=call.actor,
+            now=call.context.now,
         )
         return Answer(body=_invitation_members(call, sent), shows=sent.membership_id)
 
@@ -338,12 +342,6 @@ async def _invitation(call: Call, membership_id: str) -> Membership:
     if not was_invitation(found):
         raise ObjectNotFound
     return found
-
-
-def _invitation_limit(call: Call) -> InvitationLimit:
-    return InvitationLimit(
-        transient=call.provider.transient, issuer=call.provider.policy.deployment_url, counts=call.context.counts
-    )
 
 
 def _read_invitation(call: Call, value: Json) -> tuple[str, MemberDetails, bool]:

@@ -21,6 +21,7 @@ from corpid.rules.directory.nodes import SHOWN
 from corpid.rules.directory.objects import InvalidObject
 from corpid.rules.failures import PasswordsBusy, StoreUnavailable
 from corpid.rules.oauth.errors import OAuthError, TemporarilyUnavailable, UseDPoPNonce
+from corpid.texts import capitalise
 from corpid.web.pages import errors
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def problem_of_error(error: Exception) -> Problem | None:
                 422, "This needs another administrator's approval: give the reason in the header Change-Reason"
             )
         case ObjectConflict() | Refused() | Conflict():
-            return Problem(409, errors.sentence(str(error)))
+            return Problem(409, capitalise(str(error)))
         case ObjectChanged():
             return Problem(
                 412, "The object has changed since you read it: read it again, and decide on its current state"
@@ -80,7 +81,7 @@ def problem_of_error(error: Exception) -> Problem | None:
         case KeyReused():
             return Problem(422, "This Idempotency-Key was used for another request: use a new one")
         case Forbidden(reason=reason):
-            return Problem(403, errors.sentence(reason))
+            return Problem(403, capitalise(reason))
         case StoreUnavailable() | PasswordsBusy():
             busy = {"Retry-After": str(_RETRY_SECONDS)}
             return Problem(503, "CorpID is busy or unavailable: try again in a moment", headers=busy)
@@ -91,10 +92,10 @@ def problem_of_error(error: Exception) -> Problem | None:
 def _of_invitation(error: Exception) -> Problem | None:
     match error:
         case TooManyInvitations():
-            return Problem(429, errors.sentence(str(error)), headers={"Retry-After": str(RETRY_SECONDS)})
+            return Problem(429, capitalise(str(error)), headers={"Retry-After": str(RETRY_SECONDS)})
         case IdentifierConflict(member=member):
             fault = {"pointer": f"/{member}", "detail": "another member of this entity has it"}
-            return Problem(409, errors.sentence(str(error)), faults=[fault])
+            return Problem(409, capitalise(str(error)), faults=[fault])
         case InvalidDetails(faults=faults):
             return _unfit((f"/{member}", sentence) for member, sentence in faults)
         case _:
@@ -148,7 +149,7 @@ def _of_oauth(request: Request, raised: Exception, web: WebContext) -> Problem:
         headers["DPoP-Nonce"] = error.nonce
     if isinstance(error, TemporarilyUnavailable):
         headers["Retry-After"] = str(error.retry_after)
-    return Problem(status, errors.sentence(error.description), headers=headers)
+    return Problem(status, capitalise(error.description), headers=headers)
 
 
 def _places(problem: Problem) -> list[str]:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import import_access, role_assignment
+from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.members import find_one_member
 from corpid.flows.directory.role_assignment import UnknownRole
 from corpid.flows.directory.write import Refused
@@ -37,7 +38,7 @@ from corpid.web.directory.page_context import (
     saved_or_requested,
     section_link,
 )
-from corpid.web.directory.people import PERSON, PERSON_CHOSEN, choose_person, invitation_limit
+from corpid.web.directory.people import PERSON, PERSON_CHOSEN, choose_person
 from corpid.web.pages import access_texts, role_fields
 from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import Link, PageView, ViewPart
@@ -753,7 +754,7 @@ async def import_table(at: PortalContext) -> FormResult:
     try:
         request = await import_access.submit_import(
             at.registry,
-            invitation_limit(at),
+            InvitationLimit.for_request(at.context),
             at.actor,
             plan,
             reason=reason(at),

@@ -369,18 +369,12 @@ async def _submit_invitations(at: PortalContext, people: Sequence[MemberDetails]
     """Invite people, or request it."""
     try:
         request = await member_changes.submit_invitations(
-            at.registry, invitation_limit(at), people, actor=at.actor,
+            at.registry, InvitationLimit.for_request(at.context), people, actor=at.actor,
             reason=reason(at), now=at.context.now, new_id=at.web.new_user_id,
         )  # fmt: skip
     except REFUSALS as error:
         raise rejected(error, entity=at.entity) from None
     return saved_or_requested(request, FormResult(INVITED, f"{PEOPLE}?{INVITED}={len(people)}"))
-
-
-def invitation_limit(at: PortalContext) -> InvitationLimit:
-    return InvitationLimit(
-        transient=at.provider.transient, issuer=at.provider.policy.deployment_url, counts=at.context.counts
-    )
 
 
 def _invitation_frame(at: PortalContext) -> Frame:

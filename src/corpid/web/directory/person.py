@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import approvals, invitations, member_changes, member_help, members
+from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.members import Member, UnknownMember, load_member
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations import history
@@ -58,7 +59,7 @@ from corpid.web.directory.page_context import (
     saved_or_requested,
     section_link,
 )
-from corpid.web.directory.people import PEOPLE, PERSON, detail_errors, invitation_limit
+from corpid.web.directory.people import PEOPLE, PERSON, detail_errors
 from corpid.web.directory.people_views import ConfirmAction, EditPerson, HistoryEntry, PersonPage, RoleSentence
 from corpid.web.directory.requests import REQUESTS
 from corpid.web.pages import access_texts
@@ -361,7 +362,7 @@ async def save_details(at: PortalContext) -> FormResult:
 
     async def change(reason: str) -> ChangeRequest | None:
         return await member_changes.submit_details(
-            at.registry, invitation_limit(at), found.membership, name=name, email=email, actor=at.actor, reason=reason,
+            at.registry, InvitationLimit.for_request(at.context), found.membership, name=name, email=email, actor=at.actor, reason=reason,
             now=at.context.now, new_id=at.web.new_user_id,
         )  # fmt: skip
 
@@ -477,7 +478,7 @@ async def carry_out(at: PortalContext) -> FormResult:
                 new_id=at.web.new_user_id,
             )
         return await member_changes.submit_switch(
-            at.registry, invitation_limit(at), found.membership, enabled=kind == "restore", actor=at.actor, reason=reason,
+            at.registry, InvitationLimit.for_request(at.context), found.membership, enabled=kind == "restore", actor=at.actor, reason=reason,
             now=at.context.now, new_id=at.web.new_user_id,
         )  # fmt: skip
 
@@ -548,7 +549,7 @@ async def resend(at: PortalContext) -> FormResult:
     check_names(at, names_shown(found))
     try:
         await invitations.send_invitation_again(
-            at.registry, invitation_limit(at), found.membership, actor=at.actor, now=at.context.now
+            at.registry, InvitationLimit.for_request(at.context), found.membership, actor=at.actor, now=at.context.now
         )
     except Refused:
         raise InvalidInput(_WAIT if found.membership.email else _NO_ADDRESS) from None

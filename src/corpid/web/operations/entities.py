@@ -383,9 +383,7 @@ async def send_invitation(at: ConsoleContext) -> FormResult:
         raise InvalidInput(
             phrase("It was sent less than {count} minutes ago. Wait a little.", count=RESEND_SECONDS // MINUTE)
         )
-    limit = InvitationLimit(
-        transient=at.provider.transient, issuer=at.provider.policy.deployment_url, counts=at.context.counts
-    )
+    limit = InvitationLimit.for_request(at.context)
     await invitations.send_invitation_again(at.registry, limit, membership, actor=actor, now=at.context.now)
     return FormResult("invitation-sent", entity_page_path(entity.entity_id))
 

@@ -16,8 +16,7 @@ from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.rules.oauth.scopes import SCOPES
 from corpid.rules.oauth.urls import shorten_url
-from corpid.texts import phrase
-from corpid.web.pages.errors import sentence
+from corpid.texts import capitalise, phrase
 from corpid.web.pages.layout import Field, ViewPart
 
 if TYPE_CHECKING:
@@ -326,4 +325,4 @@ def named_faults(faults: Iterable[str]) -> list[FieldError]:
 def _capitalised(text: str) -> str:
     """A sentence with a capital letter, except before a name or address."""
     first = text.partition(" ")[0]
-    return sentence(text) if first.isalpha() and first not in _NAMES else text
+    return capitalise(text) if first.isalpha() and first not in _NAMES else text

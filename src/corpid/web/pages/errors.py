@@ -279,11 +279,6 @@ def machine_error(
     return answer
 
 
-def sentence(text: str) -> str:
-    """Return a text with a capital letter, for interfaces without pages."""
-    return f"{text[:1].upper()}{text[1:]}"
-
-
 def reason_of(refused: Exception) -> str:
     """The reason of a refusal, as a page can say it.
 

@@ -18,7 +18,7 @@ from jinja2.ext import InternationalizationExtension
 from markupsafe import Markup, escape
 
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH, SIGN_OUT_PATH
-from corpid.texts import Phrase, has_full_stop, phrase
+from corpid.texts import Phrase, capitalise, has_full_stop, phrase
 from corpid.web.pages.charts import draw_chart
 from corpid.web.pages.compilation import CompiledTemplates
 from corpid.web.pages.compiled_pages import CONTENT, CompiledPage, FrameView, Slot, separate_slots
@@ -109,7 +109,7 @@ def page_environment(loader: BaseLoader, static: StaticFiles) -> Environment:
     )
     environment.globals["static"] = static.url
     environment.filters["stop"] = _stop
-    environment.filters["capitalised"] = _capitalised
+    environment.filters["capitalised"] = capitalise
     return environment
 
 
@@ -258,11 +258,6 @@ def _language_links(environment: Environment) -> Callable[[str], Markup]:
 def _continue_in(language: Language) -> str:
     """The text of a link to a language, in that language."""
     return translator(language).say(phrase("Continue in {language}", language=language.name))
-
-
-def _capitalised(text: str) -> str:
-    """A text with a capital letter, its other letters as they are."""
-    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _stop(value: object) -> str:

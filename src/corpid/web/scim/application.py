@@ -438,10 +438,7 @@ class Storage(AsyncScimStorage):
         self._registry: Final = context.provider.registry
         self._actor: Final = actor
         self._web: Final = web
-        provider = context.provider
-        self._limit: Final = InvitationLimit(
-            transient=provider.transient, issuer=provider.policy.deployment_url, counts=context.counts
-        )
+        self._limit: Final = InvitationLimit.for_request(context)
         self._root: Final = context.provider.policy.base_url + PATH
         self._read: Final[dict[str, Member]] = {}
         self._roles: dict[str, GroupRole] | None = None

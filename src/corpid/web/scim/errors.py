@@ -30,6 +30,7 @@ from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.changes import ChangedMeanwhile, Conflict
 from corpid.rules.directory.member_details import InvalidDetails
 from corpid.rules.oauth.errors import CredentialsRequired, TemporarilyUnavailable
+from corpid.texts import capitalise
 from corpid.web.pages import errors
 
 if TYPE_CHECKING:
@@ -108,11 +109,11 @@ _ERRORS: Final[Sequence[tuple[type[Exception], Callable[[Any], SCIMException]]]]
         ChangedMeanwhile,
         lambda _: PreconditionFailedException(detail="The resource has changed: read it again"),
     ),
-    (Refused, lambda error: InvalidValueException(detail=errors.sentence(str(error)))),
-    (Conflict, lambda error: ConflictException(detail=errors.sentence(str(error)))),
+    (Refused, lambda error: InvalidValueException(detail=capitalise(str(error)))),
+    (Conflict, lambda error: ConflictException(detail=capitalise(str(error)))),
     (InvalidDetails, _malformed),
-    (TooManyInvitations, lambda error: TooMany(detail=errors.sentence(str(error)))),
-    (Forbidden, lambda error: ForbiddenException(detail=errors.sentence(error.reason))),
+    (TooManyInvitations, lambda error: TooMany(detail=capitalise(str(error)))),
+    (Forbidden, lambda error: ForbiddenException(detail=capitalise(error.reason))),
 )
 """subclasses before their base"""
 
@@ -127,7 +128,7 @@ def response(request: Request, raised: Exception, web: WebContext) -> Response:
     if found is None:
         error = errors.as_oauth_error(raised)
         errors.record(request, error)
-        found = SCIMException(detail=errors.sentence(error.description))
+        found = SCIMException(detail=capitalise(error.description))
         found.status = error.status
         if error.status == HTTPStatus.UNAUTHORIZED:
             error_member = "" if isinstance(error, CredentialsRequired) else f', error="{error.code}"'
