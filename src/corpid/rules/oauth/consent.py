@@ -13,7 +13,8 @@ from corpid.rules.oauth.scopes import IDENTITY_SCOPES
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from corpid.rules.oauth.records import AuthorizationRequest, Client
+    from corpid.rules.oauth.authorization_request import AuthorizationRequest
+    from corpid.rules.oauth.records import Client
 
 
 class Consent(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Records of the protocol: clients and their members, requests, grants.
+"""Records of the protocol: clients and their members, grants.
 
 From a member's declaration follow the keys of a directory file, the options of `corpid client add` and `corpid client
 update`, the values that can be registered, and the table in docs/directory.md.
@@ -392,46 +392,11 @@ CLIENT_MEMBERS: Final = MappingProxyType(declared_members(Client))
 """member of a client → its declaration"""
 
 
-class AuthorizationRequest(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """A validated authorization request (Spec 4.1)."""
-
-    client_id: str
-    generation: str
-    redirect_uri: str
-    scopes: tuple[str, ...]
-    code_challenge: str
-    """empty: the request had none"""
-    state: str | None = None
-    nonce: str | None = None
-    acr: str
-    """the level to be reached, as a URN"""
-    context_type: str | None = None
-    context_message: str | None = None
-    jkt: str | None = None
-    response_mode: str = "query"
-    prompt: tuple[str, ...] = ()
-    max_age: int | None = None
-    ui_locales: tuple[str, ...] = ()
-    """language tags, the best first"""
-    deprecated_uses: tuple[str, ...] = ()
-    """the counters of its push (`deprecated_usage`)"""
-
-
 class RequestingClient(msgspec.Struct, frozen=True, kw_only=True):
     """The requesting client and its ui_locales, for pages without an answer too."""
 
     client: Client
     ui_locales: tuple[str, ...] = ()
-
-
-class PushedRequest(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """A pushed request as stored, with the moment its 60 seconds begin.
-
-    Source: D15
-    """
-
-    request: AuthorizationRequest
-    pushed_at: float
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True, array_like=True):

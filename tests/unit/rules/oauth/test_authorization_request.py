@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from corpid.rules.oauth.authorization_endpoint import (
+from corpid.rules.oauth.authorization_endpoint import choose_error_mode
+from corpid.rules.oauth.authorization_request import (
     PUSHED_PARAMETERS,
     REQUEST_PARAMETERS,
-    choose_error_mode,
+    AuthorizationRequest,
     validate_request,
 )
 from corpid.rules.oauth.errors import InvalidRequest, InvalidScope, RequestNotSupported, RequestURINotSupported
 from corpid.rules.oauth.generations import CURRENT, LEGACY
-from corpid.rules.oauth.records import AuthorizationRequest
 from tests.unit.rules.oauth.given import CHALLENGE, CLIENT, JKT, PARAMETERS, PREFIX
 
 
