@@ -16,7 +16,7 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     User,
 )
-from corpid.rules.oauth.scopes import SCOPES as _EVERY_SCOPE
+from corpid.rules.oauth.generations import SCOPES as _EVERY_SCOPE
 
 if TYPE_CHECKING:
     from corpid.rules.directory.records import Record

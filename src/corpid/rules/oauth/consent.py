@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from corpid.rules.limits import DAY
-from corpid.rules.oauth.generations import GENERATIONS
-from corpid.rules.oauth.scopes import IDENTITY_SCOPES
+from corpid.rules.oauth.generations import GENERATIONS, IDENTITY_SCOPES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

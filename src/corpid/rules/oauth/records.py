@@ -16,6 +16,8 @@ import msgspec
 
 from corpid.jose.encryption import CONTENT_ENCRYPTIONS, ENCRYPTIONS
 from corpid.jose.keys import WRAPS
+from corpid.rules.oauth.generations import GENERATIONS
+from corpid.texts import Phrase, phrase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,6 +40,10 @@ MemberForm: TypeAlias = Literal["text", "identifier", "algorithm", "url", "day",
 class MemberDeclaration(msgspec.Struct, frozen=True, kw_only=True):
     """The declaration of a member, in addition to its type."""
 
+    label: Phrase | None = None
+    """on forms; None: the operator does not set it there"""
+    hint: Phrase | None = None
+    """on forms, under the label"""
     help: str = ""
     """a sentence for the option of the commands; empty: no option sets it"""
     default_help: str = ""
@@ -159,6 +165,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     name: Annotated[
         str,
         MemberDeclaration(
+            label=phrase("Name"), hint=phrase("People see it when they sign in."),
             help="The name that people see when they sign in.",
             doc="text 100, shown when people sign in",
             form="text", limit=100, needed=True, example="RP",
@@ -167,6 +174,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     redirect_uris: Annotated[
         tuple[str, ...],
         MemberDeclaration(
+            label=phrase("Redirect URIs"),
+            hint=phrase("Where people return after signing in, exactly as the client sends it. One a line."),
             help="A redirect URI; repeat for several.",
             default_help="Required, except with --api.",
             doc="exact https URLs; http for localhost and loopback addresses in developer mode",
@@ -176,6 +185,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     jwks: Annotated[
         str | None,
         MemberDeclaration(
+            label=phrase("Or the key set itself"),
+            hint=phrase("Public keys, as JSON. Fill in this or the address, not both."),
             help="A file with the client's public JSON Web Key Set.",
             doc="JSON Web Key Set, as YAML, as JSON or as one text; private members are dropped, and a private key "
             "inside another member is refused; a `kid` is printable "
@@ -187,6 +198,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     jwks_uri: Annotated[
         str | None,
         MemberDeclaration(
+            label=phrase("Address of its key set"),
+            hint=phrase("Begins with https://. The client can then change its keys without asking you."),
             help="Or the https URL where the client publishes its key set.",
             doc="https URL on port 443, under a public name and not under `localhost`; a key there whose `kid` is "
                 "not as above is ignored; exactly one of `jwks` and `jwks_uri` is required, and setting one removes the "
@@ -197,6 +210,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     scopes: Annotated[
         tuple[str, ...],
         MemberDeclaration(
+            label=phrase("Scopes"), hint=phrase("One a line. openid is always needed."),
             help="A scope that it can request; repeat for several.", default_help="Default: all of them; with --api, name each.",
             doc="list: `openid`, `authinfo`, `tpauthinfo`, `entity.identity`, `entity.basic_profile.name`, "
             "`entity.basic_profile.uen_status`, `user.identity`, `user.name`",
@@ -206,6 +220,9 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     services: Annotated[
         tuple[str, ...],
         MemberDeclaration(
+            label=phrase("Services whose roles it reads"),
+            hint=phrase("Identifiers, one a line. They decide which organisations people can choose; without any, people "
+                "can choose each of theirs."),
             help="An entity service that it can read; repeat for several.",
             doc="list of services whose roles it reads; also decides which entities people can choose",
             default_doc="none: people can choose every entity",
@@ -216,6 +233,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     generations: Annotated[
         tuple[str, ...],
         MemberDeclaration(
+            label=phrase("Generations"),
+            hint=phrase("One a line, of {names}. Leave it empty for the usual one.", names=", ".join(GENERATIONS)),
             help="A generation of the interface that it can use; repeat for several.",
             default_help="Default: the one with pushed requests.",
             doc="list: `current`, `intermediate`, `fapi2`, `legacy`",
@@ -227,6 +246,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     issuers: Annotated[
         tuple[str, ...],
         MemberDeclaration(
+            label=phrase("Issuers"), hint=phrase("Of this deployment, one a line. Empty: the first one."),
             help="An issuer of this deployment at which it is known; repeat for several.",
             default_help="Default: the first.",
             doc="list of issuers at which it is known: `first`, and the `id` of each of `[[issuers]]` ([operate.md]"
@@ -239,6 +259,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     legacy_until: Annotated[
         str | None,
         MemberDeclaration(
+            label=phrase("Last day with legacy"),
+            hint=phrase("As 2027-03-31. Required if legacy is one of its generations."),
             help="Its last day with legacy, YYYY-MM-DD.",
             doc="last day of `legacy` for this relying party (required for `legacy`), or `none`",
             form="day", clearable=True, concerns="ends", example="2027-03-31",
@@ -248,6 +270,10 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     endpoint_audience_until: Annotated[
         str | None,
         MemberDeclaration(
+            label=phrase("Last day with the endpoint as audience"),
+            hint=phrase(
+                "Until then aud of its assertions may be the URL of the endpoint. As 2026-12-31; not with fapi2."
+            ),
             help="Last day on which its assertions can use the endpoint's URL as aud, YYYY-MM-DD; not with "
             "fapi2.",
             doc="last day on which assertions can use the URL of the endpoint that they are sent to as `aud` (PAR, "
@@ -261,6 +287,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     pkce: Annotated[
         PkceMode,
         MemberDeclaration(
+            label=phrase("PKCE with legacy"), hint=phrase("optional: requests may leave out code_challenge."),
             help="PKCE in its requests at legacy: required (default) or optional.",
             doc="`required`, or `optional`: its requests at `legacy` can omit `code_challenge` "
             "([legacy.md](legacy.md))",
@@ -271,6 +298,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     pkce_optional_until: Annotated[
         str | None,
         MemberDeclaration(
+            label=phrase("Last day of optional PKCE"),
+            hint=phrase("As 2027-01-31. Empty: as long as it may use legacy."),
             help="Last day on which PKCE is optional, YYYY-MM-DD.", default_help="Default: no end.",
             doc="last day on which they can, or `none`: as long as it may use `legacy`",
             form="day", clearable=True, concerns="pkce_optional", example="2027-01-31",
@@ -280,6 +309,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     subject: Annotated[
         SubjectMode,
         MemberDeclaration(
+            label=phrase("Party in sub"),
+            hint=phrase("user: the person. entity: the organisation that the person acts for."),
             help="The party in sub: user (default) or entity.",
             doc="`user` or `entity`: the party in `sub`",
             example="entity",
@@ -288,6 +319,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     id_token_encryption_alg: Annotated[
         str | None,
         MemberDeclaration(
+            label=phrase("Key wrapping of ID tokens"),
+            hint=phrase("Not set: as its encryption key says. key: the same, and with fapi2, too."),
             help="How keys of ID tokens are wrapped, such as ECDH-ES+A256KW; key: from its key, also with fapi2.",
             default_help="Default: from its key.",
             doc="`ECDH-ES+A128KW`, `ECDH-ES+A192KW`, `ECDH-ES+A256KW`, `key` or `none` (both: from its encryption "
@@ -299,6 +332,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     id_token_encryption_enc: Annotated[
         str,
         MemberDeclaration(
+            label=phrase("Encryption of ID tokens"),
             help="How ID tokens are encrypted: A256CBC-HS512 (default) or A256GCM.",
             doc="`A256CBC-HS512` or `A256GCM`",
             values=CONTENT_ENCRYPTIONS, example="A256GCM",
@@ -307,6 +341,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     userinfo_signing_alg: Annotated[
         str | None,
         MemberDeclaration(
+            label=phrase("Signature of userinfo"), hint=phrase("Not set: as its generation says."),
             help="How userinfo is signed if signing is optional: ES256.",
             doc="`ES256` or `none` (the default of the generation: JSON with `fapi2`, otherwise signed)",
             values=("ES256",), clearable=True, example="ES256",
@@ -316,6 +351,10 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     userinfo_encryption_alg: Annotated[
         str | None,
         MemberDeclaration(
+            label=phrase("Key wrapping of userinfo"),
+            hint=phrase(
+                "Empty: as its encryption key says. legacy encrypts only with ECDH-ES, RSA-OAEP or RSA-OAEP-256."
+            ),
             help="How keys of userinfo are wrapped. Legacy encrypts only if this is ECDH-ES, RSA-OAEP or RSA-OAEP-256.",
             default_help="Default: from its key.",
             doc="`ECDH-ES+A128KW`, `ECDH-ES+A192KW`, `ECDH-ES+A256KW` or `none` (from its encryption key). `legacy` "
@@ -328,6 +367,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     userinfo_encryption_enc: Annotated[
         str | None,
         MemberDeclaration(
+            label=phrase("Encryption of userinfo"),
+            hint=phrase("Not set: userinfo is not encrypted. A128GCM and A128CBC-HS256 are for legacy only."),
             help="Encrypt userinfo too: A256GCM or A256CBC-HS512; at legacy also A128GCM or A128CBC-HS256.",
             doc="nests userinfo in a JWE: `A256GCM`, `A256CBC-HS512` or `none`; with `legacy` alone also `A128GCM` or "
             "`A128CBC-HS256`",
@@ -338,6 +379,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     jwe_header_claims: Annotated[
         bool | None,
         MemberDeclaration(
+            label=phrase("Headers of encrypted tokens repeat iss and aud"),
+            hint=phrase("Some libraries need it, others refuse it. Not set: as the setting jwe_header_claims says."),
             help="The headers of its encrypted tokens repeat iss and aud: true or false.",
             default_help="Default: the setting jwe_header_claims.",
             doc="`true` or `false`: whether the headers of its encrypted tokens repeat `iss` and `aud`, which some libraries "
@@ -349,6 +392,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     stringified_blocks: Annotated[
         bool,
         MemberDeclaration(
+            label=phrase("Blocks of userinfo as strings"),
+            hint=phrase("Each block is a string that contains JSON, as older clients expect."),
             help="Blocks of userinfo are strings that contain JSON.",
             doc="`true`: userinfo blocks are strings that contain JSON",
             example=True,
@@ -357,6 +402,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     context_types: Annotated[
         tuple[str, ...],
         MemberDeclaration(
+            label=phrase("Context types"),
+            hint=phrase("Values of authentication_context_type that it may send, one a line."),
             help="An authentication_context_type that it can send; repeat for several.",
             doc="list of values of `authentication_context_type` that it can send",
             form="identifier", least=1, example=("APP_PAYMENT_DEFAULT",),
@@ -365,6 +412,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     context_type_rule: Annotated[
         ContextTypeRule,
         MemberDeclaration(
+            label=phrase("Whether requests name a context type"),
+            hint=phrase("refused: for a client that only reads data."),
             help="Whether authentication_context_type is required (default), optional or refused.",
             doc="whether its pushed requests must have `authentication_context_type`: `required`, `optional`, or "
             "`refused` (for a client that only reads data); `fapi2` never requires it",
@@ -374,11 +423,19 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     """whether its requests must, may or must not name one of them, if the generation requires it (D63)"""
     assurance_level: Annotated[
         int,
-        MemberDeclaration(help="The assurance level if it requests none: 2.", doc="`2`", example=2),
+        MemberDeclaration(
+            label=phrase("Assurance level"),
+            hint=phrase("The one of requests that name none: 2."),
+            help="The assurance level if it requests none: 2.",
+            doc="`2`",
+            example=2,
+        ),
     ] = 2
     sector: Annotated[
         Sector,
         MemberDeclaration(
+            label=phrase("Sector"),
+            hint=phrase("private: people are asked for consent before it receives their details."),
             help="private (default; people are asked for consent) or government.",
             doc="`private` (people are asked for consent to share data about themselves and entities) or `government`",
             example="government",
