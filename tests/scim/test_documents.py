@@ -8,8 +8,7 @@ import pytest
 from msgspec.structs import replace
 from scim2_models import Context, InvalidValueException
 
-from corpid.rules.directory.member_details import MemberDetails
-from corpid.rules.directory.records import GroupRole, Membership
+from corpid.rules.directory.records import GroupRole, MemberDetails, Membership
 from corpid.rules.directory.records import User as Person
 from corpid.rules.scim.resources import PROVIDER, User, WrittenMember, group, group_id, read_details, user
 

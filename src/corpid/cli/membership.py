@@ -19,8 +19,9 @@ from corpid.flows.directory.write import Refused
 from corpid.rules.directory import names
 from corpid.rules.directory.differences import difference
 from corpid.rules.directory.invitations import UNREACHABLE, is_unreachable, placeholder
-from corpid.rules.directory.member_details import InvalidDetails, MemberDetails
+from corpid.rules.directory.member_details import InvalidDetails
 from corpid.rules.directory.nodes import FileProblem
+from corpid.rules.directory.records import MemberDetails
 
 if TYPE_CHECKING:
     from corpid.flows.directory.lists import ListPage

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
     from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor
-    from corpid.rules.directory.records import GrantState, Parameter
+    from corpid.rules.directory.records import GrantState
+    from corpid.rules.directory.values import Parameter
     from corpid.stores.sql.registry import Registry
 
 MOST_FOUND: Final = 8

@@ -40,7 +40,7 @@ from corpid.rules.directory.changes import (
     Precondition,
 )
 from corpid.rules.directory.invitations import is_redirection, refuse_unreachable
-from corpid.rules.directory.member_details import InvalidDetails, MemberDetails, check_details
+from corpid.rules.directory.member_details import InvalidDetails, check_details
 from corpid.rules.directory.nodes import FileProblem
 from corpid.rules.directory.plan import Change, Plan
 from corpid.rules.directory.queries import MemberQuery
@@ -51,6 +51,7 @@ from corpid.rules.directory.records import (
     Assignment,
     ChangeRequest,
     Entity,
+    MemberDetails,
     Membership,
     ThirdPartyAssignment,
 )

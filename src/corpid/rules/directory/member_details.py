@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-import unicodedata
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-import msgspec
-from msgspec.structs import asdict
-
-from corpid.rules.characters import printable
-from corpid.rules.directory.names import InvisibleCharacter, display_name
-from corpid.rules.directory.values import address
+from corpid.rules.directory.nodes import Scalar
+from corpid.rules.directory.records import MemberDetails
+from corpid.rules.directory.values import InvalidValue, address
+from corpid.rules.fields import fields_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from corpid.texts import Phrase
-
-_CHARACTERS: Final = 200
-
-
-class MemberDetails(msgspec.Struct, frozen=True, kw_only=True):
-    """Details that an entity writes about a member; each may be empty."""
-
-    user_name: str = ""
-    external_id: str = ""
-    name: str = ""
-    given_name: str = ""
-    family_name: str = ""
-    email: str = ""
 
 
 class InvalidDetails(Exception):
@@ -53,12 +37,12 @@ def check_details(details: MemberDetails, *, named: bool = True) -> MemberDetail
     faults: list[tuple[str, str]] = []
     remedies: dict[str, Phrase] = {}
     read: dict[str, str] = {}
-    for member, text in asdict(details).items():
+    for member, field in fields_of(MemberDetails).items():
         try:
-            read[member] = _READERS[member](_short(text)) if text else ""
-        except ValueError as error:
-            faults.append((member, str(error)))
-            if isinstance(error, InvisibleCharacter):
+            read[member] = str(field.value(Scalar(0, getattr(details, member), plain=False)))
+        except InvalidValue as error:
+            faults.append((member, error.reason))
+            if error.remedy is not None:
                 remedies[member] = error.remedy
     if named and not faults and not (read["user_name"] or read["email"]):
         faults.append(("user_name", "a name for this member is required, such as an e-mail address"))
@@ -69,31 +53,8 @@ def check_details(details: MemberDetails, *, named: bool = True) -> MemberDetail
     return MemberDetails(**read)
 
 
-def _short(text: str) -> str:
-    if len(text) > _CHARACTERS:
-        raise ValueError(f"at most {_CHARACTERS} characters are allowed here")
-    return text
-
-
-def _identifier(text: str) -> str:
-    """A text that another system chose, which is compared exactly."""
-    if printable(text) != text or any(unicodedata.category(each) == "Cs" for each in text):
-        raise ValueError("invisible characters are not allowed here")
-    return text
-
-
 def _address_or_empty(text: str) -> str:
     try:
         return address(text)
     except ValueError:
         return ""
-
-
-_READERS: Final[Mapping[str, Callable[[str], str]]] = {
-    "user_name": lambda text: display_name(text, joiners=False),
-    "external_id": _identifier,
-    "name": display_name,
-    "given_name": display_name,
-    "family_name": display_name,
-    "email": address,
-}

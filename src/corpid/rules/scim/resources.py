@@ -43,8 +43,7 @@ from scim2_models import (
 )
 
 from corpid.rules.directory import names
-from corpid.rules.directory.member_details import MemberDetails
-from corpid.rules.directory.records import GroupRole, Membership
+from corpid.rules.directory.records import GroupRole, MemberDetails, Membership
 from corpid.rules.directory.records import User as Person
 
 PAGE: Final = 100

@@ -20,12 +20,11 @@ from corpid.rules.directory import names
 from corpid.rules.directory.access import Object, refuse_early
 from corpid.rules.directory.actors import ALL_SCOPES
 from corpid.rules.directory.invitations import email_state, was_invitation
-from corpid.rules.directory.member_details import MemberDetails
 from corpid.rules.directory.members import visible_members
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import SHOWN
 from corpid.rules.directory.objects import ENTITY, RESOURCES, InvalidObject, MemberFault, object_id, unknown_member
-from corpid.rules.directory.records import ChangeRequest, Membership
+from corpid.rules.directory.records import ChangeRequest, MemberDetails, Membership
 from corpid.web.api import approvals
 from corpid.web.api.calls import (
     JSON,

@@ -11,8 +11,6 @@ from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.invitations import is_redirection
 from corpid.rules.directory.names import label_identity
 from corpid.rules.directory.records import (
-    NO_BEGINNING,
-    NO_END,
     Administrator,
     Assignment,
     Entity,
@@ -20,6 +18,7 @@ from corpid.rules.directory.records import (
     ThirdPartyAssignment,
     ThirdPartyGrant,
 )
+from corpid.rules.directory.values import NO_BEGINNING, NO_END
 from corpid.texts import counted, phrase
 from corpid.web.pages.access_texts import APPROVALS, GONE, LEVELS, duration, role_end_sentence, role_sentence
 from corpid.web.pages.layout import ViewPart
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from corpid.flows.operations.history import HistoryNames
     from corpid.rules.audit_records import AuditEntry
     from corpid.rules.directory.plan import Change
-    from corpid.rules.directory.records import Parameter
+    from corpid.rules.directory.values import Parameter
     from corpid.texts import Phrase
 
 

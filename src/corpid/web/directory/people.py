@@ -14,8 +14,9 @@ from corpid.flows.directory.member_changes import MOST_INVITED
 from corpid.flows.directory.members import MemberFilter
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory import tables
-from corpid.rules.directory.member_details import InvalidDetails, MemberDetails, check_details
+from corpid.rules.directory.member_details import InvalidDetails, check_details
 from corpid.rules.directory.queries import MemberState
+from corpid.rules.directory.records import MemberDetails
 from corpid.texts import Phrase, counted, phrase
 from corpid.web.directory.member_texts import EACH_GETS, REFUSALS, STATES, belongs, rejected
 from corpid.web.directory.page_context import (
