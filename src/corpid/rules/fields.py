@@ -57,8 +57,6 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     """a sentence for options of commands, the admin API and documents"""
     disclosure: Disclosure | None = None
     """None: plan and audit show the value"""
-    searched: bool = False
-    """whether a search for members looks at it"""
     scim: str = ""
     """attribute of SCIM's core User, or of an extension: `urn:…:department`"""
     refers: str = ""

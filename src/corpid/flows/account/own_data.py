@@ -26,6 +26,7 @@ from corpid.rules.directory.records import (
     Assignment,
     DeletionRequest,
     Entity,
+    MemberDetails,
     Membership,
     Operator,
     ThirdPartyAssignment,
@@ -165,7 +166,6 @@ async def _memberships(context: RequestContext, request: AccountRequest) -> Asyn
 
 def _membership(held: Membership, entity: Entity | None, level: Administrator | None) -> dict[str, object]:
     """A membership, and what the entity wrote about the person (D61)."""
-    written = ("user_name", "external_id", "name", "given_name", "family_name", "email")
     return {
         "entity": held.entity_id,
         "entity_name": entity.name if entity is not None else "",
@@ -173,7 +173,9 @@ def _membership(held: Membership, entity: Entity | None, level: Administrator | 
         "since": _moment(held.created_at),
         "level": level.level if level is not None else None,
         "services": level.services if level is not None and level.level == "sub_administrator" else None,
-        "written_by_entity": {name: getattr(held, name) for name in written if getattr(held, name)},
+        "written_by_entity": {
+            name: getattr(held, name) for name in MemberDetails.__struct_fields__ if getattr(held, name)
+        },
     }
 
 

@@ -18,11 +18,12 @@ from corpid.rules.directory.values import (
     NO_END,
     Parameter,
     ParameterDefinition,
+    Reader,
     RoleDescription,
     parameter_values,
 )
 from corpid.rules.fields import Disclosure, Field
-from corpid.texts import phrase
+from corpid.texts import Phrase, phrase
 
 EntityType = Literal["UEN", "NON-UEN", "GSTN"]
 EntityStatus = Literal["Registered", "Deregistered", "Withdrawn", ""]
@@ -75,11 +76,11 @@ class Entity(msgspec.Struct, frozen=True, kw_only=True):
 
     entity_id: Annotated[str, Field(read=values.ENTITY_ID, identifies=True)]
     type: Annotated[EntityType, Field(read=_ENTITY_TYPE, needed=True)]
-    registration_number: Annotated[str, Field(read=values.registered_number(50))]
-    country: Annotated[str, Field(read=values.country, needed=True)]
+    registration_number: Annotated[str, Field(read=values.registered_number(50), label=phrase("Registration number"))]
+    country: Annotated[str, Field(read=values.country, needed=True, label=phrase("Country"))]
     """ISO 3166-1 alpha-2"""
-    name: Annotated[str, Field(read=values.name(200), needed=True)]
-    status: Annotated[EntityStatus, Field(read=_ENTITY_STATUS)] = ""
+    name: Annotated[str, Field(read=values.name(200), needed=True, label=phrase("Name"))]
+    status: Annotated[EntityStatus, Field(read=_ENTITY_STATUS, label=phrase("Status in the register"))] = ""
     enabled: Switch = True
     approvals: Annotated[
         Approvals,
@@ -120,69 +121,62 @@ ENTERPRISE_USER: Final = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:
 """the extension of SCIM's User for people of an organisation (RFC 7643 §4.3)"""
 
 
+_DETAIL: Final = values.line_of_text(200)
+
+
+def _detail(label: Phrase, help_text: str, scim: str, read: Reader = _DETAIL, *, in_documents: bool = True) -> Field:
+    """A text that an entity writes about a member."""
+    return Field(
+        read=read, in_documents=in_documents, label=label, help=help_text, scim=scim,
+        disclosure=Disclosure.PERSONAL, added=True,
+    )  # fmt: skip
+
+
 class MemberDetails(msgspec.Struct, frozen=True, kw_only=True):
-    """What an entity writes about a member; each may be empty (D61, D84)."""
+    """What an entity writes about a member; each may be empty (D61, D84).
+
+    What documents do not write identifies, names or reaches the person, and has rules of its own. The others are plain:
+    a new one is stored, searched, shown and exchanged by its declaration alone.
+    """
 
     user_name: Annotated[
         str,
-        Field(
-            read=values.line_of_text(200, joiners=False), in_documents=False, label=phrase("User name"),
-            searched=True, added=True, help="What the entity calls the member; by default the address.",
-            disclosure=Disclosure.PERSONAL,
+        _detail(
+            phrase("User name"), "What the entity calls the member; by default the address.", "userName",
+            values.line_of_text(200, joiners=False), in_documents=False,
         ),
     ] = ""  # fmt: skip
     """unique in the entity, capital and small letters alike"""
     external_id: Annotated[
         str,
-        Field(
-            read=values.foreign_identifier, in_documents=False, label=phrase("Identifier in your system"), added=True,
-            help="The member's identifier in another system.", disclosure=Disclosure.PERSONAL, scim="externalId",
+        _detail(
+            phrase("Identifier in your system"), "The member's identifier in another system.", "externalId",
+            values.foreign_identifier, in_documents=False,
         ),
     ] = ""  # fmt: skip
     """unique in the entity"""
     name: Annotated[
         str,
-        Field(
-            read=values.line_of_text(200), in_documents=False, label=phrase("Name"), searched=True, added=True,
-            help="The person's name, as the entity writes it.", disclosure=Disclosure.PERSONAL,
-        ),
-    ] = ""  # fmt: skip
+        _detail(phrase("Name"), "The person's name, as the entity writes it.", "displayName", in_documents=False),
+    ] = ""
     given_name: Annotated[
-        str,
-        Field(
-            read=values.line_of_text(200), in_documents=False, label=phrase("Given name"), added=True,
-            help="The person's given name.", disclosure=Disclosure.PERSONAL, scim="name.givenName",
-        ),
-    ] = ""  # fmt: skip
+        str, _detail(phrase("Given name"), "The person's given name.", "name.givenName", in_documents=False)
+    ] = ""
     family_name: Annotated[
-        str,
-        Field(
-            read=values.line_of_text(200), in_documents=False, label=phrase("Family name"), added=True,
-            help="The person's family name.", disclosure=Disclosure.PERSONAL, scim="name.familyName",
-        ),
-    ] = ""  # fmt: skip
+        str, _detail(phrase("Family name"), "The person's family name.", "name.familyName", in_documents=False)
+    ] = ""
     email: Annotated[
         str,
-        Field(
-            read=values.email, in_documents=False, label=phrase("E-mail address"), searched=True, added=True,
-            help="The address that the invitation goes to.", disclosure=Disclosure.PERSONAL,
+        _detail(
+            phrase("E-mail address"), "The address that the invitation goes to.", "emails",
+            values.email, in_documents=False,
         ),
     ] = ""  # fmt: skip
     department: Annotated[
         str,
-        Field(
-            read=values.line_of_text(200), label=phrase("Department"), searched=True, added=True,
-            help="The department that the person works in.", disclosure=Disclosure.PERSONAL,
-            scim=f"{ENTERPRISE_USER}:department",
-        ),
-    ] = ""  # fmt: skip
-    job_title: Annotated[
-        str,
-        Field(
-            read=values.line_of_text(200), label=phrase("Job title"), searched=True, added=True,
-            help="The person's job title.", disclosure=Disclosure.PERSONAL, scim="title",
-        ),
-    ] = ""  # fmt: skip
+        _detail(phrase("Department"), "The department that the person works in.", f"{ENTERPRISE_USER}:department"),
+    ] = ""
+    job_title: Annotated[str, _detail(phrase("Job title"), "The person's job title.", "title")] = ""
 
 
 class Membership(MemberDetails, frozen=True, kw_only=True):

@@ -54,7 +54,7 @@ _WHERE: Final = {UNKNOWN_BROWSERS: "new", LINK_GUESSES: "link"}
 """group of browsers → its word, as the audit has it; any other is a known browser"""
 
 
-_TEXTS: Final = ("entity", "user_name", "external_id", "name", "email")
+_TEXTS: Final = ("entity", *MemberDetails.__struct_fields__)
 _NEW_MEMBERS: Final = (*_TEXTS, "send")
 _MEMBERSHIPS: Final = next(each for each in RESOURCES if each.record is Membership)
 
@@ -380,10 +380,7 @@ def _invitation_members(call: Call, membership: Membership) -> dict[str, Any]:
     return {
         "id": membership.membership_id,
         "entity": membership.entity_id,
-        "user_name": membership.user_name,
-        "external_id": membership.external_id,
-        "name": membership.name,
-        "email": membership.email,
+        **{name: getattr(membership, name) for name in MemberDetails.__struct_fields__},
         "state": "invited" if membership.invited else "accepted",
         "email_state": state,
         "email_sent_at": sent_at if state == "sent" else None,
