@@ -12,7 +12,7 @@ from corpid.cli.role import as_data, parameters, state
 from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.directory import grants, lists
-from corpid.rules.directory.names import identity
+from corpid.rules.directory.member_details import identity
 from corpid.rules.directory.values import NO_END
 
 if TYPE_CHECKING:

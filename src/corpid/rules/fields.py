@@ -60,7 +60,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     scim: str = ""
     """attribute of SCIM's core User, or of an extension: `urn:…:department`"""
     refers: str = ""
-    """the column that it refers to, as in `entities.entity_id`; the record ends with the other one"""
+    """the column that it refers to, such as entities.entity_id; the record ends with the other one"""
     identifies: bool = False
     """part of the record's key"""
     added: bool = False
@@ -108,9 +108,9 @@ def fields_of(record: type[msgspec.Struct]) -> Mapping[str, Field]:
 
 
 def documented_fields(record: type[msgspec.Struct]) -> dict[str, Field]:
-    """The fields that directory files and the admin API write, by key: those of the record's key first.
+    """Fields that directory files and the admin API write, by key.
 
-    Source: docs/directory.md
+    Those that identify the record come first. Source: docs/directory.md
     """
     found = [each for each in fields_of(record).values() if each.read is not None and each.in_documents]
     return {each.key: each for each in sorted(found, key=lambda each: not each.identifies)}

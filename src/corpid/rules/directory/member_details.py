@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from corpid.rules.directory.names import bound_name, canonical, label_identity
 from corpid.rules.directory.nodes import Scalar
 from corpid.rules.directory.records import MemberDetails
 from corpid.rules.directory.values import InvalidValue, address
@@ -12,6 +13,7 @@ from corpid.rules.fields import fields_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from corpid.rules.directory.records import Membership, User
     from corpid.texts import Phrase
 
 
@@ -58,3 +60,48 @@ def _address_or_empty(text: str) -> str:
         return address(text)
     except ValueError:
         return ""
+
+
+def identity(membership: Membership, user: User) -> str:
+    """The account's user name, or the address of an invitation.
+
+    The entity cannot write it. In small letters, as both are compared: a capital I looks like a small l. An invitation
+    without an address, which nobody can accept, has the identifier of the membership. Source: D68
+    """
+    if membership.invited:
+        return membership.email.lower() or membership.membership_id
+    return canonical(user.user_name)
+
+
+def member_full_name(membership: Membership, user: User) -> str:
+    """The name that the entity wrote, else the person's own.
+
+    May be empty. Source: D61
+    """
+    return membership.name or ("" if membership.invited else user.name)
+
+
+def member_user_name(membership: Membership, user: User) -> str:
+    """The user name that the entity wrote, else the account's.
+
+    May be empty. Source: D60, D61
+    """
+    return membership.user_name or ("" if membership.invited else user.user_name)
+
+
+def member_email(membership: Membership, user: User) -> str:
+    """The address of a member; empty if there is none. Source: D61"""
+    return membership.email or ("" if membership.invited else user.email)
+
+
+def shown_name(membership: Membership, user: User) -> str:
+    """A member's identity, with the name beside it. Source: D68"""
+    return label_identity(identity(membership, user), member_full_name(membership, user))
+
+
+def name_outside(user: User) -> str:
+    """The name of a person who does not belong to the entity.
+
+    Empty for an invited person: another entity wrote what is known of them. Source: D61
+    """
+    return "" if user.placeholder else bound_name(user.name)

@@ -41,7 +41,7 @@ class Members(msgspec.Struct, frozen=True, kw_only=True):
 
 @cache
 def disclosures(record: type[msgspec.Struct]) -> Mapping[str, Disclosure]:
-    """How the members of a record may be shown, of those that may not be shown as they are. Source: D57"""
+    """Members of a record that are not shown as they are. Source: D57"""
     return {each.name: each.disclosure for each in fields_of(record).values() if each.disclosure is not None}
 
 

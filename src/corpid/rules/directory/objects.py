@@ -100,7 +100,10 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """The members that name an object and never change; a person's user name can."""
+        """The members that name an object and never change.
+
+        None of a person, whose user name can.
+        """
         return () if self.record is User else tuple(name for name, key in self.keys.items() if key.identifies)
 
     @property

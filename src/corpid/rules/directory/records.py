@@ -133,9 +133,9 @@ def _detail(label: Phrase, help_text: str, scim: str, read: Reader = _DETAIL, *,
 
 
 class MemberDetails(msgspec.Struct, frozen=True, kw_only=True):
-    """What an entity writes about a member; each may be empty (D61, D84).
+    """Details that an entity writes about a member (D61, D84).
 
-    What documents do not write identifies, names or reaches the person, and has rules of its own. The others are plain:
+    Each may be empty. What documents do not write identifies, names or reaches the person, and has rules of its own. The others are plain:
     a new one is stored, searched, shown and exchanged by its declaration alone.
     """
 

@@ -78,7 +78,13 @@ def _membership(node: Node) -> tuple[str, dict[str, object]]:
             "write a membership as the entity's identifier or as {entity: …, enabled: false}; it can have "
             f"{', '.join(LISTED_MEMBERSHIP)}",
         )
-    fields = {key.name: key.value(nodes[name]) for name, key in LISTED_MEMBERSHIP.items() if name in nodes}
+    fields = {}
+    for name, key in LISTED_MEMBERSHIP.items():
+        if name in nodes:
+            try:
+                fields[key.name] = key.value(nodes[name])
+            except InvalidValue as error:
+                raise InvalidValue(error.line, f"{name}: {error.reason}") from None
     return str(values.ENTITY_ID(nodes["entity"])), fields
 
 
@@ -128,7 +134,7 @@ _FORMS: Final[Mapping[MemberForm, Callable[[ClientMember], Reader]]] = {
 
 
 def _mapping(kind: Kind, record: type[msgspec.Struct], name: str, **further: Field) -> DocumentSection:
-    """A section whose entries have a key of their own, the field `name`."""
+    """A section of entries with a key of their own, `name`."""
     declared = fields_of(record)[name]
     keys = {key: each for key, each in documented_fields(record).items() if each.name != name}
     return DocumentSection(kind=kind, identity=(name,), identifier=declared.read, keys={**keys, **further})

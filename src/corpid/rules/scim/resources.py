@@ -44,7 +44,7 @@ from scim2_models import (
     Uniqueness,
 )
 
-from corpid.rules.directory import names
+from corpid.rules.directory import member_details
 from corpid.rules.directory.records import ENTERPRISE_USER, GroupRole, MemberDetails, Membership
 from corpid.rules.directory.records import User as Person
 from corpid.rules.fields import fields_of
@@ -225,12 +225,12 @@ def user(
     belongs = not membership.invited
     own = membership.name or membership.given_name or membership.family_name
     name = membership.name or (person.name if belongs and not own else "")
-    email = names.member_email(membership, person)
+    email = member_details.member_email(membership, person)
     shown = USER(
         schemas=[User.__schema__],
         id=membership.membership_id,
         external_id=membership.external_id or None,
-        user_name=names.member_user_name(membership, person) or membership.membership_id,
+        user_name=member_details.member_user_name(membership, person) or membership.membership_id,
         name=_name(name, membership),
         display_name=name or None,
         active=membership.enabled,

@@ -96,7 +96,7 @@ def partial(name: str, *columns: str, rows: str, unique: bool = False) -> sa.Ind
 
 
 def record_columns(record: type[msgspec.Struct]) -> list[SchemaItem]:
-    """The columns of a record's fields: its key, then the others in its order."""
+    """The columns of a record's fields, its key first."""
     declared = sorted(fields_of(record).values(), key=lambda each: not each.identifies)
     return [_record_column(each) for each in declared]
 

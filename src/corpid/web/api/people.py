@@ -16,7 +16,7 @@ from corpid.flows.directory.members import UnknownMember, load_member
 from corpid.flows.directory.objects import ObjectChanged, ObjectNotFound
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations import erasure
-from corpid.rules.directory import names
+from corpid.rules.directory import member_details
 from corpid.rules.directory.access import Object, refuse_early
 from corpid.rules.directory.actors import ALL_SCOPES
 from corpid.rules.directory.invitations import email_state, was_invitation
@@ -396,8 +396,8 @@ def _reviewed_members(found: ReviewedPerson) -> dict[str, Any]:
     return {
         "membership": membership.membership_id,
         "user_id": found.user.user_id,
-        "user": names.identity(membership, found.user),
-        "name": names.member_full_name(membership, found.user),
+        "user": member_details.identity(membership, found.user),
+        "name": member_details.member_full_name(membership, found.user),
         "enabled": membership.enabled,
         "invited": membership.invited,
         "level": held.level if held else "",
