@@ -215,7 +215,8 @@ def _request(generation: Generation, *, pushed_only: bool = False) -> tuple[Para
             name=each.name,
             required=each.is_required(generation),
             refused=each.refused,
-            value=_said(each.value, generation),
+            value=_said(each.value, generation)
+            or (f"1 to {each.limit} printable ASCII characters" if each.limit else ""),
             meaning=_said(each.meaning, generation),
             condition=_said(each.condition, generation),
         )

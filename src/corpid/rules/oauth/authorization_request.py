@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeAlias, get_args, get_origin
 
 import msgspec
@@ -97,26 +98,16 @@ class RequestParameter(msgspec.Struct, frozen=True, kw_only=True):
         return required or self.name in generation.required_parameters
 
 
-def _printable_text(
-    limit: int, meaning: str, *, pushed_only: bool = False, label: Phrase | None = None, example: str = ""
-) -> RequestParameter:
-    """Declare a text of printable ASCII."""
-    return RequestParameter(
-        pushed_only=pushed_only,
-        limit=limit,
-        read=_read_printable,
-        reasons=(Reason.PARAMETER_NOT_PRINTABLE,),
-        value=f"1 to {limit} printable ASCII characters",
-        meaning=meaning,
-        label=label,
-        example=example,
-    )
-
-
 def _read_printable(parameter: RequestParameter, value: str | None, _: RequestRules) -> str | None:
     if value is not None and (len(value) > parameter.limit or not _PRINTABLE.fullmatch(value)):
-        raise InvalidRequest(Reason.PARAMETER_NOT_PRINTABLE, f"{parameter.name} must be {parameter.value}")
+        raise InvalidRequest(
+            Reason.PARAMETER_NOT_PRINTABLE,
+            f"{parameter.name} must be 1 to {parameter.limit} printable ASCII characters",
+        )
     return value
+
+
+_printable_text: Final = partial(RequestParameter, read=_read_printable, reasons=(Reason.PARAMETER_NOT_PRINTABLE,))
 
 
 def _choose_acr(_: RequestParameter, value: str | None, rules: RequestRules) -> str:
@@ -231,11 +222,13 @@ class AuthorizationRequest(msgspec.Struct, frozen=True, kw_only=True, array_like
     """empty: the request had none"""
     state: Annotated[
         str | None,
-        _printable_text(STATE_CHARACTERS, "Comes back unchanged. Bind it to the browser, and compare it."),
+        _printable_text(
+            limit=STATE_CHARACTERS, meaning="Comes back unchanged. Bind it to the browser, and compare it."
+        ),
     ] = None
     nonce: Annotated[
-        str | None, _printable_text(NONCE_CHARACTERS, "Comes back in the ID token. Compare it.")
-    ] = None  # fmt: skip
+        str | None, _printable_text(limit=NONCE_CHARACTERS, meaning="Comes back in the ID token. Compare it.")
+    ] = None
     acr: Annotated[
         str,
         RequestParameter(
@@ -329,19 +322,16 @@ class PushedRequest(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     pushed_at: float
 
 
-def _request_object(name: str, reason: Reason, in_query: str) -> RequestParameter:
-    """Declare a parameter for a request object.
+_REQUEST_OBJECTS: Final = (
+    ("request", Reason.REQUEST_OBJECT, RequestNotSupported),
+    ("request_uri", Reason.REQUEST_OBJECT_BY_REFERENCE, RequestURINotSupported),
+)
+"""the last is the refusal in a query; a pushed request has one error code for both"""
 
-    A pushed request has one error code for that, a query has two.
-    """
-    return RequestParameter(
-        name=name,
-        refused=True,
-        reasons=(reason,),
-        meaning=lambda generation: (
-            "Request objects are refused: "
-            + ("`invalid_request`." if generation.pushed else f"callback with `{in_query}`.")
-        ),
+
+def _refused_object(in_query: str, generation: Generation) -> str:
+    return (
+        f"Request objects are refused: {'`invalid_request`' if generation.pushed else f'callback with `{in_query}`'}."
     )
 
 
@@ -355,8 +345,13 @@ def _declared() -> Iterator[tuple[str, RequestParameter]]:
         if get_origin(field.type) is Annotated:
             for parameter in get_args(field.type)[1:]:
                 yield field.name, replace(parameter, name=parameter.name or field.name)
-    yield "", _request_object("request", Reason.REQUEST_OBJECT, RequestNotSupported.code)
-    yield "", _request_object("request_uri", Reason.REQUEST_OBJECT_BY_REFERENCE, RequestURINotSupported.code)
+    for name, reason, in_query in _REQUEST_OBJECTS:
+        yield (
+            "",
+            RequestParameter(
+                name=name, refused=True, reasons=(reason,), meaning=partial(_refused_object, in_query.code)
+            ),
+        )
 
 
 _DECLARED: Final = tuple(_declared())
@@ -391,8 +386,15 @@ def validate_request(
     or InvalidScope, in the query also RequestNotSupported or RequestURINotSupported.
     Source: Spec 4.1, RFC 9126 §2.1, D5, D10-D14, D40, D63
     """
-    response_mode = _read_response_mode(parameters, generation)
-    _refuse_objects(parameters, generation)
+    response_mode = parameters.get("response_mode", generation.response_modes[0])
+    if response_mode not in generation.response_modes:
+        raise InvalidRequest(
+            Reason.RESPONSE_MODE, f"response_mode must be {' or '.join(generation.response_modes)}"
+        ).with_cause(received=shorten_value(response_mode))
+    for name, reason, in_query in _REQUEST_OBJECTS:
+        if name in parameters:
+            refusal = InvalidRequest if generation.pushed else in_query
+            raise refusal(reason, f"parameter {name} is not accepted here")
     granted = scopes.validate_scopes(require_parameter(parameters, "scope"), client.scopes, generation.scopes)
     redirect_uri = require_registered_redirect_uri(parameters, client)
     if require_parameter(parameters, "response_type") != "code":
@@ -442,26 +444,4 @@ def require_registered_redirect_uri(parameters: dict[str, str], client: Client) 
             received=without_query(value),
             registered=list_values(map(without_query, client.redirect_uris)),
         )
-    return value
-
-
-def _refuse_objects(parameters: dict[str, str], generation: Generation) -> None:
-    """Refuse request objects: parameters must be sent directly.
-
-    A pushed request has one error code for that, a query has two.
-    """
-    for name, reason, refusal in (
-        ("request", Reason.REQUEST_OBJECT, RequestNotSupported),
-        ("request_uri", Reason.REQUEST_OBJECT_BY_REFERENCE, RequestURINotSupported),
-    ):
-        if name in parameters:
-            raise (InvalidRequest if generation.pushed else refusal)(reason, f"parameter {name} is not accepted here")
-
-
-def _read_response_mode(parameters: dict[str, str], generation: Generation) -> str:
-    value = parameters.get("response_mode", generation.response_modes[0])
-    if value not in generation.response_modes:
-        raise InvalidRequest(
-            Reason.RESPONSE_MODE, f"response_mode must be {' or '.join(generation.response_modes)}"
-        ).with_cause(received=shorten_value(value))
     return value
