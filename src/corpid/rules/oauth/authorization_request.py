@@ -58,16 +58,14 @@ class RequestRules(NamedTuple):
 
 
 class RequestParameter(msgspec.Struct, frozen=True, kw_only=True):
-    """The declaration of a parameter.
-
-    A generation's `required_parameters` names what it requires in addition.
-    """
+    """The declaration of a parameter."""
 
     name: str = ""
     """empty: that of its member of the record"""
     pushed_only: bool = False
     """anybody can write a query, so it says nothing to the person"""
     required: Required = False
+    """of one without a reader; the others are required by `required_parameters` of the generations"""
     refused: bool = False
     limit: int = 0
     """characters of a text"""
