@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from corpid.rules.oauth.authorization_request import PARAMETERS
 from corpid.rules.oauth.generations import GENERATIONS
-from scripts.reference import answers
 from scripts.reference.endpoints import ASSERTION_TYPE, endpoints
 
 if TYPE_CHECKING:
@@ -19,29 +19,21 @@ if TYPE_CHECKING:
 FOLDER: Final = Path(__file__).parents[2] / "examples" / "bruno"
 LIBRARY: Final = "corpid.js"
 VALUES: Final[Mapping[str, str]] = {
+    **{each.name: each.example for each in PARAMETERS},
     "client_id": "{{client_id}}",
     "client_assertion_type": ASSERTION_TYPE,
     "client_assertion": "{{client_assertion}}",
-    "response_type": "code",
     "redirect_uri": "{{redirect_uri}}",
     "scope": "{{scope}}",
     "state": "{{state}}",
     "nonce": "{{nonce}}",
     "code_challenge": "{{code_challenge}}",
-    "code_challenge_method": "S256",
-    "authentication_context_type": "APP_AUTHENTICATION_DEFAULT",
     "grant_type": "authorization_code",
     "code": "{{code}}",
     "code_verifier": "{{code_verifier}}",
     "request_uri": "{{request_uri}}",
     "DPoP": "{{dpop}}",
-    "acr_values": f"{answers.ACR_PREFIX}2",
-    "authentication_context_message": "Signing in from Bruno",
     "dpop_jkt": "{{dpop_jkt}}",
-    "max_age": "3600",
-    "prompt": "login",
-    "response_mode": "query",
-    "ui_locales": "en",
 }
 """parameter → what the collections send"""
 _ALWAYS: Final = frozenset(

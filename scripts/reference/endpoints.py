@@ -16,16 +16,13 @@ from corpid.rules.limits import (
     BODY_BYTES,
     BODY_SECONDS,
     CODE_SECONDS,
-    CONTEXT_MESSAGE_CHARACTERS,
     FORM_PAIRS,
     HEAD_BYTES,
     HEAD_SECONDS,
     METADATA_CACHE_SECONDS,
-    NONCE_CHARACTERS,
     REQUEST_URI_SECONDS,
-    STATE_CHARACTERS,
-    UI_LOCALES_CHARACTERS,
 )
+from corpid.rules.oauth.authorization_request import PARAMETERS
 from corpid.rules.oauth.discovery import AUTHORIZATION_PATH, DISCOVERY_PATH, JWKS_PATH, PAR_PATH, TOKEN_PATH
 from corpid.rules.oauth.refusals import Reason
 from corpid.web.http.addresses import HEALTH_PATHS
@@ -36,6 +33,7 @@ from scripts.reference.error_classes import CLASSES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from corpid.rules.oauth.authorization_request import Documented
     from corpid.rules.oauth.generations import Generation, ProtectedResource
     from scripts.reference.shapes import Record
 
@@ -146,13 +144,8 @@ def _part(*names: str) -> tuple[Reason, ...]:
 
 def _content(generation: Generation) -> tuple[Reason, ...]:
     """The reasons that concern the content of a generation's authorization request."""
-    context = {
-        Reason.CONTEXT_TYPE_REFUSED,
-        Reason.CONTEXT_TYPE_UNKNOWN,
-        Reason.CONTEXT_MESSAGE,
-        Reason.CONTEXT_TYPE_MISSING,
-    }
-    never = set() if generation.pushed else context
+    possible = {reason for each in PARAMETERS if generation.pushed or not each.pushed_only for reason in each.reasons}
+    never = {reason for each in PARAMETERS for reason in each.reasons} - possible
     if "authentication_context_type" not in generation.required_parameters:
         never.add(Reason.CONTEXT_TYPE_MISSING)
     if not generation.unknown_acr_refused:
@@ -215,123 +208,25 @@ def _client_authentication(*, client_id: bool) -> tuple[Parameter, ...]:
     )
 
 
-def _request(generation: Generation) -> tuple[Parameter, ...]:
-    """The parameters of an authorization request, pushed or in the query."""
-    must = generation.required_parameters
-    pkce = not generation.pkce_optional
-    optional = "required unless the client is registered with `pkce: optional`" if generation.pkce_optional else ""
-    request_error = ": `invalid_request`" if generation.pushed else ": callback with `request_not_supported`"
-    reference_error = ": `invalid_request`" if generation.pushed else ": callback with `request_uri_not_supported`"
-    return (
-        Parameter(name="response_type", required=True, value="`code`", meaning="The only flow."),
+def _request(generation: Generation, *, pushed_only: bool = False) -> tuple[Parameter, ...]:
+    """The parameters of an authorization request, pushed or in the query; or those that are only pushed."""
+    return tuple(
         Parameter(
-            name="redirect_uri",
-            required=True,
-            value="URL",
-            meaning="One of your registered redirect URIs, equal character by character.",
-        ),
-        Parameter(
-            name="scope",
-            required=True,
-            value="scopes, separated by single spaces",
-            meaning="Must contain `openid`; see [claims.md](claims.md).",
-        ),
-        Parameter(
-            name="state",
-            required="state" in must,
-            value=f"1 to {STATE_CHARACTERS} printable ASCII characters",
-            meaning="Comes back unchanged. Bind it to the browser, and compare it.",
-        ),
-        Parameter(
-            name="nonce",
-            required="nonce" in must,
-            value=f"1 to {NONCE_CHARACTERS} printable ASCII characters",
-            meaning="Comes back in the ID token. Compare it.",
-        ),
-        Parameter(
-            name="code_challenge",
-            required=pkce,
-            condition=optional,
-            value="43 characters, base64url",
-            meaning="SHA-256 of `code_verifier`.",
-        ),
-        Parameter(
-            name="code_challenge_method", required=pkce, condition=optional, value="`S256`", meaning="The only method."
-        ),
-        Parameter(
-            name="acr_values",
-            required=False,
-            value=f"such as `{answers.ACR_PREFIX}2`, separated by spaces",
-            meaning="Wanted levels; the first supported one counts. Without it the client's level applies."
-            + (" Without any supported one: `invalid_request`." if generation.unknown_acr_refused else ""),
-        ),
-        Parameter(
-            name="response_mode",
-            required=False,
-            value=" or ".join(f"`{mode}`" for mode in generation.response_modes),
-            meaning=f"Form of the callback; default `{generation.response_modes[0]}`.",
-        ),
-        Parameter(
-            name="prompt",
-            required=False,
-            value="`none`; or `login`, `consent`, `select_account`, separated by spaces",
-            meaning="`none`: no page, else `login_required`, `consent_required` or `interaction_required`.",
-        ),
-        Parameter(
-            name="max_age",
-            required=False,
-            value="seconds, up to 9 digits",
-            meaning="The person authenticates again if their sign-in is older.",
-        ),
-        Parameter(
-            name="ui_locales",
-            required=False,
-            value=f"language tags, separated by spaces, {UI_LOCALES_CHARACTERS} characters",
-            meaning="Wanted languages of the pages.",
-        ),
-        Parameter(
-            name="request",
-            required=False,
-            refused=True,
-            value="",
-            meaning=f"Request objects are refused{request_error}.",
-        ),
-        Parameter(
-            name="request_uri",
-            required=False,
-            refused=True,
-            value="",
-            meaning=f"Request objects are refused{reference_error}.",
-        ),
+            name=each.name,
+            required=each.is_required(generation),
+            refused=each.refused,
+            value=_said(each.value, generation)
+            or (f"1 to {each.limit} printable ASCII characters" if each.limit else ""),
+            meaning=_said(each.meaning, generation),
+            condition=_said(each.condition, generation),
+        )
+        for each in PARAMETERS
+        if each.pushed_only == pushed_only
     )
 
 
-def _pushed_only(generation: Generation) -> tuple[Parameter, ...]:
-    name = "authentication_context_type"
-    must = name in generation.required_parameters
-    return (
-        Parameter(
-            name=name,
-            required=must,
-            condition="as the client's `context_type_rule` says" if must else "",
-            value="a value that the client is registered for; default `APP_AUTHENTICATION_DEFAULT`",
-            meaning="[Kind of transaction](../relying-parties.md#the-value-of-authentication_context_type).",
-        ),
-        Parameter(
-            name="authentication_context_message",
-            required=False,
-            value=f"up to {CONTEXT_MESSAGE_CHARACTERS} ASCII letters, digits, spaces and `. , - @ ' ! ( )`; the preset `public-service` allows "
-            "letters, digits and spaces only",
-            meaning="Shown to the person on every page of the sign-in.",
-        ),
-        Parameter(
-            name="dpop_jkt",
-            required=False,
-            condition="required without a `DPoP` header" if generation.key_binding_required else "",
-            value="43 characters, base64url",
-            meaning="SHA-256 thumbprint of your DPoP key; with a `DPoP` header it must be that key's.",
-        ),
-    )
+def _said(documented: Documented, generation: Generation) -> str:
+    return documented(generation) if callable(documented) else documented
 
 
 CONTENT_TYPE: Final = Parameter(
@@ -371,7 +266,11 @@ def par(generation: Generation) -> Endpoint:
         authentication="`private_key_jwt`",
         limit="settings `par_per_client` and `par_per_address`, per minute",
         headers=(CONTENT_TYPE, *_dpop(generation, required=generation.key_binding_required, condition=condition)),
-        parameters=(*_client_authentication(client_id=True), *_request(generation), *_pushed_only(generation)),
+        parameters=(
+            *_client_authentication(client_id=True),
+            *_request(generation),
+            *_request(generation, pushed_only=True),
+        ),
         success=Success(
             status=201,
             content_type=JSON,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from corpid.rules.oauth.generations import SCOPES
 from corpid.rules.oauth.records import CLIENT_MEMBERS, Client
-from corpid.rules.oauth.scopes import SCOPES
 
 if TYPE_CHECKING:
     from corpid.rules.oauth.records import ClientMember

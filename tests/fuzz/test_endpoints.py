@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from corpid.jose.encoding import base64url
 from corpid.jose.key_ring import ACCESS_TOKEN
 from corpid.rules.oauth import tokens as token_rules
-from corpid.rules.oauth.authorization_endpoint import PUSHED_PARAMETERS
+from corpid.rules.oauth.authorization_request import PUSHED_PARAMETERS
 from corpid.rules.oauth.client_assertion import ASSERTION_TYPE
 from corpid.rules.oauth.discovery import AUTHORIZATION_PATH, PAR_PATH, TOKEN_PATH
 from corpid.rules.oauth.token_request import TOKEN_PARAMETERS

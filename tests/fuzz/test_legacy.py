@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from corpid.jose.encoding import base64url
 from corpid.jose.key_ring import ACCESS_TOKEN
 from corpid.rules.oauth import tokens as token_rules
-from corpid.rules.oauth.authorization_endpoint import REQUEST_PARAMETERS
+from corpid.rules.oauth.authorization_request import REQUEST_PARAMETERS
 from corpid.rules.oauth.discovery import AUTHORIZATION_PATH, TOKEN_PATH
 from corpid.rules.oauth.token_request import TOKEN_PARAMETERS
 from corpid.rules.oauth.tokens import LegacyClaims, Parties

@@ -14,7 +14,7 @@ from corpid.jose import key_ring
 from corpid.jose.keys import parse_client_key_set
 from corpid.rules.oauth import authorization_endpoint, client_assertion, dpop, parameters, token_request
 from corpid.rules.oauth import tokens as token_rules
-from corpid.rules.oauth.authorization_endpoint import PUSHED_PARAMETERS
+from corpid.rules.oauth.authorization_request import PUSHED_PARAMETERS, validate_request
 from corpid.rules.oauth.client_assertion import ASSERTION_TYPE, KeyNotFound
 from corpid.rules.oauth.errors import (
     CredentialsRequired,
@@ -224,9 +224,7 @@ def test_authorization_requests(examples: int, generation: Generation) -> None:
     def check(given: dict[str, Any]) -> None:
         found = {name: value for name, value in given.items() if isinstance(value, str) and value}
         try:
-            request = authorization_endpoint.validate_request(
-                found, CLIENT, generation, jkt=JKT, acr_prefix=PREFIX, pkce_optional=optional
-            )
+            request = validate_request(found, CLIENT, generation, jkt=JKT, acr_prefix=PREFIX, pkce_optional=optional)
         except (InvalidRequest, InvalidScope, RequestNotSupported, RequestURINotSupported) as refused:
             told(refused)
             return

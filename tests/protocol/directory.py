@@ -15,7 +15,7 @@ from corpid.rules.directory.records import (
     User,
 )
 from corpid.rules.directory.values import Parameter, ParameterDefinition
-from corpid.rules.oauth.scopes import SCOPES as _EVERY_SCOPE
+from corpid.rules.oauth.generations import SCOPES as _EVERY_SCOPE
 
 if TYPE_CHECKING:
     from corpid.rules.directory.records import Record

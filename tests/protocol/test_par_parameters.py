@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from corpid.rules.oauth.records import PushedRequest
+from corpid.rules.oauth.authorization_request import PARAMETERS, PushedRequest
 from tests.protocol.deployment import PAR
 from tests.protocol.expectations import PUSHED, SIGNED
 from tests.protocol.refusals import json_refusal, not_cached
@@ -20,6 +20,7 @@ from tests.world.clients import CALLBACK
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from corpid.rules.oauth.authorization_request import RequestParameter
     from tests.protocol.provider import World, Worlds
 
 pytestmark = pytest.mark.generations(*PUSHED)
@@ -242,6 +243,19 @@ def test_a_deployment_may_take_letters_digits_and_spaces_alone(worlds: Worlds, s
     assert accept(plain, authentication_context_message="Pay 10 now").context_message == "Pay 10 now"
     message = refuse(plain, authentication_context_message=f"Pay 10{sign}")
     assert message.endswith("at most 100 characters: ASCII letters, digits and spaces")
+
+
+@pytest.mark.parametrize("parameter", [each for each in PARAMETERS if each.limit], ids=lambda each: each.name)
+def test_a_text_is_taken_up_to_its_limit_and_refused_beyond_it(shared: World, parameter: RequestParameter) -> None:
+    """Spec 8: each text that is declared."""
+    accept(shared, **{parameter.name: "x" * parameter.limit})
+    assert refuse(shared, **{parameter.name: "x" * (parameter.limit + 1)}).startswith(f"{parameter.name} must be ")
+
+
+@pytest.mark.parametrize("parameter", [each for each in PARAMETERS if each.example], ids=lambda each: each.name)
+def test_the_example_of_a_parameter_is_taken(shared: World, parameter: RequestParameter) -> None:
+    """Spec 4.1: what the Bruno collections send."""
+    accept(shared, **{parameter.name: parameter.example})
 
 
 @pytest.mark.parametrize("value", ["none login", "login none", "unknown", "NONE", "login,consent"])

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import pytest
 
 from corpid.flows.oauth.authorize import AUTHORIZATION_PARAMETERS
-from corpid.rules.oauth.authorization_endpoint import PUSHED_PARAMETERS, REQUEST_PARAMETERS
+from corpid.rules.oauth.authorization_request import PUSHED_PARAMETERS, REQUEST_PARAMETERS
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.token_request import TOKEN_PARAMETERS

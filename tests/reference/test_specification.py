@@ -14,11 +14,10 @@ from corpid.jose.compact import MAX_BYTES
 from corpid.jose.keys import MAX_KEYS
 from corpid.rules import limits
 from corpid.rules.directory.parties import ENTITY_MEMBERS, USER_MEMBERS
-from corpid.rules.oauth.authorization_endpoint import REQUEST_PARAMETERS
+from corpid.rules.oauth.authorization_request import REQUEST_PARAMETERS
 from corpid.rules.oauth.client_registration import CONTEXT_TYPES
-from corpid.rules.oauth.generations import CURRENT, FAPI2, GENERATIONS, INTERMEDIATE, LEGACY
+from corpid.rules.oauth.generations import CURRENT, FAPI2, GENERATIONS, INTERMEDIATE, LEGACY, SCOPES
 from corpid.rules.oauth.records import CLIENT_MEMBERS
-from corpid.rules.oauth.scopes import SCOPES
 from scripts.citations import SPECIFICATION
 from scripts.reference import answers, shapes
 from scripts.reference.endpoints import Endpoint, endpoints

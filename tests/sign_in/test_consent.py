@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.rules.oauth.scopes import IDENTITY_SCOPES
+from corpid.rules.oauth.generations import IDENTITY_SCOPES
 from corpid_dev.relying_party.people import cancel, sign_in
 from tests.sign_in.world import EVERY_SCOPE, IDENTITY, form_of, new_world, post, query_of, walk_to
 

@@ -10,7 +10,7 @@ import pytest
 
 from corpid.rules.authentication.sign_in import Interaction
 from corpid.rules.limits import PASSKEY_OFFER_AGAIN_SECONDS
-from corpid.rules.oauth.records import AuthorizationRequest
+from corpid.rules.oauth.authorization_request import AuthorizationRequest
 from tests.authenticator import Authenticator
 from tests.postbox import Postbox
 from tests.sign_in import factors

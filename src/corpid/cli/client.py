@@ -29,9 +29,8 @@ from corpid.rules.oauth.api_client import API_CLIENT_MEMBERS, RegisteredApiClien
 from corpid.rules.oauth.client_registration import find_unserved_reason, is_registered_at, used_generations
 from corpid.rules.oauth.discovery import DISCOVERY_PATH
 from corpid.rules.oauth.errors import reason_of
-from corpid.rules.oauth.generations import GENERATIONS
+from corpid.rules.oauth.generations import GENERATIONS, SCOPES
 from corpid.rules.oauth.records import CLIENT_MEMBERS
-from corpid.rules.oauth.scopes import SCOPES
 from corpid.rules.oauth.tokens import registered_wrap
 from corpid.settings.issuers import client_rules, issuers
 

@@ -17,7 +17,8 @@ import msgspec
 
 from corpid.rules import limits
 from corpid.rules.limits import DAY
-from corpid.rules.oauth.records import Grant, PushedRequest
+from corpid.rules.oauth.authorization_request import PushedRequest
+from corpid.rules.oauth.records import Grant
 from corpid.rules.transient import PipelinedVerb
 
 if TYPE_CHECKING:

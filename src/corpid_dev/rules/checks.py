@@ -14,10 +14,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from corpid.rules.limits import CLOCK_AHEAD_SECONDS, CODE_SECONDS, PROOF_AGE_SECONDS, REQUEST_URI_SECONDS
+from corpid.rules.oauth.authorization_request import PARAMETERS
+from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
+
+    from corpid.rules.oauth.authorization_request import RequestParameter
 
 
 class CheckState(StrEnum):
@@ -75,6 +79,28 @@ def _check(
         expected=expected,
         only_with=only_with,
         parameters=frozenset(parameters),
+    )
+
+
+def _parameters_by_reasons() -> list[list[RequestParameter]]:
+    """Parameters with a reader; texts share a reason, and so a check."""
+    found: dict[tuple[Reason, ...], list[RequestParameter]] = {}
+    for each in PARAMETERS:
+        if each.read is not None:
+            found.setdefault(each.reasons, []).append(each)
+    return list(found.values())
+
+
+def _check_of(first: RequestParameter, *others: RequestParameter) -> Check:
+    """The check of a parameter, or of all texts together."""
+    names = [each.name for each in (first, *others)]
+    may_be_required = any(first.is_required(generation) for generation in GENERATIONS.values())
+    return _check(
+        f"{', '.join(names[:-1])} and {names[-1]} are short and printable" if others else first.check or first.name,
+        *first.reasons,
+        source=", ".join(f"parameter.{name}" for name in names),
+        expected=first.expected,
+        only_with="" if may_be_required else f"parameter.{first.name}",
     )
 
 
@@ -178,19 +204,7 @@ _CONTENT: Final = (
     _check("code_challenge_method", _R.CHALLENGE_METHOD, source="parameter.code_challenge_method", expected="S256"),
     _check("code_challenge", _R.CHALLENGE_MALFORMED, source="parameter.code_challenge",
            expected="43 characters of base64url"),
-    _check("state and nonce are short and printable", _R.PARAMETER_NOT_PRINTABLE,
-           source="parameter.state, parameter.nonce"),
-    _check("acr_values", _R.ACR_VALUES, source="parameter.acr_values", expected="one of acr_values_supported",
-           only_with="parameter.acr_values"),
-    _check("authentication_context_type, as the client's registration says", _R.CONTEXT_TYPE_MISSING,
-           _R.CONTEXT_TYPE_REFUSED, _R.CONTEXT_TYPE_UNKNOWN, source="parameter.authentication_context_type"),
-    _check("authentication_context_message", _R.CONTEXT_MESSAGE, source="parameter.authentication_context_message",
-           expected="at most 100 allowed characters", only_with="parameter.authentication_context_message"),
-    _check("prompt", _R.PROMPT_UNKNOWN, _R.PROMPT_NONE_WITH_ANOTHER, source="parameter.prompt",
-           expected="of prompt_values_supported, none only alone", only_with="parameter.prompt"),
-    _check("max_age", _R.MAX_AGE, source="parameter.max_age", expected="a whole number of seconds",
-           only_with="parameter.max_age"),
-    _check("ui_locales", _R.UI_LOCALES, source="parameter.ui_locales", only_with="parameter.ui_locales"),
+    *(_check_of(*group) for group in _parameters_by_reasons()),
 )
 _ENCRYPTION_KEY: Final = _check("The client has a key to encrypt for, if it needs one",
                                 _R.CLIENT_ENCRYPTION_KEY_MISSING)

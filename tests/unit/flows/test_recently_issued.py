@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from corpid.flows.oauth.recently_issued import KEPT, RecentlyIssued
 from corpid.rules.oauth import token_request
-from corpid.rules.oauth.records import AuthorizationRequest
+from corpid.rules.oauth.authorization_request import AuthorizationRequest
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.token_request import TokenRequest
 

@@ -115,6 +115,7 @@ VIEWS: dict[str, View] = {
         action="/consent",
         summary=((SAID, SAID),),
         items=(phrase("Your name"), SAID),
+        said=((SAID, HOSTILE),),
         until=None,
     ),
     "confirm": SignInConfirmationView(frame=FRAME, action="/confirm", user_name=HOSTILE, entity=HOSTILE),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from corpid.flows.namespaces import Entry, Namespace
     from corpid.flows.request_context import RequestContext
     from corpid.rules.authentication.records import Session, SessionPurpose
-    from corpid.rules.oauth.records import AuthorizationRequest
+    from corpid.rules.oauth.authorization_request import AuthorizationRequest
     from corpid.stores.transient import TransientBatch
 
 T = TypeVar("T")

@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
     from corpid.rules.audit_records import AuditEvent
     from corpid.rules.oauth.authorization_endpoint import AuthorizationResponse
+    from corpid.rules.oauth.authorization_request import AuthorizationRequest
     from corpid.rules.oauth.errors import OAuthError
-    from corpid.rules.oauth.records import AuthorizationRequest, Client
+    from corpid.rules.oauth.records import Client
     from corpid.stores.transient import TransientBatch
 
 OF_SESSION: Final = "session"

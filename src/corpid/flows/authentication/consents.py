@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from corpid.flows.request_context import RequestContext
     from corpid.rules.authentication.sign_in import Interaction
-    from corpid.rules.oauth.records import AuthorizationRequest, Client
+    from corpid.rules.oauth.authorization_request import AuthorizationRequest
+    from corpid.rules.oauth.records import Client
 
 SHARES_SHOWN: Final = 50
 """consents of one page"""

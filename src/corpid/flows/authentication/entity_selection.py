@@ -16,7 +16,8 @@ from corpid.rules.directory.entity_choice import EntityChoice, accepted_entities
 if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.records import ActingPerson, Service
-    from corpid.rules.oauth.records import AuthorizationRequest, Client
+    from corpid.rules.oauth.authorization_request import AuthorizationRequest
+    from corpid.rules.oauth.records import Client
 
 SHOWN: Final = 50
 """entities of one page"""

@@ -32,8 +32,9 @@ from corpid.rules.limits import (
     STATE_CHARACTERS,
     UI_LOCALES_CHARACTERS,
 )
-from corpid.rules.oauth import authorization_endpoint, client_registration, parameters
-from corpid.rules.oauth.authorization_endpoint import REQUEST_PARAMETERS, AuthorizationResponse, ReturnAddress
+from corpid.rules.oauth import authorization_endpoint, authorization_request, client_registration, parameters
+from corpid.rules.oauth.authorization_endpoint import AuthorizationResponse, ReturnAddress
+from corpid.rules.oauth.authorization_request import REQUEST_PARAMETERS, AuthorizationRequest
 from corpid.rules.oauth.discovery import PAR_PATH
 from corpid.rules.oauth.errors import (
     AccessDenied,
@@ -51,7 +52,7 @@ from corpid.rules.oauth.errors import (
     without_query,
 )
 from corpid.rules.oauth.parameters import require_parameter
-from corpid.rules.oauth.records import AuthorizationRequest, Client, RequestingClient
+from corpid.rules.oauth.records import Client, RequestingClient
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
 
@@ -313,7 +314,7 @@ async def _answer_query(
     `held` is the unstored sign-in in the browser's cookie, if any. Raises InvalidRequest, which becomes a page, until
     the redirect URI is proven.
     """
-    redirect_uri = authorization_endpoint.require_registered_redirect_uri(
+    redirect_uri = authorization_request.require_registered_redirect_uri(
         parameters.parse(query, {"redirect_uri"}), client
     )
     # The redirect URI is proven: from here on errors are the client's to know.
@@ -342,7 +343,7 @@ async def _enter_query(
     visible: bool,
 ) -> InteractionRedirect | ImmediateResponse:
     await context.provider.registry_cache.refuse_maintenance(context.now)
-    request = authorization_endpoint.validate_request(
+    request = authorization_request.validate_request(
         parameters.parse(query, REQUEST_PARAMETERS),
         client,
         generation,

@@ -10,11 +10,11 @@ from corpid.flows import namespaces, rate_limits
 from corpid.flows.oauth import client_authentication, dpop
 from corpid.flows.oauth.client_keys import id_token_key
 from corpid.rules.limits import REQUEST_URI_SECONDS
-from corpid.rules.oauth import authorization_endpoint, client_registration, deprecated_usage
+from corpid.rules.oauth import authorization_request, client_registration, deprecated_usage
+from corpid.rules.oauth.authorization_request import PushedRequest
 from corpid.rules.oauth.discovery import PAR_PATH
 from corpid.rules.oauth.dpop import ProofTarget
 from corpid.rules.oauth.errors import InvalidRequest, OAuthError, RequestOf, UnauthorizedClient
-from corpid.rules.oauth.records import PushedRequest
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ async def push(
             raise InvalidRequest(Reason.PARAMETER_MISSING, "parameter client_id is missing")
         target = ProofTarget(method="POST", url=policy.base_url + PAR_PATH)
         proof = dpop.verify_proof(context, proofs, target, rules=generation)
-        request = authorization_endpoint.validate_request(
+        request = authorization_request.validate_request(
             parameters,
             client,
             generation,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from corpid.rules.oauth.token_request import IssuedCode
 
 if TYPE_CHECKING:
-    from corpid.rules.oauth.records import AuthorizationRequest
+    from corpid.rules.oauth.authorization_request import AuthorizationRequest
 
 KEPT: Final = 4096
 """of each kind: the codes of a minute at 68 sign-ins a second"""

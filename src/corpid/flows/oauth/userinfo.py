@@ -19,8 +19,8 @@ from corpid.rules.directory.parties import entity_attributes
 from corpid.rules.oauth import client_registration, scopes, tokens
 from corpid.rules.oauth.dpop import ProofTarget
 from corpid.rules.oauth.errors import InvalidToken, RequestOf, ServerError, shorten_value
+from corpid.rules.oauth.generations import ENTITY_SCOPES
 from corpid.rules.oauth.refusals import Reason
-from corpid.rules.oauth.scopes import ENTITY_SCOPES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

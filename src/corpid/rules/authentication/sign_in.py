@@ -23,7 +23,7 @@ from corpid.rules.limits import (
     REDIRECT_REPEATED_SECONDS,
 )
 from corpid.rules.oauth import acr
-from corpid.rules.oauth.records import AuthorizationRequest
+from corpid.rules.oauth.authorization_request import AuthorizationRequest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

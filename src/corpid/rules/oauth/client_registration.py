@@ -29,9 +29,8 @@ from corpid.jose.keys import (
     private_members,
 )
 from corpid.rules.oauth.acr import LEVELS
-from corpid.rules.oauth.generations import GENERATIONS, Generation
+from corpid.rules.oauth.generations import GENERATIONS, SCOPES, Generation
 from corpid.rules.oauth.records import ALG_OF_KEY, CLIENT_MEMBERS, FIRST_ISSUER, Client
-from corpid.rules.oauth.scopes import SCOPES
 from corpid.rules.oauth.urls import InvalidUrl, check_public_url, check_redirect_uri, shorten_url
 
 if TYPE_CHECKING:

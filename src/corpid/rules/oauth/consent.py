@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from corpid.rules.limits import DAY
-from corpid.rules.oauth.generations import GENERATIONS
-from corpid.rules.oauth.scopes import IDENTITY_SCOPES
+from corpid.rules.oauth.generations import GENERATIONS, IDENTITY_SCOPES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from corpid.rules.oauth.records import AuthorizationRequest, Client
+    from corpid.rules.oauth.authorization_request import AuthorizationRequest
+    from corpid.rules.oauth.records import Client
 
 
 class Consent(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,8 +14,8 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from corpid.rules.oauth.authorization_request import AuthorizationRequest
     from corpid.rules.oauth.generations import Generation
-    from corpid.rules.oauth.records import AuthorizationRequest
 
 SIGN_IN: Final = ""
 """counted for every sign-in, whatever its habits"""

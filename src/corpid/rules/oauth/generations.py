@@ -16,7 +16,11 @@ from msgspec.structs import replace
 
 from corpid.jose.encryption import CONTENT_ENCRYPTIONS, ENCRYPTIONS
 from corpid.jose.keys import AGREEMENT, RSA, WRAPS
-from corpid.rules.oauth.scopes import SCOPES
+
+ENTITY_SCOPES: Final = ("entity.identity", "entity.basic_profile.name", "entity.basic_profile.uen_status")
+IDENTITY_SCOPES: Final = (*ENTITY_SCOPES, "user.identity", "user.name")
+SCOPES: Final = ("openid", "authinfo", "tpauthinfo", *IDENTITY_SCOPES)
+"""every scope (Spec 4.9, R-4.1)"""
 
 
 class Nesting(msgspec.Struct, frozen=True, kw_only=True):

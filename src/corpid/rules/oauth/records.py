@@ -1,4 +1,4 @@
-"""Records of the protocol: clients and their members, requests, grants.
+"""Records of the protocol: clients and their members, grants.
 
 From a member's declaration follow the keys of a directory file, the options of `corpid client add` and `corpid client
 update`, the values that can be registered, and the table in docs/directory.md.
@@ -17,6 +17,8 @@ import msgspec
 from corpid.jose.encryption import CONTENT_ENCRYPTIONS, ENCRYPTIONS
 from corpid.jose.keys import WRAPS
 from corpid.rules.fields import SECRET
+from corpid.rules.oauth.generations import GENERATIONS
+from corpid.texts import Phrase, phrase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,6 +41,10 @@ MemberForm: TypeAlias = Literal["text", "identifier", "algorithm", "url", "day",
 class MemberDeclaration(msgspec.Struct, frozen=True, kw_only=True):
     """The declaration of a member, in addition to its type."""
 
+    label: Phrase | None = None
+    """on forms; None: the operator does not set it there"""
+    hint: Phrase | None = None
+    """on forms, under the label"""
     help: str = ""
     """a sentence for the option of the commands; empty: no option sets it"""
     default_help: str = ""
@@ -160,6 +166,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     name: Annotated[
         str,
         MemberDeclaration(
+            label=phrase("Name"), hint=phrase("People see it when they sign in."),
             help="The name that people see when they sign in.",
             doc="text 100, shown when people sign in",
             form="text", limit=100, needed=True, example="RP",
@@ -168,6 +175,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     redirect_uris: Annotated[
         tuple[str, ...],
         MemberDeclaration(
+            label=phrase("Redirect URIs"),
+            hint=phrase("Where people return after signing in, exactly as the client sends it. One a line."),
             help="A redirect URI; repeat for several.",
             default_help="Required, except with --api.",
             doc="exact https URLs; http for localhost and loopback addresses in developer mode",
@@ -177,6 +186,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     jwks: Annotated[
         str | None,
         MemberDeclaration(
+            label=phrase("Or the key set itself"),
+            hint=phrase("Public keys, as JSON. Fill in this or the address, not both."),
             help="A file with the client's public JSON Web Key Set.",
             doc="JSON Web Key Set, as YAML, as JSON or as one text; private members are dropped, and a private key "
             "inside another member is refused; a `kid` is printable "
@@ -189,6 +200,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     jwks_uri: Annotated[
         str | None,
         MemberDeclaration(
+            label=phrase("Address of its key set"),
+            hint=phrase("Begins with https://. The client can then change its keys without asking you."),
             help="Or the https URL where the client publishes its key set.",
             doc="https URL on port 443, under a public name and not under `localhost`; a key there whose `kid` is "
                 "not as above is ignored; exactly one of `jwks` and `jwks_uri` is required, and setting one removes the "
@@ -199,6 +212,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     scopes: Annotated[
         tuple[str, ...],
         MemberDeclaration(
+            label=phrase("Scopes"), hint=phrase("One a line. openid is always needed."),
             help="A scope that it can request; repeat for several.", default_help="Default: all of them; with --api, name each.",
             doc="list: `openid`, `authinfo`, `tpauthinfo`, `entity.identity`, `entity.basic_profile.name`, "
             "`entity.basic_profile.uen_status`, `user.identity`, `user.name`",
@@ -208,6 +222,9 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     services: Annotated[
         tuple[str, ...],
         MemberDeclaration(
+            label=phrase("Services whose roles it reads"),
+            hint=phrase("Identifiers, one a line. They decide which organisations people can choose; without any, people "
+                "can choose each of theirs."),
             help="An entity service that it can read; repeat for several.",
             doc="list of services whose roles it reads; also decides which entities people can choose",
             default_doc="none: people can choose every entity",
@@ -218,6 +235,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     generations: Annotated[
         tuple[str, ...],
         MemberDeclaration(
+            label=phrase("Generations"),
+            hint=phrase("One a line, of {names}. Leave it empty for the usual one.", names=", ".join(GENERATIONS)),
             help="A generation of the interface that it can use; repeat for several.",
             default_help="Default: the one with pushed requests.",
             doc="list: `current`, `intermediate`, `fapi2`, `legacy`",
@@ -229,6 +248,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     issuers: Annotated[
         tuple[str, ...],
         MemberDeclaration(
+            label=phrase("Issuers"), hint=phrase("Of this deployment, one a line. Empty: the first one."),
             help="An issuer of this deployment at which it is known; repeat for several.",
             default_help="Default: the first.",
             doc="list of issuers at which it is known: `first`, and the `id` of each of `[[issuers]]` ([operate.md]"
@@ -241,6 +261,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     legacy_until: Annotated[
         str | None,
         MemberDeclaration(
+            label=phrase("Last day with legacy"),
+            hint=phrase("As 2027-03-31. Required if legacy is one of its generations."),
             help="Its last day with legacy, YYYY-MM-DD.",
             doc="last day of `legacy` for this relying party (required for `legacy`), or `none`",
             form="day", clearable=True, concerns="ends", example="2027-03-31",
@@ -250,6 +272,10 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     endpoint_audience_until: Annotated[
         str | None,
         MemberDeclaration(
+            label=phrase("Last day with the endpoint as audience"),
+            hint=phrase(
+                "Until then aud of its assertions may be the URL of the endpoint. As 2026-12-31; not with fapi2."
+            ),
             help="Last day on which its assertions can use the endpoint's URL as aud, YYYY-MM-DD; not with "
             "fapi2.",
             doc="last day on which assertions can use the URL of the endpoint that they are sent to as `aud` (PAR, "
@@ -263,6 +289,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     pkce: Annotated[
         PkceMode,
         MemberDeclaration(
+            label=phrase("PKCE with legacy"), hint=phrase("optional: requests may leave out code_challenge."),
             help="PKCE in its requests at legacy: required (default) or optional.",
             doc="`required`, or `optional`: its requests at `legacy` can omit `code_challenge` "
             "([legacy.md](legacy.md))",
@@ -273,6 +300,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     pkce_optional_until: Annotated[
         str | None,
         MemberDeclaration(
+            label=phrase("Last day of optional PKCE"),
+            hint=phrase("As 2027-01-31. Empty: as long as it may use legacy."),
             help="Last day on which PKCE is optional, YYYY-MM-DD.", default_help="Default: no end.",
             doc="last day on which they can, or `none`: as long as it may use `legacy`",
             form="day", clearable=True, concerns="pkce_optional", example="2027-01-31",
@@ -282,6 +311,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     subject: Annotated[
         SubjectMode,
         MemberDeclaration(
+            label=phrase("Party in sub"),
+            hint=phrase("user: the person. entity: the organisation that the person acts for."),
             help="The party in sub: user (default) or entity.",
             doc="`user` or `entity`: the party in `sub`",
             example="entity",
@@ -290,6 +321,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     id_token_encryption_alg: Annotated[
         str | None,
         MemberDeclaration(
+            label=phrase("Key wrapping of ID tokens"),
+            hint=phrase("Not set: as its encryption key says. key: the same, and with fapi2, too."),
             help="How keys of ID tokens are wrapped, such as ECDH-ES+A256KW; key: from its key, also with fapi2.",
             default_help="Default: from its key.",
             doc="`ECDH-ES+A128KW`, `ECDH-ES+A192KW`, `ECDH-ES+A256KW`, `key` or `none` (both: from its encryption "
@@ -301,6 +334,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     id_token_encryption_enc: Annotated[
         str,
         MemberDeclaration(
+            label=phrase("Encryption of ID tokens"),
             help="How ID tokens are encrypted: A256CBC-HS512 (default) or A256GCM.",
             doc="`A256CBC-HS512` or `A256GCM`",
             values=CONTENT_ENCRYPTIONS, example="A256GCM",
@@ -309,6 +343,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     userinfo_signing_alg: Annotated[
         str | None,
         MemberDeclaration(
+            label=phrase("Signature of userinfo"), hint=phrase("Not set: as its generation says."),
             help="How userinfo is signed if signing is optional: ES256.",
             doc="`ES256` or `none` (the default of the generation: JSON with `fapi2`, otherwise signed)",
             values=("ES256",), clearable=True, example="ES256",
@@ -318,6 +353,10 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     userinfo_encryption_alg: Annotated[
         str | None,
         MemberDeclaration(
+            label=phrase("Key wrapping of userinfo"),
+            hint=phrase(
+                "Empty: as its encryption key says. legacy encrypts only with ECDH-ES, RSA-OAEP or RSA-OAEP-256."
+            ),
             help="How keys of userinfo are wrapped. Legacy encrypts only if this is ECDH-ES, RSA-OAEP or RSA-OAEP-256.",
             default_help="Default: from its key.",
             doc="`ECDH-ES+A128KW`, `ECDH-ES+A192KW`, `ECDH-ES+A256KW` or `none` (from its encryption key). `legacy` "
@@ -330,6 +369,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     userinfo_encryption_enc: Annotated[
         str | None,
         MemberDeclaration(
+            label=phrase("Encryption of userinfo"),
+            hint=phrase("Not set: userinfo is not encrypted. A128GCM and A128CBC-HS256 are for legacy only."),
             help="Encrypt userinfo too: A256GCM or A256CBC-HS512; at legacy also A128GCM or A128CBC-HS256.",
             doc="nests userinfo in a JWE: `A256GCM`, `A256CBC-HS512` or `none`; with `legacy` alone also `A128GCM` or "
             "`A128CBC-HS256`",
@@ -340,6 +381,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     jwe_header_claims: Annotated[
         bool | None,
         MemberDeclaration(
+            label=phrase("Headers of encrypted tokens repeat iss and aud"),
+            hint=phrase("Some libraries need it, others refuse it. Not set: as the setting jwe_header_claims says."),
             help="The headers of its encrypted tokens repeat iss and aud: true or false.",
             default_help="Default: the setting jwe_header_claims.",
             doc="`true` or `false`: whether the headers of its encrypted tokens repeat `iss` and `aud`, which some libraries "
@@ -351,6 +394,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     stringified_blocks: Annotated[
         bool,
         MemberDeclaration(
+            label=phrase("Blocks of userinfo as strings"),
+            hint=phrase("Each block is a string that contains JSON, as older clients expect."),
             help="Blocks of userinfo are strings that contain JSON.",
             doc="`true`: userinfo blocks are strings that contain JSON",
             example=True,
@@ -359,6 +404,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     context_types: Annotated[
         tuple[str, ...],
         MemberDeclaration(
+            label=phrase("Context types"),
+            hint=phrase("Values of authentication_context_type that it may send, one a line."),
             help="An authentication_context_type that it can send; repeat for several.",
             doc="list of values of `authentication_context_type` that it can send",
             form="identifier", least=1, example=("APP_PAYMENT_DEFAULT",),
@@ -367,6 +414,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     context_type_rule: Annotated[
         ContextTypeRule,
         MemberDeclaration(
+            label=phrase("Whether requests name a context type"),
+            hint=phrase("refused: for a client that only reads data."),
             help="Whether authentication_context_type is required (default), optional or refused.",
             doc="whether its pushed requests must have `authentication_context_type`: `required`, `optional`, or "
             "`refused` (for a client that only reads data); `fapi2` never requires it",
@@ -376,11 +425,19 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     """whether its requests must, may or must not name one of them, if the generation requires it (D63)"""
     assurance_level: Annotated[
         int,
-        MemberDeclaration(help="The assurance level if it requests none: 2.", doc="`2`", example=2),
+        MemberDeclaration(
+            label=phrase("Assurance level"),
+            hint=phrase("The one of requests that name none: 2."),
+            help="The assurance level if it requests none: 2.",
+            doc="`2`",
+            example=2,
+        ),
     ] = 2
     sector: Annotated[
         Sector,
         MemberDeclaration(
+            label=phrase("Sector"),
+            hint=phrase("private: people are asked for consent before it receives their details."),
             help="private (default; people are asked for consent) or government.",
             doc="`private` (people are asked for consent to share data about themselves and entities) or `government`",
             example="government",
@@ -394,46 +451,11 @@ CLIENT_MEMBERS: Final = MappingProxyType(declared_members(Client))
 """member of a client → its declaration"""
 
 
-class AuthorizationRequest(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """A validated authorization request (Spec 4.1)."""
-
-    client_id: str
-    generation: str
-    redirect_uri: str
-    scopes: tuple[str, ...]
-    code_challenge: str
-    """empty: the request had none"""
-    state: str | None = None
-    nonce: str | None = None
-    acr: str
-    """the level to be reached, as a URN"""
-    context_type: str | None = None
-    context_message: str | None = None
-    jkt: str | None = None
-    response_mode: str = "query"
-    prompt: tuple[str, ...] = ()
-    max_age: int | None = None
-    ui_locales: tuple[str, ...] = ()
-    """language tags, the best first"""
-    deprecated_uses: tuple[str, ...] = ()
-    """the counters of its push (`deprecated_usage`)"""
-
-
 class RequestingClient(msgspec.Struct, frozen=True, kw_only=True):
     """The requesting client and its ui_locales, for pages without an answer too."""
 
     client: Client
     ui_locales: tuple[str, ...] = ()
-
-
-class PushedRequest(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """A pushed request as stored, with the moment its 60 seconds begin.
-
-    Source: D15
-    """
-
-    request: AuthorizationRequest
-    pushed_at: float
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True, array_like=True):

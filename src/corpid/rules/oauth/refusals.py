@@ -314,8 +314,8 @@ class Reason(Enum):
         "code_challenge is not a SHA-256 hash in base64url.",
         "Send the SHA-256 of the code_verifier, 43 characters of base64url without padding.")
     PARAMETER_NOT_PRINTABLE = _refusal("invalid_request", _RP,
-        "state or nonce is too long, or contains characters other than printable ASCII.",
-        "Send a random value of letters and digits.")
+        "A text, such as state or nonce, is too long, or contains characters other than printable ASCII.",
+        "Send the text that the description allows; as state or nonce, a random value of letters and digits.")
     ACR_VALUES = _refusal("invalid_request", _RP,
         "acr_values contains no supported value.",
         "Omit acr_values, or send one of acr_values_supported.")

@@ -1,4 +1,4 @@
-"""Scopes: the known ones, and those allowed for a client.
+"""Scopes that a client requests.
 
 Source: Spec 4.9, R-4.1
 """
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
     from corpid.rules.oauth.records import Client
 
-ENTITY_SCOPES: Final = ("entity.identity", "entity.basic_profile.name", "entity.basic_profile.uen_status")
-IDENTITY_SCOPES: Final = (*ENTITY_SCOPES, "user.identity", "user.name")
-SCOPES: Final = ("openid", "authinfo", "tpauthinfo", *IDENTITY_SCOPES)
 _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*")
 
 

@@ -22,6 +22,7 @@ from corpid.rules.directory.entity_choice import NUMBERS, STATUSES
 from corpid.rules.directory.parties import consent_items, consent_summary
 from corpid.rules.limits import ACCOUNT_FRESH_SECONDS, MINUTE
 from corpid.rules.oauth import acr
+from corpid.rules.oauth.authorization_request import said_at_consent
 from corpid.rules.oauth.consent import shared_scopes
 from corpid.texts import phrase
 from corpid.web.context import SIGN_IN, interaction_path, with_parameter
@@ -314,6 +315,7 @@ def _consent(look: _PageInputs, page: sign_in.ConsentQuestion) -> View:
         action=look.path_of("consent"),
         summary=consent_summary(shared),
         items=consent_items(shared),
+        said=said_at_consent(request),
         until=None if until is None else datetime.fromtimestamp(until, look.web.provider.policy.timezone),
         other_account=bool(look.loaded.interaction.session_id),
         errors=look.again.errors,

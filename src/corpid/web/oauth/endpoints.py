@@ -13,7 +13,7 @@ from corpid.flows.oauth.authorize import AUTHORIZATION_PARAMETERS, ImmediateResp
 from corpid.rules.limits import HEAD_BYTES, METADATA_CACHE_SECONDS
 from corpid.rules.oauth import api_server, parameters
 from corpid.rules.oauth import discovery as discovery_rules
-from corpid.rules.oauth.authorization_endpoint import PUSHED_PARAMETERS, REQUEST_PARAMETERS
+from corpid.rules.oauth.authorization_request import PUSHED_PARAMETERS, REQUEST_PARAMETERS
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.token_request import TOKEN_PARAMETERS

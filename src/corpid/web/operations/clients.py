@@ -42,7 +42,6 @@ from corpid.web.operations.page_context import (
 from corpid.web.pages import errors
 from corpid.web.pages.client_fields import (
     FIELDS,
-    WORDS,
     fields_of,
     mistakes,
     named_faults,
@@ -256,9 +255,7 @@ def _list_facts(client: Client) -> list[tuple[Phrase | str, str]]:
         value = getattr(client, name)
         if value == each.default or value in (None, (), "") or name in {"jwks", "enabled", "name"}:
             continue
-        found.append(
-            (WORDS[name].label if name in WORDS else name, ", ".join(value) if isinstance(value, tuple) else str(value))
-        )
+        found.append((each.member.label or name, ", ".join(value) if isinstance(value, tuple) else str(value)))
     return found
 
 

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Final
 from corpid.rules.characters import typed_number
 from corpid.rules.fields import NOTHING
 from corpid.rules.oauth.client_registration import public_part
-from corpid.rules.oauth.generations import GENERATIONS
+from corpid.rules.oauth.generations import GENERATIONS, SCOPES
 from corpid.rules.oauth.records import CLIENT_MEMBERS
-from corpid.rules.oauth.scopes import SCOPES
 from corpid.rules.oauth.urls import shorten_url
 from corpid.texts import capitalise, phrase
 from corpid.web.pages.layout import Field, ViewPart
@@ -27,155 +26,47 @@ if TYPE_CHECKING:
     from corpid.web.pages.layout import FieldError
 
 
-class Words(ViewPart, frozen=True, kw_only=True):
-    label: Phrase
-    hint: Phrase | None = None
-
-
 class Group(ViewPart, frozen=True, kw_only=True):
     """Fields with a common legend."""
 
     legend: Phrase
-    members: dict[str, Words]
+    names: tuple[str, ...]
     rare: bool = False
     """whether most clients keep its defaults"""
+    last: bool = False
+    """whether it also has the members that no group names"""
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """Its members in the order of the form."""
+        others = (name for name in FIELDS if all(name not in group.names for group in GROUPS)) if self.last else ()
+        return (*self.names, *others)
 
 
 GROUPS: Final[tuple[Group, ...]] = (
-    Group(
-        legend=phrase("Who it is"),
-        members={
-            "name": Words(label=phrase("Name"), hint=phrase("People see it when they sign in.")),
-            "sector": Words(
-                label=phrase("Sector"),
-                hint=phrase("private: people are asked for consent before it receives their details."),
-            ),
-        },
-    ),
-    Group(
-        legend=phrase("Addresses"),
-        members={
-            "redirect_uris": Words(
-                label=phrase("Redirect URIs"),
-                hint=phrase("Where people return after signing in, exactly as the client sends it. One a line."),
-            ),
-        },
-    ),
-    Group(
-        legend=phrase("Keys"),
-        members={
-            "jwks_uri": Words(
-                label=phrase("Address of its key set"),
-                hint=phrase("Begins with https://. The client can then change its keys without asking you."),
-            ),
-            "jwks": Words(
-                label=phrase("Or the key set itself"),
-                hint=phrase("Public keys, as JSON. Fill in this or the address, not both."),
-            ),
-        },
-    ),
-    Group(
-        legend=phrase("What it may ask for"),
-        members={
-            "scopes": Words(label=phrase("Scopes"), hint=phrase("One a line. openid is always needed.")),
-            "services": Words(
-                label=phrase("Services whose roles it reads"),
-                hint=phrase(
-                    "Identifiers, one a line. They decide which organisations people can choose; without any, people "
-                    "can choose each of theirs."
-                ),
-            ),
-        },
-    ),
-    Group(
-        legend=phrase("Generation of the interface"),
-        members={
-            "generations": Words(
-                label=phrase("Generations"),
-                hint=phrase("One a line, of {names}. Leave it empty for the usual one.", names=", ".join(GENERATIONS)),
-            ),
-            "legacy_until": Words(
-                label=phrase("Last day with legacy"),
-                hint=phrase("As 2027-03-31. Required if legacy is one of its generations."),
-            ),
-        },
-    ),
+    Group(legend=phrase("Who it is"), names=("name", "sector")),
+    Group(legend=phrase("Addresses"), names=("redirect_uris",)),
+    Group(legend=phrase("Keys"), names=("jwks_uri", "jwks")),
+    Group(legend=phrase("What it may ask for"), names=("scopes", "services")),
+    Group(legend=phrase("Generation of the interface"), names=("generations", "legacy_until")),
     Group(
         legend=phrase("What it receives"),
+        names=(
+            "subject", "id_token_encryption_alg", "id_token_encryption_enc", "userinfo_signing_alg",
+            "userinfo_encryption_alg", "userinfo_encryption_enc", "jwe_header_claims", "stringified_blocks",
+        ),
         rare=True,
-        members={
-            "subject": Words(
-                label=phrase("Party in sub"),
-                hint=phrase("user: the person. entity: the organisation that the person acts for."),
-            ),
-            "id_token_encryption_alg": Words(
-                label=phrase("Key wrapping of ID tokens"),
-                hint=phrase("Not set: as its encryption key says. key: the same, and with fapi2, too."),
-            ),
-            "id_token_encryption_enc": Words(label=phrase("Encryption of ID tokens")),
-            "userinfo_signing_alg": Words(
-                label=phrase("Signature of userinfo"), hint=phrase("Not set: as its generation says.")
-            ),
-            "userinfo_encryption_alg": Words(
-                label=phrase("Key wrapping of userinfo"),
-                hint=phrase(
-                    "Empty: as its encryption key says. legacy encrypts only with ECDH-ES, RSA-OAEP or RSA-OAEP-256."
-                ),
-            ),
-            "userinfo_encryption_enc": Words(
-                label=phrase("Encryption of userinfo"),
-                hint=phrase("Not set: userinfo is not encrypted. A128GCM and A128CBC-HS256 are for legacy only."),
-            ),
-            "jwe_header_claims": Words(
-                label=phrase("Headers of encrypted tokens repeat iss and aud"),
-                hint=phrase(
-                    "Some libraries need it, others refuse it. Not set: as the setting jwe_header_claims says."
-                ),
-            ),
-            "stringified_blocks": Words(
-                label=phrase("Blocks of userinfo as strings"),
-                hint=phrase("Each block is a string that contains JSON, as older clients expect."),
-            ),
-        },
     ),
     Group(
         legend=phrase("Limits of its requests"),
+        names=(
+            "context_types", "context_type_rule", "assurance_level", "pkce", "pkce_optional_until",
+            "endpoint_audience_until", "issuers",
+        ),
         rare=True,
-        members={
-            "context_types": Words(
-                label=phrase("Context types"),
-                hint=phrase("Values of authentication_context_type that it may send, one a line."),
-            ),
-            "context_type_rule": Words(
-                label=phrase("Whether requests name a context type"),
-                hint=phrase("refused: for a client that only reads data."),
-            ),
-            "assurance_level": Words(
-                label=phrase("Assurance level"), hint=phrase("The one of requests that name none: 2.")
-            ),
-            "pkce": Words(
-                label=phrase("PKCE with legacy"), hint=phrase("optional: requests may leave out code_challenge.")
-            ),
-            "pkce_optional_until": Words(
-                label=phrase("Last day of optional PKCE"),
-                hint=phrase("As 2027-01-31. Empty: as long as it may use legacy."),
-            ),
-            "endpoint_audience_until": Words(
-                label=phrase("Last day with the endpoint as audience"),
-                hint=phrase(
-                    "Until then aud of its assertions may be the URL of the endpoint. As 2026-12-31; not with fapi2."
-                ),
-            ),
-            "issuers": Words(
-                label=phrase("Issuers"),
-                hint=phrase("Of this deployment, one a line. Empty: the first one."),
-            ),
-        },
+        last=True,
     ),
-)
-WORDS: Final = {name: words for group in GROUPS for name, words in group.members.items()}
-"""member → its words"""
-
+)  # fmt: skip
 FIELDS: Final[Mapping[str, ClientMember]] = {name: each for name, each in CLIENT_MEMBERS.items() if each.member.help}
 """the members that an operator sets, in the order of their declaration"""
 _FLAGS: Final = ("false", "true")
@@ -198,16 +89,14 @@ def fields_of(given: Mapping[str, str], *, rare: bool) -> tuple[Fields, ...]:
     return tuple(
         Fields(
             legend=group.legend,
-            fields=tuple(
-                _field(FIELDS[name], words, given.get(name, ""), rare=rare) for name, words in group.members.items()
-            ),
+            fields=tuple(_field(FIELDS[name], given.get(name, ""), rare=rare) for name in group.members),
         )
         for group in GROUPS
         if group.rare == rare
     )
 
 
-def _field(each: ClientMember, words: Words, value: str, *, rare: bool) -> Field:
+def _field(each: ClientMember, value: str, *, rare: bool) -> Field:
     kind = "text"
     if each.listed or each.form == "key set":
         kind = "lines"
@@ -218,8 +107,8 @@ def _field(each: ClientMember, words: Words, value: str, *, rare: bool) -> Field
     none = (("", phrase("Not set")),) if each.empties or each.default is None else ()
     return Field(
         name=each.name,
-        label=words.label,
-        hint=words.hint,
+        label=each.member.label or each.name,
+        hint=each.member.hint,
         kind=kind,
         value=value,
         words=(*none, *((word, word) for word in (_FLAGS if each.is_flag_or_none else each.values))),

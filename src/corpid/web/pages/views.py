@@ -260,6 +260,8 @@ class Consent(FormView, frozen=True, kw_only=True):
     """in short: pairs of subject and what is shared about it"""
     items: tuple[Phrase, ...]
     """all of it, in plain words, e.g. `The organisation's name and registration number`"""
+    said: tuple[tuple[Phrase, str], ...] = ()
+    """what the RP says of its request: label and text"""
     until: datetime | None
     """the day until which it is remembered; None: it is not"""
     other_account: bool = False

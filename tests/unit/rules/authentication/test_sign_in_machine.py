@@ -21,7 +21,7 @@ from corpid.rules.authentication.sign_in import (
     StaleStep,
 )
 from corpid.rules.limits import INTERACTION_EXTENSIONS, INTERACTION_SECONDS
-from corpid.rules.oauth.records import AuthorizationRequest
+from corpid.rules.oauth.authorization_request import AuthorizationRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable

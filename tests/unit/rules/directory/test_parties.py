@@ -16,7 +16,7 @@ from corpid.rules.directory.parties import (
     user_attributes,
 )
 from corpid.rules.directory.records import Administrator, AdministratorLevel, Entity, User
-from corpid.rules.oauth import scopes
+from corpid.rules.oauth import generations
 
 R = TypeVar("R", bound=msgspec.Struct)
 
@@ -91,9 +91,9 @@ def test_consent_names_each_attribute_that_a_scope_releases() -> None:
 
 def test_every_scope_of_the_protocol_has_its_words_for_consent() -> None:
     """Spec 4.9, D29: protocol and directory name the same scopes; each has a line of its own."""
-    assert set(IDENTITY_SCOPES) == set(scopes.IDENTITY_SCOPES)
-    assert all(len(consent_items((scope,))) == 1 for scope in scopes.SCOPES)
-    assert len(set(consent_items(scopes.SCOPES))) == len(scopes.SCOPES)
+    assert set(IDENTITY_SCOPES) == set(generations.IDENTITY_SCOPES)
+    assert all(len(consent_items((scope,))) == 1 for scope in generations.SCOPES)
+    assert len(set(consent_items(generations.SCOPES))) == len(generations.SCOPES)
 
 
 def test_a_packed_subject_holds_number_account_and_country() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from corpid.rules.oauth.authorization_request import AuthorizationRequest
 from corpid.rules.oauth.generations import CURRENT
-from corpid.rules.oauth.records import AuthorizationRequest, Client, Grant
+from corpid.rules.oauth.records import Client, Grant
 
 NOW: Final = 1_800_000_000.0
 ISSUER: Final = "https://op.example"

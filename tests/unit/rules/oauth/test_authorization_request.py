@@ -5,15 +5,17 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from corpid.rules.oauth.authorization_endpoint import (
+from corpid.rules.oauth import authorization_request
+from corpid.rules.oauth.authorization_endpoint import choose_error_mode
+from corpid.rules.oauth.authorization_request import (
     PUSHED_PARAMETERS,
     REQUEST_PARAMETERS,
-    choose_error_mode,
+    AuthorizationRequest,
+    said_at_consent,
     validate_request,
 )
 from corpid.rules.oauth.errors import InvalidRequest, InvalidScope, RequestNotSupported, RequestURINotSupported
 from corpid.rules.oauth.generations import CURRENT, LEGACY
-from corpid.rules.oauth.records import AuthorizationRequest
 from tests.unit.rules.oauth.given import CHALLENGE, CLIENT, JKT, PARAMETERS, PREFIX
 
 
@@ -228,3 +230,15 @@ def test_the_parameters_that_are_read_are_those_of_the_specification() -> None:
     }  # fmt: skip
     assert table <= PUSHED_PARAMETERS
     assert REQUEST_PARAMETERS < PUSHED_PARAMETERS
+
+
+def test_a_parameter_with_a_reader_is_required_by_generations_alone() -> None:
+    """Spec "Generations": else it would be documented as required, and accepted without."""
+    assert [each.name for each in authorization_request.PARAMETERS if each.read is not None and each.required] == []
+    declared = {each.name: each for each in authorization_request.PARAMETERS}
+    assert all(declared[name].is_required(CURRENT) for name in CURRENT.required_parameters)
+
+
+def test_the_consent_page_shows_only_texts_with_a_label() -> None:
+    """D29: the message stands in the frame of every page (D12)."""
+    assert said_at_consent(validated(authentication_context_message="Pay 10 now", state="secret")) == ()

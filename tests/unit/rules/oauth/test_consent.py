@@ -7,8 +7,8 @@ import pytest
 
 from corpid.rules.directory.parties import IDENTITY_SCOPES as TOLD
 from corpid.rules.oauth import consent
-from corpid.rules.oauth.records import AuthorizationRequest
-from corpid.rules.oauth.scopes import IDENTITY_SCOPES, SCOPES
+from corpid.rules.oauth.authorization_request import AuthorizationRequest
+from corpid.rules.oauth.generations import IDENTITY_SCOPES, SCOPES
 from tests.unit.rules.oauth.given import CLIENT
 
 GOVERNMENT = msgspec.structs.replace(CLIENT, sector="government")
