@@ -37,6 +37,7 @@ from corpid_dev.relying_party.interfaces import INTERFACES
 from corpid_dev.relying_party.relying_party import RelyingParty
 from corpid_dev.web.demo_extension import DemoExtension
 from tests.engines import sqlite
+from tests.machine import memory
 from tests.world import clients, short_lived
 from tests.world.clock import Clock
 from tests.world.short_lived import ShortLived
@@ -212,7 +213,7 @@ def template() -> Path:
 
 def temporary_directory() -> Path:
     """A directory that is there until the tests end."""
-    path = Path(tempfile.mkdtemp(prefix="corpid-world-"))
+    path = Path(tempfile.mkdtemp(prefix="corpid-world-", dir=memory()))
     atexit.register(shutil.rmtree, path, ignore_errors=True)
     return path
 
@@ -248,7 +249,7 @@ class SharedStores:
     @asynccontextmanager
     async def opened(cls) -> AsyncIterator[Self]:
         """In the loop in which its providers will run."""
-        with tempfile.TemporaryDirectory(prefix="corpid-world-") as name:
+        with tempfile.TemporaryDirectory(prefix="corpid-world-", dir=memory()) as name:
             clock, directory = Clock(), copied(template(), Path(name))
             async with engines.open_stores(settings.load(data_dir=directory), clock) as stores:
                 shared = cls(stores, directory, clock)
