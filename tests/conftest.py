@@ -40,6 +40,7 @@ LONG_FIRST = {
 }  # fmt: skip
 LONG_ALONE = re.compile(r"^pytestmark = \[?pytest\.mark\.(full|interop)\b", re.MULTILINE)
 IN_CI = os.environ.get("CI") == "true"
+IN_A_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 
 # Without it httpx looks through every folder of packages for this module, at each request to an application.
 sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]
@@ -71,6 +72,14 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Nobody reads what a test printed that passed: it is not sent from process to process."""
+    if report.passed and IN_A_WORKER:
+        report.sections.clear()
+        report.keywords = {}
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

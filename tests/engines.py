@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import pytest
 
-from tests.machine import free_port
+from tests.machine import free_port, memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 IN_CI: Final = os.environ.get("CI") == "true"
 _START_SECONDS: Final = 60
-_MEMORY: Final = Path("/dev/shm")
-_ROOM_BYTES: Final = 4 << 30
 _VERSIONS: Final = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
 POSTGRESQL: Final = _VERSIONS[-1].parent if _VERSIONS else None
 REDIS: Final = shutil.which("redis-server")
@@ -69,11 +67,6 @@ def _required(path: str | Path | None, name: str) -> Path:
     if IN_CI:
         pytest.fail(f"{name} is missing, and in CI its tests must run")
     pytest.skip(_LEFT_OUT.format(name=name))
-
-
-def _memory() -> Path | None:
-    """Where files lie in memory; None where there is too little room, so that they lie on a disk."""
-    return _MEMORY if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _ROOM_BYTES else None
 
 
 class _Server:
@@ -221,7 +214,7 @@ class PostgresServer(_Server):
 
     def __init__(self, *settings: str, on_disk: bool = False) -> None:
         self._programs: Final = _required(POSTGRESQL, "PostgreSQL")
-        super().__init__(None if on_disk else _memory())
+        super().__init__(None if on_disk else memory())
         self._emptied: Final[list[str]] = []
         self._user: Final = "postgres" if os.geteuid() == 0 else None
         self._data: Final = self.directory / "data"
@@ -384,7 +377,7 @@ def _migrated_file() -> Path:
     # Benchmarks use this module where those of the package may not even be importable.
     from corpid.stores.sql import schema
 
-    directory = _running.enter_context(tempfile.TemporaryDirectory(prefix="corpid-engine-"))
+    directory = _running.enter_context(tempfile.TemporaryDirectory(prefix="corpid-engine-", dir=memory()))
     path = Path(directory) / "corpid.sqlite"
     schema.migrate(path)
     return path

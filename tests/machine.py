@@ -5,14 +5,14 @@ from __future__ import annotations
 import base64
 import os
 import random
+import shutil
 import socket
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-
+_MEMORY: Final = Path("/dev/shm")
+_ROOM_BYTES: Final = 4 << 30
 _CLAIMS_KEPT: Final = 256
 _claims: deque[socket.socket] = deque()
 
@@ -36,6 +36,11 @@ def free_port() -> int:
         if len(_claims) > _CLAIMS_KEPT:
             _claims.popleft().close()
         return port
+
+
+def memory() -> Path | None:
+    """Where files lie in memory; None where there is too little room, so that they lie on a disk."""
+    return _MEMORY if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _ROOM_BYTES else None
 
 
 def key_file(path: Path) -> str:

@@ -34,7 +34,7 @@ class Module:
         return self.path.split("/", maxsplit=1)[0]
 
     def functions(self) -> Iterator[Function]:
-        for node in ast.walk(self.tree):
+        for node in nodes(self.tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 yield node
 
@@ -45,6 +45,12 @@ class Module:
 def listed(found: Iterable[object]) -> str:
     """What a test found, one a line, for its message."""
     return "\n" + "\n".join(str(one) for one in found)
+
+
+@cache
+def nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
+    """Everything in a tree, collected once: twenty tests walk through every module."""
+    return tuple(ast.walk(tree))
 
 
 @cache

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from scripts.citations import citations, cited, defined, definitions, files, uncited
-from tests.house.source import ROOT, listed, modules
+from tests.house.source import ROOT, listed, modules, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +59,7 @@ def test_no_docstring_cites_a_source_twice() -> None:
     twice = [
         f"{module.path}: {', '.join(sorted(both))}"
         for module in modules()
-        for node in ast.walk(module.tree)
+        for node in nodes(module.tree)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         if (both := cited_twice(ast.get_docstring(node) or ""))
     ]

@@ -15,7 +15,7 @@ from corpid.rules.oauth.errors import OAuthError
 from corpid.rules.oauth.refusals import Acts, ErrorCode, Reason
 from scripts import tables
 from scripts.reference import errors as error_reference
-from tests.house.source import ROOT, listed, modules
+from tests.house.source import ROOT, listed, modules, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,14 +39,14 @@ def members_named(enumeration: str) -> set[str]:
         node.attr
         for module in modules()
         if module.path not in DECLARING
-        for node in ast.walk(module.tree)
+        for node in nodes(module.tree)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == enumeration
     }
 
 
 def refusals_made(module: Module) -> Iterator[tuple[ast.Call, str, list[str]]]:
     """Each call of an error's class, with the members of Reason that its first argument can be."""
-    for node in ast.walk(module.tree):
+    for node in nodes(module.tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CLASSES:
             first = node.args[0] if node.args else None
             reasons = [
@@ -143,7 +143,7 @@ def test_no_audit_action_is_written_out_where_an_event_is_made() -> None:
         f"{module.at(node)} {node.value}"
         for module in modules()
         if module.path not in DECLARING
-        for node in ast.walk(module.tree)
+        for node in nodes(module.tree)
         if isinstance(node, ast.Constant) and node.value in values
     ]
     assert not written_out, listed(written_out)

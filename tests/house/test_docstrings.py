@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from corpid.rules.audit_actions import AuditAction
-from tests.house.source import listed, modules
+from tests.house.source import listed, modules, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,17 +36,18 @@ def names() -> dict[str, set[str]]:
         parent, _, name = module.path.removesuffix("/__init__.py").removesuffix(".py").rpartition("/")
         found[parent.rpartition("/")[2]].add(name)
         found[name] |= declared(module.tree)
-        for node in ast.walk(module.tree):
+        for node in nodes(module.tree):
             if isinstance(node, ast.ClassDef):
                 found[node.name] |= declared(node) | {"__init__"}
     del found[""]
     return dict(found)
 
 
+@cache
 def declared(tree: ast.Module | ast.ClassDef) -> set[str]:
     """The names that a module or class binds, or a method of it sets."""
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             found.add(node.name)
         elif isinstance(node, ast.Import | ast.ImportFrom):
@@ -94,7 +95,7 @@ def unknown_attributes(text: str) -> Iterator[str]:
 
 def docstrings() -> Iterator[tuple[str, str]]:
     for module in modules():
-        for node in ast.walk(module.tree):
+        for node in nodes(module.tree):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 line = 1 if isinstance(node, ast.Module) else node.lineno
                 yield f"{module.package}/{module.path}:{line}", ast.get_docstring(node) or ""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import pytest
 
 from corpid.rules.oauth.generations import GENERATIONS
-from tests.house.source import Module, listed, modules
+from tests.house.source import Module, listed, modules, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,7 +93,7 @@ def compares_what_tells_one_apart(node: ast.AST) -> bool:
 def unspoken(tree: ast.AST) -> set[int]:
     """The constants that decide nothing: docstrings, and names of attributes in `__slots__`."""
     quiet: set[int] = set()
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             quiet.add(id(node.value))
         if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["__slots__"]:
@@ -104,7 +104,7 @@ def unspoken(tree: ast.AST) -> set[int]:
 def naming(tree: ast.AST) -> Iterator[Located]:
     """Where a module says which generation it means."""
     quiet = unspoken(tree)
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if (
             (isinstance(node, ast.Name) and node.id in RECORDS)
             or (isinstance(node, ast.Attribute) and node.attr in RECORDS)
@@ -117,14 +117,14 @@ def naming(tree: ast.AST) -> Iterator[Located]:
 
 def branching(tree: ast.AST) -> Iterator[Located]:
     """Where a module does something else for one generation than for another."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if branches_on_a_generation(node):
             yield node  # type: ignore[misc]  # each of these has a place
 
 
 def header_names(module: Module) -> Iterator[tuple[str, ast.Constant]]:
     """Every string or bytes constant of a module, lowered, as text."""
-    for node in ast.walk(module.tree):
+    for node in nodes(module.tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value.lower(), node
         elif isinstance(node, ast.Constant) and isinstance(node.value, bytes):
@@ -237,12 +237,12 @@ def test_no_page_or_endpoint_asks_the_request_for_its_own_address() -> None:
     for module in (module for module in modules() if module.layer == "web"):
         parts = {
             id(node.value)
-            for node in ast.walk(module.tree)
+            for node in nodes(module.tree)
             if isinstance(node, ast.Attribute) and node.attr in {"path", "query"}
         }
         found += [
             module.at(node)
-            for node in ast.walk(module.tree)
+            for node in nodes(module.tree)
             if isinstance(node, ast.Attribute)
             and isinstance(node.value, ast.Name)
             and node.value.id in {"request", "connection", "conn"}
@@ -269,7 +269,7 @@ def is_printing(call: ast.Call) -> bool:
 
 def prints(tree: ast.AST) -> Iterator[ast.expr | ast.stmt | ast.alias]:
     """Every way to a terminal, and every import of rich, which is one."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Call) and is_printing(node):
             yield node
         elif isinstance(node, ast.ImportFrom | ast.Import):

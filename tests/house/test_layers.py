@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.house.source import ROOT, listed, modules
+from tests.house.source import ROOT, listed, modules, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,11 +50,11 @@ def test_a_server_loads_every_part_of_the_registry_before_it_forks() -> None:
     """docs/decisions/0036: `load_stores` names each module that a part is in."""
     [tree] = [module.tree for module in modules() if module.path == "stores/sql/registry.py"]
     [loading] = [
-        node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "corpid.stores.sql"
+        node for node in nodes(tree) if isinstance(node, ast.ImportFrom) and node.module == "corpid.stores.sql"
     ]
     named = {
         node.attr
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "sql"
     }
     assert {alias.name for alias in loading.names} == named

@@ -7,7 +7,7 @@ import re
 
 from corpid.web.telemetry.access_log import FIELDS
 from corpid.web.telemetry.spans import ATTRIBUTES
-from tests.house.source import documents, modules
+from tests.house.source import documents, modules, nodes
 from tests.house.test_deploy import ALERTS, exported
 
 LOGGING = (".info", ".warning", ".error", "_warn", "_log", "_report")
@@ -64,5 +64,5 @@ def test_every_event_of_the_log_is_listed() -> None:
     found = set[str]()
     for module in modules():
         if module.layer not in {"rules", "jose"} and "schema" not in module.path:
-            found |= {event for node in ast.walk(module.tree) if isinstance(node, ast.Call) for event in _logged(node)}
+            found |= {event for node in nodes(module.tree) if isinstance(node, ast.Call) for event in _logged(node)}
     assert {event for names in rows("Events")[::2] for event in names} == found - {"request"}

@@ -6,7 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from tests.house.source import KIT, SOURCE, Module, listed, modules
+from tests.house.source import KIT, SOURCE, Module, listed, modules, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -31,7 +31,7 @@ def imports_of(module: Module, names: Container[str]) -> set[str]:
     """The modules that a module imports; `from package import name` means the module of that name, if there is one."""
     return {
         full if (full := f"{node.module}.{alias.name}") in names else node.module
-        for node in ast.walk(module.tree)
+        for node in nodes(module.tree)
         if isinstance(node, ast.ImportFrom) and node.module is not None and node.module in names
         for alias in node.names
     }
@@ -70,7 +70,7 @@ def test_every_docstring_opens_with_a_short_line_that_asks_nothing() -> None:
     firsts = [
         (f"{module.path}: {first}", CITED.sub("", first))
         for module in modules()
-        for node in ast.walk(module.tree)
+        for node in nodes(module.tree)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         and (first := (ast.get_docstring(node) or "").partition("\n")[0])
     ]

@@ -5,21 +5,26 @@ from __future__ import annotations
 import asyncio
 import time
 import zlib
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
 import httpx
 import pytest
 
+from corpid.web.pages.rendering import Renderer
 from corpid_dev.readiness.observation import RelyingPartyPage
 from corpid_dev.readiness.visitor import Visitor
 from corpid_dev.relying_party import browser as html_pages
 from corpid_dev.relying_party import people
 from corpid_dev.relying_party.browser import Browser, DeadEndError
 from corpid_dev.relying_party.people import Person
+from tests.browser.states import STATES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+
+    from corpid.web.pages.views import View
 
 PAGE = """<!DOCTYPE html><title>T</title><h1>Choose  <bdi>one</bdi></h1>
 <form method="get" action="/search"><input type="search" name="query"><button>Search</button></form>
@@ -42,6 +47,45 @@ def person() -> Person:
 
 def browser(answer: Callable[[httpx.Request], httpx.Response]) -> Browser:
     return Browser(httpx.AsyncClient(transport=httpx.MockTransport(answer)))
+
+
+UNUSUAL = (
+    *(
+        "",
+        "text",
+        "a < b & c",
+        "<!-- <a href=x>y</a> --><a href=z>w</a>",
+        "<A HREF='x'>y</A>",
+        "<p a=b c='d'>",
+        "<br/>",
+        "<",
+    ),
+    *(
+        "<script>if (a < b) {}</script><h1>t</h1>",
+        '<script src="x"></script><h1>t</h1>',
+        "<style>a > b {}</style>",
+        "<scrip",
+    ),
+    *(
+        '<input name="a" value="&lt;&amp;" disabled>',
+        "<textarea><b>&lt;</textarea>",
+        '<a href="x>y">z</a',
+        "</p x></a>",
+    ),
+)
+
+
+@pytest.mark.parametrize("pages", [STATES, UNUSUAL], ids=["ours", "unusual"])
+def test_a_page_is_read_as_pythons_own_parser_reads_it(pages: Mapping[str, View] | Iterable[str]) -> None:
+    """Which takes more than twice as long."""
+    renderer = Renderer(developer_mode=True, added="corpid_dev")
+    every = (
+        [renderer.render(view).decode() for view in pages.values()] if isinstance(pages, Mapping) else [*pages, PAGE]
+    )
+    read = [html_pages.parse(each) for each in every]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.delattr(html_pages._Reader, "feed")
+        assert [html_pages.parse(each) for each in every] == read
 
 
 def test_a_form_sends_what_a_browser_would_send() -> None:

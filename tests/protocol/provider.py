@@ -12,6 +12,7 @@ import shutil
 import sqlite3
 import tempfile
 from contextlib import AsyncExitStack, closing, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import parse_qsl, urlsplit
@@ -21,6 +22,7 @@ from corpid.stores import READINESS
 from corpid_dev.relying_party import people
 from corpid_dev.relying_party.interfaces import INTERFACES
 from corpid_dev.relying_party.people import Person
+from tests.machine import memory
 from tests.protocol import directory
 from tests.protocol.deployment import ISSUER, LIVE, WEEK, registered, template
 from tests.protocol.expectations import EXPECTED
@@ -59,7 +61,7 @@ class World:
         one_database: bool = False,
         **options: Any,
     ) -> None:
-        self.directory = at or copied(template(), Path(tempfile.mkdtemp(prefix="corpid-world-")))
+        self.directory = at or copied(template(), Path(tempfile.mkdtemp(prefix="corpid-world-", dir=memory())))
         self.clock = clock or Clock()
         self._keep = at is not None
         self._runner = asyncio.Runner()
@@ -79,6 +81,7 @@ class World:
         self.running = self.run(self._stack.enter_async_context(running))
         self.application: app.Application = self.running.application
         self._short_lived = ShortLived(self.directory)
+        self._restoring: sqlite3.Connection | None = None
         self._look = sqlite3.connect(f"file:{self.directory / 'corpid.sqlite'}?mode=ro", uri=True)
         self._outside()
 
@@ -96,18 +99,11 @@ class World:
 
     def reset(self) -> None:
         """As it was when it was made: its tables, its clock, and nobody there who asked before."""
-        with closing(sqlite3.connect(self.directory / "corpid.sqlite", isolation_level=None)) as other:
-            other.execute("ATTACH ? AS template", (str(template() / "corpid.sqlite"),))
-            tables = other.execute(
-                "SELECT name FROM main.sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-            )
-            names = [name for (name,) in tables if not name.startswith("audit")]
-            restored = [
-                f"DELETE FROM main.{name}; INSERT INTO main.{name} SELECT * FROM template.{name};" for name in names
-            ]
-            used = other.execute("SELECT value FROM main.deployment WHERE name = 'store_in_use'").fetchone()
-            other.executescript(f"BEGIN IMMEDIATE; {' '.join(restored)} COMMIT")
-            other.execute("UPDATE main.deployment SET value = ? WHERE name = 'store_in_use'", used)
+        if self._restoring is None:
+            self._restoring = sqlite3.connect(self.directory / "corpid.sqlite", isolation_level=None)
+            self._restoring.execute("ATTACH ? AS template", (str(template() / "corpid.sqlite"),))
+            self._restoring.execute("PRAGMA main.synchronous = OFF")
+        self._restoring.executescript(_restoration())
         self._short_lived.remove_all()
         self.provider.registry_cache.drop()
         self._audited += len(self.audited())
@@ -119,6 +115,8 @@ class World:
 
     def __exit__(self, *_: object) -> None:
         self._look.close()
+        if self._restoring is not None:
+            self._restoring.close()
         self._short_lived.close()
         self.run(self._stack.aclose())
         self._runner.close()
@@ -245,6 +243,21 @@ class World:
         """The actions of the audit table, oldest first, since the world was made or reset."""
         rows = self._look.execute("SELECT action FROM audit ORDER BY number LIMIT -1 OFFSET ?", (self._audited,))
         return [action for (action,) in rows]
+
+
+@cache
+def _restoration() -> str:
+    """What makes every table what it is in the template, but the audit and the name of the store in use."""
+    with closing(sqlite3.connect(template() / "corpid.sqlite")) as file:
+        tables = file.execute(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name NOT LIKE 'audit%'"
+        )
+        statements = [
+            f"DELETE FROM main.{name}{but}; INSERT INTO main.{name} SELECT * FROM template.{name}{but};"
+            for (name,) in tables.fetchall()
+            for but in (" WHERE name <> 'store_in_use'" if name == "deployment" else "",)
+        ]
+    return f"BEGIN IMMEDIATE; {' '.join(statements)} COMMIT"
 
 
 class Worlds:

@@ -16,6 +16,7 @@ from corpid import settings
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.records import Entity, Membership, Service, User
 from corpid_dev.relying_party.people import Person
+from tests.machine import memory
 from tests.world import session
 from tests.world.clients import CALLBACK, rp_keys
 from tests.world.clock import Clock
@@ -159,7 +160,7 @@ async def world(
     async with AsyncExitStack() as stack:
         if shared is None:
             clock, stores = Clock(), None
-            own = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="corpid-world-")))
+            own = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="corpid-world-", dir=memory())))
             directory = copied(template(), own)
         else:
             clock, stores, directory = shared.clock, shared.stores, shared.directory

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
@@ -17,12 +17,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SECONDS = 60
-PROGRAM = """
-import hashlib, json, sys
+LANGUAGES = ("en", "zh-Hans", "ms", "ta")
+COUNTED = """
+import sys
 compiled = []
 sys.addaudithook(
     lambda event, about: event == "compile" and compiled.append(str(about[1])) if str(about[1:2]).count(".html") else None
 )
+"""
+PROGRAM = f"""{COUNTED}
+import hashlib, json
 from corpid.web.pages import compilation
 from corpid.web.pages.rendering import Renderer
 from corpid.web.pages.views import SignedOut
@@ -164,26 +168,7 @@ def test_where_nothing_can_be_written_templates_are_compiled_in_memory(programs:
     assert (number, page) == (programs.first, programs.page)
 
 
-def test_a_command_compiles_the_templates_of_every_language(programs: Programs, tmp_path: Path) -> None:
-    """For a program that is installed by one user and run by another."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    subprocess.run(
-        [sys.executable, "-X", f"pycache_prefix={tmp_path}", "-m", "corpid.web.pages"], env=environment, check=True
-    )
-    number, _, kept = programs.run(folder=tmp_path)
-    assert number == 0
-    found = {tag: len(list(kept.glob(f"{tag}-*.pyc"))) for tag in ("en", "zh-Hans", "ms", "ta")}
-    assert len(set(found.values())) == 1, found
-    assert found["en"] > 100
-    assert list(kept.glob("emails-*.pyc"))
-
-
-WHOLE = """
-import json, sys
-compiled = []
-sys.addaudithook(
-    lambda event, about: event == "compile" and compiled.append(str(about[1])) if str(about[1:2]).count(".html") else None
-)
+WHOLE = f"""{COUNTED}
 from corpid.web.pages.rendering import Renderer
 from corpid.web.pages.translations import LANGUAGES
 sys.pycache_prefix = sys.argv[1]  # from here on: the compiled modules stay where they are
@@ -193,29 +178,60 @@ for language in LANGUAGES:
 print(len(compiled))
 """
 """how many templates are compiled until every page of every language is there"""
+COMMAND = f"""{COUNTED}
+import runpy
+sys.pycache_prefix = sys.argv.pop(1)
+sys.argv[0] = "pages"
+runpy.run_module("corpid.web.pages", run_name="__main__")
+print(len(compiled))
+"""
+"""`python -m corpid.web.pages`, and how many templates it compiles"""
 
 
-def compiled_of_all(folder: Path, *package: str) -> int:
+class Installed(NamedTuple):
+    """What the command did for the program alone, and then with the developer kit: as the image with the kit is made."""
+
+    folder: Path
+    own: int
+    """how many templates it compiled for the program"""
+    files: tuple[str, ...]
+    """which it kept of those"""
+    more: int
+    """how many it compiled for the kit beside them"""
+
+
+def number(program: str, folder: Path, *package: str) -> int:
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(
-        [sys.executable, "-c", WHOLE, str(folder), *package],
+        [sys.executable, "-c", program, str(folder), *package],
         env=environment, capture_output=True, text=True, check=True, timeout=SECONDS,
     )  # fmt: skip
     return int(done.stdout)
 
 
-def test_a_server_and_a_demo_of_one_environment_keep_what_both_compile(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    folder = tmp_path_factory.mktemp("installed")
+    own = number(COMMAND, folder)
+    kept = tuple(path.name for path in folder.rglob("*.pyc"))
+    return Installed(folder, own, kept, number(COMMAND, folder, "corpid_dev"))
+
+
+def test_a_command_compiles_the_templates_of_every_language(programs: Programs, installed: Installed) -> None:
+    """For a program that is installed by one user and run by another."""
+    assert programs.compiled(installed.folder) == 0
+    found = {tag: len([name for name in installed.files if name.startswith(f"{tag}-")]) for tag in LANGUAGES}
+    assert len(set(found.values())) == 1, found
+    assert found["en"] > 100
+    assert [name for name in installed.files if name.startswith("emails-")]
+
+
+def test_a_server_and_a_demo_of_one_environment_keep_what_both_compile(installed: Installed) -> None:
     """Their texts are not the same, except in English."""
-    own = compiled_of_all(tmp_path)
-    more = compiled_of_all(tmp_path, "corpid_dev")
-    assert own > more > own // 2
-    assert (compiled_of_all(tmp_path), compiled_of_all(tmp_path, "corpid_dev")) == (0, 0)
+    assert installed.own > installed.more > installed.own // 2
+    assert (number(WHOLE, installed.folder), number(WHOLE, installed.folder, "corpid_dev")) == (0, 0)
 
 
-def test_the_command_compiles_the_developer_kits_templates_beside_those_of_the_program(tmp_path: Path) -> None:
+def test_the_command_compiles_the_developer_kits_templates_beside_those_of_the_program(installed: Installed) -> None:
     """As the image with the developer kit is made."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    command = [sys.executable, "-X", f"pycache_prefix={tmp_path}", "-m", "corpid.web.pages"]
-    for package in ((), ("corpid_dev",)):
-        subprocess.run([*command, *package], env=environment, check=True, timeout=SECONDS)
-    assert (compiled_of_all(tmp_path), compiled_of_all(tmp_path, "corpid_dev")) == (0, 0)
+    assert number(COMMAND, installed.folder, "corpid_dev") == 0

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from urllib.parse import urlsplit
 
-import httpx
 from argon2.profiles import CHEAPEST
 
 from corpid import app, engines, settings
@@ -37,7 +36,9 @@ from corpid_dev.relying_party.interfaces import INTERFACES
 from corpid_dev.relying_party.relying_party import RelyingParty
 from corpid_dev.web.demo_extension import DemoExtension
 from tests.engines import sqlite
+from tests.machine import memory
 from tests.world import clients, short_lived
+from tests.world.client import InProcessClient
 from tests.world.clock import Clock
 from tests.world.short_lived import ShortLived
 
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import AsyncIterator, Callable, Sequence
 
+    import httpx
     from starlette.types import ASGIApp
 
     from corpid.flows.request_context import Provider
@@ -97,9 +99,8 @@ class RunningProvider:
 
     def connect(self, address: str = "127.0.0.1") -> httpx.AsyncClient:
         """Somebody who reaches the provider from an address, and keeps cookies."""
-        transport = httpx.ASGITransport(app=self.application.asgi, client=(address, 50000))
         hooks = {"response": [answered_by_a_redirect]}
-        http = httpx.AsyncClient(transport=transport, base_url=self.base, event_hooks=hooks)
+        http = InProcessClient(self.application.asgi, address, base_url=self.base, event_hooks=hooks)
         self.stack.push_async_callback(http.aclose)
         return http
 
@@ -212,7 +213,7 @@ def template() -> Path:
 
 def temporary_directory() -> Path:
     """A directory that is there until the tests end."""
-    path = Path(tempfile.mkdtemp(prefix="corpid-world-"))
+    path = Path(tempfile.mkdtemp(prefix="corpid-world-", dir=memory()))
     atexit.register(shutil.rmtree, path, ignore_errors=True)
     return path
 
@@ -243,12 +244,13 @@ class SharedStores:
         self._short_lived: Final = ShortLived(directory)
         with closing(self._file()) as file:
             file.backup(self._snapshot)
+            (self._schema_version,) = file.execute("PRAGMA schema_version").fetchone()
 
     @classmethod
     @asynccontextmanager
     async def opened(cls) -> AsyncIterator[Self]:
         """In the loop in which its providers will run."""
-        with tempfile.TemporaryDirectory(prefix="corpid-world-") as name:
+        with tempfile.TemporaryDirectory(prefix="corpid-world-", dir=memory()) as name:
             clock, directory = Clock(), copied(template(), Path(name))
             async with engines.open_stores(settings.load(data_dir=directory), clock) as stores:
                 shared = cls(stores, directory, clock)
@@ -259,9 +261,15 @@ class SharedStores:
                     shared._short_lived.close()
 
     def reset(self) -> None:
-        """As it was when it was opened: every table, nothing short-lived, and the clock."""
+        """As it was when it was opened: every table, nothing short-lived, and the clock.
+
+        SQLite numbers the schema anew; with its number as it was, who has the file open reads it and prepares statements
+        again only where a test has changed it.
+        """
         with closing(self._file()) as file:
+            file.execute("PRAGMA synchronous = OFF")
             self._snapshot.backup(file)
+            file.execute(f"PRAGMA schema_version = {self._schema_version}")
         self._short_lived.remove_all()
         self.clock.now = self._began
 

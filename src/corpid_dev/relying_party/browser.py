@@ -7,7 +7,9 @@ is not followed: it is kept in `left`. Cookies are taken for SameSite=Lax: a for
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import dataclass, field
+from html import unescape
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl, urldefrag, urlencode, urljoin, urlsplit
@@ -23,6 +25,10 @@ VOID_OF_TEXT: Final = frozenset({"script", "style", "template"})
 BUTTON_TYPES: Final = frozenset({"submit", "image"})
 NAME_CHARACTERS: Final = 1000
 """of a link's or a button's text; what follows is not read"""
+_PLAIN: Final = re.compile(
+    r"""([^<]*)<(?:/([a-z][a-z0-9]*)|([a-z][a-z0-9]*)((?:\s+[a-zA-Z][a-zA-Z0-9:-]*(?:="[^"]*")?)*+)\s*(/?)|![dD][^<>]*)>"""
+)
+_ATTRIBUTE: Final = re.compile(r"""\s+([a-zA-Z][a-zA-Z0-9:-]*)(="([^"]*)")?""")
 _OPENED: Final = VOID_OF_TEXT | {"title", "h1", "a", "button", "option"}
 
 
@@ -122,6 +128,26 @@ class _Reader(HTMLParser):
         self.textarea: Control | None = None
         self.elsewhere: list[tuple[str, Control]] = []
         self.button: Control | None = None
+
+    def feed(self, data: str) -> None:
+        """Read a page, quickly while its parts are plain."""
+        place = 0
+        while (found := _PLAIN.match(data, place)) is not None:
+            text, ended, begun, attributes, at_once = found.groups()
+            if begun in self.CDATA_CONTENT_ELEMENTS and not data.startswith(f"</{begun}>", found.end()):
+                break
+            place = found.end()
+            if text:
+                self.handle_data(unescape(text))
+            if begun:
+                attrs = [
+                    (name.lower(), unescape(value) if quoted else None)
+                    for name, quoted, value in _ATTRIBUTE.findall(attributes)
+                ]
+                (self.handle_startendtag if at_once else self.handle_starttag)(begun, attrs)
+            elif ended:
+                self.handle_endtag(ended)
+        super().feed(data[place:])
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
