@@ -1,42 +1,37 @@
 """`corpid client`: relying parties, API clients, and reports on them.
 
-Options of `add` and `update` are made from the declarations of client members (`CLIENT_MEMBERS`).
+`update`, `remove` and the switch are made from the resource, as for other records.
 """
 
 from __future__ import annotations
 
-import functools
-import inspect
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path  # noqa: TC003 - typer reads annotations
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import msgspec
 import typer
 from msgspec.structs import replace
 
 from corpid import settings
-from corpid.cli import listing, output
-from corpid.cli.running import run
+from corpid.cli import listing, output, records
+from corpid.cli.running import run, with_stores
 from corpid.engines import open_registry
 from corpid.flows.directory import clients
 from corpid.flows.operations.buffers import REFUSALS_KEPT, list_refusals
 from corpid.flows.operations.migration_report import report
-from corpid.rules.directory.sections import NOTHING
 from corpid.rules.limits import API_TOKEN_SECONDS
 from corpid.rules.oauth import acr, api_server
-from corpid.rules.oauth.api_client import API_CLIENT_MEMBERS, RegisteredApiClient
+from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.client_registration import find_unserved_reason, is_registered_at, used_generations
 from corpid.rules.oauth.discovery import DISCOVERY_PATH
 from corpid.rules.oauth.errors import reason_of
 from corpid.rules.oauth.generations import GENERATIONS
-from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.rules.oauth.scopes import SCOPES
 from corpid.rules.oauth.tokens import registered_wrap
 from corpid.settings.issuers import client_rules, issuers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from zoneinfo import ZoneInfo
 
     from corpid.cli.output import Lines
@@ -44,28 +39,18 @@ if TYPE_CHECKING:
     from corpid.flows.operations.migration_report import ClientUse
     from corpid.rules.oauth.client_registration import RegistrationRules
     from corpid.rules.oauth.generations import Generation
-    from corpid.rules.oauth.records import Client, ClientMember, MemberForm
+    from corpid.rules.oauth.records import Client
     from corpid.rules.oauth.refusals import ClientRefusal
     from corpid.settings import Settings
 
-app = typer.Typer(no_args_is_help=True)
+app = records.commands_of("client")
+_MEMBERS: Final = records.member_options(records.NOUNS["client"], new=True)
 
 Identifier = Annotated[str, typer.Argument(help="The client's identifier.")]
 
 
-def add(
-    client_id: Identifier,
-    *,
-    members: dict[str, object],
-    api: Annotated[bool, typer.Option("--api", help="Register a client of the admin API instead.")] = False,
-    entity: Annotated[str, typer.Option(metavar="ID", help="With --api: the one entity that it is bound to.")] = "",
-    dry_run: listing.DryRun = False,
-    json: listing.AsJson = False,
-) -> None:
-    """Register a relying party, or with --api an API client.
-
-    An API client is a client of the admin API; it takes only --name, --scope, --jwks or --jwks-uri, and --entity.
-    """
+def _add_either(client_id: str, *, api: bool, entity: str, dry_run: bool, json: bool, **given: Any) -> None:  # noqa: ANN401
+    members = records.read_members(_MEMBERS, given)
     if api:
         _register_api_client(client_id, members, entity, dry_run=dry_run, json=json)
         return
@@ -77,20 +62,6 @@ def add(
         return
     remarks = (warning.reason for warning in applied.warnings)
     _show(client, (*remarks, *_no_issuer(client, chosen)), chosen, json=json)
-
-
-def update(
-    client_id: Identifier,
-    *,
-    members: dict[str, object],
-    dry_run: listing.DryRun = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the changes as JSON.")] = False,
-) -> None:
-    """Change members of a relying party, or of an API client.
-
-    What is not named keeps its value. A list is replaced as a whole.
-    """
-    listing.report(run(_update(client_id, members, dry_run=dry_run)), dry_run=dry_run, json=json)
 
 
 def _show(client: Client, remarks: tuple[str, ...], chosen: Settings, *, json: bool) -> None:
@@ -123,20 +94,6 @@ def _no_issuer(client: Client, chosen: Settings) -> Iterator[str]:
         yield (
             f"{client.client_id} cannot be used so far: {found.reason}; change that with "
             f"`corpid client update {client.client_id} {wanted}`"
-        )
-
-
-async def _update(client_id: str, members: dict[str, object], *, dry_run: bool) -> ApplyResult:
-    chosen = settings.load()
-    rules = client_rules(chosen)
-    async with open_registry(chosen) as opened:
-        found = await clients.find_api_client(opened.registry, client_id, actor=opened.actor)
-        if found is not None:
-            return await clients.update_api_client(
-                opened.registry, found, members, actor=opened.actor, rules=rules, dry_run=dry_run
-            )
-        return await clients.update_client(
-            opened.registry, opened.passwords, client_id, members, actor=opened.actor, rules=rules, dry_run=dry_run
         )
 
 
@@ -205,72 +162,6 @@ def _describe_subject(client: Client, generation: Generation) -> str:
     return (
         "the person, and the entity is nested" if client.subject == "user" else "the entity, and the person is nested"
     )
-
-
-_OPTION_TYPES: Final[Mapping[MemberForm, type]] = {"key set": Path, "flag": bool, "number": int}
-_OPTION_METAVARS: Final[Mapping[MemberForm, str]] = {"day": "DATE"}
-_OPTIONS: Final = {each.option: each for each in CLIENT_MEMBERS.values() if each.member.help}
-"""parameter of the commands → the member that it sets"""
-
-
-def takes_members(command: Callable[..., None], *, new: bool) -> Callable[..., None]:
-    """The command with an option for each member, before its own.
-
-    It is called with `members`, as in a directory file: None for what was not given. `new`: the client is a new one,
-    which needs some members and gets defaults; else `none` empties what may be empty.
-    """
-
-    @functools.wraps(command)
-    def run(**given: object) -> None:
-        members = {each.name: _member_value(each, given.pop(option), new=new) for option, each in _OPTIONS.items()}
-        command(**given, members=members)
-
-    own = [each for each in inspect.signature(command, eval_str=True).parameters.values() if each.name != "members"]
-    options = [_option_of(option, each, new=new) for option, each in _OPTIONS.items()]
-    arguments = [each for each in own if each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
-    flags = [each for each in own if each.kind is inspect.Parameter.KEYWORD_ONLY]
-    run.__signature__ = inspect.Signature([*arguments, *options, *flags])  # type: ignore[attr-defined]
-    return run
-
-
-def _option_of(option: str, declared: ClientMember, *, new: bool) -> inspect.Parameter:
-    kind: Any = str if declared.is_flag_or_none else _OPTION_TYPES.get(declared.form, str)
-    is_required = new and declared.member.needed and declared.name in API_CLIENT_MEMBERS
-    listed: Any = list[kind] if declared.listed else kind
-    info = typer.Option(
-        *_option_names(option, declared),
-        metavar="true|false" if declared.is_flag_or_none else _OPTION_METAVARS.get(declared.form),
-        help=_option_help(declared, new=new),
-    )
-    return inspect.Parameter(
-        option,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=inspect.Parameter.empty if is_required else None,
-        annotation=Annotated[listed if is_required else listed | None, info],
-    )
-
-
-def _option_names(option: str, declared: ClientMember) -> list[str]:
-    name = option.replace("_", "-")
-    if declared.form == "flag" and not declared.is_flag_or_none:
-        return [f"--{name}/--no-{name}"]
-    return [f"--{each}" for each in (name, declared.member.former.replace("_", "-")) if each]
-
-
-def _option_help(declared: ClientMember, *, new: bool) -> str:
-    emptied = "none empties the list." if declared.listed else "none removes it."
-    further = declared.member.default_help if new else emptied if declared.empties else ""
-    return f"{declared.member.help} {further}".strip()
-
-
-def _member_value(declared: ClientMember, given: object, *, new: bool) -> object:
-    if given is None or given == []:
-        return None
-    if declared.listed:
-        return [] if not new and declared.empties and given == [NOTHING] else given
-    if isinstance(given, Path):
-        return output.text_of(given, expected="a JSON Web Key Set")
-    return given
 
 
 _HEADINGS: Final = ("Client", "Generation", "Last used (UTC)", "Sign-ins", "Ends on", "Days left")
@@ -412,8 +303,18 @@ async def _refusals_of(client_id: str) -> tuple[list[ClientRefusal], ZoneInfo]:
         return await list_refusals(opened.registry, client_id, actor=opened.actor), chosen.timezone
 
 
-app.command()(takes_members(add, new=True))
-app.command()(takes_members(update, new=False))
+records.register(
+    app, "add",
+    "Register a relying party, or with --api an API client.\n\nAn API client is a client of the admin API; it takes only "
+    "--name, --scope, --jwks or --jwks-uri, and --entity.",
+    [
+        *records.own_arguments(records.NOUNS["client"]), *(each.parameter for each in _MEMBERS),
+        records.flag("api", Annotated[bool, typer.Option("--api", help="Register a client of the admin API instead.")]),
+        records.option("entity", str, "With --api: the one entity that it is bound to.", metavar="ID", default=""),
+        records.DRY_RUN, records.JSON,
+    ],
+    _add_either,
+)  # fmt: skip
 app.command()(migration)
 app.command()(refusals)
 app.command()(keys)
@@ -453,38 +354,14 @@ def _table(found: Sequence[Client], rules: RegistrationRules) -> None:
 @app.command()
 def show(client_id: Identifier, *, json: listing.AsJson = False) -> None:
     """Show the registration of one client."""
-    client = run(_one(client_id))
+    client = with_stores(lambda stores, _: clients.find_any_client(stores.registry, client_id, actor=stores.actor))
     if json:
         output.as_json(client)
         return
     if isinstance(client, RegisteredApiClient):
         _show_api_client(client)
         return
-    shown = {name: _shown(value) for name, value in msgspec.structs.asdict(client).items() if value is not None}
-    output.members(client.client_id, shown)
-
-
-@app.command()
-def disable(client_id: Identifier, *, dry_run: listing.DryRun = False, json: listing.AsJson = False) -> None:
-    """Disable a client: its requests are refused within 5 seconds."""
-    _switch(client_id, enabled=False, dry_run=dry_run, json=json)
-
-
-@app.command()
-def enable(client_id: Identifier, *, dry_run: listing.DryRun = False, json: listing.AsJson = False) -> None:
-    """Enable a client again."""
-    _switch(client_id, enabled=True, dry_run=dry_run, json=json)
-
-
-def _switch(client_id: str, *, enabled: bool, dry_run: bool, json: bool) -> None:
-    applied = run(_switched(client_id, enabled=enabled, dry_run=dry_run))
-    listing.report(applied, dry_run=dry_run, json=json, done=listing.state(enabled=enabled))
-
-
-@app.command()
-def remove(client_id: Identifier, *, dry_run: listing.DryRun = False, json: listing.AsJson = False) -> None:
-    """Remove a client for good; `disable` only stops it."""
-    listing.report(run(_remove(client_id, dry_run=dry_run)), dry_run=dry_run, json=json)
+    output.members(client.client_id, records.describe(client))
 
 
 @app.command()
@@ -494,43 +371,11 @@ def drop_keys(client_id: Identifier) -> None:
     output.say(f"The fetched key set of {client_id} is dropped. A running server follows within 5 seconds.")
 
 
-def _shown(value: object) -> str | tuple[str, ...]:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return tuple(map(str, value)) if isinstance(value, tuple) else str(value)
-
-
 async def _all() -> tuple[list[Client], list[RegisteredApiClient], RegistrationRules]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
         found = await clients.list_clients(opened.registry, actor=opened.actor)
         return found, await clients.list_api_clients(opened.registry, actor=opened.actor), client_rules(chosen)
-
-
-async def _one(client_id: str) -> Client | RegisteredApiClient:
-    async with open_registry(settings.load()) as opened:
-        found = await clients.find_api_client(opened.registry, client_id, actor=opened.actor)
-        return found or await clients.find_client(opened.registry, client_id, actor=opened.actor)
-
-
-async def _remove(client_id: str, *, dry_run: bool) -> ApplyResult:
-    async with open_registry(settings.load()) as opened:
-        found = await clients.find_api_client(opened.registry, client_id, actor=opened.actor)
-        if found is not None:
-            return await clients.remove_api_client(opened.registry, found, actor=opened.actor, dry_run=dry_run)
-        return await clients.remove_client(opened.registry, client_id, actor=opened.actor, dry_run=dry_run)
-
-
-async def _switched(client_id: str, *, enabled: bool, dry_run: bool) -> ApplyResult:
-    async with open_registry(settings.load()) as opened:
-        found = await clients.find_api_client(opened.registry, client_id, actor=opened.actor)
-        if found is not None:
-            return await clients.switch_api_client(
-                opened.registry, found, enabled=enabled, actor=opened.actor, dry_run=dry_run
-            )
-        return await clients.switch_client(
-            opened.registry, client_id, enabled=enabled, actor=opened.actor, dry_run=dry_run
-        )
 
 
 async def _drop_keys(client_id: str) -> None:

@@ -342,7 +342,7 @@ async def accept_grant(registry: Registry, wanted: GrantFilter, *, actor: Actor,
 
     Raises Refused if there is none or more than one, access.Forbidden, Conflict, StoreUnavailable. Source: D56
     """
-    grant = await _find_grant(registry, wanted, actor, offered_only=True)
+    grant = await find_grant(registry, wanted, actor, offered_only=True)
     change = plan_acceptance(grant)
     return await _write_decision(registry, change, (), AuthorisationSide.THIRD_PARTY, actor=actor, dry_run=dry_run)
 
@@ -355,7 +355,7 @@ async def decline_grant(registry: Registry, wanted: GrantFilter, *, actor: Actor
     """
     if not dry_run:
         require_reason(actor)
-    grant = await _find_grant(registry, wanted, actor, offered_only=True)
+    grant = await find_grant(registry, wanted, actor, offered_only=True)
     ended = await list_roles_ending(registry, grant)
     return await _write_decision(
         registry, plan_grant_end(grant), ended, AuthorisationSide.THIRD_PARTY, actor=actor, dry_run=dry_run
@@ -371,7 +371,7 @@ async def end_grant(registry: Registry, wanted: GrantFilter, *, actor: Actor, dr
     """
     if not dry_run:
         require_reason(actor)
-    grant = await _find_grant(registry, wanted, actor, offered_only=False)
+    grant = await find_grant(registry, wanted, actor)
     ended = await list_roles_ending(registry, grant)
     return await _write_decision(
         registry, plan_grant_end(grant), ended, AuthorisationSide.CLIENT_ENTITY, actor=actor, dry_run=dry_run
@@ -487,7 +487,13 @@ async def _write_decision(
     return ApplyResult(differences=shown, warnings=(), written=not dry_run)
 
 
-async def _find_grant(registry: Registry, wanted: GrantFilter, actor: Actor, *, offered_only: bool) -> ThirdPartyGrant:
+async def find_grant(
+    registry: Registry, wanted: GrantFilter, actor: Actor, *, offered_only: bool = False
+) -> ThirdPartyGrant:
+    """The one grant that is meant.
+
+    Raises Refused if there is none or more than one, access.Forbidden, StoreUnavailable. Source: D56
+    """
     thing = Object(kind="grant", entity_id=wanted.client_entity, other_entity_id=wanted.third_party)
     authorise(actor, "read", thing)
     await _check_names(registry, wanted, actor)
