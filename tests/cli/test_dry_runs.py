@@ -67,6 +67,7 @@ CHANGES: dict[tuple[str, ...], tuple[str, str]] = {
     ),
     ("provisioning-token", "add", "--entity", "C3", "--name", "HR"): ("+", "provisioning token HR of C3"),
     ("membership", "remove", "rina", "B2"): ("-", "assignment: rina for B2 at TAXES as Viewer"),
+    ("membership", "update", "rina", "B2", "--job-title", "Clerk"): ("~", "membership: rina acts for B2"),
     ("membership", "disable", "rina", "B2"): ("~", "membership: rina acts for B2"),
     ("membership", "enable", "off", "C3"): ("~", "membership: off acts for C3"),
 }

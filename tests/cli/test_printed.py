@@ -103,6 +103,7 @@ KNOWN: Final = {
     ("membership", "disable"): ("rina", ENTITY.entity_id, "--dry-run"),
     ("membership", "enable"): ("rina", ENTITY.entity_id, "--dry-run"),
     ("membership", "show"): ("rina", ENTITY.entity_id),
+    ("membership", "update"): ("rina", ENTITY.entity_id, "--department", hostile("department")),
     ("membership", "list"): ("--entity", ENTITY.entity_id),
     ("membership", "resend"): ("nobody",),
     ("membership", "invite"): (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -15,11 +16,13 @@ from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.member_changes import IdentifierConflict
 from corpid.flows.directory.members import UnknownMember, load_member
 from corpid.flows.directory.write import Refused
-from corpid.rules.directory import names
+from corpid.rules.directory import member_details
 from corpid.rules.directory.differences import difference
 from corpid.rules.directory.invitations import UNREACHABLE, is_unreachable, placeholder
-from corpid.rules.directory.member_details import InvalidDetails, MemberDetails
+from corpid.rules.directory.member_details import InvalidDetails
 from corpid.rules.directory.nodes import FileProblem
+from corpid.rules.directory.records import MemberDetails
+from corpid.rules.fields import fields_of
 
 if TYPE_CHECKING:
     from corpid.engines import Stores
@@ -31,29 +34,31 @@ app = records.commands_of("membership")
 _NO_MAIL: Final = "no mail server is set (mail_url): the e-mail waits until there is one"
 
 
-@app.command()
-def invite(
-    *,
-    entity: Annotated[str, typer.Option(metavar="ID", help="The entity that invites.")],
-    name: Annotated[str, typer.Option(help="The person's name, as the entity writes it.")],
-    email: Annotated[str, typer.Option(help="The address that the invitation goes to.")] = "",
-    user_name: Annotated[str, typer.Option(help="What the entity calls the member; default the address.")] = "",
-    external_id: Annotated[str, typer.Option(help="The member's identifier in another system.")] = "",
-    no_invite: Annotated[bool, typer.Option("--no-invite", help="Send no e-mail.")] = False,
-    dry_run: listing.DryRun = False,
-    json: listing.AsJson = False,
-) -> None:
-    """Invite somebody to act for an entity.
-
-    The membership has effect once they accept, with the account that they have or a new one. Servers send the e-mail.
-    """
-    details = MemberDetails(user_name=user_name, external_id=external_id, name=name, email=email)
+def _invite(*, entity: str, no_invite: bool, dry_run: bool, json: bool, **written: str) -> None:
+    details = MemberDetails(**written)
     applied, waits = with_stores(
-        lambda stores, chosen: _invite(stores, chosen, entity, details, send=not no_invite, dry_run=dry_run)
+        lambda stores, chosen: _write_invitation(stores, chosen, entity, details, send=not no_invite, dry_run=dry_run)
     )
     listing.report(applied, dry_run=dry_run, json=json)
     if waits:
         output.warn(_NO_MAIL)
+
+
+records.register(
+    app, "invite",
+    "Invite somebody to act for an entity.\n\nThe membership has effect once they accept, with the account that they have "
+    "or a new one. Servers send the e-mail.",
+    [
+        records.option("entity", str, "The entity that invites.", metavar="ID", default=inspect.Parameter.empty),
+        *(
+            records.option(each.name, str, each.help, default=inspect.Parameter.empty if each.name == "name" else "")
+            for each in fields_of(MemberDetails).values()
+        ),
+        records.flag("no_invite", Annotated[bool, typer.Option("--no-invite", help="Send no e-mail.")]),
+        records.DRY_RUN, records.JSON,
+    ],
+    _invite,
+)  # fmt: skip
 
 
 @app.command()
@@ -67,7 +72,7 @@ def resend(
     output.say(f"The invitation to act for {sent.entity_id} goes to {sent.email} again.")
 
 
-async def _invite(
+async def _write_invitation(
     stores: Stores, chosen: Settings, entity: str, details: MemberDetails, *, send: bool, dry_run: bool
 ) -> tuple[ApplyResult, bool]:
     """The change, and whether its e-mail waits for a mail server."""
@@ -84,7 +89,7 @@ async def _invite(
             )  # fmt: skip
     except (InvalidDetails, IdentifierConflict) as error:
         raise Refused(str(error)) from None
-    made = difference(change, {membership.user_id: names.identity(membership, placeholder(membership))})
+    made = difference(change, {membership.user_id: member_details.identity(membership, placeholder(membership))})
     waits = send and bool(membership.email) and not chosen.mail_url
     unreachable = (FileProblem(0, f"{membership.user_name}: {UNREACHABLE}"),) if is_unreachable(membership) else ()
     return ApplyResult(differences=(made,), warnings=unreachable, written=not dry_run), waits

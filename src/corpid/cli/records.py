@@ -19,17 +19,14 @@ from corpid.cli.running import with_stores
 from corpid.flows.directory import appointments, approvals, lists, members, person_records, single_records
 from corpid.flows.directory.finding import find_user
 from corpid.flows.directory.write import Refused
-from corpid.rules.directory import names
+from corpid.rules.directory import member_details
 from corpid.rules.directory.differences import difference, to_text
+from corpid.rules.directory.objects import MEMBERSHIP
 from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import (
-    NO_BEGINNING,
-    NO_END,
-    Entity,
-    User,
-)
+from corpid.rules.directory.records import Entity, User
 from corpid.rules.directory.roles import RoleRecords, last_day, reasons
-from corpid.rules.directory.sections import ALL, NOTHING, Kind
+from corpid.rules.directory.values import ALL, NO_BEGINNING, NO_END
+from corpid.rules.fields import NOTHING
 from corpid.rules.oauth.api_client import API_CLIENT_MEMBERS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.settings.issuers import client_rules
@@ -45,6 +42,7 @@ if TYPE_CHECKING:
     from corpid.flows.directory.single_records import NamedRecord
     from corpid.rules.directory.objects import Resource
     from corpid.rules.directory.records import OperatorLevel
+    from corpid.rules.directory.sections import Kind
     from corpid.rules.oauth.records import ClientMember, MemberForm
     from corpid.settings import Settings
 
@@ -283,10 +281,9 @@ def _member_option(noun: Noun, name: str, *, new: bool) -> MemberOption:
     key, schema = noun.resource.keys[name], noun.resource.properties[name]
     form = schema.get("type", "list")
     is_listed = form in {"array", "object", "list"}
-    default = next(each.default for each in msgspec.structs.fields(noun.resource.record) if each.name == key.member)
-    empties = not new and default in _EMPTY
+    empties = not new and key.default in _EMPTY
     called = _OPTION_NAMES.get(name, name.removesuffix("s") if is_listed else name)
-    text = _HELP.get(f"{noun.kind}.{name}", _HELP.get(name, ""))
+    text = key.help or _HELP.get(f"{noun.kind}.{name}", _HELP.get(name, ""))
     if words := [word for word in schema.get("enum", ()) if word]:
         text = f"{f'{text}: ' if text else ''}{', '.join(words[:-1])} or {words[-1]}."
     if empties:
@@ -297,7 +294,7 @@ def _member_option(noun: Noun, name: str, *, new: bool) -> MemberOption:
         if given is None or given == []:
             return None
         if empties and given in (NOTHING, [NOTHING]):
-            return {} if form == "object" else list(default) if is_listed else default
+            return {} if form == "object" else [] if is_listed else key.default
         if form == "object":
             return _pairs(called.replace("_", "-"), schema["additionalProperties"], given)
         if form == "boolean":
@@ -544,7 +541,7 @@ def role_data(role: RoleRecords, view: View) -> dict[str, object]:
     client = {} if role.client_entity is None else {"client_entity": role.client_entity.entity_id}
     return {
         "user": role.user.user_name,
-        "identity": names.identity(role.membership, role.user),
+        "identity": member_details.identity(role.membership, role.user),
         "entity": role.entity.entity_id,
         **client,
         "service": row.service_id,
@@ -569,7 +566,7 @@ def _appointment_data(held: Appointment, _: View) -> dict[str, Any]:
     own = held.administrator
     return {
         "user": held.user.user_name,
-        "identity": names.identity(held.membership, held.user),
+        "identity": member_details.identity(held.membership, held.user),
         "entity": held.entity.entity_id,
         "level": own.level,
         "services": own.services if own.level == "sub_administrator" else ALL,
@@ -583,12 +580,17 @@ def _member_data(member: Member, _: View) -> dict[str, object]:
         "membership_id": member.membership.membership_id,
         "user": member.user.user_name,
         "identity": member.identity,
-        "user_name": names.member_user_name(member.membership, member.user),
+        "user_name": member_details.member_user_name(member.membership, member.user),
         "external_id": member.membership.external_id or None,
-        "name": names.member_full_name(member.membership, member.user),
+        "name": member_details.member_full_name(member.membership, member.user),
         "email": member.email,
+        **{name: getattr(member.membership, name) or None for name in _KEPT},
         "state": member.state,
     }
+
+
+_KEPT: Final = [name for name, key in MEMBERSHIP.keys.items() if not key.identifies and name != "enabled"]
+"""what an entity's documents say of a member"""
 
 
 def _membership_state(held: EntityMember | Belonging, shown: User | Entity) -> str:
@@ -604,7 +606,7 @@ async def _load_entity(stores: Stores, found: NamedRecord) -> dict[str, Any]:
     pending = await approvals.list_requests(
         registry, stores.actor, entity_id=entity_id, state="pending", now=stores.clock(), after="", limit=1
     )
-    levels = [(names.identity(each.membership, each.user), each.administrator.level) for each in held.found]
+    levels = [(member_details.identity(each.membership, each.user), each.administrator.level) for each in held.found]
     return {
         "entity": found.record,
         "administrators": [{"user": name, "level": level} for name, level in levels],

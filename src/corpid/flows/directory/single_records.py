@@ -39,7 +39,6 @@ from corpid.rules.directory.nodes import FileProblem
 from corpid.rules.directory.objects import RESOURCES, Resource
 from corpid.rules.directory.plan import Change, Plan
 from corpid.rules.directory.records import (
-    NO_END,
     Administrator,
     Assignment,
     Entity,
@@ -51,6 +50,7 @@ from corpid.rules.directory.records import (
 )
 from corpid.rules.directory.roles import in_words
 from corpid.rules.directory.sections import SECTIONS, Kind
+from corpid.rules.directory.values import NO_END
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.client_registration import PLAIN_RULES
 from corpid.texts import phrase
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 
 OPERATOR: Final = Resource(
     kind="operator", path="operators", title="Operator", noun="an operator", record=Operator,
-    keys=SECTIONS["operators"].keys, identity=("user",), filters=(),
+    keys=SECTIONS["operators"].keys, filters=(),
 )  # fmt: skip
 BY_KIND: Final[Mapping[Kind, Resource]] = {each.kind: each for each in (*RESOURCES, OPERATOR)}
 _MOST_ROLES: Final = 1000
