@@ -34,7 +34,7 @@ RULES: Final = frozenset({
 wrong"""
 NO_FORM: Final = frozenset({
     "access_review.list_reviewed_people Refused", "clients.add_api_client Refused", "clients.update_api_client Refused",
-    "clients.drop_api_client_keys Refused", "clients._read_fields Refused", "clients._check_registration Refused",
+    "clients._read_fields Refused", "clients._check_registration Refused",
     "clients.find_client Refused", "clients.drop_keys Refused", "apply.prepare_addition Refused",
     "single_records.find_record Refused", "single_records.update_record Refused",
     "finding.find_user Refused", "finding._find_identified Refused", "finding.pick_one Refused",

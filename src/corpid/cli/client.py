@@ -12,34 +12,33 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from msgspec.structs import replace
 
-from corpid import settings
 from corpid.cli import listing, output, records
-from corpid.cli.running import run, with_stores
-from corpid.engines import open_registry
+from corpid.cli.running import with_stores
 from corpid.flows.directory import clients
 from corpid.flows.operations.buffers import REFUSALS_KEPT, list_refusals
 from corpid.flows.operations.migration_report import report
 from corpid.rules.limits import API_TOKEN_SECONDS
 from corpid.rules.oauth import acr, api_server
-from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.client_registration import find_unserved_reason, is_registered_at, used_generations
 from corpid.rules.oauth.discovery import DISCOVERY_PATH
 from corpid.rules.oauth.errors import reason_of
 from corpid.rules.oauth.generations import GENERATIONS
+from corpid.rules.oauth.records import Client
 from corpid.rules.oauth.scopes import SCOPES
 from corpid.rules.oauth.tokens import registered_wrap
 from corpid.settings.issuers import client_rules, issuers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from zoneinfo import ZoneInfo
 
     from corpid.cli.output import Lines
+    from corpid.engines import Stores
     from corpid.flows.directory.apply import ApplyResult
     from corpid.flows.operations.migration_report import ClientUse
+    from corpid.rules.oauth.api_client import RegisteredApiClient
     from corpid.rules.oauth.client_registration import RegistrationRules
     from corpid.rules.oauth.generations import Generation
-    from corpid.rules.oauth.records import Client
     from corpid.rules.oauth.refusals import ClientRefusal
     from corpid.settings import Settings
 
@@ -49,43 +48,44 @@ _MEMBERS: Final = records.member_options(records.NOUNS["client"], new=True)
 Identifier = Annotated[str, typer.Argument(help="The client's identifier.")]
 
 
-def _add_either(client_id: str, *, api: bool, entity: str, dry_run: bool, json: bool, **given: Any) -> None:  # noqa: ANN401
+def _add(client_id: str, *, api: bool, entity: str, dry_run: bool, json: bool, **given: Any) -> None:  # noqa: ANN401
     members = records.read_members(_MEMBERS, given)
-    if api:
-        _register_api_client(client_id, members, entity, dry_run=dry_run, json=json)
-        return
-    if entity:
+    if entity and not api:
         output.fail("--entity is for a client of the admin API: write --api, too")
-    client, applied, chosen = run(_add(client_id, members, dry_run=dry_run))
+
+    async def add(stores: Stores, chosen: Settings) -> tuple[Client | RegisteredApiClient, ApplyResult, Settings]:
+        rules = client_rules(chosen)
+        if api:
+            added = await clients.add_api_client(
+                stores.registry, client_id, members, entity_id=entity, actor=stores.actor, rules=rules,
+                now=stores.clock(), dry_run=dry_run,
+            )  # fmt: skip
+            return *added, chosen
+        defaults = {
+            name: replace(each, new_client={"scopes": SCOPES, **each.new_client})
+            for name, each in rules.issuers.items()
+        }
+        registered = await clients.add_client(
+            stores.registry, stores.passwords, client_id, members, actor=stores.actor,
+            rules=replace(rules, issuers=defaults), dry_run=dry_run,
+        )  # fmt: skip
+        return *registered, chosen
+
+    client, applied, chosen = with_stores(add)
     if dry_run:
         listing.report(applied, dry_run=True, json=json)
         return
-    remarks = (warning.reason for warning in applied.warnings)
-    _show(client, (*remarks, *_no_issuer(client, chosen)), chosen, json=json)
-
-
-def _show(client: Client, remarks: tuple[str, ...], chosen: Settings, *, json: bool) -> None:
-    for remark in remarks:
+    unserved = _no_issuer(client, chosen) if isinstance(client, Client) else ()
+    for remark in (*(warning.reason for warning in applied.warnings), *unserved):
         output.warn(remark)
     if json:
         output.as_json(client)
-        return
-    values = _describe_client(client, chosen)
-    output.members(f"Registered {client.client_id}. Configure the relying party with:", values)
-
-
-async def _add(client_id: str, members: dict[str, object], *, dry_run: bool) -> tuple[Client, ApplyResult, Settings]:
-    chosen = settings.load()
-    rules = client_rules(chosen)
-    defaults = {
-        name: replace(each, new_client={"scopes": SCOPES, **each.new_client}) for name, each in rules.issuers.items()
-    }
-    rules = replace(rules, issuers=defaults)
-    async with open_registry(chosen) as opened:
-        client, applied = await clients.add_client(
-            opened.registry, opened.passwords, client_id, members, actor=opened.actor, rules=rules, dry_run=dry_run
-        )
-    return client, applied, chosen
+    elif isinstance(client, Client):
+        values = _describe_client(client, chosen)
+        output.members(f"Registered {client_id}. Configure the relying party with:", values)
+    else:
+        values = _describe_api_client(client, chosen)
+        output.members(f"Registered {client_id}. Configure the API client with:", values)
 
 
 def _no_issuer(client: Client, chosen: Settings) -> Iterator[str]:
@@ -173,7 +173,15 @@ def migration(*, json: Annotated[bool, typer.Option("--json", help="Print JSON."
     Clients of other generations are listed whose assertions may name an endpoint as aud. Servers count sign-ins and
     habits and write them once a second; no request is stored.
     """
-    found, served = run(_report())
+
+    async def read(stores: Stores, chosen: Settings) -> tuple[list[ClientUse], list[str]]:
+        found = await report(
+            stores.registry, actor=stores.actor, generations=GENERATIONS, today=listing.today(chosen, stores),
+            rules=client_rules(chosen),
+        )  # fmt: skip
+        return found, [*dict.fromkeys(name for issuer in issuers(chosen).values() for name in issuer.generations)]
+
+    found, served = with_stores(read)
     if json:
         output.as_json(found)
         return
@@ -234,16 +242,6 @@ def _moment(at: int | None) -> str:
     return "never" if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M}"
 
 
-async def _report() -> tuple[list[ClientUse], tuple[str, ...]]:
-    chosen = settings.load()
-    async with open_registry(chosen) as stores:
-        today = datetime.fromtimestamp(stores.clock(), chosen.timezone).date().isoformat()
-        rules = client_rules(chosen)
-        found = await report(stores.registry, actor=stores.actor, generations=GENERATIONS, today=today, rules=rules)
-    served = dict.fromkeys(name for issuer in issuers(chosen).values() for name in issuer.generations)
-    return found, tuple(served)
-
-
 def keys(
     file: Annotated[Path, typer.Argument(help="The new file for the private keys, such as keys.json.")],
 ) -> None:
@@ -268,7 +266,12 @@ def refusals(client_id: Identifier, *, json: listing.AsJson = False) -> None:
 
     Requests that only claim to come from it are shown, too, marked as claimed: nobody has proven whose they are.
     """
-    found, zone = run(_refusals_of(client_id))
+
+    async def read(stores: Stores, chosen: Settings) -> tuple[list[ClientRefusal], ZoneInfo]:
+        await clients.find_client(stores.registry, client_id, actor=stores.actor)
+        return await list_refusals(stores.registry, client_id, actor=stores.actor), chosen.timezone
+
+    found, zone = with_stores(read)
     if json:
         output.as_json({"refusals": found})
         return
@@ -296,13 +299,6 @@ def _refusal_row(refusal: ClientRefusal, zone: ZoneInfo) -> tuple[str | tuple[st
     )
 
 
-async def _refusals_of(client_id: str) -> tuple[list[ClientRefusal], ZoneInfo]:
-    chosen = settings.load()
-    async with open_registry(chosen) as opened:
-        await clients.find_client(opened.registry, client_id, actor=opened.actor)
-        return await list_refusals(opened.registry, client_id, actor=opened.actor), chosen.timezone
-
-
 records.register(
     app, "add",
     "Register a relying party, or with --api an API client.\n\nAn API client is a client of the admin API; it takes only "
@@ -313,7 +309,7 @@ records.register(
         records.option("entity", str, "With --api: the one entity that it is bound to.", metavar="ID", default=""),
         records.DRY_RUN, records.JSON,
     ],
-    _add_either,
+    _add,
 )  # fmt: skip
 app.command()(migration)
 app.command()(refusals)
@@ -327,7 +323,14 @@ def show_all(
     json: Annotated[bool, typer.Option("--json", help="Print relying parties as JSON, with --api the others.")] = False,
 ) -> None:
     """List every relying party, and every client of the admin API."""
-    found, of_api, rules = run(_all())
+
+    async def read(
+        stores: Stores, chosen: Settings
+    ) -> tuple[list[Client], list[RegisteredApiClient], RegistrationRules]:
+        found = await clients.list_clients(stores.registry, actor=stores.actor)
+        return found, await clients.list_api_clients(stores.registry, actor=stores.actor), client_rules(chosen)
+
+    found, of_api, rules = with_stores(read)
     if json:
         output.as_json(of_api if api else found)
         return
@@ -352,70 +355,10 @@ def _table(found: Sequence[Client], rules: RegistrationRules) -> None:
 
 
 @app.command()
-def show(client_id: Identifier, *, json: listing.AsJson = False) -> None:
-    """Show the registration of one client."""
-    client = with_stores(lambda stores, _: clients.find_any_client(stores.registry, client_id, actor=stores.actor))
-    if json:
-        output.as_json(client)
-        return
-    if isinstance(client, RegisteredApiClient):
-        _show_api_client(client)
-        return
-    output.members(client.client_id, records.describe(client))
-
-
-@app.command()
 def drop_keys(client_id: Identifier) -> None:
     """Forget a fetched key set: it is fetched again at next need."""
-    run(_drop_keys(client_id))
+    with_stores(lambda stores, _: clients.drop_keys(stores.registry, client_id, actor=stores.actor))
     output.say(f"The fetched key set of {client_id} is dropped. A running server follows within 5 seconds.")
-
-
-async def _all() -> tuple[list[Client], list[RegisteredApiClient], RegistrationRules]:
-    chosen = settings.load()
-    async with open_registry(chosen) as opened:
-        found = await clients.list_clients(opened.registry, actor=opened.actor)
-        return found, await clients.list_api_clients(opened.registry, actor=opened.actor), client_rules(chosen)
-
-
-async def _drop_keys(client_id: str) -> None:
-    async with open_registry(settings.load()) as opened:
-        found = await clients.find_api_client(opened.registry, client_id, actor=opened.actor)
-        if found is not None:
-            await clients.drop_api_client_keys(opened.registry, found, actor=opened.actor)
-            return
-        await clients.drop_keys(opened.registry, client_id, actor=opened.actor)
-
-
-def _register_api_client(
-    client_id: str, members: Mapping[str, object], entity: str, *, dry_run: bool, json: bool
-) -> None:
-    client, applied, chosen = run(_add_api_client(client_id, members, entity, dry_run=dry_run))
-    if dry_run:
-        listing.report(applied, dry_run=True, json=json)
-        return
-    for warning in applied.warnings:
-        output.warn(warning.reason)
-    if json:
-        output.as_json(client)
-        return
-    output.members(
-        f"Registered {client.client_id}. Configure the API client with:", _describe_api_client(client, chosen)
-    )
-
-
-def _show_api_client(client: RegisteredApiClient) -> None:
-    at = datetime.fromtimestamp(client.created_at, UTC)
-    values: dict[str, Lines] = {
-        "kind": "client of the admin API",
-        "name": client.name,
-        "scopes": client.scopes,
-        "entity": client.entity_id or "none: the whole deployment",
-        "keys": client.jwks_uri or client.jwks or "",
-        "state": listing.state(enabled=client.enabled),
-        "registered": f"{at:%Y-%m-%d %H:%M} UTC",
-    }
-    output.members(client.client_id, values)
 
 
 def _print_api_clients(found: Sequence[RegisteredApiClient]) -> None:
@@ -424,24 +367,6 @@ def _print_api_clients(found: Sequence[RegisteredApiClient]) -> None:
         for each in found
     ]
     output.table("Clients of the admin API", ("Client", "Scopes", "Entity", "State"), rows)
-
-
-async def _add_api_client(
-    client_id: str, members: Mapping[str, object], entity: str, *, dry_run: bool
-) -> tuple[RegisteredApiClient, ApplyResult, Settings]:
-    chosen = settings.load()
-    async with open_registry(chosen) as opened:
-        client, applied = await clients.add_api_client(
-            opened.registry,
-            client_id,
-            members,
-            entity_id=entity,
-            actor=opened.actor,
-            rules=client_rules(chosen),
-            now=opened.clock(),
-            dry_run=dry_run,
-        )
-    return client, applied, chosen
 
 
 def _describe_api_client(client: RegisteredApiClient, chosen: Settings) -> dict[str, Lines]:

@@ -7,6 +7,7 @@ other members. A noun with further commands has a module of its own, which adds 
 from __future__ import annotations
 
 import inspect
+from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeAlias
@@ -27,7 +28,7 @@ from corpid.rules.directory.records import Entity, User
 from corpid.rules.directory.roles import RoleRecords, last_day, reasons
 from corpid.rules.directory.values import ALL, NO_BEGINNING, NO_END
 from corpid.rules.fields import NOTHING
-from corpid.rules.oauth.api_client import API_CLIENT_MEMBERS
+from corpid.rules.oauth.api_client import API_CLIENT_MEMBERS, RegisteredApiClient
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.settings.issuers import client_rules
 
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.objects import Resource
     from corpid.rules.directory.records import OperatorLevel
     from corpid.rules.directory.sections import Kind
-    from corpid.rules.oauth.records import ClientMember, MemberForm
+    from corpid.rules.oauth.records import Client, ClientMember, MemberForm
     from corpid.settings import Settings
 
 LEVELS: Final = {"owner": "owner", "administrator": "administrator", "sub_administrator": "sub-administrator"}
@@ -448,7 +449,11 @@ def describe(data: Any) -> dict[str, Lines]:  # noqa: ANN401
     """The members of a record that have a value, in words."""
     found = {name: value for name, value in to_members(data).items() if value not in (None, [], *_EMPTY)}
     return {
-        name: tuple(map(to_text, value)) if isinstance(value, tuple | list) else to_text(value)
+        name: tuple(map(to_text, value))
+        if isinstance(value, tuple | list)
+        else f"{datetime.fromtimestamp(value, UTC):%Y-%m-%d %H:%M} UTC"
+        if name.endswith("_at")
+        else to_text(value)
         for name, value in found.items()
     }
 
@@ -619,12 +624,17 @@ def _describe_entity(shown: dict[str, Any]) -> dict[str, Lines]:
     entity_id = shown["entity"].entity_id
     held = [f"{each['user']} ({each['level']})" for each in shown["administrators"]]
     more = [f"and more: `corpid administrator list --entity {entity_id}`"] if shown["after"] else []
-    waiting = {"requests": f"wait for approval: `corpid approval list --entity {entity_id}`"}
+    waiting = {"requests": f"Changes wait for approval: `corpid approval list --entity {entity_id}`."}
     return {
         **describe(shown["entity"]),
         "administrators": (*held, *more) or "(none)",
         **(waiting if shown["requests_wait"] else {}),
     }
+
+
+def _describe_client(client: Client | RegisteredApiClient) -> dict[str, Lines]:
+    of_api = isinstance(client, RegisteredApiClient)
+    return {**({"kind": "client of the admin API"} if of_api else {}), **describe(client)}
 
 
 async def _list_entities_of(stores: Stores, wanted: dict[str, str], after: str, limit: int) -> ListPage[Belonging]:
@@ -917,10 +927,12 @@ NOUNS: Final[dict[str, Noun]] = {
     "client": Noun(
         kind="client",
         texts={
+            "show": "Show the registration of one client.",
             "update": f"Change members of a relying party, or of an API client{_UPDATE}",
             "remove": "Remove a client for good; `disable` only stops it.",
             "disable": "Disable a client: its requests are refused within 5 seconds.",
             "enable": "Enable a client again.",
         },
+        details=Details(_load_record, lambda client, _: client, _describe_client),
     ),
 }  # fmt: skip

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from functools import partial
+from typing import Annotated, Any, Final, Literal
 
 import typer
 
 from corpid.cli import listing, records
 from corpid.cli.running import with_stores
 from corpid.flows.directory import grants
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from corpid.flows.directory.apply import ApplyResult
 
 app = records.commands_of("third-party")
 _NOUN: Final = records.NOUNS["third-party"]
@@ -32,13 +28,12 @@ def _offer(accepted: bool, dry_run: bool, json: bool, **given: Any) -> None:  # 
     listing.report(applied, dry_run=dry_run, json=json)
 
 
-def _decision(flow: Callable[..., Awaitable[ApplyResult]]) -> Callable[..., None]:
-    def decide(dry_run: bool, json: bool, **given: Any) -> None:  # noqa: ANN401
-        wanted = grants.GrantFilter(**given)
-        applied = with_stores(lambda stores, _: flow(stores.registry, wanted, actor=stores.actor, dry_run=dry_run))
-        listing.report(applied, dry_run=dry_run, json=json)
-
-    return decide
+def _decide(decision: Literal["accept", "decline", "end"], dry_run: bool, json: bool, **given: Any) -> None:  # noqa: ANN401
+    wanted = grants.GrantFilter(**given)
+    applied = with_stores(
+        lambda stores, _: grants.decide_grant(stores.registry, wanted, decision, actor=stores.actor, dry_run=dry_run)
+    )
+    listing.report(applied, dry_run=dry_run, json=json)
 
 
 records.register(
@@ -52,20 +47,12 @@ records.register(
     ],
     _offer,
 )  # fmt: skip
-for name, text, flow in (
-    ("accept", "Accept an offer on the third party's behalf.\n\nIt takes effect at once.", grants.accept_grant),
-    (
-        "decline", "Decline an offer on the third party's behalf. Needs `corpid --reason TEXT`.",
-        grants.decline_grant,
-    ),
-    (
-        "end",
-        (
-            "End a grant at once, or withdraw an offer.\n\nNeeds `corpid --reason TEXT`. The roles of the third party's "
-            "people end with it, except those that another accepted grant allows."
-        ),
-        grants.end_grant,
-    ),
-):  # fmt: skip
+_TEXTS: Final[dict[Literal["accept", "decline", "end"], str]] = {
+    "accept": "Accept an offer on the third party's behalf.\n\nIt takes effect at once.",
+    "decline": "Decline an offer on the third party's behalf. Needs `corpid --reason TEXT`.",
+    "end": "End a grant at once, or withdraw an offer.\n\nNeeds `corpid --reason TEXT`. The roles of the third party's people "
+    "end with it, except those that another accepted grant allows.",
+}  # fmt: skip
+for decision, text in _TEXTS.items():
     parameters = [*records.identity_parameters(_NOUN), records.DRY_RUN, records.JSON]
-    records.register(app, name, text, parameters, _decision(flow))
+    records.register(app, decision, text, parameters, partial(_decide, decision))

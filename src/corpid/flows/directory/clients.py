@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 from msgspec.structs import replace
 
 from corpid.flows.directory.apply import (
@@ -135,17 +134,20 @@ async def list_clients_page(
 
 
 async def drop_keys(registry: Registry, client_id: str, *, actor: Actor) -> None:
-    """Drop the keys fetched from a client's jwks_uri.
+    """Drop the keys fetched from a jwks_uri, of a client of either kind.
 
     A running server follows within 5 s. Raises write.Refused if there is no such client or its keys are in its
     record, access.Forbidden, StoreUnavailable. Source: D27
     """
-    found = await find_client(registry, client_id, actor=actor)
-    authorise(actor, "write", Object(kind="client"))
+    found = await find_any_client(registry, client_id, actor=actor)
+    of_api = isinstance(found, RegisteredApiClient)
+    thing = Object(kind="API client" if of_api else "client", entity_id=getattr(found, "entity_id", ""))
+    authorise(actor, "write", thing)
     if found.jwks_uri is None:
         raise Refused(f"the keys of {client_id} stand in its record: replace them with `corpid client update`")
-    event = msgspec.structs.replace(audit_event(actor, AuditAction.CLIENT_DROP_KEYS, client_id), client_id=client_id)
-    await registry.clients.drop_fetched_key_set(client_id, event)
+    event = replace(audit_event(actor, AuditAction.CLIENT_DROP_KEYS, client_id), client_id=client_id)
+    kept = registry.api_clients if of_api else registry.clients
+    await kept.drop_fetched_key_set(client_id, replace(event, entity_id=thing.entity_id))
 
 
 async def find_api_client(registry: Registry, client_id: str, *, actor: Actor) -> RegisteredApiClient | None:
@@ -239,20 +241,6 @@ async def remove_api_client(
     A running server follows within 5 s. Raises access.Forbidden, Conflict, StoreUnavailable. Source: D50, D59
     """
     return await _carry_out(registry, actor, AuditAction.API_CLIENT_REMOVE, client, None, dry_run=dry_run)
-
-
-async def drop_api_client_keys(registry: Registry, client: RegisteredApiClient, *, actor: Actor) -> None:
-    """Drop the keys fetched from a jwks_uri.
-
-    A running server follows within 5 s. Raises Refused if its keys are in its record, access.Forbidden,
-    StoreUnavailable. Source: D27
-    """
-    if client.jwks_uri is None:
-        raise Refused(f"the keys of {client.client_id} stand in its record: replace them with `corpid client update`")
-    authorise(actor, "write", Object(kind="API client", entity_id=client.entity_id))
-    await registry.api_clients.drop_fetched_key_set(
-        client.client_id, _event(actor, AuditAction.CLIENT_DROP_KEYS, client)
-    )
 
 
 def _read_fields(client_id: str, members: Mapping[str, object]) -> dict[str, object]:
