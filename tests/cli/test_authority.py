@@ -90,8 +90,8 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
     "user add": lambda s: people.add_user(
         s.registry, s.passwords, "ravi", {"name": "Ravi"}, password=PASSWORD, totp_secret="A" * 32, new_user_id=lambda: "u", actor=SOMEBODY
     ),
-    "user add --dry-run": lambda s: people.preview_addition(
-        s.registry, s.passwords, "ravi", {"name": "Ravi"}, new_user_id=str, actor=SOMEBODY
+    "user add --dry-run": lambda s: add_record(
+        s.registry, s.passwords, "user", {"user_name": "ravi"}, {"name": "Ravi"}, actor=SOMEBODY, dry_run=True
     ),
     "user reset-password": lambda s: people.reset_password(s.registry, s.passwords, "rina", PASSWORD, actor=SOMEBODY),
     "user reset-factors": lambda s: people.reset_factors(s.registry, "rina", "A" * 32, actor=SOMEBODY),

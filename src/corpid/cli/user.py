@@ -19,6 +19,7 @@ from corpid.flows.account.links import PURPOSES
 from corpid.flows.directory import import_people, people
 from corpid.flows.directory.people import LinkDependencies
 from corpid.flows.directory.person_records import load_person
+from corpid.flows.directory.single_records import add_record
 from corpid.flows.operations import erasure
 from corpid.rules.authentication.totp import SECRET_BYTES, otpauth_uri, secret_from
 from corpid.rules.directory.nodes import SHOWN, locate_problem
@@ -267,10 +268,11 @@ def _add(
         members["account_type"] = "foreign"
     if dry_run:
         applied = with_stores(
-            lambda stores, _: people.preview_addition(
-                stores.registry, stores.passwords, user_name, members, new_user_id=new_user_id, actor=stores.actor
+            lambda stores, _: add_record(
+                stores.registry, stores.passwords, "user", {"user_name": user_name}, members, actor=stores.actor,
+                new_user_id=new_user_id, dry_run=True,
             )
-        )
+        )  # fmt: skip
         listing.report(applied, dry_run=True, json=json)
         return
     if not with_factors:

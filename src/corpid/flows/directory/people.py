@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from corpid.flows import notifications
 from corpid.flows.account import links
 from corpid.flows.authentication import password_checks, second_factors, throttle
-from corpid.flows.directory.apply import ADDS, carry_out, prepare_addition
+from corpid.flows.directory.apply import prepare_addition
 from corpid.flows.directory.finding import authorise_on_person, find_user, refuse_invited
 from corpid.flows.directory.write import Refused, audit_event, write_changes
 from corpid.rules.audit_actions import AuditAction
@@ -23,7 +23,6 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from corpid.flows.directory.apply import ApplyResult
     from corpid.outbound.mail import Mail
     from corpid.outbound.passwords import Passwords
     from corpid.rules.audit_records import AuditEvent
@@ -61,26 +60,6 @@ async def add_user(
     change = Change(verb="add", kind="credentials", key=user.key, becomes=factors)
     await write_changes(registry, actor, [*prepared.plan.changes, change])
     return user
-
-
-async def preview_addition(
-    registry: Registry,
-    passwords: Passwords,
-    user_name: str,
-    members: Mapping[str, object],
-    *,
-    new_user_id: Callable[[], str],
-    actor: Actor,
-) -> ApplyResult:
-    """Return the changes of adding a person, without writing.
-
-    `members` as in a directory file. Raises write.Refused, access.Forbidden, StoreUnavailable. Source: D51
-    """
-    authorise(actor, "read", Object(kind="user"))
-    _, prepared = await prepare_addition(
-        registry, passwords, User, "users", user_name, members, new_user_id=new_user_id
-    )
-    return await carry_out(registry, prepared, actor=actor, verbs=ADDS, dry_run=True)
 
 
 async def reset_password(

@@ -35,6 +35,7 @@ from corpid.flows.directory.grants import GrantFilter, find_grant
 from corpid.flows.directory.member_changes import plan_removals
 from corpid.flows.directory.objects import build_record_key, narrow_administrators
 from corpid.flows.directory.write import Refused, switch_record
+from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.nodes import FileProblem
 from corpid.rules.directory.objects import RESOURCES, Resource
 from corpid.rules.directory.plan import Change, Plan
@@ -144,18 +145,22 @@ async def add_record(
     members: Mapping[str, object],
     *,
     actor: Actor,
+    new_user_id: Callable[[], str] = str,
     dry_run: bool = False,
 ) -> ApplyResult:
     """Add a record.
 
-    One that rests on others may be there, and changes then. `members` as in a directory file, None for those not given. Raises Refused with every fault, access.Forbidden,
-    Conflict, StoreUnavailable. Source: R-14, D53, docs/directory.md
+    One that rests on others may be there, and changes then. `members` as in a directory file, None for those not given;
+    `new_user_id` gives a UUID for a person. Raises Refused with every fault, access.Forbidden, Conflict,
+    StoreUnavailable. Source: R-14, D51, D53, docs/directory.md
     """
     resource = BY_KIND[kind]
-    if resource.record in {Entity, Service}:
+    if resource.record in {Entity, Service, User}:
+        authorise(actor, "read", Object(kind=kind))
         [key] = names.values()
-        section = _SECTIONS[kind]
-        _, prepared = await prepare_addition(registry, passwords, resource.record, section, str(key), members)
+        _, prepared = await prepare_addition(
+            registry, passwords, resource.record, _SECTIONS[kind], str(key), members, new_user_id=new_user_id
+        )
         return await carry_out(registry, prepared, actor=actor, verbs=ADDS, dry_run=dry_run)
     _, named = await _find_references(registry, actor, resource, names)
     await _check_services(registry, resource, members, actor)
