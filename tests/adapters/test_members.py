@@ -20,8 +20,9 @@ from corpid.flows.directory.actors import load_administrator
 from corpid.flows.directory.apply import export_directory, prepare_document
 from corpid.flows.directory.approvals import approve_request
 from corpid.flows.directory.invitations import InvitationLimit, TooManyInvitations
-from corpid.flows.directory.member_changes import IdentifierConflict, LastOwner, switch_membership
+from corpid.flows.directory.member_changes import IdentifierConflict, LastOwner
 from corpid.flows.directory.members import UnknownMember, load_member, query_members
+from corpid.flows.directory.single_records import set_enabled
 from corpid.flows.directory.write import Refused, write_or_request
 from corpid.flows.directory.write import write_changes as write_as
 from corpid.rules.directory.access import Forbidden
@@ -116,7 +117,7 @@ async def test_an_invited_member_acts_for_nobody_and_is_no_account(place: Place)
         with pytest.raises(Refused, match=no_account):
             await people.reset_password(registry, PASSWORDS, user.user_name, "correct horse staple", actor=OPERATOR)
         with pytest.raises(Refused, match=no_account):
-            await people.switch_user(registry, user.user_name, enabled=True, actor=OPERATOR)
+            await set_enabled(registry, "user", {"user_name": user.user_name}, enabled=True, actor=OPERATOR)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +133,8 @@ async def test_a_file_makes_no_account_of_a_placeholder(place: Place, entry: str
         for text in (f"users: {{{mei.user.user_name}: {entry}}}", f"operators: [{{user: {mei.user.user_name}, level: operator}}]"):  # fmt: skip
             with pytest.raises(DirectoryError, match="has not accepted an invitation yet"):
                 await prepare_document(stores.registry, PASSWORDS, parse(text.encode(), "f"), new_user_id=str)
-        await switch_membership(stores.registry, PASSWORDS, mei.user.user_name, "E1", enabled=False, actor=OPERATOR)
+        named: dict[str, str | None] = {"user": mei.user.user_name, "entity": "E1"}
+        await set_enabled(stores.registry, "membership", named, enabled=False, actor=OPERATOR)
         after = await load_member(stores.registry, mei.membership.membership_id, actor=TOKEN)
         assert after.membership == replace(mei.membership, enabled=False), "what a file cannot say stays"
 

@@ -147,9 +147,9 @@ async def test_an_offer_is_declined_by_the_one_side_and_withdrawn_by_the_other(p
 async def test_roles_under_another_accepted_grant_stay(place: Place) -> None:
     async with place.opened() as stores:
         await write(stores, *EVERYBODY, ACCEPTED, replace(ACCEPTED, ref="two"), GIVEN)
-        await grants.end_grant(stores.registry, replace(GRANT, ref=""), actor=OPERATOR)
+        await grants.decide_grant(stores.registry, replace(GRANT, ref=""), "end", actor=OPERATOR)
         assert await there(stores) == ([replace(ACCEPTED, ref="two")], [GIVEN])
-        await grants.end_grant(stores.registry, GRANT, actor=OPERATOR)
+        await grants.decide_grant(stores.registry, GRANT, "end", actor=OPERATOR)
         assert await there(stores) == ([], [])
 
 
@@ -213,7 +213,7 @@ async def test_a_grant_with_more_roles_than_a_transaction_usually_has_ends_as_a_
     async with place.opened() as stores:
         rows = [replace(GIVEN, ref=str(number)) for number in range(250)]
         await write(stores, *EVERYBODY, ACCEPTED, *rows)
-        await grants.end_grant(stores.registry, GRANT, actor=OPERATOR)
+        await grants.decide_grant(stores.registry, GRANT, "end", actor=OPERATOR)
         assert await there(stores) == ([], [])
         membership = Membership(user_id="u2", entity_id="E2")
         assert await stores.registry.directory.read(Membership, [membership.key])
@@ -231,12 +231,12 @@ async def test_the_operations_speak_for_the_side_of_whoever_acts(place: Place) -
             await grants.offer_grant(registry, passwords, GRANT, terms, actor=client, accepted=True)
         await grants.offer_grant(registry, passwords, GRANT, terms, actor=client)
         with pytest.raises(Forbidden):
-            await grants.accept_grant(registry, GRANT, actor=client)
-        await grants.accept_grant(registry, GRANT, actor=third_party)
+            await grants.decide_grant(registry, GRANT, "accept", actor=client)
+        await grants.decide_grant(registry, GRANT, "accept", actor=third_party)
         assert await there(stores) == ([ACCEPTED], [])
-        await grants.end_grant(registry, GRANT, actor=third_party)
+        await grants.decide_grant(registry, GRANT, "end", actor=third_party)
         await write(stores, OFFERED)
-        await grants.end_grant(registry, GRANT, actor=third_party)
+        await grants.decide_grant(registry, GRANT, "end", actor=third_party)
         told = [action for _, action in await history(stores, "E1")]
         passwords.close()
         assert told == ["grant.decline", "grant.end", "grant.accept", "grant.offer"]

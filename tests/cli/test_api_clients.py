@@ -61,7 +61,7 @@ def test_a_client_may_be_bound_to_one_entity_and_bring_its_keys(terminal: Termin
     assert (read["entity_id"], tuple(read["scopes"])) == ("209900042K", API_SCOPES)
     assert [key["use"] for key in json.loads(read["jwks"])["keys"]] == ["sig", "enc"]
     lines = told(terminal.done("client", "show", "portal"))
-    assert {"kind client of the admin API", "entity 209900042K", "state enabled"} <= set(lines)
+    assert {"kind client of the admin API", "entity_id 209900042K", "enabled true"} <= set(lines)
 
 
 def test_every_change_is_audited_before_and_after(terminal: Terminal) -> None:

@@ -41,7 +41,7 @@ def request(terminal: Terminal, role: str = "Filer") -> str:
 def test_a_request_is_listed_shown_and_approved(terminal: Terminal) -> None:
     fill(terminal)
     terminal.done(*STRICT)
-    assert "of roles, third parties and administrators" in terminal.done("entity", "show", "209900042K")
+    assert "approvals            roles\n" in terminal.done("entity", "show", "209900042K")
     assert terminal.done("approval", "list") == "Requests: none.\n"
     assert "wait for approval" not in terminal.done("entity", "show", "209900042K")
     made = request(terminal)

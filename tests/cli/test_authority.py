@@ -7,19 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid.flows.directory import (
-    access_review,
-    apply,
-    appointments,
-    clients,
-    entities,
-    finding,
-    lists,
-    member_changes,
-    people,
-)
+from corpid.cli.records import NOUNS
+from corpid.flows.directory import access_review, apply, appointments, clients, finding, lists, people
 from corpid.flows.directory.person_records import load_person
-from corpid.flows.directory.role_assignment import RoleFilter, add_role, remove_role
+from corpid.flows.directory.single_records import add_record, find_record, remove_record, set_enabled, update_record
 from corpid.flows.operations import signing_keys
 from corpid.flows.operations.buffers import list_refusals
 from corpid.rules.directory.access import Forbidden
@@ -30,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
     from corpid.engines import Stores
+    from corpid.rules.directory.sections import Kind
     from tests.cli.conftest import Terminal
 
 PASSWORD = "harbour lights at dawn"
@@ -42,6 +34,28 @@ CLIENT: dict[str, object] = {
 FILE = b"entities: {B2: {type: UEN, country: SG, name: Beta}}"
 
 
+NAMES: dict[Kind, dict[str, str | None]] = {
+    "client": {"client_id": "rp"},
+    "entity": {"entity_id": "A1"},
+    "service": {"service_id": "X"},
+    "user": {"user_name": "rina"},
+    "membership": {"user": "rina", "entity": "A1"},
+    "administrator": {"user": "rina", "entity": "A1"},
+    "operator": {"user": "rina"},
+    "assignment": {"user": "rina", "entity": "A1", "service": "X"},
+    "grant": {
+        "client_entity": "A1",
+        "third_party": "B2",
+        "service": "X",
+        "role": None,
+        "sub_entity": None,
+        "ref": None,
+    },
+}
+"""of one record of each kind"""
+ADDED: dict[Kind, dict[str, str | None]] = {"entity": {"entity_id": "B2"}, "service": {"service_id": "Y"}}
+
+
 async def exported(stores: Stores) -> list[str]:
     return [piece async for piece in apply.export_directory(stores.registry, actor=SOMEBODY)]
 
@@ -52,40 +66,20 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
     ),
     "export": exported,
     "client add": lambda s: clients.add_client(s.registry, s.passwords, "rp2", CLIENT, actor=SOMEBODY),
-    "client update": lambda s: clients.update_client(s.registry, s.passwords, "rp", CLIENT, actor=SOMEBODY),
     "client list": lambda s: clients.list_clients(s.registry, actor=SOMEBODY),
     "client show": lambda s: clients.find_client(s.registry, "rp", actor=SOMEBODY),
-    "client disable": lambda s: clients.switch_client(s.registry, "rp", enabled=False, actor=SOMEBODY),
     "client drop-keys": lambda s: clients.drop_keys(s.registry, "rp", actor=SOMEBODY),
     "client refusals": lambda s: list_refusals(s.registry, "rp", actor=SOMEBODY),
     "key rewrap": lambda s: signing_keys.rewrap(s.rewrap, SOMEBODY),
-    "entity add": lambda s: entities.add_entity(s.registry, s.passwords, "B2", MEMBERS, actor=SOMEBODY),
-    "entity disable": lambda s: entities.switch_entity(s.registry, "A1", enabled=False, actor=SOMEBODY),
-    "entity update": lambda s: entities.update_entity(s.registry, s.passwords, "A1", MEMBERS, actor=SOMEBODY),
+    "entity show": lambda s: finding.find_entity(s.registry, "A1", actor=SOMEBODY),
+    "service show": lambda s: finding.find_service(s.registry, "X", actor=SOMEBODY),
     "entity list": lambda s: lists.list_entities(s.registry, SOMEBODY, **PAGE),
     "entity list --name": lambda s: lists.list_entities_by_name(s.registry, SOMEBODY, name="A", after="", limit=5),
-    "entity show": lambda s: finding.find_entity(s.registry, "A1", actor=SOMEBODY),
     "entity review": lambda s: access_review.load_review_state(s.registry, SOMEBODY, "A1"),
     "service list": lambda s: lists.list_services(s.registry, SOMEBODY, **PAGE),
-    "service show": lambda s: finding.find_service(s.registry, "X", actor=SOMEBODY),
     "role list": lambda s: lists.list_roles(s.registry, SOMEBODY, lists.ListFilter(), after="", limit=5),
-    "role add": lambda s: add_role(s.registry, s.passwords, "rina", "A1", "X", {}, actor=SOMEBODY),
-    "role remove": lambda s: remove_role(
-        s.registry, RoleFilter(user="rina", entity="A1", service="X"), actor=SOMEBODY
-    ),
-    "membership add": lambda s: member_changes.add_membership(s.registry, s.passwords, "rina", "A1", actor=SOMEBODY),
-    "membership remove": lambda s: member_changes.remove_membership(s.registry, "rina", "A1", actor=SOMEBODY),
-    "membership disable": lambda s: member_changes.switch_membership(
-        s.registry, s.passwords, "rina", "A1", enabled=False, actor=SOMEBODY
-    ),
     "administrator list": lambda s: lists.list_administrators(s.registry, SOMEBODY, lists.ListFilter(), after="", limit=5),
-    "administrator add": lambda s: appointments.set_administrator(
-        s.registry, s.passwords, "rina", "A1", {"level": "owner"}, actor=SOMEBODY
-    ),
-    "administrator remove": lambda s: appointments.remove_administrator(s.registry, "rina", "A1", actor=SOMEBODY),
     "operator list": lambda s: appointments.list_operators(s.registry, actor=SOMEBODY),
-    "operator add": lambda s: appointments.set_operator(s.registry, s.passwords, "rina", "auditor", actor=SOMEBODY),
-    "operator remove": lambda s: appointments.remove_operator(s.registry, "rina", actor=SOMEBODY),
     "third-party list": lambda s: lists.list_grants(s.registry, SOMEBODY, lists.ListFilter(), after="", limit=5),
     "third-party list --people": lambda s: lists.list_third_party_roles(
         s.registry, SOMEBODY, lists.ListFilter(), after="", limit=5
@@ -96,14 +90,35 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
     "user add": lambda s: people.add_user(
         s.registry, s.passwords, "ravi", {"name": "Ravi"}, password=PASSWORD, totp_secret="A" * 32, new_user_id=lambda: "u", actor=SOMEBODY
     ),
-    "user add --dry-run": lambda s: people.preview_addition(
-        s.registry, s.passwords, "ravi", {"name": "Ravi"}, new_user_id=str, actor=SOMEBODY
+    "user add --dry-run": lambda s: add_record(
+        s.registry, s.passwords, "user", {"user_name": "ravi"}, {"name": "Ravi"}, actor=SOMEBODY, dry_run=True
     ),
     "user reset-password": lambda s: people.reset_password(s.registry, s.passwords, "rina", PASSWORD, actor=SOMEBODY),
     "user reset-factors": lambda s: people.reset_factors(s.registry, "rina", "A" * 32, actor=SOMEBODY),
-    "user disable": lambda s: people.switch_user(s.registry, "rina", enabled=False, actor=SOMEBODY),
     "user unlock": lambda s: people.unlock_user(s.registry, s.transient, "i", "rina", actor=SOMEBODY, now=s.clock()),
 }  # fmt: skip
+
+
+async def change_each(verb: str, kind: Kind, stores: Stores) -> None:
+    """What a generated command does."""
+    names, registry, passwords = NAMES[kind], stores.registry, stores.passwords
+    match verb:
+        case "show":
+            await find_record(registry, SOMEBODY, kind, names)
+        case "add":
+            members = MEMBERS if kind == "entity" else {"name": "Added"} if kind == "service" else {"level": "owner"}
+            await add_record(registry, passwords, kind, {**names, **ADDED.get(kind, {})}, members, actor=SOMEBODY)
+        case "update":
+            await update_record(registry, passwords, kind, names, {"name": "Other"}, actor=SOMEBODY)
+        case "remove":
+            await remove_record(registry, kind, names, actor=SOMEBODY)
+        case _:
+            await set_enabled(registry, kind, names, enabled=False, actor=SOMEBODY)
+
+
+for name, noun in NOUNS.items():
+    for verb in sorted({*noun.texts} - {"list", "enable"}):
+        COMMANDS[f"corpid {name} {verb}"] = partial(change_each, verb, noun.kind)
 
 
 @pytest.fixture(scope="module")

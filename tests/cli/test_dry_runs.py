@@ -18,12 +18,20 @@ RP = ("--name", "RP", "--redirect-uri", "https://rp.example/cb", "--jwks-uri", "
 API = ("--name", "Portal", "--scope", "directory.read", "--jwks-uri", "https://portal.example/jwks")
 CHANGES: dict[tuple[str, ...], tuple[str, str]] = {
     ("user", "add", "tan", "--name", "Tan", "--entity", "C3"): ("+", "user tan"),
+    ("user", "update", "rina", "--email", "rina@beta.example"): ("~", "user rina"),
+    ("user", "remove", "rina"): ("-", "user rina"),
     ("user", "disable", "rina"): ("~", "user rina"),
     ("user", "enable", "off"): ("~", "user off"),
     ("entity", "add", "D4", "--name", "Delta"): ("+", "entity D4"),
     ("entity", "update", "C3", "--name", "Delta"): ("~", "entity C3"),
+    ("entity", "remove", "C3"): ("-", "entity C3"),
     ("entity", "disable", "C3"): ("~", "entity C3"),
     ("entity", "enable", "B2"): ("~", "entity B2"),
+    ("service", "add", "NEW", "--name", "New"): ("+", "service NEW"),
+    ("service", "update", "TAXES", "--name", "Other"): ("~", "service TAXES"),
+    ("service", "remove", "TAXES"): ("-", "service TAXES"),
+    ("service", "disable", "TAXES"): ("~", "service TAXES"),
+    ("service", "enable", "OFF"): ("~", "service OFF"),
     ("client", "add", "new", *RP): ("+", "client new"),
     ("client", "update", "rp", "--name", "Other"): ("~", "client rp"),
     ("client", "disable", "rp"): ("~", "client rp"),
@@ -38,10 +46,19 @@ CHANGES: dict[tuple[str, ...], tuple[str, str]] = {
         "+",
         "assignment: arjun for 209900042K at TAXES as Viewer",
     ),
+    ("role", "update", "rina", "B2", "TAXES", "--end", "2999-12-31"): (
+        "~",
+        "assignment: rina for B2 at TAXES as Viewer",
+    ),
     ("role", "remove", "rina", "B2", "TAXES"): ("-", "assignment: rina for B2 at TAXES as Viewer"),
     ("administrator", "add", "rina", "B2", "owner"): ("+", "administrator: rina at B2"),
+    ("administrator", "update", "arjun", "209900042K", "--level", "administrator"): (
+        "~",
+        "administrator: arjun at 209900042K",
+    ),
     ("administrator", "remove", "arjun", "209900042K"): ("-", "administrator: arjun at 209900042K"),
     ("operator", "add", "rina", "auditor"): ("+", "operator: rina"),
+    ("operator", "update", "arjun", "--level", "support"): ("~", "operator: arjun"),
     ("operator", "remove", "arjun"): ("-", "operator: arjun"),
     ("membership", "add", "mei", "C3"): ("+", "membership: mei acts for C3"),
     ("membership", "invite", "--entity", "C3", "--name", "Tan", "--email", "tan@gamma.example"): (
@@ -50,6 +67,7 @@ CHANGES: dict[tuple[str, ...], tuple[str, str]] = {
     ),
     ("provisioning-token", "add", "--entity", "C3", "--name", "HR"): ("+", "provisioning token HR of C3"),
     ("membership", "remove", "rina", "B2"): ("-", "assignment: rina for B2 at TAXES as Viewer"),
+    ("membership", "update", "rina", "B2", "--job-title", "Clerk"): ("~", "membership: rina acts for B2"),
     ("membership", "disable", "rina", "B2"): ("~", "membership: rina acts for B2"),
     ("membership", "enable", "off", "C3"): ("~", "membership: off acts for C3"),
 }
@@ -71,6 +89,8 @@ def prepared(terminal: Terminal) -> str:
     terminal.done("client", "add", "api", "--api", *API)
     terminal.done("client", "add", "api-off", "--api", *API)
     terminal.done("client", "disable", "api-off")
+    terminal.done("service", "add", "OFF", "--name", "Off")
+    terminal.done("service", "disable", "OFF")
     terminal.done("user", "add", "off", "--name", "Off", "--entity", "C3")
     terminal.done("user", "disable", "off")
     terminal.done("membership", "disable", "off", "C3")

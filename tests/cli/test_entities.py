@@ -52,7 +52,7 @@ def test_an_entity_is_shown_with_its_administrators(terminal: Terminal) -> None:
     assert {each["user"]: each["level"] for each in read["administrators"]} == {
         "rina": "owner", "arjun": "sub_administrator",
     }  # fmt: skip
-    assert "Administrators       (none)" in terminal.done("entity", "show", "C3")
+    assert "administrators       (none)" in terminal.done("entity", "show", "C3")
 
 
 def test_the_entities_of_a_person_are_paged(terminal: Terminal) -> None:

@@ -97,7 +97,7 @@ def test_taking_an_entitys_last_owner_is_noted(terminal: Terminal) -> None:
     terminal.done("apply", terminal.file("operators: [{user: arjun, level: operator}]"))
     result = terminal.run("user", "disable", "rina")
     assert result.exit_code == 0
-    assert "the entity A1 has no owner who can act" in result.stderr
+    assert "the entity A1 will have no owner who can act" in result.stderr
     assert "B2" not in result.stderr
     terminal.done("user", "enable", "rina")
     file = terminal.file("users: {rina: {memberships: [{entity: A1, enabled: false}]}}")

@@ -9,7 +9,7 @@ from urllib.parse import urljoin
 
 import pytest
 
-from corpid.flows.directory import clients
+from corpid.flows.directory.single_records import set_enabled
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.actors import CommandLine
 from tests.console.scene import REASON, WITHOUT_PASSKEY, console, demoted, go, in_console, send
@@ -41,8 +41,12 @@ async def test_the_list_goes_on_page_by_page() -> None:
     async with new_world(**WITHOUT_PASSKEY) as made:
         for number in range(60):
             enabled = bool(number % 2)
-            await clients.switch_client(
-                made.provider.registry, "rp1", enabled=enabled, actor=CommandLine(by="ops@host")
+            await set_enabled(
+                made.provider.registry,
+                "client",
+                {"client_id": "rp1"},
+                enabled=enabled,
+                actor=CommandLine(by="ops@host"),
             )
         browser = await in_console(made, "operator", "audit?action=client.")
         assert browser.page.text.count("command:ops@host") == 50

@@ -34,12 +34,12 @@ RULES: Final = frozenset({
 wrong"""
 NO_FORM: Final = frozenset({
     "access_review.list_reviewed_people Refused", "clients.add_api_client Refused", "clients.update_api_client Refused",
-    "clients.drop_api_client_keys Refused", "clients._read_fields Refused", "clients._check_registration Refused",
-    "appointments.remove_administrator Refused", "clients.find_client Refused", "clients.update_client Refused",
-    "clients.drop_keys Refused", "apply.prepare_addition Refused", "entities.update_entity Refused",
+    "clients._read_fields Refused", "clients._check_registration Refused",
+    "clients.find_client Refused", "clients.drop_keys Refused", "apply.prepare_addition Refused",
+    "single_records.find_record Refused", "single_records.update_record Refused",
     "finding.find_user Refused", "finding._find_identified Refused", "finding.pick_one Refused",
     "lists._find_place Refused", "lists._check_storable Refused", "lists.parse_place Refused",
-    "lists._map_name Refused", "member_changes._find_membership Refused", "appointments.remove_operator Refused",
+    "lists._map_name Refused",
     "people.invite_user Refused", "people.give_link Refused", "provisioned_groups.change_group Refused",
     "members.query_members Refused", "provisioning_tokens.remove_token Refused", "write.require_reason Refused",
     "audit.identify_person Refused", "audit.erase_person Refused", "erasure.identify_person Refused",

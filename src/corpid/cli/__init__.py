@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from types import TracebackType
 
+    from typer.models import CommandInfo
+
 
 class CommandEntry(NamedTuple):
     """A command or a subject, as the list shows it."""
@@ -55,22 +57,30 @@ COMMANDS: Final = {
     "user": CommandEntry(
         ".user",
         "app",
-        "People: list, show, add, import, invite, link, factors, reset-password, reset-factors, disable, enable, unlock, "
-        "erase.",
+        "People: list, show, add, update, remove, disable, enable; import, invite, link, factors, reset-password, "
+        "reset-factors, unlock, erase.",
     ),
-    "entity": CommandEntry(".entity", "app", "Entities: list, show, review, add, update, disable, enable."),
+    "entity": CommandEntry(
+        ".access_review", "app", "Entities: list, show, review, add, update, remove, disable, enable."
+    ),
     "membership": CommandEntry(
-        ".membership", "app", "Memberships of people in entities: list, invite, resend, add, remove, disable, enable."
+        ".membership",
+        "app",
+        "Memberships of people in entities: list, show, invite, resend, add, update, remove, disable, enable.",
     ),
     "provisioning-token": CommandEntry(
         ".provisioning_token", "app", "Tokens by which SCIM clients provision an entity: add, list, remove."
     ),
-    "service": CommandEntry(".service", "app", "Services at which people have roles: list, show."),
-    "role": CommandEntry(".role", "app", "Roles of people: list, add, remove."),
-    "administrator": CommandEntry(".administrator", "app", "Administrators of entities: list, add, remove."),
-    "operator": CommandEntry(".operator", "app", "Operators of the deployment: list, add, remove."),
+    "service": CommandEntry(
+        ".records", "service", "Services at which people have roles: list, show, add, update, remove, disable, enable."
+    ),
+    "role": CommandEntry(".records", "role", "Roles of people: list, show, add, update, remove."),
+    "administrator": CommandEntry(
+        ".records", "administrator", "Administrators of entities: list, show, add, update, remove."
+    ),
+    "operator": CommandEntry(".records", "operator", "Operators of the deployment: list, show, add, update, remove."),
     "third-party": CommandEntry(
-        ".third_party", "app", "Third parties, which act for other entities: list, offer, accept, decline, end."
+        ".third_party", "app", "Third parties, which act for other entities: list, show, offer, accept, decline, end."
     ),
     "approval": CommandEntry(".approval", "app", "Requested changes: list, show, approve, decline."),
     "key": CommandEntry(
@@ -183,6 +193,7 @@ class _Commands(TyperGroup):
 
 
 _REASON_CHARACTERS: Final = 500
+_FIRST: Final = ("list", "show", "add", "update", "remove", "disable", "enable")
 app = typer.Typer(cls=_Commands, no_args_is_help=True, pretty_exceptions_enable=False)
 
 
@@ -252,6 +263,11 @@ def _keep_command(subject: typer.Typer, wanted: str) -> typer.Typer:
     return narrowed
 
 
+def _place(registered: CommandInfo) -> int:
+    """The place in the help of a subject."""
+    return _FIRST.index(registered.name) if registered.name in _FIRST else len(_FIRST)
+
+
 @cache
 @_without_collection()
 def load_command(name: str, wanted: str = "") -> Any:  # noqa: ANN401 - typer keeps the type of its commands to itself
@@ -263,6 +279,7 @@ def load_command(name: str, wanted: str = "") -> Any:  # noqa: ANN401 - typer ke
     found = getattr(import_module(listed.module, __name__), listed.name)
     if isinstance(found, typer.Typer):
         found = _keep_command(found, wanted)
+        found.registered_commands.sort(key=_place)
     holder = typer.Typer()
     if isinstance(found, typer.Typer):
         holder.add_typer(found, name=name, help=listed.help)

@@ -6,16 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from corpid import settings
 from corpid.cli import listing, output
-from corpid.cli.running import run
-from corpid.engines import open_registry
+from corpid.cli.running import with_stores
 from corpid.flows.directory import approvals
 from corpid.flows.directory.write import Refused
 
 if TYPE_CHECKING:
+    from corpid.engines import Stores
     from corpid.flows.directory.approvals import RequestSummary
-    from corpid.flows.directory.lists import ListPage
     from corpid.rules.directory.records import ChangeRequest
     from corpid.settings import Settings
 
@@ -34,8 +32,12 @@ def show_all(
     json: listing.AsJson = False,
 ) -> None:
     """List requested changes that wait for approval, the oldest first."""
-    chosen = settings.load()
-    page = run(_all(chosen, entity, "" if decided else "pending", after, limit))
+    state = "" if decided else "pending"
+    page = with_stores(
+        lambda stores, _: approvals.list_requests(
+            stores.registry, stores.actor, entity_id=entity, state=state, now=stores.clock(), after=after, limit=limit
+        )
+    )
     if json:
         output.as_json({"requests": [_as_data(each) for each in page.found], "after": page.after})
         return
@@ -47,8 +49,11 @@ def show_all(
 @app.command()
 def show(request_id: RequestId, *, json: listing.AsJson = False) -> None:
     """Show one request: what would change, who asks for it, and why."""
-    chosen = settings.load()
-    found = run(_one(chosen, request_id))
+
+    async def read(stores: Stores, chosen: Settings) -> tuple[RequestSummary, Settings]:
+        return await approvals.read_request(stores.registry, stores.actor, request_id, now=stores.clock()), chosen
+
+    found, chosen = with_stores(read)
     if json:
         output.as_json(_as_data(found))
         return
@@ -85,14 +90,30 @@ def approve(
     json: listing.AsJson = False,
 ) -> None:
     """Approve a request and carry it out. Needs `corpid --reason TEXT`."""
-    after = run(_approve(request_id, names))
+
+    async def decide(stores: Stores, _: Settings) -> ChangeRequest:
+        try:
+            return await approvals.approve_request(
+                stores.registry, request_id, actor=stores.actor, reason=stores.actor.reason, now=stores.clock(),
+                names=names,
+            )  # fmt: skip
+        except approvals.NamesChanged as error:
+            hint = f"  `corpid approval show {request_id}` says how to approve it, if the right people are meant"
+            raise Refused(*error.args, hint) from None
+
+    after = with_stores(decide)
     _report(after, "The request is approved and carried out.", json=json)
 
 
 @app.command()
 def decline(request_id: RequestId, *, json: listing.AsJson = False) -> None:
     """Decline a request. Needs `corpid --reason TEXT`."""
-    _report(run(_decline(request_id)), "The request is declined.", json=json)
+    after = with_stores(
+        lambda stores, _: approvals.decline_request(
+            stores.registry, request_id, actor=stores.actor, reason=stores.actor.reason, now=stores.clock()
+        )
+    )
+    _report(after, "The request is declined.", json=json)
 
 
 def _report(after: ChangeRequest, sentence: str, *, json: bool) -> None:
@@ -125,34 +146,3 @@ def _as_data(found: RequestSummary) -> dict[str, object]:
 def _row(found: RequestSummary) -> tuple[str | tuple[str, ...], ...]:
     changes = tuple(f"{each.sign} {each.subject}" for each in found.differences)
     return found.request.request_id, found.request.entity_id, found.requester, changes, found.state
-
-
-async def _all(chosen: Settings, entity: str, state: str, after: str, limit: int) -> ListPage[RequestSummary]:
-    async with open_registry(chosen) as opened:
-        return await approvals.list_requests(
-            opened.registry, opened.actor, entity_id=entity, state=state, now=opened.clock(), after=after, limit=limit
-        )
-
-
-async def _one(chosen: Settings, request_id: str) -> RequestSummary:
-    async with open_registry(chosen) as opened:
-        return await approvals.read_request(opened.registry, opened.actor, request_id, now=opened.clock())
-
-
-async def _approve(request_id: str, names: str) -> ChangeRequest:
-    async with open_registry(settings.load()) as opened:
-        registry, actor, now = opened.registry, opened.actor, opened.clock()
-        try:
-            return await approvals.approve_request(
-                registry, request_id, actor=actor, reason=actor.reason, now=now, names=names
-            )
-        except approvals.NamesChanged as error:
-            hint = f"  `corpid approval show {request_id}` says how to approve it, if the right people are meant"
-            raise Refused(*error.args, hint) from None
-
-
-async def _decline(request_id: str) -> ChangeRequest:
-    async with open_registry(settings.load()) as opened:
-        return await approvals.decline_request(
-            opened.registry, request_id, actor=opened.actor, reason=opened.actor.reason, now=opened.clock()
-        )

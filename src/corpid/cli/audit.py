@@ -13,7 +13,7 @@ import typer
 
 from corpid import settings
 from corpid.cli import output
-from corpid.cli.running import run
+from corpid.cli.running import run, with_stores
 from corpid.engines import open_registry
 from corpid.flows.operations import audit, audit_seals, audit_stream
 from corpid.rules.audit_actions import AuditAction
@@ -207,7 +207,11 @@ def erase(
 
     The entries stay, with who did what and when by identifier. This cannot be undone.
     """
-    user_id, erased = run(_erase(user))
+    user_id, erased = with_stores(
+        lambda stores, _: audit.erase_person(
+            stores.registry, stores.erase, user, actor=stores.actor, now=stores.clock()
+        )
+    )
     output.say(f"Erased the details of {erased:,} entries of the person {user_id}.")
 
 
@@ -257,11 +261,6 @@ async def _key(stores: Stores, key: str) -> str:
 
 async def _with_names(stores: Stores, entries: list[AuditEntry], zone: ZoneInfo) -> _EntryPrinter:
     return _EntryPrinter(entries=entries, names=await audit.read_names(stores.registry, entries), zone=zone)
-
-
-async def _erase(user: str) -> tuple[str, int]:
-    async with open_registry(settings.load()) as stores:
-        return await audit.erase_person(stores.registry, stores.erase, user, actor=stores.actor, now=stores.clock())
 
 
 async def _verify(expect: str) -> tuple[SealVerification, ZoneInfo]:

@@ -1,119 +1,90 @@
 """`corpid client`: relying parties, API clients, and reports on them.
 
-Options of `add` and `update` are made from the declarations of client members (`CLIENT_MEMBERS`).
+`update`, `remove` and the switch are made from the resource, as for other records.
 """
 
 from __future__ import annotations
 
-import functools
-import inspect
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path  # noqa: TC003 - typer reads annotations
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import msgspec
 import typer
 from msgspec.structs import replace
 
-from corpid import settings
-from corpid.cli import listing, output
-from corpid.cli.running import run
-from corpid.engines import open_registry
+from corpid.cli import listing, output, records
+from corpid.cli.running import with_stores
 from corpid.flows.directory import clients
 from corpid.flows.operations.buffers import REFUSALS_KEPT, list_refusals
 from corpid.flows.operations.migration_report import report
-from corpid.rules.fields import NOTHING
 from corpid.rules.limits import API_TOKEN_SECONDS
 from corpid.rules.oauth import acr, api_server
-from corpid.rules.oauth.api_client import API_CLIENT_MEMBERS, RegisteredApiClient
 from corpid.rules.oauth.client_registration import find_unserved_reason, is_registered_at, used_generations
 from corpid.rules.oauth.discovery import DISCOVERY_PATH
 from corpid.rules.oauth.errors import reason_of
 from corpid.rules.oauth.generations import GENERATIONS, SCOPES
-from corpid.rules.oauth.records import CLIENT_MEMBERS
+from corpid.rules.oauth.records import Client
 from corpid.rules.oauth.tokens import registered_wrap
 from corpid.settings.issuers import client_rules, issuers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from zoneinfo import ZoneInfo
 
     from corpid.cli.output import Lines
+    from corpid.engines import Stores
     from corpid.flows.directory.apply import ApplyResult
     from corpid.flows.operations.migration_report import ClientUse
+    from corpid.rules.oauth.api_client import RegisteredApiClient
     from corpid.rules.oauth.client_registration import RegistrationRules
     from corpid.rules.oauth.generations import Generation
-    from corpid.rules.oauth.records import Client, ClientMember, MemberForm
     from corpid.rules.oauth.refusals import ClientRefusal
     from corpid.settings import Settings
 
-app = typer.Typer(no_args_is_help=True)
+app = records.commands_of("client")
+_MEMBERS: Final = records.member_options(records.NOUNS["client"], new=True)
 
 Identifier = Annotated[str, typer.Argument(help="The client's identifier.")]
 
 
-def add(
-    client_id: Identifier,
-    *,
-    members: dict[str, object],
-    api: Annotated[bool, typer.Option("--api", help="Register a client of the admin API instead.")] = False,
-    entity: Annotated[str, typer.Option(metavar="ID", help="With --api: the one entity that it is bound to.")] = "",
-    dry_run: listing.DryRun = False,
-    json: listing.AsJson = False,
-) -> None:
-    """Register a relying party, or with --api an API client.
-
-    An API client is a client of the admin API; it takes only --name, --scope, --jwks or --jwks-uri, and --entity.
-    """
-    if api:
-        _register_api_client(client_id, members, entity, dry_run=dry_run, json=json)
-        return
-    if entity:
+def _add(client_id: str, *, api: bool, entity: str, dry_run: bool, json: bool, **given: Any) -> None:  # noqa: ANN401
+    members = records.read_members(_MEMBERS, given)
+    if entity and not api:
         output.fail("--entity is for a client of the admin API: write --api, too")
-    client, applied, chosen = run(_add(client_id, members, dry_run=dry_run))
+
+    async def add(stores: Stores, chosen: Settings) -> tuple[Client | RegisteredApiClient, ApplyResult, Settings]:
+        rules = client_rules(chosen)
+        if api:
+            added = await clients.add_api_client(
+                stores.registry, client_id, members, entity_id=entity, actor=stores.actor, rules=rules,
+                now=stores.clock(), dry_run=dry_run,
+            )  # fmt: skip
+            return *added, chosen
+        defaults = {
+            name: replace(each, new_client={"scopes": SCOPES, **each.new_client})
+            for name, each in rules.issuers.items()
+        }
+        registered = await clients.add_client(
+            stores.registry, stores.passwords, client_id, members, actor=stores.actor,
+            rules=replace(rules, issuers=defaults), dry_run=dry_run,
+        )  # fmt: skip
+        return *registered, chosen
+
+    client, applied, chosen = with_stores(add)
     if dry_run:
         listing.report(applied, dry_run=True, json=json)
         return
-    remarks = (warning.reason for warning in applied.warnings)
-    _show(client, (*remarks, *_no_issuer(client, chosen)), chosen, json=json)
-
-
-def update(
-    client_id: Identifier,
-    *,
-    members: dict[str, object],
-    dry_run: listing.DryRun = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the changes as JSON.")] = False,
-) -> None:
-    """Change members of a relying party, or of an API client.
-
-    What is not named keeps its value. A list is replaced as a whole.
-    """
-    listing.report(run(_update(client_id, members, dry_run=dry_run)), dry_run=dry_run, json=json)
-
-
-def _show(client: Client, remarks: tuple[str, ...], chosen: Settings, *, json: bool) -> None:
-    for remark in remarks:
+    unserved = _no_issuer(client, chosen) if isinstance(client, Client) else ()
+    for remark in (*(warning.reason for warning in applied.warnings), *unserved):
         output.warn(remark)
     if json:
         output.as_json(client)
-        return
-    values = _describe_client(client, chosen)
-    output.members(f"Registered {client.client_id}. Configure the relying party with:", values)
-
-
-async def _add(client_id: str, members: dict[str, object], *, dry_run: bool) -> tuple[Client, ApplyResult, Settings]:
-    chosen = settings.load()
-    rules = client_rules(chosen)
-    defaults = {
-        name: replace(each, new_client={"scopes": SCOPES, **each.new_client}) for name, each in rules.issuers.items()
-    }
-    rules = replace(rules, issuers=defaults)
-    async with open_registry(chosen) as opened:
-        client, applied = await clients.add_client(
-            opened.registry, opened.passwords, client_id, members, actor=opened.actor, rules=rules, dry_run=dry_run
-        )
-    return client, applied, chosen
+    elif isinstance(client, Client):
+        values = _describe_client(client, chosen)
+        output.members(f"Registered {client_id}. Configure the relying party with:", values)
+    else:
+        values = _describe_api_client(client, chosen)
+        output.members(f"Registered {client_id}. Configure the API client with:", values)
 
 
 def _no_issuer(client: Client, chosen: Settings) -> Iterator[str]:
@@ -122,20 +93,6 @@ def _no_issuer(client: Client, chosen: Settings) -> Iterator[str]:
         yield (
             f"{client.client_id} cannot be used so far: {found.reason}; change that with "
             f"`corpid client update {client.client_id} {wanted}`"
-        )
-
-
-async def _update(client_id: str, members: dict[str, object], *, dry_run: bool) -> ApplyResult:
-    chosen = settings.load()
-    rules = client_rules(chosen)
-    async with open_registry(chosen) as opened:
-        found = await clients.find_api_client(opened.registry, client_id, actor=opened.actor)
-        if found is not None:
-            return await clients.update_api_client(
-                opened.registry, found, members, actor=opened.actor, rules=rules, dry_run=dry_run
-            )
-        return await clients.update_client(
-            opened.registry, opened.passwords, client_id, members, actor=opened.actor, rules=rules, dry_run=dry_run
         )
 
 
@@ -206,72 +163,6 @@ def _describe_subject(client: Client, generation: Generation) -> str:
     )
 
 
-_OPTION_TYPES: Final[Mapping[MemberForm, type]] = {"key set": Path, "flag": bool, "number": int}
-_OPTION_METAVARS: Final[Mapping[MemberForm, str]] = {"day": "DATE"}
-_OPTIONS: Final = {each.option: each for each in CLIENT_MEMBERS.values() if each.member.help}
-"""parameter of the commands → the member that it sets"""
-
-
-def takes_members(command: Callable[..., None], *, new: bool) -> Callable[..., None]:
-    """The command with an option for each member, before its own.
-
-    It is called with `members`, as in a directory file: None for what was not given. `new`: the client is a new one,
-    which needs some members and gets defaults; else `none` empties what may be empty.
-    """
-
-    @functools.wraps(command)
-    def run(**given: object) -> None:
-        members = {each.name: _member_value(each, given.pop(option), new=new) for option, each in _OPTIONS.items()}
-        command(**given, members=members)
-
-    own = [each for each in inspect.signature(command, eval_str=True).parameters.values() if each.name != "members"]
-    options = [_option_of(option, each, new=new) for option, each in _OPTIONS.items()]
-    arguments = [each for each in own if each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
-    flags = [each for each in own if each.kind is inspect.Parameter.KEYWORD_ONLY]
-    run.__signature__ = inspect.Signature([*arguments, *options, *flags])  # type: ignore[attr-defined]
-    return run
-
-
-def _option_of(option: str, declared: ClientMember, *, new: bool) -> inspect.Parameter:
-    kind: Any = str if declared.is_flag_or_none else _OPTION_TYPES.get(declared.form, str)
-    is_required = new and declared.member.needed and declared.name in API_CLIENT_MEMBERS
-    listed: Any = list[kind] if declared.listed else kind
-    info = typer.Option(
-        *_option_names(option, declared),
-        metavar="true|false" if declared.is_flag_or_none else _OPTION_METAVARS.get(declared.form),
-        help=_option_help(declared, new=new),
-    )
-    return inspect.Parameter(
-        option,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=inspect.Parameter.empty if is_required else None,
-        annotation=Annotated[listed if is_required else listed | None, info],
-    )
-
-
-def _option_names(option: str, declared: ClientMember) -> list[str]:
-    name = option.replace("_", "-")
-    if declared.form == "flag" and not declared.is_flag_or_none:
-        return [f"--{name}/--no-{name}"]
-    return [f"--{each}" for each in (name, declared.member.former.replace("_", "-")) if each]
-
-
-def _option_help(declared: ClientMember, *, new: bool) -> str:
-    emptied = "none empties the list." if declared.listed else "none removes it."
-    further = declared.member.default_help if new else emptied if declared.empties else ""
-    return f"{declared.member.help} {further}".strip()
-
-
-def _member_value(declared: ClientMember, given: object, *, new: bool) -> object:
-    if given is None or given == []:
-        return None
-    if declared.listed:
-        return [] if not new and declared.empties and given == [NOTHING] else given
-    if isinstance(given, Path):
-        return output.text_of(given, expected="a JSON Web Key Set")
-    return given
-
-
 _HEADINGS: Final = ("Client", "Generation", "Last used (UTC)", "Sign-ins", "Ends on", "Days left")
 
 
@@ -281,7 +172,15 @@ def migration(*, json: Annotated[bool, typer.Option("--json", help="Print JSON."
     Clients of other generations are listed whose assertions may name an endpoint as aud. Servers count sign-ins and
     habits and write them once a second; no request is stored.
     """
-    found, served = run(_report())
+
+    async def read(stores: Stores, chosen: Settings) -> tuple[list[ClientUse], list[str]]:
+        found = await report(
+            stores.registry, actor=stores.actor, generations=GENERATIONS, today=listing.today(chosen, stores),
+            rules=client_rules(chosen),
+        )  # fmt: skip
+        return found, [*dict.fromkeys(name for issuer in issuers(chosen).values() for name in issuer.generations)]
+
+    found, served = with_stores(read)
     if json:
         output.as_json(found)
         return
@@ -342,16 +241,6 @@ def _moment(at: int | None) -> str:
     return "never" if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M}"
 
 
-async def _report() -> tuple[list[ClientUse], tuple[str, ...]]:
-    chosen = settings.load()
-    async with open_registry(chosen) as stores:
-        today = datetime.fromtimestamp(stores.clock(), chosen.timezone).date().isoformat()
-        rules = client_rules(chosen)
-        found = await report(stores.registry, actor=stores.actor, generations=GENERATIONS, today=today, rules=rules)
-    served = dict.fromkeys(name for issuer in issuers(chosen).values() for name in issuer.generations)
-    return found, tuple(served)
-
-
 def keys(
     file: Annotated[Path, typer.Argument(help="The new file for the private keys, such as keys.json.")],
 ) -> None:
@@ -376,7 +265,12 @@ def refusals(client_id: Identifier, *, json: listing.AsJson = False) -> None:
 
     Requests that only claim to come from it are shown, too, marked as claimed: nobody has proven whose they are.
     """
-    found, zone = run(_refusals_of(client_id))
+
+    async def read(stores: Stores, chosen: Settings) -> tuple[list[ClientRefusal], ZoneInfo]:
+        await clients.find_client(stores.registry, client_id, actor=stores.actor)
+        return await list_refusals(stores.registry, client_id, actor=stores.actor), chosen.timezone
+
+    found, zone = with_stores(read)
     if json:
         output.as_json({"refusals": found})
         return
@@ -404,15 +298,18 @@ def _refusal_row(refusal: ClientRefusal, zone: ZoneInfo) -> tuple[str | tuple[st
     )
 
 
-async def _refusals_of(client_id: str) -> tuple[list[ClientRefusal], ZoneInfo]:
-    chosen = settings.load()
-    async with open_registry(chosen) as opened:
-        await clients.find_client(opened.registry, client_id, actor=opened.actor)
-        return await list_refusals(opened.registry, client_id, actor=opened.actor), chosen.timezone
-
-
-app.command()(takes_members(add, new=True))
-app.command()(takes_members(update, new=False))
+records.register(
+    app, "add",
+    "Register a relying party, or with --api an API client.\n\nAn API client is a client of the admin API; it takes only "
+    "--name, --scope, --jwks or --jwks-uri, and --entity.",
+    [
+        *records.own_arguments(records.NOUNS["client"]), *(each.parameter for each in _MEMBERS),
+        records.flag("api", Annotated[bool, typer.Option("--api", help="Register a client of the admin API instead.")]),
+        records.option("entity", str, "With --api: the one entity that it is bound to.", metavar="ID", default=""),
+        records.DRY_RUN, records.JSON,
+    ],
+    _add,
+)  # fmt: skip
 app.command()(migration)
 app.command()(refusals)
 app.command()(keys)
@@ -425,7 +322,14 @@ def show_all(
     json: Annotated[bool, typer.Option("--json", help="Print relying parties as JSON, with --api the others.")] = False,
 ) -> None:
     """List every relying party, and every client of the admin API."""
-    found, of_api, rules = run(_all())
+
+    async def read(
+        stores: Stores, chosen: Settings
+    ) -> tuple[list[Client], list[RegisteredApiClient], RegistrationRules]:
+        found = await clients.list_clients(stores.registry, actor=stores.actor)
+        return found, await clients.list_api_clients(stores.registry, actor=stores.actor), client_rules(chosen)
+
+    found, of_api, rules = with_stores(read)
     if json:
         output.as_json(of_api if api else found)
         return
@@ -450,126 +354,10 @@ def _table(found: Sequence[Client], rules: RegistrationRules) -> None:
 
 
 @app.command()
-def show(client_id: Identifier, *, json: listing.AsJson = False) -> None:
-    """Show the registration of one client."""
-    client = run(_one(client_id))
-    if json:
-        output.as_json(client)
-        return
-    if isinstance(client, RegisteredApiClient):
-        _show_api_client(client)
-        return
-    shown = {name: _shown(value) for name, value in msgspec.structs.asdict(client).items() if value is not None}
-    output.members(client.client_id, shown)
-
-
-@app.command()
-def disable(client_id: Identifier, *, dry_run: listing.DryRun = False, json: listing.AsJson = False) -> None:
-    """Disable a client: its requests are refused within 5 seconds."""
-    _switch(client_id, enabled=False, dry_run=dry_run, json=json)
-
-
-@app.command()
-def enable(client_id: Identifier, *, dry_run: listing.DryRun = False, json: listing.AsJson = False) -> None:
-    """Enable a client again."""
-    _switch(client_id, enabled=True, dry_run=dry_run, json=json)
-
-
-def _switch(client_id: str, *, enabled: bool, dry_run: bool, json: bool) -> None:
-    applied = run(_switched(client_id, enabled=enabled, dry_run=dry_run))
-    listing.report(applied, dry_run=dry_run, json=json, done=listing.state(enabled=enabled))
-
-
-@app.command()
-def remove(client_id: Identifier, *, dry_run: listing.DryRun = False, json: listing.AsJson = False) -> None:
-    """Remove a client for good; `disable` only stops it."""
-    listing.report(run(_remove(client_id, dry_run=dry_run)), dry_run=dry_run, json=json)
-
-
-@app.command()
 def drop_keys(client_id: Identifier) -> None:
     """Forget a fetched key set: it is fetched again at next need."""
-    run(_drop_keys(client_id))
+    with_stores(lambda stores, _: clients.drop_keys(stores.registry, client_id, actor=stores.actor))
     output.say(f"The fetched key set of {client_id} is dropped. A running server follows within 5 seconds.")
-
-
-def _shown(value: object) -> str | tuple[str, ...]:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return tuple(map(str, value)) if isinstance(value, tuple) else str(value)
-
-
-async def _all() -> tuple[list[Client], list[RegisteredApiClient], RegistrationRules]:
-    chosen = settings.load()
-    async with open_registry(chosen) as opened:
-        found = await clients.list_clients(opened.registry, actor=opened.actor)
-        return found, await clients.list_api_clients(opened.registry, actor=opened.actor), client_rules(chosen)
-
-
-async def _one(client_id: str) -> Client | RegisteredApiClient:
-    async with open_registry(settings.load()) as opened:
-        found = await clients.find_api_client(opened.registry, client_id, actor=opened.actor)
-        return found or await clients.find_client(opened.registry, client_id, actor=opened.actor)
-
-
-async def _remove(client_id: str, *, dry_run: bool) -> ApplyResult:
-    async with open_registry(settings.load()) as opened:
-        found = await clients.find_api_client(opened.registry, client_id, actor=opened.actor)
-        if found is not None:
-            return await clients.remove_api_client(opened.registry, found, actor=opened.actor, dry_run=dry_run)
-        return await clients.remove_client(opened.registry, client_id, actor=opened.actor, dry_run=dry_run)
-
-
-async def _switched(client_id: str, *, enabled: bool, dry_run: bool) -> ApplyResult:
-    async with open_registry(settings.load()) as opened:
-        found = await clients.find_api_client(opened.registry, client_id, actor=opened.actor)
-        if found is not None:
-            return await clients.switch_api_client(
-                opened.registry, found, enabled=enabled, actor=opened.actor, dry_run=dry_run
-            )
-        return await clients.switch_client(
-            opened.registry, client_id, enabled=enabled, actor=opened.actor, dry_run=dry_run
-        )
-
-
-async def _drop_keys(client_id: str) -> None:
-    async with open_registry(settings.load()) as opened:
-        found = await clients.find_api_client(opened.registry, client_id, actor=opened.actor)
-        if found is not None:
-            await clients.drop_api_client_keys(opened.registry, found, actor=opened.actor)
-            return
-        await clients.drop_keys(opened.registry, client_id, actor=opened.actor)
-
-
-def _register_api_client(
-    client_id: str, members: Mapping[str, object], entity: str, *, dry_run: bool, json: bool
-) -> None:
-    client, applied, chosen = run(_add_api_client(client_id, members, entity, dry_run=dry_run))
-    if dry_run:
-        listing.report(applied, dry_run=True, json=json)
-        return
-    for warning in applied.warnings:
-        output.warn(warning.reason)
-    if json:
-        output.as_json(client)
-        return
-    output.members(
-        f"Registered {client.client_id}. Configure the API client with:", _describe_api_client(client, chosen)
-    )
-
-
-def _show_api_client(client: RegisteredApiClient) -> None:
-    at = datetime.fromtimestamp(client.created_at, UTC)
-    values: dict[str, Lines] = {
-        "kind": "client of the admin API",
-        "name": client.name,
-        "scopes": client.scopes,
-        "entity": client.entity_id or "none: the whole deployment",
-        "keys": client.jwks_uri or client.jwks or "",
-        "state": listing.state(enabled=client.enabled),
-        "registered": f"{at:%Y-%m-%d %H:%M} UTC",
-    }
-    output.members(client.client_id, values)
 
 
 def _print_api_clients(found: Sequence[RegisteredApiClient]) -> None:
@@ -578,24 +366,6 @@ def _print_api_clients(found: Sequence[RegisteredApiClient]) -> None:
         for each in found
     ]
     output.table("Clients of the admin API", ("Client", "Scopes", "Entity", "State"), rows)
-
-
-async def _add_api_client(
-    client_id: str, members: Mapping[str, object], entity: str, *, dry_run: bool
-) -> tuple[RegisteredApiClient, ApplyResult, Settings]:
-    chosen = settings.load()
-    async with open_registry(chosen) as opened:
-        client, applied = await clients.add_api_client(
-            opened.registry,
-            client_id,
-            members,
-            entity_id=entity,
-            actor=opened.actor,
-            rules=client_rules(chosen),
-            now=opened.clock(),
-            dry_run=dry_run,
-        )
-    return client, applied, chosen
 
 
 def _describe_api_client(client: RegisteredApiClient, chosen: Settings) -> dict[str, Lines]:

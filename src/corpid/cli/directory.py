@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from corpid import settings
 from corpid.cli import output
-from corpid.cli.running import run
-from corpid.engines import new_user_id, open_registry
+from corpid.cli.running import with_stores
+from corpid.engines import new_user_id
 from corpid.flows.directory import apply as apply_flow
 from corpid.rules.directory.actors import DirectoryFile
 from corpid.rules.directory.differences import remarks
@@ -19,7 +18,8 @@ from corpid.settings.issuers import client_rules
 from corpid.stores import private_files
 
 if TYPE_CHECKING:
-    from corpid.flows.directory.apply import ApplyResult
+    from corpid.engines import Stores
+    from corpid.settings import Settings
 
 
 def apply(
@@ -50,17 +50,14 @@ def apply(
     What the file does not name stays as it is, and so does what others have changed since.
     """
     content, name = output.read_file(file)
-    applied = run(
-        _apply(
-            content,
-            name,
-            dry_run=dry_run,
-            prune=prune,
-            prune_administrators=prune_administrators,
-            take_over=take_over,
-            development=development,
+    applied = with_stores(
+        lambda stores, chosen: apply_flow.apply_document(
+            stores.registry, stores.passwords, content, file=name,
+            actor=DirectoryFile.from_content(name, content, by=stores.actor), new_user_id=new_user_id,
+            rules=client_rules(chosen), plain_passwords=chosen.developer_mode or development, prune=prune,
+            prune_administrators=prune_administrators, take_over=take_over, dry_run=dry_run,
         )
-    )
+    )  # fmt: skip
     for warning in sorted({*applied.warnings, *remarks(applied.kept)}):
         output.warn(locate_problem(name, warning))
     if json:
@@ -76,7 +73,11 @@ def export(
 
     Applying that file changes nothing. It has names and identity numbers: only its owner can read it.
     """
-    text = run(_export())
+
+    async def read(stores: Stores, _: Settings) -> str:
+        return "".join([piece async for piece in apply_flow.export_directory(stores.registry, actor=stores.actor)])
+
+    text = with_stores(read)
     if str(file) == "-":
         output.document(text)
         return
@@ -84,36 +85,3 @@ def export(
         private_files.replace(file, text.encode())
     except OSError as error:
         output.fail(f"{file} cannot be written: {error.strerror}")
-
-
-async def _apply(
-    content: bytes,
-    name: str,
-    *,
-    dry_run: bool,
-    prune: bool,
-    prune_administrators: bool,
-    take_over: bool,
-    development: bool,
-) -> ApplyResult:
-    chosen = settings.load()
-    async with open_registry(chosen) as opened:
-        return await apply_flow.apply_document(
-            opened.registry,
-            opened.passwords,
-            content,
-            file=name,
-            actor=DirectoryFile.from_content(name, content, by=opened.actor),
-            new_user_id=new_user_id,
-            rules=client_rules(chosen),
-            plain_passwords=chosen.developer_mode or development,
-            prune=prune,
-            prune_administrators=prune_administrators,
-            take_over=take_over,
-            dry_run=dry_run,
-        )
-
-
-async def _export() -> str:
-    async with open_registry(settings.load()) as opened:
-        return "".join([piece async for piece in apply_flow.export_directory(opened.registry, actor=opened.actor)])

@@ -11,8 +11,7 @@ import typer
 
 from corpid import settings
 from corpid.cli import output
-from corpid.cli.running import run
-from corpid.engines import open_registry
+from corpid.cli.running import with_stores
 from corpid.flows.operations import audit_seals, signing_keys
 from corpid.jose.certificates import parse_chain
 from corpid.rules import signing_keys as rules
@@ -21,7 +20,11 @@ from corpid.rules.oauth.generations import GENERATIONS
 from corpid.settings.issuers import issuers
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from corpid.engines import Stores
     from corpid.rules.signing_keys import ProviderKey
+    from corpid.settings import Settings
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -33,7 +36,12 @@ Kid = Annotated[str, typer.Argument(help="The kid, from `corpid key list`.")]
 @app.command("list")
 def list_keys(*, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """Show every key that signs, and its state."""
-    keys, now = run(_all())
+
+    async def read(stores: Stores, _: Settings) -> tuple[list[ProviderKey], float]:
+        of_audit = await audit_seals.stored_audit_keys(stores.registry)
+        return [*await signing_keys.stored_keys(stores.registry), *of_audit], stores.clock()
+
+    keys, now = with_stores(read)
     rows = [
         (
             key.kid,
@@ -72,9 +80,14 @@ def rotate(
     if audit:
         if now:
             output.fail("--audit is used at once: leave --now out")
-        output.say(f"Key {run(_rotate_audit()).kid} seals the audit from now on. Earlier seals are still verified.")
+        made = with_stores(
+            lambda stores, _: audit_seals.rotate_audit_key(stores.registry, stores.actor, now=stores.clock())
+        )
+        output.say(f"Key {made.kid} seals the audit from now on. Earlier seals are still verified.")
         return
-    key = run(_rotate(at_once=now))
+    key = with_stores(
+        lambda stores, _: signing_keys.rotate(stores.registry, stores.actor, now=stores.clock(), at_once=now)
+    )
     if now and key.active_from < key.created_at + METADATA_CACHE_SECONDS:
         output.warn(
             "This key has been published for less than an hour. Relying parties that do not fetch the key set again when "
@@ -89,7 +102,12 @@ def revoke(kid: Kid) -> None:
 
     Every token that it signed is refused from then on. The standby key signs in its place.
     """
-    replacement = run(_revoke(kid))
+    try:
+        replacement = with_stores(
+            lambda stores, _: signing_keys.revoke(stores.registry, stores.actor, kid, now=stores.clock())
+        )
+    except signing_keys.RotationRefused as error:
+        output.fail(f"{error}.")
     output.warn(f"Tokens signed by {kid} are refused within 10 seconds; people have to sign in again.")
     if replacement is not None:
         output.say(f"Key {replacement.kid} signs from {_time(replacement.active_from)} in its place.")
@@ -104,7 +122,12 @@ def request_certificate(
     ] = None,
 ) -> None:
     """Print a certificate signing request (PEM) for a key."""
-    output.document(run(_request_certificate(kid, subject_name)))
+
+    def request(stores: Stores, chosen: Settings) -> Awaitable[str]:
+        name = urlsplit(chosen.base_url).hostname or "" if subject_name is None else subject_name
+        return signing_keys.request_certificate(stores.registry, stores.actor, kid, subject_name=name)
+
+    output.document(with_stores(request))
 
 
 @app.command()
@@ -120,7 +143,14 @@ def certify(
     if (chain is None) != remove:
         output.fail("name either the file with the certificate chain, or --remove")
     pem = None if chain is None else output.text_of(chain, expected="a certificate chain in PEM form")
-    key, now = run(_give_up(kid) if pem is None else _certify(kid, pem))
+
+    async def change(stores: Stores, _: Settings) -> tuple[ProviderKey, float]:
+        registry, actor, now = stores.registry, stores.actor, stores.clock()
+        if pem is None:
+            return await signing_keys.remove_certificate(registry, actor, kid), now
+        return await signing_keys.certify(registry, actor, kid, pem, now=now), now
+
+    key, now = with_stores(change)
     output.say(f"Key {kid} has the certificate: {_certificate(key, now)}. A running server follows within 5 seconds.")
     every = issuers(settings.load()).values()
     if not any(GENERATIONS[name].certificates for each in every for name in each.generations):
@@ -133,7 +163,7 @@ def rewrap() -> None:
 
     First let every server run with the new key, and with the earlier one among old_key_encryption_key_files.
     """
-    count = run(_rewrap())
+    count = with_stores(lambda stores, _: signing_keys.rewrap(stores.rewrap, stores.actor))
     output.say(f"Encrypted again: {count} secrets. Nothing in this database needs old_key_encryption_key_files now.")
 
 
@@ -150,50 +180,3 @@ def _certificate(key: ProviderKey, now: float) -> str:
     ending = "expired: renew it" if left < 0 else "expires within 30 days: renew it" if left < _SOON_SECONDS else ""
     until = f"issued by {own.issuer.rfc4514_string()}, until {end:%Y-%m-%d}"
     return f"{until} ({ending})" if ending else until
-
-
-async def _all() -> tuple[list[ProviderKey], float]:
-    async with open_registry(settings.load()) as stores:
-        of_audit = await audit_seals.stored_audit_keys(stores.registry)
-        return [*await signing_keys.stored_keys(stores.registry), *of_audit], stores.clock()
-
-
-async def _rotate(*, at_once: bool) -> ProviderKey:
-    async with open_registry(settings.load()) as stores:
-        return await signing_keys.rotate(stores.registry, stores.actor, now=stores.clock(), at_once=at_once)
-
-
-async def _rotate_audit() -> ProviderKey:
-    async with open_registry(settings.load()) as stores:
-        return await audit_seals.rotate_audit_key(stores.registry, stores.actor, now=stores.clock())
-
-
-async def _revoke(kid: str) -> ProviderKey | None:
-    async with open_registry(settings.load()) as stores:
-        try:
-            return await signing_keys.revoke(stores.registry, stores.actor, kid, now=stores.clock())
-        except signing_keys.RotationRefused as error:
-            output.fail(f"{error}.")
-
-
-async def _request_certificate(kid: str, subject_name: str | None) -> str:
-    chosen = settings.load()
-    name = urlsplit(chosen.base_url).hostname or "" if subject_name is None else subject_name
-    async with open_registry(chosen) as stores:
-        return await signing_keys.request_certificate(stores.registry, stores.actor, kid, subject_name=name)
-
-
-async def _certify(kid: str, chain: str) -> tuple[ProviderKey, float]:
-    async with open_registry(settings.load()) as stores:
-        now = stores.clock()
-        return await signing_keys.certify(stores.registry, stores.actor, kid, chain, now=now), now
-
-
-async def _give_up(kid: str) -> tuple[ProviderKey, float]:
-    async with open_registry(settings.load()) as stores:
-        return await signing_keys.remove_certificate(stores.registry, stores.actor, kid), stores.clock()
-
-
-async def _rewrap() -> int:
-    async with open_registry(settings.load()) as stores:
-        return await signing_keys.rewrap(stores.rewrap, stores.actor)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from corpid import __version__, engines, settings
 from corpid.cli import output
-from corpid.cli.running import run
+from corpid.cli.running import run, with_stores
 from corpid.engines import at_command_line, open_for_restart, open_registry
 from corpid.flows.directory.write import Refused, audit_event
 from corpid.flows.operations.audit_stream import last_left, oldest_waiting
@@ -231,31 +231,22 @@ def _place_of_key(chosen: Settings) -> str:
 @app.command()
 def on() -> None:
     """Answer temporarily_unavailable to every sign-in and token request, within 5 seconds."""
-    run(_switch(on=True))
+    with_stores(lambda stores, _: switch_maintenance(stores.registry, on=True, actor=stores.actor))
     output.say("Maintenance is on: running servers answer temporarily_unavailable within 5 seconds.")
 
 
 @app.command()
 def off() -> None:
     """Answer again."""
-    run(_switch(on=False))
+    with_stores(lambda stores, _: switch_maintenance(stores.registry, on=False, actor=stores.actor))
     output.say("Maintenance is off: running servers answer again within 5 seconds.")
 
 
 @app.command()
 def status() -> None:
     """Show whether maintenance is on."""
-    output.say("Maintenance is on." if run(_status()) else "Maintenance is off.")
-
-
-async def _switch(*, on: bool) -> None:
-    async with open_registry(settings.load()) as stores:
-        await switch_maintenance(stores.registry, on=on, actor=stores.actor)
-
-
-async def _status() -> bool:
-    async with open_registry(settings.load()) as stores:
-        return await stores.registry.deployment.maintenance()
+    is_on = with_stores(lambda stores, _: stores.registry.deployment.maintenance())
+    output.say("Maintenance is on." if is_on else "Maintenance is off.")
 
 
 @app.command()

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from corpid import settings
 from corpid.cli import listing, output
-from corpid.cli.running import run
-from corpid.engines import new_id, new_user_id, open_registry
+from corpid.cli.running import with_stores
+from corpid.engines import new_id, new_user_id
 from corpid.flows.directory import provisioning_tokens
 from corpid.flows.directory.apply import ApplyResult
 from corpid.rules.directory.differences import Difference
 from corpid.rules.directory.provisioning_tokens import LONGEST_LIFE_DAYS
 
 if TYPE_CHECKING:
+    from corpid.engines import Stores
     from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
+    from corpid.settings import Settings
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -35,7 +36,16 @@ def add(
     json: listing.AsJson = False,
 ) -> None:
     """Create a token, which is shown once."""
-    record, token, base_url = run(_add(entity, name, days, dry_run=dry_run))
+    token = new_id()
+
+    async def work(stores: Stores, chosen: Settings) -> tuple[RegisteredProvisioningToken, str]:
+        record = await provisioning_tokens.add_token(
+            stores.registry, entity, name, days=days, token=token, token_id=new_user_id(), actor=stores.actor,
+            now=stores.clock(), dry_run=dry_run,
+        )  # fmt: skip
+        return record, chosen.base_url
+
+    record, base_url = with_stores(work)
     if dry_run:
         _report(record, "+", written=False, json=json)
         return
@@ -56,7 +66,11 @@ def add(
 @app.command("list")
 def show_all(*, entity: Entity, json: listing.AsJson = False) -> None:
     """List the tokens of an entity; none shows its secret."""
-    found, now = run(_all(entity))
+
+    async def read(stores: Stores, _: Settings) -> tuple[list[RegisteredProvisioningToken], float]:
+        return await provisioning_tokens.list_tokens(stores.registry, entity, actor=stores.actor), stores.clock()
+
+    found, now = with_stores(read)
     if json:
         output.as_json({"tokens": [_as_data(each) for each in found]})
         return
@@ -78,7 +92,12 @@ def remove(
     json: listing.AsJson = False,
 ) -> None:
     """Remove a token: it no longer works."""
-    _report(run(_remove(entity, token, dry_run=dry_run)), "-", written=not dry_run, json=json)
+    removed = with_stores(
+        lambda stores, _: provisioning_tokens.remove_token(
+            stores.registry, entity, token, actor=stores.actor, dry_run=dry_run
+        )
+    )
+    _report(removed, "-", written=not dry_run, json=json)
 
 
 def _report(record: RegisteredProvisioningToken, sign: str, *, written: bool, json: bool) -> None:
@@ -106,25 +125,3 @@ def _moment(at: int) -> str:
 
 def _until(record: RegisteredProvisioningToken, now: float) -> str:
     return _moment(record.expires_at) if now < record.expires_at else f"ended {_moment(record.expires_at)}"
-
-
-async def _add(entity: str, name: str, days: int, *, dry_run: bool) -> tuple[RegisteredProvisioningToken, str, str]:
-    chosen, token = settings.load(), new_id()
-    async with open_registry(chosen) as opened:
-        record = await provisioning_tokens.add_token(
-            opened.registry, entity, name, days=days, token=token, token_id=new_user_id(), actor=opened.actor,
-            now=opened.clock(), dry_run=dry_run,
-        )  # fmt: skip
-        return record, token, chosen.base_url
-
-
-async def _all(entity: str) -> tuple[list[RegisteredProvisioningToken], float]:
-    async with open_registry(settings.load()) as opened:
-        return await provisioning_tokens.list_tokens(opened.registry, entity, actor=opened.actor), opened.clock()
-
-
-async def _remove(entity: str, token: str, *, dry_run: bool) -> RegisteredProvisioningToken:
-    async with open_registry(settings.load()) as opened:
-        return await provisioning_tokens.remove_token(
-            opened.registry, entity, token, actor=opened.actor, dry_run=dry_run
-        )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from corpid import settings
 from corpid.cli import output
-from corpid.engines import StartError
+from corpid.engines import StartError, open_registry
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.changes import Conflict, LastOwnerRemoved
@@ -15,7 +16,10 @@ from corpid.rules.failures import PasswordsBusy, SecretUnreadable, StoreUnavaila
 from corpid.settings import SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine
+
+    from corpid.engines import Stores
+    from corpid.settings import Settings
 
 T = TypeVar("T")
 
@@ -41,3 +45,14 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         output.fail(f"This cannot be done at the moment: {error}")
     except PasswordsBusy:
         output.fail("Too many passwords are being hashed; try again in a moment.")
+
+
+def with_stores(work: Callable[[Stores, Settings], Awaitable[T]]) -> T:
+    """Do a command's work on the stores of the settings, as `run`."""
+
+    async def opened() -> T:
+        chosen = settings.load()
+        async with open_registry(chosen) as stores:
+            return await work(stores, chosen)
+
+    return run(opened())

@@ -6,20 +6,20 @@ import secrets
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path  # noqa: TC003 - typer reads annotations
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 import typer
 
-from corpid import settings
-from corpid.cli import listing, output
-from corpid.cli.role import as_data
-from corpid.cli.running import run
-from corpid.engines import new_id, new_user_id, open_mail, open_registry
+from corpid.cli import listing, output, records
+from corpid.cli.records import LEVELS, View, role_data
+from corpid.cli.running import with_stores
+from corpid.engines import new_id, new_user_id, open_mail
 from corpid.flows.account.links import PURPOSES
-from corpid.flows.directory import import_people, lists, people, person_records
+from corpid.flows.directory import import_people, people
 from corpid.flows.directory.people import LinkDependencies
 from corpid.flows.directory.person_records import load_person
+from corpid.flows.directory.single_records import add_record
 from corpid.flows.operations import erasure
 from corpid.rules.authentication.totp import SECRET_BYTES, otpauth_uri, secret_from
 from corpid.rules.directory.nodes import SHOWN, locate_problem
@@ -33,22 +33,24 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
     from corpid.engines import Stores
-    from corpid.flows.directory.apply import ApplyResult
-    from corpid.flows.directory.import_people import ImportResult
-    from corpid.flows.directory.lists import Belonging, EntityMember, ListPage
+    from corpid.flows.directory.lists import Belonging
     from corpid.flows.directory.people import IssuedLink
     from corpid.flows.directory.person_records import PersonRecords
     from corpid.flows.operations.erasure import ErasureResult
     from corpid.rules.authentication.records import EmailChange, LinkPurpose, PersonFactors
     from corpid.rules.directory.roles import RoleRecords
     from corpid.rules.oauth.consent import Consent
+    from corpid.settings import Settings
 
 
-app = typer.Typer(no_args_is_help=True)
+app = records.commands_of("user")
 
-UserName = Annotated[str, typer.Argument(help="The person's user name.")]
-
+UserName = Annotated[str, typer.Argument(metavar="USER", help="The person's user name.")]
 OnlyPrint = Annotated[bool, typer.Option("--print", help="Only show the link; send no e-mail.")]
+WithFactors = Annotated[
+    bool, typer.Option("--with-factors", help="Make a first password and TOTP secret, and show them once.")
+]
+_MEMBERS: Final = records.member_options(records.NOUNS["user"], new=True)
 
 
 class LostFactor(StrEnum):
@@ -67,117 +69,8 @@ _UNMISTAKABLE: Final = "abcdefghijkmnpqrstuvwxyz23456789"
 _GROUPS: Final = 4
 _GROUP_LENGTH: Final = 5
 
-_LEVELS: Final = {"owner": "owner", "administrator": "administrator", "sub_administrator": "sub-administrator"}
-
 _REPORT_EVERY: Final = 1000
 """people"""
-
-
-@app.command("list")
-def show_all(
-    *,
-    entity: Annotated[str, typer.Option(metavar="ID", help="Only the people of this entity.")] = "",
-    search: Annotated[str, typer.Option(help="Only user names that begin with this.")] = "",
-    name: Annotated[
-        str, typer.Option(help="Only names that begin with this, sorted by name; without --entity and --search.")
-    ] = "",
-    deletion_requested: Annotated[
-        bool, typer.Option("--deletion-requested", help="Only people who asked to be deleted, by identifier.")
-    ] = False,
-    limit: listing.Limit = listing.DEFAULT,
-    after: listing.After = "",
-    json: listing.AsJson = False,
-) -> None:
-    """List people, by user name."""
-    if deletion_requested:
-        if name or entity or search:
-            output.fail("--deletion-requested cannot be combined with other filters: leave them out")
-        _show_requests(after, limit, json=json)
-        return
-    if name and (entity or search):
-        output.fail("--name cannot be combined with --entity or --search: leave them out")
-    if entity:
-        members = run(_members(entity, search, after, limit))
-        if json:
-            output.as_json({"users": [_member_data(each) for each in members.found], "after": members.after})
-            return
-        headings = ("User", "Name", "Level", "State")
-        listing.show(
-            f"People of {entity}", headings, members, _member, "user list", limit=limit, entity=entity, search=search
-        )
-        return
-    people = run(_people(search, name, after, limit))
-    if json:
-        output.as_json({"users": people.found, "after": people.after})
-        return
-    listing.show(
-        "People",
-        ("User", "Name", "E-mail", "State"),
-        people,
-        _person,
-        "user list",
-        limit=limit,
-        search=search,
-        name=name,
-    )
-
-
-def _show_requests(after: str, limit: int, *, json: bool) -> None:
-    found, zone = run(_requests(after, limit))
-    if json:
-        users = [
-            {**msgspec.structs.asdict(each.user), "deletion_requested_at": each.requested_at} for each in found.found
-        ]
-        output.as_json({"users": users, "after": found.after})
-        return
-    headings = ("User", "Name", "E-mail", "Asked on")
-    # The option has no value, so it goes with the command that leads on.
-    listing.show(
-        "People who asked to be deleted",
-        headings,
-        found,
-        lambda each: (each.user.user_name, each.user.name, each.user.email, _moment(each.requested_at, zone)),
-        "user list --deletion-requested",
-        limit=limit,
-    )
-
-
-def _person(user: User) -> tuple[str, ...]:
-    return user.user_name, user.name, user.email, listing.state_of(user)
-
-
-def _member(member: EntityMember) -> tuple[str, ...]:
-    user = member.user
-    disabled = "membership disabled" if user.enabled and not member.membership.enabled else ""
-    return user.user_name, user.name, _LEVELS.get(member.level, ""), disabled or listing.state_of(user)
-
-
-def _member_data(member: EntityMember) -> dict[str, object]:
-    return {
-        **msgspec.structs.asdict(member.user),
-        "membership_enabled": member.membership.enabled,
-        "level": member.level or None,
-    }
-
-
-async def _people(search: str, name: str, after: str, limit: int) -> ListPage[User]:
-    async with open_registry(settings.load()) as opened:
-        if name:
-            return await lists.list_people_by_name(opened.registry, opened.actor, name=name, after=after, limit=limit)
-        return await lists.list_people(opened.registry, opened.actor, search=search, after=after, limit=limit)
-
-
-async def _members(entity: str, search: str, after: str, limit: int) -> ListPage[EntityMember]:
-    async with open_registry(settings.load()) as opened:
-        return await lists.list_members(opened.registry, opened.actor, entity, search=search, after=after, limit=limit)
-
-
-async def _requests(after: str, limit: int) -> tuple[ListPage[person_records.PendingDeletion], ZoneInfo]:
-    chosen = settings.load()
-    async with open_registry(chosen) as opened:
-        return await person_records.list_deletion_requests(
-            opened.registry, opened.actor, after=after, limit=limit
-        ), chosen.timezone
 
 
 @app.command()
@@ -193,15 +86,15 @@ def show(
 
     Also who gave it.
     """
-    shown, today, invited, zone = run(_one(user_name, limit))
+    shown, view, invited = with_stores(lambda stores, chosen: _load(stores, chosen, user_name, limit))
     if json:
-        output.as_json(_as_data(shown, today, invited))
+        output.as_json(_as_data(shown, view, invited))
         return
     user = shown.user
     values = {
         "Name": user.name,
         "E-mail": user.email,
-        "New e-mail": _waiting(shown.email_change, zone),
+        "New e-mail": _waiting(shown.email_change, view),
         "Identity": " ".join(filter(None, (user.identity_number, user.identity_country))),
         "Account": user.account_type,
         "Identifier": user.user_id,
@@ -209,36 +102,29 @@ def show(
         "Signs in with": "" if user.placeholder else _signs_in(user.user_name, shown.factors, invited),
         "Operator": shown.operator and f"{shown.operator}{_given(_by(shown, Operator, user.key))}",
         "Added by": _by(shown, User, user.key),
-        "To be deleted": shown.deletion_requested_at
-        and f"asked for it on {_moment(shown.deletion_requested_at, zone)}",
+        "To be deleted": shown.deletion_requested_at and f"asked for it on {view.moment(shown.deletion_requested_at)}",
     }
     output.members(user.user_name, {name: value for name, value in values.items() if value})
     output.say("")
-    for each in (*_sentences(shown, today), *(_shares(each, zone) for each in shown.consents)):
+    for each in (*_sentences(shown, view.today), *(_shares(each, view.chosen.timezone) for each in shown.consents)):
         output.say(each)
 
 
-async def _one(user_name: str, limit: int) -> tuple[PersonRecords, str, str, ZoneInfo]:
-    chosen = settings.load()
-    async with open_registry(chosen) as opened:
-        found = await load_person(opened.registry, opened.actor, user_name, limit=limit, now=opened.clock())
-        invited = _moment(found.invited_until, chosen.timezone) if found.invited_until else ""
-        return found, listing.today(chosen, opened), invited, chosen.timezone
+async def _load(stores: Stores, chosen: Settings, user_name: str, limit: int) -> tuple[PersonRecords, View, str]:
+    found = await load_person(stores.registry, stores.actor, user_name, limit=limit, now=stores.clock())
+    view = View(chosen, listing.today(chosen, stores))
+    return found, view, view.moment(found.invited_until) if found.invited_until else ""
 
 
-def _waiting(change: EmailChange | None, zone: ZoneInfo) -> str:
-    return f"{change.new_email}, proven by the person, from {_moment(int(change.effective_at), zone)}" if change else ""
-
-
-def _moment(at: int, zone: ZoneInfo) -> str:
-    return f"{datetime.fromtimestamp(at, zone):%Y-%m-%d %H:%M} ({zone})"
+def _waiting(change: EmailChange | None, view: View) -> str:
+    return f"{change.new_email}, proven by the person, from {view.moment(int(change.effective_at))}" if change else ""
 
 
 def _sentences(shown: PersonRecords, today: str) -> Iterator[str]:
     name = shown.user.user_name
     for held in shown.memberships.found:
         off = _off(shown.user, held)
-        level = _LEVELS.get(held.level, "")
+        level = LEVELS.get(held.level, "")
         article = "an" if level[:1] in {"o", "a"} else "a"
         at = f", {article} {level} of it" if level else ""
         where = _services(held)
@@ -323,7 +209,7 @@ def _signs_in(user_name: str, has: PersonFactors, invited: str) -> str:
     return ", ".join(filter(None, parts)) or f"nothing yet: {nothing}"
 
 
-def _as_data(shown: PersonRecords, today: str, invited: str) -> dict[str, object]:
+def _as_data(shown: PersonRecords, view: View, invited: str) -> dict[str, object]:
     has = shown.factors
     return {
         **msgspec.structs.asdict(shown.user),
@@ -352,8 +238,8 @@ def _as_data(shown: PersonRecords, today: str, invited: str) -> dict[str, object
             }
             for each in shown.consents
         ],
-        "roles": [_role(shown, each, today) for each in shown.roles.found],
-        "third_party_roles": [_role(shown, each, today) for each in shown.third_party_roles.found],
+        "roles": [_role(shown, each, view) for each in shown.roles.found],
+        "third_party_roles": [_role(shown, each, view) for each in shown.third_party_roles.found],
         "complete": not (shown.memberships.after or shown.roles.after or shown.third_party_roles.after),
     }  # fmt: skip
 
@@ -362,58 +248,56 @@ def _email_change(waiting: EmailChange | None) -> dict[str, object] | None:
     return {"email": waiting.new_email, "effective_at": waiting.effective_at} if waiting else None
 
 
-def _role(shown: PersonRecords, role: RoleRecords, today: str) -> dict[str, object]:
-    return {**as_data(role, today), "given_by": _source(shown, type(role.row), role.row.key)}
+def _role(shown: PersonRecords, role: RoleRecords, view: View) -> dict[str, object]:
+    return {**role_data(role, view), "given_by": _source(shown, type(role.row), role.row.key)}
 
 
-@app.command()
-def add(
-    user_name: UserName,
+def _add(
+    user_name: str,
     *,
-    name: Annotated[str, typer.Option(help="The person's full name.")],
-    entity: Annotated[list[str] | None, typer.Option(help="An entity the person acts for; repeat.")] = None,
-    email: Annotated[str | None, typer.Option(help="E-mail address.")] = None,
-    language: Annotated[str | None, typer.Option(help="Language of the pages, such as en.")] = None,
-    identity_number: Annotated[str | None, typer.Option(help="Identity number.")] = None,
-    identity_country: Annotated[str | None, typer.Option(help="Country that issued it, two letters.")] = None,
-    foreign: Annotated[bool, typer.Option("--foreign", help="A foreign account.")] = False,
-    with_factors: Annotated[
-        bool, typer.Option("--with-factors", help="Make a first password and TOTP secret, and show them once.")
-    ] = False,
-    only_print: OnlyPrint = False,
-    dry_run: listing.DryRun = False,
-    json: listing.AsJson = False,
+    entity: list[str] | None,
+    foreign: bool,
+    with_factors: bool,
+    only_print: bool,
+    dry_run: bool,
+    json: bool,
+    **given: Any,  # noqa: ANN401
 ) -> None:
-    """Add a person, and invite them to set up their sign-in."""
-    members: dict[str, object] = {
-        "name": name,
-        "memberships": entity,
-        "email": email,
-        "language": language,
-        "identity_number": identity_number,
-        "identity_country": identity_country,
-        "account_type": "foreign" if foreign else None,
-    }
+    members = {**records.read_members(_MEMBERS, given), "memberships": entity or None}
+    if foreign:
+        members["account_type"] = "foreign"
     if dry_run:
-        listing.report(run(_considered(user_name, members)), dry_run=True, json=json)
+        applied = with_stores(
+            lambda stores, _: add_record(
+                stores.registry, stores.passwords, "user", {"user_name": user_name}, members, actor=stores.actor,
+                new_user_id=new_user_id, dry_run=True,
+            )
+        )  # fmt: skip
+        listing.report(applied, dry_run=True, json=json)
         return
     if not with_factors:
-        given, sent = run(
-            _issue_link(
-                lambda needed, opened: people.add_invited(
-                    needed, opened.passwords, user_name, members, new_user_id=new_user_id
-                ),
-                only_print=only_print,
-            )
+        issued, sent = _issue_link(
+            lambda needed, stores: people.add_invited(
+                needed, stores.passwords, user_name, members, new_user_id=new_user_id
+            ),
+            only_print=only_print,
         )
         if json:
-            link = {"url": given.link.url, "code": given.link.code, "seconds": PURPOSES[given.purpose].seconds}
-            output.as_json({"user": given.user, "link": link, "sent": sent})
+            link = {"url": issued.link.url, "code": issued.link.code, "seconds": PURPOSES[issued.purpose].seconds}
+            output.as_json({"user": issued.user, "link": link, "sent": sent})
             return
-        _show_link(f"{given.user.name} is added.", given, sent=sent)
+        _show_link(f"{issued.user.name} is added.", issued, sent=sent)
         return
     password, secret = _new_password(), _new_secret()
-    user, issuer = run(_add(user_name, members, password, secret))
+
+    async def added(stores: Stores, chosen: Settings) -> tuple[User, str]:
+        user = await people.add_user(
+            stores.registry, stores.passwords, user_name, members, password=password, totp_secret=secret,
+            new_user_id=new_user_id, actor=stores.actor,
+        )  # fmt: skip
+        return user, chosen.name
+
+    user, issuer = with_stores(added)
     authenticator = _authenticator(secret, user, issuer)
     if json:
         uri = authenticator["For authenticator apps"]
@@ -423,11 +307,16 @@ def add(
     output.members(f"{user.name} is added. This is shown once:", shown)
 
 
-async def _considered(user_name: str, members: dict[str, object]) -> ApplyResult:
-    async with open_registry(settings.load()) as opened:
-        return await people.preview_addition(
-            opened.registry, opened.passwords, user_name, members, new_user_id=new_user_id, actor=opened.actor
-        )
+records.register(
+    app, "add", "Add a person, and invite them to set up their sign-in.",
+    [
+        *records.own_arguments(records.NOUNS["user"]), *(each.parameter for each in _MEMBERS),
+        records.option("entity", list[str], "An entity the person acts for; repeat."),
+        records.flag("foreign", Annotated[bool, typer.Option("--foreign", help="A foreign account.")]),
+        records.flag("with_factors", WithFactors), records.flag("only_print", OnlyPrint), records.DRY_RUN, records.JSON,
+    ],
+    _add,
+)  # fmt: skip
 
 
 def _new_password() -> str:
@@ -442,22 +331,6 @@ def _new_secret() -> str:
 def _authenticator(secret: str, user: User, issuer: str) -> dict[str, str]:
     uri = otpauth_uri(secret, account=user.user_name, issuer=issuer)
     return {"TOTP secret": secret, "For authenticator apps": uri}
-
-
-async def _add(user_name: str, members: dict[str, object], password: str, secret: str) -> tuple[User, str]:
-    chosen = settings.load()
-    async with open_registry(chosen) as opened:
-        user = await people.add_user(
-            opened.registry,
-            opened.passwords,
-            user_name,
-            members,
-            password=password,
-            totp_secret=secret,
-            new_user_id=new_user_id,
-            actor=opened.actor,
-        )
-    return user, chosen.name
 
 
 @app.command("import")
@@ -485,7 +358,19 @@ def import_all(
     invitation. The columns are then user_name, external_id, name, given_name, family_name and email.
     """
     content, name = output.read_file(file)
-    imported = run(_import(content, name, entity, invite=invite, dry_run=dry_run))
+    how: dict[str, Any] = {"file": name, "entity_id": entity, "report": _report_progress, "dry_run": dry_run}
+    if invite is None:
+        imported = with_stores(
+            lambda stores, _: import_people.import_people(
+                stores.registry, stores.passwords, content, actor=stores.actor, new_user_id=new_user_id, **how
+            )
+        )
+    else:
+        imported = with_stores(
+            lambda stores, _: import_people.import_members(
+                stores.registry, content, send=invite, actor=stores.actor, now=stores.clock(), new_id=new_user_id, **how
+            )
+        )
     if json:
         output.as_json(imported)
         return
@@ -510,34 +395,6 @@ def _report_progress(what: str, done: int, total: int) -> None:
         output.line(f"{what.capitalize()}: {done:,} of {total:,} people", error=True)
 
 
-async def _import(content: bytes, name: str, entity: str, *, invite: bool | None, dry_run: bool) -> ImportResult:
-    async with open_registry(settings.load()) as opened:
-        if invite is not None:
-            return await import_people.import_members(
-                opened.registry,
-                content,
-                file=name,
-                entity_id=entity,
-                send=invite,
-                actor=opened.actor,
-                now=opened.clock(),
-                new_id=new_user_id,
-                report=_report_progress,
-                dry_run=dry_run,
-            )
-        return await import_people.import_people(
-            opened.registry,
-            opened.passwords,
-            content,
-            file=name,
-            entity_id=entity,
-            actor=opened.actor,
-            new_user_id=new_user_id,
-            report=_report_progress,
-            dry_run=dry_run,
-        )
-
-
 @app.command()
 def invite(
     user_name: UserName,
@@ -551,9 +408,7 @@ def invite(
 
     The link works for 72 hours. It is shown here, and sent if CorpID sends mail.
     """
-    given, sent = run(
-        _issue_link(lambda needed, _: people.invite_user(needed, user_name, anew=anew), only_print=only_print)
-    )
+    given, sent = _issue_link(lambda needed, _: people.invite_user(needed, user_name, anew=anew), only_print=only_print)
     _show_link(f"{given.user.name} is invited.", given, sent=sent)
 
 
@@ -571,29 +426,29 @@ def link(
     The link works for 30 minutes for a password, 24 hours for a second factor.
     """
     for_purpose = _PURPOSES[purpose]
-    given, sent = run(
-        _issue_link(lambda needed, _: people.give_link(needed, user_name, for_purpose), only_print=only_print)
-    )
+    given, sent = _issue_link(lambda needed, _: people.give_link(needed, user_name, for_purpose), only_print=only_print)
     _show_link(f"{given.user.name} can continue.", given, sent=sent)
 
 
-async def _issue_link(
+def _issue_link(
     issue: Callable[[LinkDependencies, Stores], Awaitable[IssuedLink]], *, only_print: bool
 ) -> tuple[IssuedLink, bool]:
     """Issue a link and send it, if CorpID sends mail.
 
     Returns the link, and whether it was sent.
     """
-    chosen = settings.load()
-    async with open_registry(chosen) as opened:
+
+    async def issued(stores: Stores, chosen: Settings) -> tuple[IssuedLink, bool]:
         needed = LinkDependencies(
-            registry=opened.registry, base_url=chosen.base_url, new_id=new_id, now=opened.clock(), actor=opened.actor
+            registry=stores.registry, base_url=chosen.base_url, new_id=new_id, now=stores.clock(), actor=stores.actor
         )
-        given = await issue(needed, opened)
+        given = await issue(needed, stores)
         if only_print:
             return given, False
-        async with open_mail(chosen, clock=opened.clock) as mail:
+        async with open_mail(chosen, clock=stores.clock) as mail:
             return given, people.send_link(mail, given, provider_name=chosen.name)
+
+    return with_stores(issued)
 
 
 def _show_link(done: str, given: IssuedLink, *, sent: bool) -> None:
@@ -608,7 +463,11 @@ def _show_link(done: str, given: IssuedLink, *, sent: bool) -> None:
 @app.command()
 def factors(user_name: UserName) -> None:
     """List a person's factors. Nothing secret is shown."""
-    user, has, zone = run(_held_factors(user_name))
+
+    async def load(stores: Stores, chosen: Settings) -> tuple[User, PersonFactors, ZoneInfo]:
+        return *await people.load_factors(stores.registry, user_name, actor=stores.actor), chosen.timezone
+
+    user, has, zone = with_stores(load)
     shown = {
         "Password": "set" if has.password else "none",
         "Authenticator app": "set up" if has.app else "none",
@@ -617,13 +476,6 @@ def factors(user_name: UserName) -> None:
         "Recovery codes": f"{has.codes} left" if has.codes else "none",
     }
     output.members(f"{user.name} ({user.user_name}) has:", shown)
-
-
-async def _held_factors(user_name: str) -> tuple[User, PersonFactors, ZoneInfo]:
-    chosen = settings.load()
-    async with open_registry(chosen) as opened:
-        user, has = await people.load_factors(opened.registry, user_name, actor=opened.actor)
-        return user, has, chosen.timezone
 
 
 def _describe_passkey(name: str, created_at: int, used_at: int, zone: ZoneInfo) -> str:
@@ -639,7 +491,11 @@ def _day(moment: int, zone: ZoneInfo) -> str:
 def reset_password(user_name: UserName) -> None:
     """Give a person a new password, which is shown once."""
     password = _new_password()
-    user = run(_reset_password(user_name, password))
+    user = with_stores(
+        lambda stores, _: people.reset_password(
+            stores.registry, stores.passwords, user_name, password, actor=stores.actor
+        )
+    )
     output.members(
         "The password has been changed. These are shown once:", {"User name": user.user_name, "Password": password}
     )
@@ -652,7 +508,11 @@ def reset_factors(user_name: UserName) -> None:
     It is shown once. Passkeys and recovery codes end.
     """
     secret = _new_secret()
-    user, issuer = run(_reset_factors(user_name, secret))
+
+    async def reset(stores: Stores, chosen: Settings) -> tuple[User, str]:
+        return await people.reset_factors(stores.registry, user_name, secret, actor=stores.actor), chosen.name
+
+    user, issuer = with_stores(reset)
     shown = {"User name": user.user_name} | _authenticator(secret, user, issuer)
     output.members(
         "The second factor has been replaced; passkeys and recovery codes have been removed. These are shown once:",
@@ -661,26 +521,13 @@ def reset_factors(user_name: UserName) -> None:
 
 
 @app.command()
-def disable(user_name: UserName, *, dry_run: listing.DryRun = False, json: listing.AsJson = False) -> None:
-    """Disable a person: no sign-in, and tokens end within 5 seconds."""
-    _switch(user_name, enabled=False, dry_run=dry_run, json=json)
-
-
-@app.command()
-def enable(user_name: UserName, *, dry_run: listing.DryRun = False, json: listing.AsJson = False) -> None:
-    """Enable a person again."""
-    _switch(user_name, enabled=True, dry_run=dry_run, json=json)
-
-
-def _switch(user_name: str, *, enabled: bool, dry_run: bool, json: bool) -> None:
-    applied = run(_switched(user_name, enabled=enabled, dry_run=dry_run))
-    listing.report(applied, dry_run=dry_run, json=json, done=listing.state(enabled=enabled))
-
-
-@app.command()
 def unlock(user_name: UserName) -> None:
     """End the delay that follows wrong passwords and codes."""
-    user = run(_unlock(user_name))
+    user = with_stores(
+        lambda stores, chosen: people.unlock_user(
+            stores.registry, stores.transient, chosen.base_url, user_name, actor=stores.actor, now=stores.clock()
+        )
+    )
     output.say(f"The user {user.user_name} can try again at once.")
 
 
@@ -697,53 +544,16 @@ def erase(
     Removes them with their factors, sessions, consents, memberships and roles, and their names and addresses from the
     audit, whose entries keep their identifier. Run it again if it was interrupted.
     """
-    erased = run(_erase(user, unrequested=unrequested))
+
+    async def work(stores: Stores, chosen: Settings) -> ErasureResult:
+        async with open_mail(chosen, clock=stores.clock) as mail:
+            person = await erasure.identify_person(stores.registry, user)
+            return await erasure.erase(
+                stores.registry, stores.erase, person, actor=stores.actor, now=stores.clock(), mail=mail,
+                provider_name=chosen.name, unrequested=unrequested,
+            )  # fmt: skip
+
+    erased = with_stores(work)
     for remark in erased.remarks:
         output.warn(remark)
     output.say(f"Erased the person {erased.user_id}, with the details of {erased.details:,} entries of the audit.")
-
-
-async def _erase(user: str, *, unrequested: bool) -> ErasureResult:
-    chosen = settings.load()
-    async with open_registry(chosen) as opened, open_mail(chosen, clock=opened.clock) as mail:
-        return await erasure.erase(
-            opened.registry,
-            opened.erase,
-            await erasure.identify_person(opened.registry, user),
-            actor=opened.actor,
-            now=opened.clock(),
-            mail=mail,
-            provider_name=chosen.name,
-            unrequested=unrequested,
-        )
-
-
-async def _reset_password(user_name: str, password: str) -> User:
-    async with open_registry(settings.load()) as opened:
-        return await people.reset_password(opened.registry, opened.passwords, user_name, password, actor=opened.actor)
-
-
-async def _reset_factors(user_name: str, secret: str) -> tuple[User, str]:
-    chosen = settings.load()
-    async with open_registry(chosen) as opened:
-        return await people.reset_factors(opened.registry, user_name, secret, actor=opened.actor), chosen.name
-
-
-async def _switched(user_name: str, *, enabled: bool, dry_run: bool) -> ApplyResult:
-    async with open_registry(settings.load()) as opened:
-        return await people.switch_user(
-            opened.registry, user_name, enabled=enabled, actor=opened.actor, dry_run=dry_run
-        )
-
-
-async def _unlock(user_name: str) -> User:
-    chosen = settings.load()
-    async with open_registry(chosen) as opened:
-        return await people.unlock_user(
-            opened.registry,
-            opened.transient,
-            chosen.base_url,
-            user_name,
-            actor=opened.actor,
-            now=opened.clock(),
-        )

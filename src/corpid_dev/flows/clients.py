@@ -11,6 +11,7 @@ import msgspec
 
 from corpid.flows.directory import clients as flow
 from corpid.flows.directory.apply import SETS, carry_out, prepare_document
+from corpid.flows.directory.single_records import remove_record
 from corpid.flows.directory.write import Refused
 from corpid.jose.encoding import JoseError, json_object
 from corpid.jose.keys import KeySetError, parse_client_key_set
@@ -136,9 +137,9 @@ async def remove(context: RequestContext, developer: Developer, client_id: str) 
     Raises write.Refused, access.Forbidden, StoreUnavailable. Source: D66
     """
     refuse_own(developer, client_id)
-    removed = await flow.remove_client(
-        context.provider.registry, client_id, actor=writing(msgspec.json.encode({"client_id": client_id}))
-    )
+    await client(context, client_id)  # a client of the admin API is none
+    actor = writing(msgspec.json.encode({"client_id": client_id}))
+    removed = await remove_record(context.provider.registry, "client", {"client_id": client_id}, actor=actor)
     context.provider.registry_cache.drop()
     return removed
 

@@ -313,25 +313,6 @@ async def prepare_addition(
     return added[0], prepared
 
 
-async def write_one_change(
-    registry: Registry,
-    change: Change,
-    *,
-    actor: Actor,
-    dry_run: bool,
-    user_names: Mapping[str, str] = NOBODY,
-    remarks: Iterable[str] = (),
-) -> ApplyResult:
-    """Write one change, unless `dry_run`, and return it in words.
-
-    `user_names` is user identifier → user name, `remarks` go along. Raises access.Forbidden, Conflict,
-    StoreUnavailable. Source: docs/directory.md
-    """
-    plan = Plan(changes=(change,), warnings=tuple(FileProblem(0, remark) for remark in remarks))
-    prepared = PlanWithNames(plan=plan, user_names=dict(user_names))
-    return await carry_out(registry, prepared, actor=actor, verbs=frozenset({change.verb}), dry_run=dry_run)
-
-
 async def carry_out(
     registry: Registry,
     prepared: PlanWithNames,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, get_args
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory.actors import is_last_owner
-from corpid.flows.directory.apply import SETS, carry_out, prepare_addition, prepare_entry, write_one_change
-from corpid.flows.directory.finding import find_entity, find_service, find_user
+from corpid.flows.directory.apply import prepare_addition
+from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.member_changes import plan_invitation
 from corpid.flows.directory.members import Member
 from corpid.flows.directory.write import Refused, write_changes, write_or_request
@@ -27,7 +27,6 @@ from corpid.rules.directory.records import (
     AdministratorServices,
     Entity,
     Membership,
-    Operator,
     OperatorLevel,
     Service,
     User,
@@ -37,7 +36,6 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from corpid.flows.directory.apply import ApplyResult
     from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.access import Level
     from corpid.rules.directory.actors import Actor, EntityAdministrator
@@ -58,54 +56,6 @@ class MemberLevel(Member, frozen=True, kw_only=True):
     def level(self) -> Level:
         """The level; empty for none."""
         return self.administrator.level if self.administrator is not None else ""
-
-
-async def set_administrator(
-    registry: Registry,
-    passwords: Passwords,
-    user_name: str,
-    entity_id: str,
-    members: Mapping[str, object],
-    *,
-    actor: Actor,
-    dry_run: bool = False,
-) -> ApplyResult:
-    """Make a member an administrator, or change the level of one.
-
-    `members` as in a directory file, None for those not given. Raises Refused with every fault, access.Forbidden,
-    Conflict, StoreUnavailable. Source: D53, D54, docs/directory.md
-    """
-    user = await find_user(registry, user_name, actor=actor)
-    await find_entity(registry, entity_id, actor=actor)
-    services = members.get("services")
-    for service_id in services if isinstance(services, list) else ():
-        await find_service(registry, service_id, actor=actor)
-    row = {"user": user.user_name, "entity": entity_id, **members}
-    prepared = await prepare_entry(registry, passwords, "administrators", None, row)
-    return await carry_out(registry, prepared, actor=actor, verbs=SETS, dry_run=dry_run)
-
-
-async def remove_administrator(
-    registry: Registry, user_name: str, entity_id: str, *, actor: Actor, dry_run: bool = False
-) -> ApplyResult:
-    """Take a person's level at an entity; the membership and roles stay.
-
-    An operator may take the last owner, which is remarked on. Raises Refused if the person has none, access.Forbidden,
-    Conflict, StoreUnavailable. Source: D53, D54
-    """
-    user = await find_user(registry, user_name, actor=actor)
-    await find_entity(registry, entity_id, actor=actor)
-    key = (user.user_id, entity_id)
-    held = await registry.directory.administrators(entity_id)
-    mine = next((each.record for each in held if each.record.key == key), None)
-    if mine is None:
-        raise Refused(
-            f"{user.user_name} does not administer {entity_id}: `corpid administrator list --entity {entity_id}` shows who does"
-        )
-    remarks = [f"the entity {entity_id} will have no owner who can act"] if is_last_owner(mine, held) else []
-    change = Change(verb="remove", kind="administrator", key=key, was=mine)
-    names = {user.user_id: user.user_name}
-    return await write_one_change(registry, change, actor=actor, dry_run=dry_run, user_names=names, remarks=remarks)
 
 
 async def list_administrators(registry: Registry, actor: EntityAdministrator) -> list[MemberLevel]:
@@ -308,42 +258,6 @@ async def list_operators(registry: Registry, *, actor: Actor) -> list[tuple[User
         people = await registry.directory.read(User, [(each.record.user_id,) for each in held])
         found += [(user, level) for user in sorted(people.values(), key=lambda each: each.user_name)]
     return found
-
-
-async def set_operator(
-    registry: Registry,
-    passwords: Passwords,
-    user_name: str,
-    level: str,
-    *,
-    actor: Actor,
-    dry_run: bool = False,
-) -> ApplyResult:
-    """Make a person an operator, or change the level of one.
-
-    Raises Refused with every fault, access.Forbidden, Conflict, StoreUnavailable. Source: D53, docs/directory.md
-    """
-    user = await find_user(registry, user_name, actor=actor)
-    row = {"user": user.user_name, "level": level}
-    prepared = await prepare_entry(registry, passwords, "operators", None, row)
-    return await carry_out(registry, prepared, actor=actor, verbs=SETS, dry_run=dry_run)
-
-
-async def remove_operator(registry: Registry, user_name: str, *, actor: Actor, dry_run: bool = False) -> ApplyResult:
-    """Take the level of an operator.
-
-    The last one who can act stays.
-
-    Raises Refused if the person is none, access.Forbidden, Conflict, StoreUnavailable. Source: D53
-    """
-    user = await find_user(registry, user_name, actor=actor)
-    held = (await registry.directory.read(Operator, [user.key])).get(user.key)
-    if held is None:
-        raise Refused(f"{user.user_name} does not operate this deployment: `corpid operator list` shows who does")
-    change = Change(verb="remove", kind="operator", key=user.key, was=held)
-    return await write_one_change(
-        registry, change, actor=actor, dry_run=dry_run, user_names={user.user_id: user.user_name}
-    )
 
 
 def _plan_owner_invitation(

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 from msgspec.structs import replace
 
 from corpid.flows.directory.apply import (
     ADDS,
-    CHANGES,
     ApplyResult,
     carry_out,
     prepare_addition,
-    prepare_entry,
-    write_one_change,
 )
 from corpid.flows.directory.finding import FIRST_CHARACTER, LAST, find_entity
 from corpid.flows.directory.write import Refused, audit_event, switch_record
@@ -25,7 +21,6 @@ from corpid.rules.directory.changes import Delete, Precondition, Upsert
 from corpid.rules.directory.differences import Difference, members_changed, members_set
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import FileProblem
-from corpid.rules.directory.plan import Change
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.client_registration import PLAIN_RULES, RegistrationError, public_key_set, register_api_client
 from corpid.rules.oauth.records import Client
@@ -42,6 +37,9 @@ if TYPE_CHECKING:
 
 _KEY_MEMBERS: Final = {"jwks": "jwks_uri", "jwks_uri": "jwks"}
 """naming one takes the other away (D27)"""
+_AT_ONCE: Final = 200
+_MOST: Final = 2000
+"""clients that are looked through; deployments have hundreds"""
 
 
 async def add_client(
@@ -89,10 +87,38 @@ async def find_client(registry: Registry, client_id: str, *, actor: Actor) -> Cl
     return found
 
 
+async def find_any_client(registry: Registry, client_id: str, *, actor: Actor) -> Client | RegisteredApiClient:
+    """One client of either kind.
+
+    Raises write.Refused when there is none, access.Forbidden, StoreUnavailable. Source: Spec 1, D59
+    """
+    found = await registry.clients.get(client_id) if is_storable(client_id) else None
+    found_api = await find_api_client(registry, client_id, actor=actor) if found is None else None
+    return found_api or await find_client(registry, client_id, actor=actor)
+
+
 async def list_clients(registry: Registry, *, actor: Actor) -> list[Client]:
     """Every client, by identifier. Raises access.Forbidden, StoreUnavailable. Spec 1"""
     authorise(actor, "read", Object(kind="client"))
     return sorted(await registry.clients.list_all(), key=lambda each: each.client_id)
+
+
+async def list_clients_of_service(registry: Registry, service_id: str, *, actor: Actor) -> tuple[list[Client], bool]:
+    """Clients that use a service, by identifier.
+
+    Of the first 2,000 clients; and whether there are others to look at. Raises access.Forbidden, StoreUnavailable.
+    Source: R-20, D53
+    """
+    authorise(actor, "read", Object(kind="client"))
+    found: list[Client] = []
+    first = ""
+    for _ in range(_MOST // _AT_ONCE):
+        part = await registry.clients.named(first=first, until=LAST, limit=_AT_ONCE)
+        found += [each for each in part if service_id in each.services]
+        if len(part) < _AT_ONCE:
+            return found, False
+        first = part[-1].client_id + "\x01"
+    return found, True
 
 
 async def list_clients_page(
@@ -107,68 +133,21 @@ async def list_clients_page(
     return await registry.clients.named(first=first, until=search + LAST, limit=limit)
 
 
-async def update_client(
-    registry: Registry,
-    passwords: Passwords,
-    client_id: str,
-    members: Mapping[str, object],
-    *,
-    actor: Actor,
-    rules: RegistrationRules = PLAIN_RULES,
-    was: Client | None = None,
-    dry_run: bool = False,
-) -> ApplyResult:
-    """Change members of a client.
-
-    `members` as in a directory file, None for those that keep their value; `was` is the client that this was decided
-    on.
-
-    A running server follows within 5 s. Raises write.Refused with every fault, when there is no such client or no
-    member is named, access.Forbidden, Conflict, StoreUnavailable. Spec 1, D27, D38, docs/directory.md
-    """
-    await find_client(registry, client_id, actor=actor)
-    if all(value is None for value in members.values()):
-        raise Refused("nothing was named to change: `corpid client update --help` lists what can be")
-    prepared = await prepare_entry(registry, passwords, "clients", client_id, members, rules=rules)
-    return await carry_out(registry, prepared, actor=actor, verbs=CHANGES, dry_run=dry_run, was=was)
-
-
-async def switch_client(
-    registry: Registry, client_id: str, *, enabled: bool, actor: Actor, dry_run: bool = False
-) -> ApplyResult:
-    """Enable or disable a client; a running server follows within 5 s.
-
-    Raises write.Refused when there is none or nothing would change, access.Forbidden, StoreUnavailable. D50
-    """
-    found = await find_client(registry, client_id, actor=actor)
-    becomes = switch_record(found, phrase("client {name}", name=client_id), enabled=enabled)
-    change = Change(verb="change", kind="client", key=(client_id,), was=found, becomes=becomes)
-    return await write_one_change(registry, change, actor=actor, dry_run=dry_run)
-
-
-async def remove_client(registry: Registry, client_id: str, *, actor: Actor, dry_run: bool = False) -> ApplyResult:
-    """Remove a client, with its counts of usage.
-
-    A running server follows within 5 s. Raises write.Refused when there is none, access.Forbidden, StoreUnavailable.
-    Source: D50
-    """
-    found = await find_client(registry, client_id, actor=actor)
-    change = Change(verb="remove", kind="client", key=(client_id,), was=found)
-    return await write_one_change(registry, change, actor=actor, dry_run=dry_run)
-
-
 async def drop_keys(registry: Registry, client_id: str, *, actor: Actor) -> None:
-    """Drop the keys fetched from a client's jwks_uri.
+    """Drop the keys fetched from a jwks_uri, of a client of either kind.
 
     A running server follows within 5 s. Raises write.Refused if there is no such client or its keys are in its
     record, access.Forbidden, StoreUnavailable. Source: D27
     """
-    found = await find_client(registry, client_id, actor=actor)
-    authorise(actor, "write", Object(kind="client"))
+    found = await find_any_client(registry, client_id, actor=actor)
+    of_api = isinstance(found, RegisteredApiClient)
+    thing = Object(kind="API client" if of_api else "client", entity_id=getattr(found, "entity_id", ""))
+    authorise(actor, "write", thing)
     if found.jwks_uri is None:
         raise Refused(f"the keys of {client_id} stand in its record: replace them with `corpid client update`")
-    event = msgspec.structs.replace(audit_event(actor, AuditAction.CLIENT_DROP_KEYS, client_id), client_id=client_id)
-    await registry.clients.drop_fetched_key_set(client_id, event)
+    event = replace(audit_event(actor, AuditAction.CLIENT_DROP_KEYS, client_id), client_id=client_id)
+    kept = registry.api_clients if of_api else registry.clients
+    await kept.drop_fetched_key_set(client_id, replace(event, entity_id=thing.entity_id))
 
 
 async def find_api_client(registry: Registry, client_id: str, *, actor: Actor) -> RegisteredApiClient | None:
@@ -262,20 +241,6 @@ async def remove_api_client(
     A running server follows within 5 s. Raises access.Forbidden, Conflict, StoreUnavailable. Source: D50, D59
     """
     return await _carry_out(registry, actor, AuditAction.API_CLIENT_REMOVE, client, None, dry_run=dry_run)
-
-
-async def drop_api_client_keys(registry: Registry, client: RegisteredApiClient, *, actor: Actor) -> None:
-    """Drop the keys fetched from a jwks_uri.
-
-    A running server follows within 5 s. Raises Refused if its keys are in its record, access.Forbidden,
-    StoreUnavailable. Source: D27
-    """
-    if client.jwks_uri is None:
-        raise Refused(f"the keys of {client.client_id} stand in its record: replace them with `corpid client update`")
-    authorise(actor, "write", Object(kind="API client", entity_id=client.entity_id))
-    await registry.api_clients.drop_fetched_key_set(
-        client.client_id, _event(actor, AuditAction.CLIENT_DROP_KEYS, client)
-    )
 
 
 def _read_fields(client_id: str, members: Mapping[str, object]) -> dict[str, object]:

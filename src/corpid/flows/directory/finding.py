@@ -16,6 +16,7 @@ from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.records import Assignment, Entity, Operator, Service, ThirdPartyGrant, User
 from corpid.rules.directory.values import suggestion
+from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -68,6 +69,17 @@ async def find_user(registry: Registry, user_name: str, *, actor: Actor) -> User
     else:
         authorise(actor, "read", thing)
     return found
+
+
+def refuse_invited(user: User) -> None:
+    """Refuse to change a person who has not accepted an invitation.
+
+    Raises write.Refused. Source: D60
+    """
+    if user.placeholder:
+        raise Refused(
+            phrase("{name} has not accepted an invitation yet: there is no account to change", name=user.user_name)
+        )
 
 
 async def find_entity(registry: Registry, entity_id: str, *, actor: Actor) -> Entity:

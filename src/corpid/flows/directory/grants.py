@@ -1,13 +1,13 @@
 """Grants to third parties: offered, accepted, declined, narrowed and ended (D56, D61).
 
 For the administrators of either entity changes are planned here, and `write.write_or_request` writes or requests them.
-Operators' commands write at once (`offer_grant`, `accept_grant`, `decline_grant`, `end_grant`).
+Operators' commands write at once (`offer_grant`, `decide_grant`).
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
@@ -338,45 +338,33 @@ def narrow_or_offer(change: Change) -> Change | None:
     return msgspec.structs.replace(change, becomes=kept) if narrows(was, kept) else change
 
 
-async def accept_grant(registry: Registry, wanted: GrantFilter, *, actor: Actor, dry_run: bool = False) -> ApplyResult:
-    """Accept an offer for the third party: effective from now.
+async def decide_grant(
+    registry: Registry,
+    wanted: GrantFilter,
+    decision: Literal["accept", "decline", "end"],
+    *,
+    actor: Actor,
+    dry_run: bool = False,
+) -> ApplyResult:
+    """Accept or decline an offer for the third party, or end a grant or offer.
 
-    Raises Refused if there is none or more than one, access.Forbidden, Conflict, StoreUnavailable. Source: D56
+    It is effective from now. The roles of the third party's people end with a grant, except those that another accepted
+    grant allows. Raises Refused if there is none or more than one, or a command that ends one gives no reason,
+    access.Forbidden, Conflict, StoreUnavailable. Source: D54, D56
     """
-    grant = await _find_grant(registry, wanted, actor, offered_only=True)
-    change = plan_acceptance(grant)
-    return await _write_decision(registry, change, (), AuthorisationSide.THIRD_PARTY, actor=actor, dry_run=dry_run)
-
-
-async def decline_grant(registry: Registry, wanted: GrantFilter, *, actor: Actor, dry_run: bool = False) -> ApplyResult:
-    """Decline an offer for the third party.
-
-    Raises Refused if there is none or more than one, or a command gives no reason, access.Forbidden, Conflict,
-    StoreUnavailable. Source: D54, D56
-    """
-    if not dry_run:
+    accepts, ends = decision == "accept", decision == "end"
+    if not accepts and not dry_run:
         require_reason(actor)
-    grant = await _find_grant(registry, wanted, actor, offered_only=True)
-    ended = await list_roles_ending(registry, grant)
-    return await _write_decision(
-        registry, plan_grant_end(grant), ended, AuthorisationSide.THIRD_PARTY, actor=actor, dry_run=dry_run
-    )
-
-
-async def end_grant(registry: Registry, wanted: GrantFilter, *, actor: Actor, dry_run: bool = False) -> ApplyResult:
-    """End a grant at once, or withdraw an offer.
-
-    The roles of the third party's people end with it, except those that another accepted grant allows. Raises Refused
-    if there is none or more than one, or a command gives no reason, access.Forbidden, Conflict, StoreUnavailable.
-    Source: D54, D56
-    """
+    grant = await find_grant(registry, wanted, actor, offered_only=not ends)
+    change = plan_acceptance(grant) if accepts else plan_grant_end(grant)
+    ended = [] if accepts else await list_roles_ending(registry, grant)
     if not dry_run:
-        require_reason(actor)
-    grant = await _find_grant(registry, wanted, actor, offered_only=False)
-    ended = await list_roles_ending(registry, grant)
-    return await _write_decision(
-        registry, plan_grant_end(grant), ended, AuthorisationSide.CLIENT_ENTITY, actor=actor, dry_run=dry_run
-    )
+        side = AuthorisationSide.CLIENT_ENTITY if ends else AuthorisationSide.THIRD_PARTY
+        await write_changes(registry, actor, [change], action=find_decision(actor, change, side))
+    users = await registry.directory.read(User, {(row.user_id,) for row in ended})
+    names = {user.user_id: user.user_name for user in users.values()}
+    shown = tuple(difference(each, names) for each in (*map(plan_role_end, ended), change))
+    return ApplyResult(differences=shown, warnings=(), written=not dry_run)
 
 
 async def list_roles_ending(registry: Registry, grant: ThirdPartyGrant) -> list[ThirdPartyAssignment]:
@@ -469,26 +457,13 @@ def _group_values(parameters: Iterable[Parameter]) -> dict[str, list[str]]:
     return found
 
 
-async def _write_decision(
-    registry: Registry,
-    change: Change,
-    ended: Iterable[ThirdPartyAssignment],
-    side: AuthorisationSide,
-    *,
-    actor: Actor,
-    dry_run: bool,
-) -> ApplyResult:
-    """Write one side's decision; `ended` are shown as its consequence."""
-    if not dry_run:
-        await write_changes(registry, actor, [change], action=find_decision(actor, change, side))
-    also = [Change(verb="remove", kind="third-party row", key=row.key, was=row) for row in ended]
-    users = await registry.directory.read(User, {(row.user_id,) for row in ended})
-    names = {user.user_id: user.user_name for user in users.values()}
-    shown = tuple(difference(each, names) for each in (*also, change))
-    return ApplyResult(differences=shown, warnings=(), written=not dry_run)
+async def find_grant(
+    registry: Registry, wanted: GrantFilter, actor: Actor, *, offered_only: bool = False
+) -> ThirdPartyGrant:
+    """The one grant that is meant.
 
-
-async def _find_grant(registry: Registry, wanted: GrantFilter, actor: Actor, *, offered_only: bool) -> ThirdPartyGrant:
+    Raises Refused if there is none or more than one, access.Forbidden, StoreUnavailable. Source: D56
+    """
     thing = Object(kind="grant", entity_id=wanted.client_entity, other_entity_id=wanted.third_party)
     authorise(actor, "read", thing)
     await _check_names(registry, wanted, actor)

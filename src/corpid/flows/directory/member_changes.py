@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import asdict, replace
 
-from corpid.flows.directory.actors import is_last_owner
-from corpid.flows.directory.apply import ADDS, CHANGES, REMOVES, PlanWithNames, carry_out, prepare_entry
-from corpid.flows.directory.finding import find_entity, find_user
+from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.members import Member, list_invited_at, load_member
 from corpid.flows.directory.write import (
     Refused,
@@ -41,8 +39,7 @@ from corpid.rules.directory.changes import (
 )
 from corpid.rules.directory.invitations import is_redirection, refuse_unreachable
 from corpid.rules.directory.member_details import InvalidDetails, check_details
-from corpid.rules.directory.nodes import FileProblem
-from corpid.rules.directory.plan import Change, Plan
+from corpid.rules.directory.plan import Change
 from corpid.rules.directory.queries import MemberQuery
 from corpid.rules.directory.records import (
     DUE,
@@ -60,13 +57,10 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from corpid.flows.directory.apply import ApplyResult
     from corpid.flows.directory.invitations import InvitationLimit
     from corpid.flows.directory.write import AuthorisedChanges
-    from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor, EntityAdministrator
     from corpid.rules.directory.queries import MemberCondition, MemberName
-    from corpid.rules.directory.records import User
     from corpid.stores.sql.registry import Registry
 
 MOST_INVITED: Final = MOST_CHANGES
@@ -429,64 +423,6 @@ async def refuse_taken(registry: Registry, membership: Membership, was: Membersh
         raise IdentifierConflict("user_name")
 
 
-async def add_membership(
-    registry: Registry, passwords: Passwords, user_name: str, entity_id: str, *, actor: Actor, dry_run: bool = False
-) -> ApplyResult:
-    """Let a person act for an entity, if they do not yet.
-
-    Raises write.Refused if there is no such person or entity, access.Forbidden, Conflict, StoreUnavailable. Source:
-    D53
-    """
-    user = await find_user(registry, user_name, actor=actor)
-    await find_entity(registry, entity_id, actor=actor)
-    members = {"memberships": [entity_id]}
-    prepared = await prepare_entry(registry, passwords, "users", user.user_name, members)
-    return await carry_out(registry, prepared, actor=actor, verbs=ADDS, dry_run=dry_run)
-
-
-async def switch_membership(
-    registry: Registry,
-    passwords: Passwords,
-    user_name: str,
-    entity_id: str,
-    *,
-    enabled: bool,
-    actor: Actor,
-    dry_run: bool = False,
-) -> ApplyResult:
-    """Suspend or restore a membership.
-
-    Its level and roles stay, without effect meanwhile. Remarks on an entity whose last owner it was. Raises
-    write.Refused if the person does not act for the entity, access.Forbidden, Conflict, StoreUnavailable. Source:
-    D50, D60
-    """
-    user, _ = await _find_membership(registry, user_name, entity_id, actor=actor)
-    members = {"memberships": [{"entity": entity_id, "enabled": enabled}]}
-    prepared = await prepare_entry(registry, passwords, "users", user.user_name, members)
-    return await carry_out(registry, prepared, actor=actor, verbs=CHANGES, dry_run=dry_run)
-
-
-async def remove_membership(
-    registry: Registry, user_name: str, entity_id: str, *, actor: Actor, dry_run: bool = False
-) -> ApplyResult:
-    """End a membership, with its level and roles.
-
-    Each is a change of its own. An operator may end that of the last owner, which is remarked on. Raises
-    write.Refused if the person does not act for the entity, access.Forbidden, Conflict, StoreUnavailable. Source:
-    D53, D54
-    """
-    user, membership = await _find_membership(registry, user_name, entity_id, actor=actor)
-    rows = await plan_removals(registry, membership)
-    remarks = []
-    level = next((row.was for row in rows if isinstance(row.was, Administrator)), None)
-    if level is not None and is_last_owner(level, await registry.directory.administrators(entity_id)):
-        remarks = [FileProblem(0, f"the entity {entity_id} will have no owner who can act")]
-    end = Change(verb="remove", kind="membership", key=membership.key, was=membership)
-    plan = Plan(changes=(*rows, end), warnings=tuple(remarks))
-    prepared = PlanWithNames(plan=plan, user_names={user.user_id: user.user_name})
-    return await carry_out(registry, prepared, actor=actor, verbs=REMOVES, dry_run=dry_run)
-
-
 async def _is_known(registry: Registry, entity_id: str, address: str) -> bool:
     for name in _ADDRESSES:
         query = MemberQuery(entity_id=entity_id, conditions=((name, "eq", address),), limit=1)
@@ -558,17 +494,3 @@ async def _is_taken(registry: Registry, membership: Membership, condition: Membe
     query = MemberQuery(entity_id=membership.entity_id, conditions=(condition,), limit=2)
     _, found = await registry.provisioning.members(query)
     return any(each.membership.membership_id != membership.membership_id for each in found)
-
-
-async def _find_membership(
-    registry: Registry, user_name: str, entity_id: str, *, actor: Actor
-) -> tuple[User, Membership]:
-    user = await find_user(registry, user_name, actor=actor)
-    await find_entity(registry, entity_id, actor=actor)
-    key = (user.user_id, entity_id)
-    found = (await registry.directory.read(Membership, [key])).get(key)
-    if found is None:
-        raise Refused(
-            f"{user.user_name} does not act for {entity_id}: `corpid entity list --user {user.user_name}` shows for whom"
-        )
-    return user, found

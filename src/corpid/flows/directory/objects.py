@@ -193,7 +193,7 @@ async def remove_object(
         raise ObjectChanged
     key = build_record_key(record)
     change = Change(verb="remove", kind=resource.kind, key=key, was=record)
-    narrowed = await _narrowed(by.registry, record.service_id) if isinstance(record, Service) else []
+    narrowed = await narrow_administrators(by.registry, record.service_id) if isinstance(record, Service) else []
     return await _write_seen(by, resource, [*narrowed, change], key, record)
 
 
@@ -266,8 +266,11 @@ async def _resolved(by: Administration, resource: Resource, value: Json) -> Json
     return value if found is None else {**value, "user": found.user_name}
 
 
-async def _narrowed(registry: Registry, service_id: str) -> list[Change]:
-    """Sub-administrators whose list loses a service (D53)."""
+async def narrow_administrators(registry: Registry, service_id: str) -> list[Change]:
+    """The sub-administrators whose list loses a service.
+
+    Raises StoreUnavailable. Source: D53
+    """
     gone = frozenset({(service_id,)})
     found = []
     async for held in registry.directory.scan(Administrator):

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from corpid.flows import notifications
 from corpid.flows.account import links
 from corpid.flows.authentication import password_checks, second_factors, throttle
-from corpid.flows.directory.actors import list_entities_without_owner
-from corpid.flows.directory.apply import ADDS, carry_out, prepare_addition, write_one_change
-from corpid.flows.directory.finding import authorise_on_person, find_user
-from corpid.flows.directory.write import Refused, audit_event, switch_record, write_changes
+from corpid.flows.directory.apply import prepare_addition
+from corpid.flows.directory.finding import authorise_on_person, find_user, refuse_invited
+from corpid.flows.directory.write import Refused, audit_event, write_changes
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.passwords import COMMAND_LINE, PasswordRefused
 from corpid.rules.authentication.records import Credentials, FactorChange
@@ -24,7 +23,6 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from corpid.flows.directory.apply import ApplyResult
     from corpid.outbound.mail import Mail
     from corpid.outbound.passwords import Passwords
     from corpid.rules.audit_records import AuditEvent
@@ -62,26 +60,6 @@ async def add_user(
     change = Change(verb="add", kind="credentials", key=user.key, becomes=factors)
     await write_changes(registry, actor, [*prepared.plan.changes, change])
     return user
-
-
-async def preview_addition(
-    registry: Registry,
-    passwords: Passwords,
-    user_name: str,
-    members: Mapping[str, object],
-    *,
-    new_user_id: Callable[[], str],
-    actor: Actor,
-) -> ApplyResult:
-    """Return the changes of adding a person, without writing.
-
-    `members` as in a directory file. Raises write.Refused, access.Forbidden, StoreUnavailable. Source: D51
-    """
-    authorise(actor, "read", Object(kind="user"))
-    _, prepared = await prepare_addition(
-        registry, passwords, User, "users", user_name, members, new_user_id=new_user_id
-    )
-    return await carry_out(registry, prepared, actor=actor, verbs=ADDS, dry_run=True)
 
 
 async def reset_password(
@@ -127,24 +105,6 @@ async def replace_factors(
     change = FactorChange(before=known, after=becomes, remove_passkeys=True, recovery_codes=(), end_sessions_but="")
     if not await registry.factors.change(change, audit_event(actor, action, known.user_id)):
         raise Refused(phrase("the factors were changed at the same moment: try again"))
-
-
-async def switch_user(
-    registry: Registry, user_name: str, *, enabled: bool, actor: Actor, dry_run: bool = False
-) -> ApplyResult:
-    """Enable or disable a person; disabling ends their sessions.
-
-    Remarks on entities whose last owner they are. Raises write.Refused if there is no such person or nothing would
-    change, access.Forbidden, StoreUnavailable. Source: D50
-    """
-    user = await _find_account(registry, user_name, actor=actor)
-    becomes = switch_record(user, phrase("user {name}", name=user.user_name), enabled=enabled)
-    change = Change(verb="change", kind="user", key=user.key, was=user, becomes=becomes)
-    alone = [] if enabled else await list_entities_without_owner(registry, user.user_id)
-    return await write_one_change(
-        registry, change, actor=actor, dry_run=dry_run, user_names={user.user_id: user.user_name},
-        remarks=[f"the entity {entity_id} has no owner who can act" for entity_id in alone],
-    )  # fmt: skip
 
 
 async def unlock_user(
@@ -234,7 +194,7 @@ async def invite_user(deps: LinkDependencies, user_name: str, *, anew: bool = Fa
     Raises write.Refused, access.Forbidden, StoreUnavailable. D46
     """
     user, held = await load_factors(deps.registry, user_name, actor=deps.actor)
-    _refuse_invited(user)
+    refuse_invited(user)
     if held.any and not anew:
         raise Refused(
             f"{user.user_name} can sign in already: `corpid user link` renews one factor, and "
@@ -253,7 +213,7 @@ async def give_link(deps: LinkDependencies, user_name: str, purpose: LinkPurpose
     D45
     """
     user, held = await load_factors(deps.registry, user_name, actor=deps.actor)
-    _refuse_invited(user)
+    refuse_invited(user)
     asked = links.PURPOSES[purpose].asks_for
     if asked and not {"password": held.password, "second factor": held.second_factor}[asked]:
         raise Refused(
@@ -274,16 +234,8 @@ async def load_factors(registry: Registry, user_name: str, *, actor: Actor) -> t
 
 async def _find_account(registry: Registry, user_name: str, *, actor: Actor) -> User:
     user = await find_user(registry, user_name, actor=actor)
-    _refuse_invited(user)
+    refuse_invited(user)
     return user
-
-
-def _refuse_invited(user: User) -> None:
-    """Refuse factors for a person who has not accepted an invitation (D60)."""
-    if user.placeholder:
-        raise Refused(
-            phrase("{name} has not accepted an invitation yet: there is no account to change", name=user.user_name)
-        )
 
 
 async def _issue_link(deps: LinkDependencies, user: User, purpose: LinkPurpose) -> IssuedLink:

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows.directory.actors import is_allowed
-from corpid.flows.directory.apply import SETS, carry_out, prepare_entry, write_one_change
 from corpid.flows.directory.approvals import refuse_unfit
-from corpid.flows.directory.finding import RowFilter, find_entity, find_service, find_user, pick_one
 from corpid.flows.directory.lists import ListPage, cut_page, format_place
 from corpid.flows.directory.members import Member
 from corpid.flows.directory.write import authorise_changes, write_or_request
@@ -24,15 +22,11 @@ from corpid.rules.directory.objects import key_of, object_id
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Assignment, Entity, Membership, Service, User
 from corpid.rules.directory.role_forms import NO_VALUES, is_open_to, most_frequent_values
-from corpid.rules.directory.roles import in_words
-from corpid.rules.directory.values import NO_END
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from corpid.flows.directory.apply import ApplyResult
-    from corpid.outbound.passwords import Passwords
-    from corpid.rules.directory.actors import Actor, EntityAdministrator
+    from corpid.rules.directory.actors import EntityAdministrator
     from corpid.rules.directory.records import ChangeRequest
     from corpid.rules.directory.role_forms import ValuesInUse
     from corpid.stores.sql.registry import Registry
@@ -61,14 +55,6 @@ class HeldRole(msgspec.Struct, frozen=True, kw_only=True):
     def id(self) -> str:
         """The identifier of the role in addresses, as in the admin API."""
         return object_id(self.row.key)
-
-
-class RoleFilter(RowFilter, frozen=True, kw_only=True):
-    """A role by its key, as far as it is known."""
-
-    user: str
-    entity: str
-    service: str
 
 
 async def list_services(registry: Registry, actor: EntityAdministrator, entity: Entity) -> list[Service]:
@@ -217,51 +203,6 @@ async def submit_role_changes(
     roles = [Precondition(Assignment, change.key, change.was) for change in changes]  # type: ignore[arg-type]
     seen = [Precondition(Membership, of.key, of), *roles]
     return await write_or_request(registry, actor, changes, reason=reason, now=now, unique=unique, seen=seen)
-
-
-async def add_role(
-    registry: Registry,
-    passwords: Passwords,
-    user_name: str,
-    entity_id: str,
-    service_id: str,
-    members: Mapping[str, object],
-    *,
-    actor: Actor,
-    dry_run: bool = False,
-) -> ApplyResult:
-    """Give a person a role, or change one that is there.
-
-    `members` as in a directory file, None for those not given. Raises Refused with every fault, access.Forbidden,
-    Conflict, StoreUnavailable. Source: R-14, D53, docs/directory.md
-    """
-    user = await find_user(registry, user_name, actor=actor)
-    await find_entity(registry, entity_id, actor=actor)
-    await find_service(registry, service_id, actor=actor)
-    row = {"user": user.user_name, "entity": entity_id, "service": service_id, **members}
-    prepared = await prepare_entry(registry, passwords, "assignments", None, row)
-    return await carry_out(registry, prepared, actor=actor, verbs=SETS, dry_run=dry_run)
-
-
-async def remove_role(registry: Registry, wanted: RoleFilter, *, actor: Actor, dry_run: bool = False) -> ApplyResult:
-    """Take one role from a person.
-
-    Raises Refused if there is none or more than one, access.Forbidden, Conflict, StoreUnavailable. Source: R-14, D53
-    """
-    user = await find_user(registry, wanted.user, actor=actor)
-    await find_entity(registry, wanted.entity, actor=actor)
-    await find_service(registry, wanted.service, actor=actor)
-    where = {"user_id": user.user_id, "entity_id": wanted.entity, "service_id": wanted.service}
-    held = await registry.directory.page(Assignment, where, after=("",) * 6, limit=_MOST_HELD)
-    none = f"{user.user_name} has no {'such ' if held else ''}role for {wanted.entity} at {wanted.service}"
-    found = [row for row in held if wanted.fits(row)]
-    row = pick_one(
-        found, none=none, several="several roles are meant", among=held,
-        note=lambda row: "" if row.end_date == NO_END else f"until {in_words(row.end_date)}",
-    )  # fmt: skip
-    change = Change(verb="remove", kind="assignment", key=row.key, was=row)
-    names = {user.user_id: user.user_name}
-    return await write_one_change(registry, change, actor=actor, dry_run=dry_run, user_names=names)
 
 
 def _may_read(actor: EntityAdministrator, row: Assignment) -> bool:

@@ -163,13 +163,14 @@ def _is_worth_showing(how: Disclosure | None, value: object) -> bool:
 def _text(how: Disclosure | None, value: object) -> str:
     if how is Disclosure.SECRET:
         return "(set)" if value else "(none)"
-    text = mask_text(str(value)) if how is Disclosure.MASKED and value else _plain(value)
+    text = mask_text(str(value)) if how is Disclosure.MASKED and value else to_text(value)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
-def _plain(value: object) -> str:
-    if isinstance(value, tuple):
-        return ", ".join(_plain(item) for item in value) or "(none)"
+def to_text(value: object) -> str:
+    """A value of a member, in words. Source: docs/directory.md"""
+    if isinstance(value, tuple | list):
+        return ", ".join(to_text(item) for item in value) or "(none)"
     if isinstance(value, Parameter):
         return f"{value.name} = {value.value}"
     if isinstance(value, ParameterDefinition):

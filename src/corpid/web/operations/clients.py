@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import clients as flow
+from corpid.flows.directory.single_records import set_enabled, update_record
 from corpid.flows.directory.write import InvalidMembers, Refused
 from corpid.flows.oauth import client_keys
 from corpid.flows.operations import audit
@@ -316,7 +317,7 @@ async def switch_client(at: ConsoleContext) -> FormResult:
     wanted = at.form.get("decision") == "enable"
     actor = actor_with_reason(at)
     if found.enabled != wanted:
-        await flow.switch_client(at.registry, found.client_id, enabled=wanted, actor=actor)
+        await set_enabled(at.registry, "client", {"client_id": found.client_id}, enabled=wanted, actor=actor)
         at.provider.registry_cache.drop()
     return FormResult("client-enabled" if wanted else "client-disabled", client_page_path(found.client_id))
 
@@ -418,8 +419,8 @@ async def edit_client(at: ConsoleContext) -> FormResult:
     if all(value is None for value in members.values()):
         raise InvalidInput(NOTHING_DIFFERENT)
     try:
-        await flow.update_client(
-            at.registry, at.provider.passwords, found.client_id, members,
+        await update_record(
+            at.registry, at.provider.passwords, "client", {"client_id": found.client_id}, members,
             actor=actor, rules=at.web.client_rules, was=found,
         )  # fmt: skip
     except Conflict:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import quote
 
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.flows.directory import appointments, entities, invitations, lists
+from corpid.flows.directory import appointments, invitations, lists
 from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.invitations import InvitationLimit
+from corpid.flows.directory.single_records import set_enabled, update_record
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations.console import find_open_invitation, load_entity
 from corpid.rules.directory.access import Forbidden
@@ -331,7 +332,7 @@ async def switch_entity(at: ConsoleContext) -> FormResult:
     enables = at.page.endswith("/enable")
     actor = actor_with_reason(at)
     try:
-        await entities.switch_entity(at.registry, entity.entity_id, enabled=enables, actor=actor)
+        await set_enabled(at.registry, "entity", {"entity_id": entity.entity_id}, enabled=enables, actor=actor)
     except Refused:
         raise InvalidInput(phrase("Somebody has done this already. Open the organisation again.")) from None
     at.provider.registry_cache.drop()
@@ -595,9 +596,10 @@ async def edit_entity(at: ConsoleContext) -> FormResult:
         raise InvalidInput(NOTHING_DIFFERENT)
     actor = actor_with_reason(at)
     try:
-        await entities.update_entity(
-            at.registry, at.provider.passwords, entity.entity_id, members, actor=actor, was=entity
-        )
+        await update_record(
+            at.registry, at.provider.passwords, "entity", {"entity_id": entity.entity_id}, members,
+            actor=actor, was=entity,
+        )  # fmt: skip
     except Conflict:
         raise EditConflict(_CHANGED) from None
     except Refused as refused:

@@ -11,6 +11,7 @@ from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.authentication.throttle import LINK_GUESSES, UNKNOWN_BROWSERS
 from corpid.flows.directory import lists, people, person_records
 from corpid.flows.directory.people import LinkDependencies
+from corpid.flows.directory.single_records import set_enabled
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations import console as flow
 from corpid.rules.directory.access import Forbidden
@@ -382,7 +383,8 @@ async def carry_out(at: ConsoleContext) -> FormResult:
             case "sign-out":
                 await person_records.end_sessions(registry, user.user_name, actor=actor)
             case "disable" | "enable":
-                await people.switch_user(registry, user.user_name, enabled=action == "enable", actor=actor)
+                names = {"user_name": user.user_name}
+                await set_enabled(registry, "user", names, enabled=action == "enable", actor=actor)
                 at.provider.registry_cache.drop()
             case _:
                 await _send_link(at, found, action, actor)

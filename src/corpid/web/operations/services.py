@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.flows.directory import entities as flow
+from corpid.flows.directory import clients as flow
 from corpid.flows.directory import lists
 from corpid.flows.directory.finding import find_service
+from corpid.flows.directory.single_records import update_record
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.values import DESCRIPTION_CHARACTERS, RoleDescription
@@ -171,9 +172,10 @@ async def edit_service(at: ConsoleContext) -> FormResult:
     }
     actor = actor_with_reason(at)
     try:
-        await flow.update_service(
-            at.registry, at.provider.passwords, service.service_id, members, actor=actor, was=service
-        )
+        await update_record(
+            at.registry, at.provider.passwords, "service", {"service_id": service.service_id}, members,
+            actor=actor, was=service,
+        )  # fmt: skip
     except Conflict:
         raise EditConflict(_CHANGED) from None
     except Refused as refused:

@@ -1,0 +1,329 @@
+"""Single records, changed under the rules of a directory file.
+
+A record is named as a person types it. One function for each verb, whatever the kind of record. Commands and the console use them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from corpid.flows.directory.actors import list_entities_without_owner
+from corpid.flows.directory.apply import (
+    ADDS,
+    CHANGES,
+    REMOVES,
+    SETS,
+    ApplyResult,
+    PlanWithNames,
+    carry_out,
+    prepare_addition,
+    prepare_entry,
+)
+from corpid.flows.directory.clients import find_any_client, remove_api_client, switch_api_client, update_api_client
+from corpid.flows.directory.finding import (
+    RowFilter,
+    find_entity,
+    find_service,
+    find_user,
+    pick_one,
+    read_shown_key,
+    refuse_invited,
+)
+from corpid.flows.directory.grants import GrantFilter, find_grant
+from corpid.flows.directory.member_changes import plan_removals
+from corpid.flows.directory.objects import build_record_key, narrow_administrators
+from corpid.flows.directory.write import Refused, switch_record
+from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.nodes import FileProblem
+from corpid.rules.directory.objects import RESOURCES, Resource
+from corpid.rules.directory.plan import Change, Plan
+from corpid.rules.directory.records import (
+    Administrator,
+    Assignment,
+    Entity,
+    Membership,
+    Operator,
+    Service,
+    ThirdPartyGrant,
+    User,
+)
+from corpid.rules.directory.roles import in_words
+from corpid.rules.directory.sections import SECTIONS, Kind
+from corpid.rules.directory.values import NO_END
+from corpid.rules.oauth.api_client import RegisteredApiClient
+from corpid.rules.oauth.client_registration import PLAIN_RULES
+from corpid.texts import phrase
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from corpid.outbound.passwords import Passwords
+    from corpid.rules.directory.actors import Actor
+    from corpid.rules.oauth.client_registration import RegistrationRules
+    from corpid.rules.oauth.records import Client
+    from corpid.stores.sql.registry import Registry
+    from corpid.texts import Phrase
+
+OPERATOR: Final = Resource(
+    kind="operator", path="operators", title="Operator", noun="an operator", record=Operator,
+    keys=SECTIONS["operators"].keys, filters=(),
+)  # fmt: skip
+BY_KIND: Final[Mapping[Kind, Resource]] = {each.kind: each for each in (*RESOURCES, OPERATOR)}
+_MOST_ROLES: Final = 1000
+"""of one person for one entity at one service that are looked through"""
+_SECTIONS: Final[Mapping[Kind, str]] = {section.kind: name for name, section in SECTIONS.items()}
+_COMMANDS: Final[Mapping[Kind, str]] = {"assignment": "role", "grant": "third-party"}
+"""nouns of commands that are other words than the kind"""
+_FINDERS: Final[Mapping[str, Callable[..., Awaitable[Any]]]] = {
+    "user": find_user, "user_name": find_user, "entity": find_entity, "entity_id": find_entity,
+    "service": find_service, "service_id": find_service, "client_id": find_any_client,
+}  # fmt: skip
+_ABSENT: Final[Mapping[Kind, str]] = {
+    "membership": "{user} does not act for {entity}: `corpid entity list --user {user}` shows for whom",
+    "administrator": (
+        "{user} does not administer {entity}: `corpid administrator list --entity {entity}` shows who does"
+    ),
+    "operator": "{user} does not operate this deployment: `corpid operator list` shows who does",
+}
+_SWITCHED: Final[Mapping[Kind, Callable[[str], Phrase]]] = {
+    "client": lambda name: phrase("client {name}", name=name),
+    "entity": lambda name: phrase("entity {name}", name=name),
+    "user": lambda name: phrase("user {name}", name=name),
+}
+"""kinds of which a switch that changes nothing is refused"""
+
+
+_ENDING: Final[Mapping[Kind, str]] = {
+    "entity": "memberships, levels, roles, grants, tokens of provisioning",
+    "service": "roles and grants at it",
+    "user": "factors, memberships, levels, roles",
+}
+"""of a removed record, in one statement of the store"""
+
+
+class NamedRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A record with its identity as a directory file writes it."""
+
+    record: Any
+    names: dict[str, str]
+    user_names: dict[str, str] = {}
+    """user identifier → user name of its person"""
+
+
+async def find_record(registry: Registry, actor: Actor, kind: Kind, names: Mapping[str, str | None]) -> NamedRecord:
+    """The record of these names, which are members of its identity.
+
+    Of a row None stands for any. Raises Refused if there is none, or more than one, access.Forbidden, StoreUnavailable. Source: D51, R-14
+    """
+    resource = BY_KIND[kind]
+    if resource.record is ThirdPartyGrant:
+        grant = await find_grant(registry, GrantFilter(**names), actor)  # type: ignore[arg-type]  # its three parties
+        return NamedRecord(record=grant, names=dict(zip(resource.identity, grant.key, strict=True)))
+    found, named = await _find_references(registry, actor, resource, names)
+    if kind in {"client", "entity", "service", "user"}:
+        [record] = found.values()
+        return NamedRecord(record=record, names=named, user_names=_name_users(record))
+    user = found["user"]
+    if resource.record is Assignment:
+        record = await _find_role(registry, user, named, names)
+        named |= {name: getattr(record, name) for name in resource.identity if name not in named}
+    else:
+        key = tuple(each.key[0] for each in found.values())
+        record = (await registry.directory.read(resource.record, [key])).get(key)  # type: ignore[type-var]
+        if record is None:
+            raise Refused(_ABSENT[kind].format(**named))
+    return NamedRecord(record=record, names=named, user_names=_name_users(user))
+
+
+async def add_record(
+    registry: Registry,
+    passwords: Passwords,
+    kind: Kind,
+    names: Mapping[str, str | None],
+    members: Mapping[str, object],
+    *,
+    actor: Actor,
+    new_user_id: Callable[[], str] = str,
+    dry_run: bool = False,
+) -> ApplyResult:
+    """Add a record.
+
+    One that rests on others may be there, and changes then. `members` as in a directory file, None for those not given;
+    `new_user_id` gives a UUID for a person. Raises Refused with every fault, access.Forbidden, Conflict,
+    StoreUnavailable. Source: R-14, D51, D53, docs/directory.md
+    """
+    resource = BY_KIND[kind]
+    if resource.record in {Entity, Service, User}:
+        authorise(actor, "read", Object(kind=kind))
+        [key] = names.values()
+        _, prepared = await prepare_addition(
+            registry, passwords, resource.record, _SECTIONS[kind], str(key), members, new_user_id=new_user_id
+        )
+        return await carry_out(registry, prepared, actor=actor, verbs=ADDS, dry_run=dry_run)
+    _, named = await _find_references(registry, actor, resource, names)
+    await _check_services(registry, resource, members, actor)
+    named |= {name: text for name, text in names.items() if name not in named and text is not None}
+    prepared = await prepare_entry(registry, passwords, *_to_entry(resource, named, members))
+    return await carry_out(registry, prepared, actor=actor, verbs=SETS, dry_run=dry_run)
+
+
+async def update_record(
+    registry: Registry,
+    passwords: Passwords,
+    kind: Kind,
+    names: Mapping[str, str | None],
+    members: Mapping[str, object],
+    *,
+    actor: Actor,
+    rules: RegistrationRules = PLAIN_RULES,
+    was: Entity | Client | Service | None = None,
+    dry_run: bool = False,
+) -> ApplyResult:
+    """Change members of a record; a running server follows within 5 s.
+
+    `members` as in a directory file, None for those that keep their value; `rules` are those of clients; `was` is the
+    record that this was decided on. Raises Refused with every fault, if there is no such record or no member is named,
+    access.Forbidden, Conflict, StoreUnavailable. Source: Spec 1, D27, D50, docs/directory.md
+    """
+    found = await find_record(registry, actor, kind, names)
+    if all(value is None for value in members.values()):
+        command = _COMMANDS.get(kind, kind)
+        raise Refused(f"nothing was named to change: `corpid {command} update --help` lists what can be")
+    if isinstance(found.record, RegisteredApiClient):
+        return await update_api_client(registry, found.record, members, actor=actor, rules=rules, dry_run=dry_run)
+    if isinstance(found.record, Administrator | Operator) and members.get("level") is None:  # a row has to name it
+        members = {**members, "level": found.record.level}
+    await _check_services(registry, BY_KIND[kind], members, actor)
+    entry = _to_entry(BY_KIND[kind], found.names, members)
+    prepared = await prepare_entry(registry, passwords, *entry, rules=rules)
+    return await carry_out(registry, prepared, actor=actor, verbs=CHANGES, dry_run=dry_run, was=was)
+
+
+async def set_enabled(
+    registry: Registry,
+    kind: Kind,
+    names: Mapping[str, str | None],
+    *,
+    enabled: bool,
+    actor: Actor,
+    dry_run: bool = False,
+) -> ApplyResult:
+    """Enable or disable a record, and whatever rests on it.
+
+    Remarks on entities that lose their last owner. Raises Refused if there is no such record, or if a client, an entity
+    or a person is so already, access.Forbidden, Conflict, StoreUnavailable. Source: D50, D60
+    """
+    found = await find_record(registry, actor, kind, names)
+    record = found.record
+    if isinstance(record, RegisteredApiClient):
+        return await switch_api_client(registry, record, enabled=enabled, actor=actor, dry_run=dry_run)
+    if isinstance(record, User):
+        refuse_invited(record)
+    if kind in _SWITCHED:
+        [name] = found.names.values()
+        becomes = switch_record(record, _SWITCHED[kind](name), enabled=enabled)
+    elif record.enabled is enabled:
+        return ApplyResult(differences=(), warnings=(), written=False)
+    else:
+        becomes = msgspec.structs.replace(record, enabled=enabled)
+    change = Change(verb="change", kind=kind, key=build_record_key(record), was=record, becomes=becomes)
+    return await _carry_out(registry, found, [change], actor=actor, dry_run=dry_run)
+
+
+async def remove_record(
+    registry: Registry,
+    kind: Kind,
+    names: Mapping[str, str | None],
+    *,
+    actor: Actor,
+    dry_run: bool = False,
+) -> ApplyResult:
+    """Remove a record, with everything that rests on it.
+
+    The level and roles that end with a membership are changes of their own. Remarks on entities that lose their last
+    owner. Raises Refused if there is none or more than one, access.Forbidden, Conflict, StoreUnavailable. Source: D50,
+    D53, D54, R-14
+    """
+    found = await find_record(registry, actor, kind, names)
+    record = found.record
+    if isinstance(record, RegisteredApiClient):
+        return await remove_api_client(registry, record, actor=actor, dry_run=dry_run)
+    first: list[Change] = []
+    if isinstance(record, Membership):
+        first = await plan_removals(registry, record)
+    if isinstance(record, Service):
+        first = await narrow_administrators(registry, record.service_id)
+    change = Change(verb="remove", kind=kind, key=build_record_key(record), was=record)
+    return await _carry_out(registry, found, [*first, change], actor=actor, dry_run=dry_run)
+
+
+async def _carry_out(
+    registry: Registry, found: NamedRecord, changes: list[Change], *, actor: Actor, dry_run: bool
+) -> ApplyResult:
+    record, becomes = found.record, changes[-1].becomes
+    alone: list[str] = []
+    if isinstance(record, User | Membership | Administrator) and not getattr(becomes, "enabled", False):
+        alone = await list_entities_without_owner(registry, record.user_id)
+    own = getattr(record, "entity_id", "")
+    remarks = [f"the entity {each} will have no owner who can act" for each in alone if own in {"", each}]
+    if becomes is None and changes[-1].kind in _ENDING:
+        remarks.append(f"what rests on it ends, too: {_ENDING[changes[-1].kind]}")
+    plan = Plan(changes=tuple(changes), warnings=tuple(FileProblem(0, remark) for remark in remarks))
+    prepared = PlanWithNames(plan=plan, user_names=found.user_names)
+    return await carry_out(registry, prepared, actor=actor, verbs=CHANGES | REMOVES, dry_run=dry_run)
+
+
+async def _find_references(
+    registry: Registry, actor: Actor, resource: Resource, names: Mapping[str, str | None]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The records that a record is named by, and their stored names."""
+    found = {
+        name: await _FINDERS[name](registry, names[name], actor=actor)
+        for name in resource.identity or ("user_name",)
+        if name in _FINDERS
+    }
+    return found, {
+        name: read_shown_key(each) if isinstance(each, User) else build_record_key(each)[0]
+        for name, each in found.items()
+    }
+
+
+async def _check_services(registry: Registry, resource: Resource, members: Mapping[str, object], actor: Actor) -> None:
+    """Refuse unknown services of an administrator, with similar names."""
+    named = members.get("services") if resource.record is Administrator else None
+    for service_id in named if isinstance(named, list) else ():
+        await find_service(registry, service_id, actor=actor)
+
+
+async def _find_role(
+    registry: Registry, user: User, named: Mapping[str, str], names: Mapping[str, str | None]
+) -> Assignment:
+    where = {"user_id": user.user_id, "entity_id": named["entity"], "service_id": named["service"]}
+    held = await registry.directory.page(Assignment, where, after=("",) * 6, limit=_MOST_ROLES)
+    wanted = RowFilter(**{name: names.get(name) for name in RowFilter.__struct_fields__})
+    such = "such " if held else ""
+    return pick_one(
+        [row for row in held if wanted.fits(row)], among=held, several="several roles are meant",
+        none=f"{user.user_name} has no {such}role for {named['entity']} at {named['service']}",
+        note=lambda row: "" if row.end_date == NO_END else f"until {in_words(row.end_date)}",
+    )  # fmt: skip
+
+
+def _to_entry(
+    resource: Resource, names: Mapping[str, str], members: Mapping[str, object]
+) -> tuple[str, str | None, dict[str, object]]:
+    """Section, key and members of a record's entry in a directory file."""
+    if resource.record is Membership:
+        stated = {name: value for name, value in members.items() if value is not None}
+        return "users", names["user"], {"memberships": [{"entity": names["entity"], **stated}]}
+    section = _SECTIONS[resource.kind]
+    if SECTIONS[section].identifier is not None:
+        [key] = names.values()
+        return section, key, dict(members)
+    return section, None, {**names, **members}
+
+
+def _name_users(record: object) -> dict[str, str]:
+    return {record.user_id: record.user_name} if isinstance(record, User) else {}
