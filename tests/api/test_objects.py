@@ -194,9 +194,50 @@ def test_lists_page_by_cursor_and_narrow_by_their_filters(api: Api) -> None:
     assert {each["entity"] for each in api.every("/memberships?user=bob")} >= {HARBOUR}
 
 
+def test_lists_are_sorted_counted_and_read_back(api: Api) -> None:
+    """D83: the orders that an index has, in both directions; `search` is the beginning of what is sorted by."""
+    for number, name in enumerate(("Zest", "apple", "Apricot", "Zebra")):
+        api.added(
+            "/entities", {**ENTITY, "entity_id": f"E100{number}", "registration_number": f"R{9 - number}", "name": name}
+        )
+
+    def page(query: str) -> dict[str, Any]:
+        answer = api.get(f"/entities?{query}")
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+    def ids(found: dict[str, Any]) -> list[str]:
+        return [each["id"] for each in found["items"]]
+
+    assert ids(page("sort=name&search=AP")) == ["E1001", "E1002"]
+    assert ids(page("sort=-number&search=R")) == ["E1000", "E1001", "E1002", "E1003"]
+    first = page("sort=name&search=z&limit=1&total=true")
+    assert (ids(first), first["total"], first["total_is_exact"]) == (["E1003"], 2, True)
+    assert "previous" not in first
+    second = page(f"sort=name&search=z&limit=1&cursor={first['next']}")
+    assert (ids(second), "next" in second, "total" in second) == (["E1000"], False, False)
+    assert ids(page(f"sort=name&search=z&limit=1&cursor={second['previous']}")) == ["E1003"]
+    every = api.every("/entities?sort=-name")
+    assert [each["id"] for each in every] == [each["id"] for each in api.every("/entities?sort=name")][::-1]
+    refused = api.get(f"/users?entity={HARBOUR}&sort=email")
+    assert refused.status_code == 400
+    assert pointers(refused) == {
+        "sort": "With these filters the list can be sorted by membership, user_name, shown_name"
+    }
+
+
+def test_the_names_of_people_are_alike_in_capital_letters_from_page_to_page(api: Api) -> None:
+    """D51: a cursor is the name as it is compared, so that no page comes twice."""
+    for name in ("Zed1", "zed2", "ZED3"):
+        api.added("/users", {**EXAMPLES["User"], "user_name": name})
+    assert [each["user_name"].lower() for each in api.every("/users?search=zed")] == ["zed1", "zed2", "zed3"]
+
+
 @pytest.mark.parametrize(
     ("query", "parameter"),
     [
+        ("sort=size", "sort"), ("cursor=~x", "cursor"), ("cursor=~WyJhIiwiYiJd", "cursor"),
         ("limit=0", "limit"), ("limit=201", "limit"), ("limit=two", "limit"), ("cursor=x", "cursor"),
         ("cursor=WyJhIiwiYiJd", "cursor"), ("serach=E1", "serach"), ("search=a&search=b", "search"),
         ("search=%00", "search"), ("cursor=WyJcdTAwMDAiXQ", "cursor"),

@@ -24,6 +24,7 @@ from corpid.flows.operations import signing_keys
 from corpid.flows.operations.buffers import list_refusals
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import Person
+from corpid.rules.directory.lists import ENTITIES, GRANTS, SERVICES, USERS
 from tests.cli.conftest import at
 
 if TYPE_CHECKING:
@@ -62,11 +63,11 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
     "entity add": lambda s: entities.add_entity(s.registry, s.passwords, "B2", MEMBERS, actor=SOMEBODY),
     "entity disable": lambda s: entities.switch_entity(s.registry, "A1", enabled=False, actor=SOMEBODY),
     "entity update": lambda s: entities.update_entity(s.registry, s.passwords, "A1", MEMBERS, actor=SOMEBODY),
-    "entity list": lambda s: lists.list_entities(s.registry, SOMEBODY, **PAGE),
-    "entity list --name": lambda s: lists.list_entities_by_name(s.registry, SOMEBODY, name="A", after="", limit=5),
+    "entity list": lambda s: lists.list_records(s.registry, SOMEBODY, ENTITIES, limit=5),
+    "entity list --name": lambda s: lists.list_records(s.registry, SOMEBODY, ENTITIES, order="name", search="A", limit=5),
     "entity show": lambda s: finding.find_entity(s.registry, "A1", actor=SOMEBODY),
     "entity review": lambda s: access_review.load_review_state(s.registry, SOMEBODY, "A1"),
-    "service list": lambda s: lists.list_services(s.registry, SOMEBODY, **PAGE),
+    "service list": lambda s: lists.list_records(s.registry, SOMEBODY, SERVICES, limit=5),
     "service show": lambda s: finding.find_service(s.registry, "X", actor=SOMEBODY),
     "role list": lambda s: lists.list_roles(s.registry, SOMEBODY, lists.ListFilter(), after="", limit=5),
     "role add": lambda s: add_role(s.registry, s.passwords, "rina", "A1", "X", {}, actor=SOMEBODY),
@@ -86,11 +87,11 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
     "operator list": lambda s: appointments.list_operators(s.registry, actor=SOMEBODY),
     "operator add": lambda s: appointments.set_operator(s.registry, s.passwords, "rina", "auditor", actor=SOMEBODY),
     "operator remove": lambda s: appointments.remove_operator(s.registry, "rina", actor=SOMEBODY),
-    "third-party list": lambda s: lists.list_grants(s.registry, SOMEBODY, lists.ListFilter(), after="", limit=5),
-    "third-party list --people": lambda s: lists.list_third_party_roles(
-        s.registry, SOMEBODY, lists.ListFilter(), after="", limit=5
+    "third-party list": lambda s: lists.list_records(s.registry, SOMEBODY, GRANTS, limit=5),
+    "third-party list --people": lambda s: lists.list_roles(
+        s.registry, SOMEBODY, lists.ListFilter(), after="", limit=5, third_party=True
     ),
-    "user list": lambda s: lists.list_people(s.registry, SOMEBODY, **PAGE),
+    "user list": lambda s: lists.list_records(s.registry, SOMEBODY, USERS, limit=5),
     "user list --entity": lambda s: lists.list_members(s.registry, SOMEBODY, "A1", **PAGE),
     "user show": lambda s: load_person(s.registry, SOMEBODY, "rina", limit=5, now=s.clock()),
     "user add": lambda s: people.add_user(

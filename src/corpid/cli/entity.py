@@ -11,6 +11,7 @@ from corpid.cli import listing, output
 from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.directory import access_review, approvals, entities, finding, lists
+from corpid.rules.directory.lists import ENTITIES
 from corpid.rules.directory.names import identity
 from corpid.rules.directory.sections import NOTHING
 
@@ -215,9 +216,10 @@ def _row(entity: Entity) -> tuple[str, ...]:
 
 async def _all(search: str, name: str, after: str, limit: int) -> ListPage[Entity]:
     async with open_registry(settings.load()) as opened:
-        if name:
-            return await lists.list_entities_by_name(opened.registry, opened.actor, name=name, after=after, limit=limit)
-        return await lists.list_entities(opened.registry, opened.actor, search=search, after=after, limit=limit)
+        return await lists.list_records(
+            opened.registry, opened.actor, ENTITIES, order="name" if name else "", search=name or search, after=after,
+            limit=limit, counts=True,
+        )  # fmt: skip
 
 
 async def _held(user: str, after: str, limit: int) -> ListPage[Belonging]:

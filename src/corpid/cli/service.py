@@ -11,6 +11,7 @@ from corpid.cli import listing, output
 from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.directory import finding, lists
+from corpid.rules.directory.lists import SERVICES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,7 +83,9 @@ def _parameter(definition: ParameterDefinition) -> str:
 
 async def _all(search: str, after: str, limit: int) -> ListPage[Service]:
     async with open_registry(settings.load()) as opened:
-        return await lists.list_services(opened.registry, opened.actor, search=search, after=after, limit=limit)
+        return await lists.list_records(
+            opened.registry, opened.actor, SERVICES, search=search, after=after, limit=limit, counts=True
+        )
 
 
 async def _one(service_id: str) -> Service:

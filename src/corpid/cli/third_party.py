@@ -12,6 +12,7 @@ from corpid.cli.role import as_data, parameters, state
 from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.directory import grants, lists
+from corpid.rules.directory.lists import GRANTS
 from corpid.rules.directory.names import identity
 from corpid.rules.directory.records import NO_END
 
@@ -184,11 +185,12 @@ async def _with_stores(work: Callable[[Stores], Awaitable[ApplyResult]]) -> Appl
 
 async def _grants(wanted: ListFilter, after: str, limit: int) -> ListPage[ThirdPartyGrant]:
     async with open_registry(settings.load()) as opened:
-        return await lists.list_grants(opened.registry, opened.actor, wanted, after=after, limit=limit)
+        where = await lists.read_filter(opened.registry, opened.actor, wanted)
+        return await lists.list_records(opened.registry, opened.actor, GRANTS, where, after=after, limit=limit)
 
 
 async def _roles(wanted: ListFilter, after: str, limit: int) -> tuple[ListPage[RoleRecords], str]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
-        page = await lists.list_third_party_roles(opened.registry, opened.actor, wanted, after=after, limit=limit)
+        page = await lists.list_roles(opened.registry, opened.actor, wanted, after=after, limit=limit, third_party=True)
         return page, listing.today(chosen, opened)

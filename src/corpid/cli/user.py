@@ -22,6 +22,7 @@ from corpid.flows.directory.people import LinkDependencies
 from corpid.flows.directory.person_records import load_person
 from corpid.flows.operations import erasure
 from corpid.rules.authentication.totp import SECRET_BYTES, otpauth_uri, secret_from
+from corpid.rules.directory.lists import USERS
 from corpid.rules.directory.nodes import SHOWN, locate_problem
 from corpid.rules.directory.records import Administrator, Membership, Operator, User
 from corpid.rules.directory.roles import name_entity, sentence
@@ -162,9 +163,10 @@ def _member_data(member: EntityMember) -> dict[str, object]:
 
 async def _people(search: str, name: str, after: str, limit: int) -> ListPage[User]:
     async with open_registry(settings.load()) as opened:
-        if name:
-            return await lists.list_people_by_name(opened.registry, opened.actor, name=name, after=after, limit=limit)
-        return await lists.list_people(opened.registry, opened.actor, search=search, after=after, limit=limit)
+        return await lists.list_records(
+            opened.registry, opened.actor, USERS, order="name" if name else "", search=name or search, after=after,
+            limit=limit, counts=True,
+        )  # fmt: skip
 
 
 async def _members(entity: str, search: str, after: str, limit: int) -> ListPage[EntityMember]:

@@ -16,7 +16,7 @@ from corpid.flows.directory.apply import (
     prepare_entry,
     write_one_change,
 )
-from corpid.flows.directory.finding import FIRST_CHARACTER, LAST, find_entity
+from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.write import Refused, audit_event, switch_record
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import sections as rules_of_members
@@ -93,18 +93,6 @@ async def list_clients(registry: Registry, *, actor: Actor) -> list[Client]:
     """Every client, by identifier. Raises access.Forbidden, StoreUnavailable. Spec 1"""
     authorise(actor, "read", Object(kind="client"))
     return sorted(await registry.clients.list_all(), key=lambda each: each.client_id)
-
-
-async def list_clients_page(
-    registry: Registry, *, search: str = "", after: str = "", limit: int, actor: Actor
-) -> list[Client]:
-    """At most `limit` clients whose identifier begins with `search`, by identifier.
-
-    They come after the one named `after`. Raises access.Forbidden, StoreUnavailable. Source: Spec 1
-    """
-    authorise(actor, "read", Object(kind="client"))
-    first = max(search, after + FIRST_CHARACTER if after else "")
-    return await registry.clients.named(first=first, until=search + LAST, limit=limit)
 
 
 async def update_client(

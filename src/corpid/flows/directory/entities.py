@@ -13,9 +13,10 @@ from corpid.flows.directory.apply import (
     prepare_entry,
     write_one_change,
 )
-from corpid.flows.directory.finding import LAST, find_entity, find_service
+from corpid.flows.directory.finding import find_entity, find_service
 from corpid.flows.directory.write import Refused, switch_record
 from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.lists import CLIENTS
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Entity
 from corpid.texts import phrase
@@ -115,11 +116,11 @@ async def list_clients_of_service(registry: Registry, service_id: str, *, actor:
     """
     authorise(actor, "read", Object(kind="client"))
     found: list[Client] = []
-    first = ""
+    after = ""
     for _ in range(_MOST // _AT_ONCE):
-        part = await registry.clients.named(first=first, until=LAST, limit=_AT_ONCE)
+        part = await registry.lists.find(CLIENTS, after=(after,), limit=_AT_ONCE)
         found += [each for each in part if service_id in each.services]
         if len(part) < _AT_ONCE:
             return found, False
-        first = part[-1].client_id + "\x01"
+        after = part[-1].client_id
     return found, True

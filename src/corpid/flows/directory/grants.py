@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows.directory.apply import SETS, ApplyResult, PlanWithNames, carry_out, prepare_entry
-from corpid.flows.directory.finding import LAST, RowFilter, find_entity, find_service, pick_one
+from corpid.flows.directory.finding import RowFilter, find_entity, find_service, pick_one
 from corpid.flows.directory.lists import ListPage, cut_page, format_place, parse_place, search_page
 from corpid.flows.directory.write import Refused, find_decision, read_grants, require_reason, write_changes
 from corpid.rules.audit_actions import AuditAction
@@ -21,6 +21,7 @@ from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.approvals import change_needs_approval
 from corpid.rules.directory.differences import difference
 from corpid.rules.directory.entity_choice import search_words
+from corpid.rules.directory.lists import ENTITIES, INDEXED_CHARACTERS, SERVICES
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import FileProblem
 from corpid.rules.directory.plan import Change, Plan
@@ -100,7 +101,7 @@ async def find_organisations(registry: Registry, actor: Actor, text: str) -> lis
     keys = {(wanted,), (wanted.upper(),)}
     found = {each.key: each for each in (await registry.directory.read(Entity, keys)).values()}
     first = " ".join(search_words(wanted)) + "\n"
-    named = await registry.directory.entities_by_name(first=first, until=first + LAST, after=("", ""), limit=MOST_FOUND)
+    named = await registry.lists.find(ENTITIES, order="name", beginning=first[:INDEXED_CHARACTERS], limit=MOST_FOUND)
     found |= {each.key: each for each in named if " ".join(search_words(each.name)) + "\n" == first}
     return [each for each in found.values() if each.enabled]
 
@@ -111,7 +112,7 @@ async def list_services(registry: Registry, actor: Actor) -> list[Service]:
     Raises access.Forbidden, StoreUnavailable. Source: R-14.1, R-21
     """
     authorise(actor, "read", Object(kind="service"))
-    found = await registry.directory.named(Service, first="", until=LAST, limit=_MOST_SERVICES)
+    found = await registry.lists.find(SERVICES, limit=_MOST_SERVICES)
     return sorted((each for each in found if each.enabled and each.third_parties), key=lambda each: each.name)
 
 

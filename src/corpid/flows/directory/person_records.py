@@ -20,7 +20,6 @@ from corpid.flows.directory.lists import (
     cut_page,
     list_memberships,
     list_roles,
-    list_third_party_roles,
 )
 from corpid.flows.directory.write import audit_event
 from corpid.rules.audit_actions import AuditAction
@@ -99,7 +98,7 @@ async def load_person(registry: Registry, actor: Actor, user_name: str, *, limit
     wanted = ListFilter(user=user.user_name)
     belongs = await list_memberships(registry, actor, user, after="", limit=limit)
     own = await list_roles(registry, actor, wanted, after="", limit=limit)
-    for_others = await list_third_party_roles(registry, actor, wanted, after="", limit=limit)
+    for_others = await list_roles(registry, actor, wanted, after="", limit=limit, third_party=True)
     keys: dict[type[Record], list[tuple[str, ...]]] = {
         User: [user.key],
         Operator: [*operators],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from corpid.flows.directory import apply, objects
+from corpid.flows.directory.lists import UnknownPlace
 from corpid.flows.large import in_thread_if_many, without_collector
 from corpid.flows.oauth import api_tokens
 from corpid.rules.directory.access import Object, refuse_early
@@ -18,7 +19,17 @@ from corpid.rules.directory.records import ChangeRequest, User
 from corpid.rules.directory.sections import KINDS
 from corpid.rules.limits import BODY_BYTES, BULK_BODY_BYTES
 from corpid.web.api import approvals
-from corpid.web.api.calls import JSON, MERGE_PATCH, Answer, parse_json, respond, respond_page, show
+from corpid.web.api.calls import (
+    JSON,
+    MERGE_PATCH,
+    Answer,
+    parse_json,
+    read_cursor,
+    respond,
+    show,
+    unknown_cursor,
+    write_cursor,
+)
 from corpid.web.api.problems import Problem
 
 if TYPE_CHECKING:
@@ -33,6 +44,8 @@ if TYPE_CHECKING:
     from corpid.web.api.calls import Call
 
 YAML: Final = "application/yaml"
+BACKWARDS: Final = "~"
+"""before a cursor that leads back"""
 _NOTHING_APPLIED: Final[dict[str, Any]] = {"changes": [], "kept": [], "written": False, "warnings": []}
 """the stored response to a document, without its long lists"""
 _BYTES_OF_AN_ENTRY: Final = 100
@@ -45,10 +58,27 @@ async def list_objects(call: Call, resource: Resource) -> Response:
     if "name" in wanted and (len(wanted) > 1 or call.actor.entity_id):
         detail = "name cannot be combined with other filters, and clients bound to an entity cannot use it"
         raise Problem(400, "A query parameter is not valid", faults=[{"parameter": "name", "detail": detail}])
-    by, limit = call.administration, call.given["limit"]
-    after = call.after(objects.count_place_parts(by, resource, wanted))
-    found = await objects.list_objects(by, resource, wanted, after=after, limit=limit)
-    return respond_page([each.members for each in found.found], found.after)
+    sent = call.given["cursor"] or ""
+    place = read_cursor(sent.removeprefix(BACKWARDS)) if sent else ()
+    back = sent.startswith(BACKWARDS)
+    try:
+        page = await objects.list_objects(
+            call.administration, resource, wanted, sort=call.given["sort"] or "", after=() if back else place,
+            before=place if back else (), limit=call.given["limit"], counts=call.given["total"],
+        )  # fmt: skip
+    except objects.UnknownSort as error:
+        fault = {"parameter": "sort", "detail": f"With these filters {error}"}
+        raise Problem(400, "A query parameter is not valid", faults=[fault]) from None
+    except UnknownPlace:
+        raise unknown_cursor() from None
+    body: dict[str, Any] = {"items": [each.members for each in page.found]}
+    if page.after:
+        body["next"] = write_cursor(page.after)
+    if page.before:
+        body["previous"] = BACKWARDS + write_cursor(page.before)
+    if page.total is not None:
+        body |= {"total": page.total.shown, "total_is_exact": page.total.exact}
+    return respond(Answer(body=body))
 
 
 async def read_object(call: Call, resource: Resource) -> Response:

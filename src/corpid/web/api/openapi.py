@@ -426,7 +426,7 @@ def _record_schemas(resource: Resource) -> dict[str, Schema]:
             **closed, "properties": properties, "required": resource.required, "examples": [EXAMPLES[title]],
         },
         f"{title}Patch": {**closed, "properties": patched, "examples": [_CHANGES[title]]},
-        f"{title}Page": _page({"$ref": f"#/components/schemas/{title}"}, _example(title)),
+        f"{title}Page": _list_page(title),
     }  # fmt: skip
 
 
@@ -447,6 +447,17 @@ def _page(items: Schema, one: Schema) -> Schema:
         "required": ["items"],
         "examples": [{"items": [one]}],
     }
+
+
+def _list_page(title: str) -> Schema:
+    """A page of a list of records, which can be counted (D83)."""
+    page = _page({"$ref": f"#/components/schemas/{title}"}, _example(title))
+    page["properties"] |= {
+        "previous": {**_TEXT, "description": "The cursor of the page before; missing on the first page."},
+        "total": {**_NUMBER, "description": "Objects of all pages, counted up to 10,000; only with `total`."},
+        "total_is_exact": {"type": "boolean", "description": "False if there are more than 10,000."},
+    }
+    return page
 
 
 def _other_schemas() -> dict[str, Schema]:
