@@ -15,15 +15,8 @@ from corpid.rules.directory.access import Forbidden, Object
 from corpid.rules.directory.actors import ApiClient, CommandLine, ProvisioningToken
 from corpid.rules.directory.changes import ChangedMeanwhile, Delete, LastOwnerRemoved, Upsert
 from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import (
-    Administrator,
-    Assignment,
-    Membership,
-    Operator,
-    ParameterDefinition,
-    Service,
-    ThirdPartyGrant,
-)
+from corpid.rules.directory.records import Administrator, Assignment, Membership, Operator, Service, ThirdPartyGrant
+from corpid.rules.directory.values import ParameterDefinition
 from tests.adapters.stored_records import ACME, BOOKS, LIM, remove, write
 from tests.adapters.test_administrators import LIM_OWNS, PEOPLE, RINA, RINA_HELPS, RINA_OWNS
 

@@ -14,9 +14,9 @@ from corpid.flows.directory.write import write_changes
 from corpid.rules.audit_actions import INVITED_PERSON
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.changes import Upsert
-from corpid.rules.directory.member_details import MemberDetails
 from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import Assignment, Membership, Parameter, ThirdPartyAssignment, User
+from corpid.rules.directory.records import Assignment, MemberDetails, Membership, ThirdPartyAssignment, User
+from corpid.rules.directory.values import Parameter
 from corpid.web.directory.access import box
 from tests import contexts
 from tests.enrolment import invited as harbour

@@ -17,12 +17,12 @@ from corpid.flows.directory.write import write_changes
 from corpid.rules.directory.actors import CommandLine, EntityAdministrator, ProvisioningToken
 from corpid.rules.directory.changes import ChangedMeanwhile
 from corpid.rules.directory.invitations import placeholder
-from corpid.rules.directory.member_details import MemberDetails
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
     ChangeRequest,
+    MemberDetails,
     Membership,
     ThirdPartyAssignment,
     User,

@@ -16,7 +16,7 @@ from corpid.flows.directory.finding import RowFilter, find_entity, find_service,
 from corpid.flows.directory.lists import ListPage, cut_page, format_place, parse_place, search_page
 from corpid.flows.directory.write import Refused, find_decision, read_grants, require_reason, write_changes
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.directory import names
+from corpid.rules.directory import member_details
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.approvals import change_needs_approval
 from corpid.rules.directory.differences import difference
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
     from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor
-    from corpid.rules.directory.records import GrantState, Parameter
+    from corpid.rules.directory.records import GrantState
+    from corpid.rules.directory.values import Parameter
     from corpid.stores.sql.registry import Registry
 
 MOST_FOUND: Final = 8
@@ -429,7 +430,7 @@ async def _with_people(registry: Registry, actor: Actor, rows: Sequence[ThirdPar
         user, membership = users.get((row.user_id,)), held.get(row.key[:2])
         name = ""
         if user is not None:
-            name = names.shown_name(membership, user) if membership else names.name_outside(user)
+            name = member_details.shown_name(membership, user) if membership else member_details.name_outside(user)
         at = last[row.user_id, row.entity_id, row.service_id]
         found.append(ThirdPartyRole(row=row, name=name, signed_in_at=at))
     return found

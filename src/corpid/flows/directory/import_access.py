@@ -18,11 +18,11 @@ from corpid.flows.directory.role_assignment import find_stored_role, list_servic
 from corpid.flows.directory.write import authorise_changes, check_reason, write_or_request
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.changes import Precondition
-from corpid.rules.directory.member_details import InvalidDetails, MemberDetails
+from corpid.rules.directory.member_details import InvalidDetails
 from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.nodes import DirectoryError, FileProblem
 from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import Assignment, Membership, Service, User
+from corpid.rules.directory.records import Assignment, MemberDetails, Membership, Service, User
 from corpid.rules.directory.role_forms import ENDLESS, ON_DAY, RoleForm, faults, form_of, row_of
 from corpid.rules.directory.tables import parse_access
 from corpid.texts import phrase

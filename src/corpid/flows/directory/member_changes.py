@@ -40,7 +40,7 @@ from corpid.rules.directory.changes import (
     Precondition,
 )
 from corpid.rules.directory.invitations import is_redirection, refuse_unreachable
-from corpid.rules.directory.member_details import InvalidDetails, MemberDetails, check_details
+from corpid.rules.directory.member_details import InvalidDetails, check_details
 from corpid.rules.directory.nodes import FileProblem
 from corpid.rules.directory.plan import Change, Plan
 from corpid.rules.directory.queries import MemberQuery
@@ -51,6 +51,7 @@ from corpid.rules.directory.records import (
     Assignment,
     ChangeRequest,
     Entity,
+    MemberDetails,
     Membership,
     ThirdPartyAssignment,
 )
@@ -134,21 +135,22 @@ async def submit_details(
     limit: InvitationLimit,
     seen: Membership,
     *,
-    name: str,
-    email: str,
     actor: EntityAdministrator,
     reason: str,
     now: float,
     new_id: Callable[[], str],
+    **written: str,
 ) -> ChangeRequest | None:
-    """Change what the entity writes about a member, or request it.
+    """Change details that the entity writes about a member, or request it.
 
-    `seen` is the membership as the person saw it. The user name follows an address that it repeats. Raises as
-    `change_member`, and NoReason. Source: D55, D60, D61
+    `seen` is the membership as the person saw it, `written` the details that change. The user name follows an address
+    that it repeats. Raises as `change_member`, and NoReason. Source: D55, D60, D61
     """
-    details = MemberDetails(**{each: getattr(seen, each) for each in MemberDetails.__struct_fields__})
-    user_name = "" if seen.user_name == seen.email and email else seen.user_name
-    details = replace(details, name=name, email=email, user_name=user_name)
+    details = replace(
+        MemberDetails(**{each: getattr(seen, each) for each in MemberDetails.__struct_fields__}), **written
+    )
+    if seen.user_name == seen.email and details.email:
+        details = replace(details, user_name="")
     becomes = replace_details(seen, details, enabled=seen.enabled, now=now)
     return await _submit_change(registry, limit, seen, becomes, actor=actor, reason=reason, now=now, new_id=new_id)
 

@@ -22,7 +22,7 @@ from corpid.rules.directory.actors import Person
 from corpid.rules.directory.approvals import change_of, is_asked_for_oneself, state_at
 from corpid.rules.directory.changes import Precondition, Upsert
 from corpid.rules.directory.lists import SERVICES
-from corpid.rules.directory.names import shown_name
+from corpid.rules.directory.member_details import shown_name
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,

@@ -23,9 +23,10 @@ from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.lists import SERVICES
 from corpid.rules.directory.objects import key_of, object_id
 from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import NO_END, Assignment, Entity, Membership, Service, User
+from corpid.rules.directory.records import Assignment, Entity, Membership, Service, User
 from corpid.rules.directory.role_forms import NO_VALUES, is_open_to, most_frequent_values
 from corpid.rules.directory.roles import in_words
+from corpid.rules.directory.values import NO_END
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

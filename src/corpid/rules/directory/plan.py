@@ -63,7 +63,7 @@ RECORDS: Final[Mapping[Kind, type[msgspec.Struct]]] = {
     "third-party row": ThirdPartyAssignment,
 }
 _NEEDED: Final[Mapping[Kind, tuple[tuple[str, str], ...]]] = {
-    section.kind: tuple((name, key.member) for name, key in section.keys.items() if key.needed)
+    section.kind: tuple((name, key.name) for name, key in section.keys.items() if key.needed)
     for section in SECTIONS.values()
     if section.identifier
 }
