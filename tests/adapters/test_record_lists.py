@@ -59,7 +59,7 @@ async def walk(stores: SqlStores, listed: RecordList, **asked: Any) -> list[list
     after = ""
     while True:
         page = await list_records(
-            stores.registry, BY, listed, where_of(listed), after=after, limit=3, counts=True, **asked
+            stores.registry, BY, listed, where_of(listed), after=after, limit=3, count_to=MOST_COUNTED, **asked
         )
         assert page.total is not None and page.total.exact
         assert page.total.count == FILLED.get(listed.record, 0)
@@ -102,9 +102,9 @@ async def test_a_total_is_exact_up_to_ten_thousand(place: Place) -> None:
     async with place.opened() as stores:
 
         async def counted(**asked: Any) -> tuple[int, bool]:
-            page = await list_records(stores.registry, BY, USERS, limit=1, counts=True, **asked)
+            page = await list_records(stores.registry, BY, USERS, limit=1, count_to=MOST_COUNTED, **asked)
             assert page.total is not None
-            return page.total.shown, page.total.exact
+            return page.total.count, page.total.exact
 
         assert await counted() == (0, True)
         place.sql(rows.format(count=MOST_COUNTED, mark="a"))
@@ -125,7 +125,9 @@ async def test_support_neither_sees_nor_counts_operators(place: Place) -> None:
         for listed in (USERS, MEMBERS, MEMBERSHIPS, ASSIGNMENTS, ADMINISTRATORS, THIRD_PARTY_ASSIGNMENTS):
             found = {}
             for actor in (support, auditor):
-                page = await list_records(stores.registry, actor, listed, where_of(listed), limit=50, counts=True)
+                page = await list_records(
+                    stores.registry, actor, listed, where_of(listed), limit=50, count_to=MOST_COUNTED
+                )
                 assert page.total is not None and page.total.count == len(page.found)
                 found[actor.level] = len(page.found)
             assert found["support"] < found["auditor"] == FILLED[listed.record]

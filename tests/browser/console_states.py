@@ -203,7 +203,9 @@ def _clients(*lines: views.Line, search: str = "") -> views.SearchedList:
         lines=lines,
         empty=phrase("No client is found. Type only the beginning."),
         add=Link(url="/console/new-client", text=phrase("Register a client")),
-        pager=Pager(next="/console/clients?after=x", total=total_text(ListTotal(count=10_001))) if lines else Pager(),
+        pager=Pager(next="/console/clients?after=x", total=total_text(ListTotal(count=10_000, exact=False)))
+        if lines
+        else Pager(),
     )
 
 

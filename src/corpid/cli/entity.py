@@ -11,7 +11,7 @@ from corpid.cli import listing, output
 from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.directory import access_review, approvals, entities, finding, lists
-from corpid.rules.directory.lists import ENTITIES
+from corpid.rules.directory.lists import ENTITIES, MOST_COUNTED
 from corpid.rules.directory.member_details import identity
 from corpid.rules.fields import NOTHING
 
@@ -218,7 +218,7 @@ async def _all(search: str, name: str, after: str, limit: int) -> ListPage[Entit
     async with open_registry(settings.load()) as opened:
         return await lists.list_records(
             opened.registry, opened.actor, ENTITIES, order="name" if name else "", search=name or search, after=after,
-            limit=limit, counts=True,
+            limit=limit, count_to=MOST_COUNTED,
         )  # fmt: skip
 
 

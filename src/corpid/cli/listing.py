@@ -56,7 +56,7 @@ def show(
         return
     output.table(title, headings, [row(each) for each in page.found])
     if page.total and (page.after or page.before):
-        output.say(f"{page.total.shown:,} in all." if page.total.exact else f"More than {page.total.shown:,} in all.")
+        output.say(f"{'' if page.total.exact else 'More than '}{page.total.count:,} in all.")
     if page.after:
         options = {**given, "limit": "" if limit == DEFAULT else str(limit), after: page.after}
         words = [f"--{name.replace('_', '-')}={value}" for name, value in options.items() if value]

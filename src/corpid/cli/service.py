@@ -11,7 +11,7 @@ from corpid.cli import listing, output
 from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.directory import finding, lists
-from corpid.rules.directory.lists import SERVICES
+from corpid.rules.directory.lists import MOST_COUNTED, SERVICES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,7 +85,7 @@ def _parameter(definition: ParameterDefinition) -> str:
 async def _all(search: str, after: str, limit: int) -> ListPage[Service]:
     async with open_registry(settings.load()) as opened:
         return await lists.list_records(
-            opened.registry, opened.actor, SERVICES, search=search, after=after, limit=limit, counts=True
+            opened.registry, opened.actor, SERVICES, search=search, after=after, limit=limit, count_to=MOST_COUNTED
         )
 
 

@@ -22,7 +22,7 @@ from corpid.flows.directory.people import LinkDependencies
 from corpid.flows.directory.person_records import load_person
 from corpid.flows.operations import erasure
 from corpid.rules.authentication.totp import SECRET_BYTES, otpauth_uri, secret_from
-from corpid.rules.directory.lists import USERS
+from corpid.rules.directory.lists import MOST_COUNTED, USERS
 from corpid.rules.directory.nodes import SHOWN, locate_problem
 from corpid.rules.directory.records import Administrator, Membership, Operator, User
 from corpid.rules.directory.roles import name_entity, sentence
@@ -165,7 +165,7 @@ async def _people(search: str, name: str, after: str, limit: int) -> ListPage[Us
     async with open_registry(settings.load()) as opened:
         return await lists.list_records(
             opened.registry, opened.actor, USERS, order="name" if name else "", search=name or search, after=after,
-            limit=limit, counts=True,
+            limit=limit, count_to=MOST_COUNTED,
         )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from corpid.rules.directory.lists import (
     ASSIGNMENTS,
     MEMBERS,
     MEMBERSHIPS,
+    MOST_COUNTED,
     THIRD_PARTY_ASSIGNMENTS,
     ListQuery,
     ListTotal,
@@ -118,12 +119,12 @@ async def list_records(
     after: str = "",
     before: str = "",
     limit: int,
-    counts: bool = False,
+    count_to: int = 0,
 ) -> ListPage[Any]:
     """List records of a kind, those that the actor may read.
 
     `where` narrows by columns of the list's filters, `search` is how the first column of the order begins; `after` and
-    `before` are places of another page, `counts` asks for the total. Raises UnknownPlace, Refused for a text that no
+    `before` are places of another page, `count_to` asks for the total, up to a number. Raises UnknownPlace, Refused for a text that no
     record has, access.Forbidden, StoreUnavailable. Source: D53, D83
     """
     where = where or {}
@@ -140,7 +141,7 @@ async def list_records(
     except ValueError as error:
         raise Refused(f"{search!r}: {error}") from None
     if not all(is_storable(str(each)) for each in where.values()):
-        return ListPage(found=(), total=ListTotal(count=0) if counts else None)
+        return ListPage(found=(), total=ListTotal(count=0) if count_to else None)
     query = ListQuery(
         listed=listed,
         order=ordered,
@@ -162,7 +163,7 @@ async def list_records(
         found=tuple(record for record, _ in shown),
         after=format_place(shown[-1][1]) if shown and (before or further) else "",
         before=format_place(shown[0][1]) if shown and (further if before else after) else "",
-        total=await registry.lists.total(query) if counts else None,
+        total=await registry.lists.total(query, most=count_to) if count_to else None,
     )
 
 
@@ -182,7 +183,7 @@ async def list_members(
     after: str = "",
     before: str = "",
     limit: int,
-    counts: bool = True,
+    count_to: int = MOST_COUNTED,
 ) -> ListPage[EntityMember]:
     """List the people of an entity by user name, with their levels.
 
@@ -192,7 +193,7 @@ async def list_members(
     await find_entity(registry, entity_id, actor=actor)
     page = await list_records(
         registry, actor, MEMBERS, {"entity_id": entity_id}, order="user_name", search=search, after=after,
-        before=before, limit=limit, counts=counts,
+        before=before, limit=limit, count_to=count_to,
     )  # fmt: skip
     levels = await registry.directory.read(Administrator, [each.membership.key for each in page.found])
     found = (

@@ -15,7 +15,7 @@ from corpid.flows.directory.write import Refused, authorise_changes
 from corpid.rules.directory import member_details, names
 from corpid.rules.directory.access import Forbidden, Level, Object, authorise
 from corpid.rules.directory.approvals import change_needs_approval
-from corpid.rules.directory.lists import MEMBERS
+from corpid.rules.directory.lists import MEMBERS, MOST_COUNTED
 from corpid.rules.directory.names import canonical, is_storable
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.queries import SEARCH_WORDS, MemberQuery, MemberSearch, MemberState
@@ -241,7 +241,7 @@ async def list_members_by_name(
     await find_entity(registry, entity_id, actor=actor)
     page = await list_records(
         registry, actor, MEMBERS, {"entity_id": entity_id}, order="shown_name", after=after, before=before,
-        limit=limit, counts=True,
+        limit=limit, count_to=MOST_COUNTED,
     )  # fmt: skip
     return msgspec.structs.replace(page, found=tuple(map(_to_member, page.found)))
 

@@ -245,19 +245,20 @@ async def list_objects(
     after: tuple[str, ...] = (),
     before: tuple[str, ...] = (),
     limit: int,
-    counts: bool = False,
+    count_to: int = 0,
 ) -> ObjectPage:
     """List objects by key, people by user name.
 
-    Those of an entity by membership; `sort` is another order. `wanted` are filters of the resource; one that names nothing gives an empty page. Raises UnknownSort, UnknownPlace,
-    access.Forbidden, StoreUnavailable. Source: D59, D61, D83
+    Those of an entity by membership; `sort` is another order. `wanted` are filters of the resource; one that names
+    nothing gives an empty page. `count_to` asks for a total. Raises UnknownSort, UnknownPlace, access.Forbidden,
+    StoreUnavailable. Source: D59, D61, D83
     """
     narrowed = _own(by.actor, resource, wanted)
-    sides = {_COLUMNS[name]: value for name, value in narrowed.items() if name in _COLUMNS and name != "user"}
+    where = {_COLUMNS[name]: value for name, value in narrowed.items() if name in _COLUMNS and name != "user"}
     if resource.record is Entity:
-        sides = {"entity_id": by.actor.entity_id} if by.actor.entity_id else {}
-    refuse_early(by.actor, "read", object_of_list(RECORD_LISTS[resource.record], sides))
-    nothing = ObjectPage(found=(), total=ListTotal(count=0) if counts else None)
+        where = {"entity_id": by.actor.entity_id} if by.actor.entity_id else {}
+    refuse_early(by.actor, "read", object_of_list(RECORD_LISTS[resource.record], where))
+    nothing = ObjectPage(found=(), total=ListTotal(count=0) if count_to else None)
     if _names_outsider(by.actor, resource, narrowed):
         return nothing
     of_members = "entity" in narrowed and "user" not in narrowed and resource.record in {Membership, User}
@@ -268,17 +269,16 @@ async def list_objects(
         order, search = "name", narrowed.pop("name")
     if order and order not in {each.name for each in listed.orders}:
         raise UnknownSort([each.name for each in listed.orders])
-    where = sides
     if "user" in narrowed:
-        entity_id, of_entity = sides.get("entity_id", ""), bool(by.actor.entity_id)
+        entity_id, of_entity = where.get("entity_id", ""), bool(by.actor.entity_id)
         user = await find_person(by.registry, entity_id, narrowed["user"], of_entity=of_entity)
         if user is None:
             return nothing
-        where = {**sides, "user_id": user.user_id}
+        where["user_id"] = user.user_id
     try:
         page = await list_records(
             by.registry, by.actor, listed, where, order=order, descending=sort.startswith("-"), search=search,
-            after=format_place(after), before=format_place(before), limit=limit, counts=counts,
+            after=format_place(after), before=format_place(before), limit=limit, count_to=count_to,
         )  # fmt: skip
     except UnknownPlace:
         raise

@@ -34,7 +34,9 @@ from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
 
 MOST_COUNTED: Final = 10_000
-"""records of which a total is exact (D83)"""
+"""records of which a page's total is exact (D83)"""
+MOST_EXPORTED: Final = 100_000
+"""records of one export"""
 FIRST: Final = ""
 """before every place"""
 LAST: Final = "\U0010ffff"
@@ -98,22 +100,11 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ListTotal(msgspec.Struct, frozen=True, kw_only=True):
-    """The number of records in a list, exact up to MOST_COUNTED."""
+    """The number of records in a list, as far as it was counted (D83)."""
 
     count: int
-
-    @property
-    def exact(self) -> bool:
-        """False if there are more."""
-        return self.count <= MOST_COUNTED
-
-    @property
-    def shown(self) -> int:
-        """The number that is told.
-
-        Of a longer list it is the most that are counted.
-        """
-        return min(self.count, MOST_COUNTED)
+    exact: bool = True
+    """false if there are more"""
 
 
 def _by_key(*columns: str, searched: bool = False) -> tuple[Order, ...]:

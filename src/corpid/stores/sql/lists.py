@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import sqlalchemy as sa
 
-from corpid.rules.directory.lists import FIRST, FIRST_CHARACTER, LAST, MOST_COUNTED, ListQuery, ListTotal
+from corpid.rules.directory.lists import FIRST, FIRST_CHARACTER, LAST, ListQuery, ListTotal
 from corpid.rules.directory.queries import StoredMember
 from corpid.rules.directory.records import Entity, Membership, User
 from corpid.stores.sql.columns import columns
@@ -86,14 +86,15 @@ class RecordLists:
         found = [(decode(row), row[-width:]) for row in rows]
         return found[::-1] if wanted.backwards else found
 
-    async def total(self, wanted: ListQuery) -> ListTotal:
-        """The number of records on all pages (D83)."""
-        values: dict[str, object] = {**wanted.where, "limit": MOST_COUNTED + 1}
+    async def total(self, wanted: ListQuery, *, most: int) -> ListTotal:
+        """The number of records on all pages, exact up to `most` (D83)."""
+        values: dict[str, object] = {**wanted.where, "limit": most + 1}
         shape = find_shape(wanted)._replace(backwards=False, bounded=bool(wanted.beginning))
         if shape.bounded:
             values |= {"first": wanted.beginning, "until": wanted.beginning + LAST}
         row = await self._database.row(self._count(shape), values)
-        return ListTotal(count=row[0] if row else 0)
+        found = row[0] if row else 0
+        return ListTotal(count=min(found, most), exact=found <= most)
 
     async def find(
         self,

@@ -386,6 +386,7 @@ def _success(operation: Operation) -> dict[str, Any]:
     if operation.answer:
         schema = {"$ref": f"#/components/schemas/{operation.answer}"}
         answer["content"] = {operation.answer_type: {"schema": schema}}
+        answer["content"] |= {"text/csv": {"schema": _TEXT}} if operation.csv else {}
     names = {201: ("ETag", "Location")}.get(operation.status, ())
     if names:
         answer["headers"] = {name: {"schema": {"type": "string"}} for name in names}

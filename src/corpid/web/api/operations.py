@@ -63,6 +63,8 @@ class Operation:
     answer: str = ""
     """the schema of its answer; empty: it has no body"""
     answer_type: str = "application/json"
+    csv: bool = False
+    """whether it also answers in CSV"""
     status: int = 200
     errors: tuple[int, ...] = ()
     """further than those of every operation"""
@@ -89,6 +91,12 @@ _TOTAL: Final = Query(
     description="`true`: also count the objects of all pages, up to 10,000.",
     kind=bool,
     default=False,
+)
+_FORMAT: Final = Query(
+    name="format",
+    description="`csv`: all pages as one CSV file (RFC 4180), of at most 100,000 objects (else 422). One at a time.",
+    kind=Literal["json", "csv"],
+    default="json",
 )
 _FILTERS: Final = {
     "search": "The beginning of the identifier; for people, of the user name; with `sort`, of what is sorted by.",
@@ -124,10 +132,13 @@ def _of(resource: Resource) -> Iterator[Operation]:
             *(Query(name=name, description=_FILTERS[name]) for name in resource.filters),
             Query(name="sort", description=_SORT, kind=sort),
             _TOTAL,
+            _FORMAT,
             LIMIT,
             CURSOR,
         ),
         answer=f"{title}Page",
+        errors=(409, 422),
+        csv=True,
         **common,
     )
     yield Operation(

@@ -17,6 +17,7 @@ from corpid.flows.directory.write import Refused
 from corpid.flows.operations.console import ConsoleRequest, is_allowed
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
+from corpid.rules.directory.lists import MOST_COUNTED
 from corpid.texts import phrase
 from corpid.web import sites
 from corpid.web.operations import views
@@ -157,7 +158,7 @@ async def show_list(
     after = "" if before else at.query.get("after", "")
     ordered = {"order": by} if ways else {}
     try:
-        page = await read(search=search, after=after, before=before, limit=AT_ONCE, counts=True, **ordered)
+        page = await read(search=search, after=after, before=before, limit=AT_ONCE, count_to=MOST_COUNTED, **ordered)
     except Refused:
         page = ListPage(found=())
     here, kept = console_path(at.web, path), {"search": search, "by": by if ways and by != ways[0][0] else ""}

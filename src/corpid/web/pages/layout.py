@@ -206,7 +206,7 @@ def pager_of(
 def total_text(total: ListTotal) -> Phrase | None:
     """The total of a list in words, None if it is empty (D83)."""
     if not total.exact:
-        return phrase("More than {count} in this list", count=total.shown)
+        return phrase("More than {count} in this list", count=total.count)
     return counted(total.count, "{count} in this list", "{count} in this list") if total.count else None
 
 
