@@ -13,7 +13,7 @@ import msgspec
 
 from corpid.flows.directory.apply import SETS, ApplyResult, PlanWithNames, carry_out, prepare_entry
 from corpid.flows.directory.finding import RowFilter, find_entity, find_service, pick_one
-from corpid.flows.directory.lists import ListPage, cut_page, format_place, parse_place, search_page
+from corpid.flows.directory.lists import ListPage, format_place, list_records, parse_place, search_page
 from corpid.flows.directory.write import Refused, find_decision, read_grants, require_reason, write_changes
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import member_details
@@ -21,7 +21,7 @@ from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.approvals import change_needs_approval
 from corpid.rules.directory.differences import difference
 from corpid.rules.directory.entity_choice import search_words
-from corpid.rules.directory.lists import ENTITIES, INDEXED_CHARACTERS, SERVICES
+from corpid.rules.directory.lists import ENTITIES, GRANTS, INDEXED_CHARACTERS, SERVICES
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import FileProblem
 from corpid.rules.directory.plan import Change, Plan
@@ -133,13 +133,11 @@ async def list_authorisations(
     Source: D56, D61
     """
     own = _read_own_entity(actor)
-    authorise(actor, "read", Object(kind="grant", entity_id=own))
     sides = ("client_entity_id", "entity_id") if given else ("entity_id", "client_entity_id")
     narrowed = {sides[0]: own, sides[1]: other, "state": state or ""}
     where = {name: value for name, value in narrowed.items() if value}
-    found = await registry.directory.page(ThirdPartyGrant, where, after=parse_place(after, 6), limit=limit + 1)
-    page = cut_page(found, limit, [format_place(each.key) for each in found])
-    return ListPage(found=tuple(await _with_names(registry, page.found)), after=page.after)
+    page = await list_records(registry, actor, GRANTS, where, after=after, limit=limit)
+    return msgspec.structs.replace(page, found=tuple(await _with_names(registry, page.found)))
 
 
 async def find_authorisation(registry: Registry, actor: Actor, key: tuple[str, ...]) -> Authorisation:
