@@ -120,19 +120,6 @@ def path_if_allowed(at: ConsoleContext, page: str) -> str:
     return console_path(at.web, page)
 
 
-def read_search(at: ConsoleContext, ways: tuple[tuple[str, Phrase], ...]) -> tuple[str, str]:
-    """The text that a list is searched for, and one of `ways`.
-
-    The first way by default.
-    """
-    by = at.query.get("by", "")
-    return read_search_text(at), by if by in dict(ways) else ways[0][0]
-
-
-def read_search_text(at: ConsoleContext) -> str:
-    return at.query.get("search", "").strip()[:SEARCH_CHARACTERS]
-
-
 async def show_list(
     at: ConsoleContext,
     path: str,
@@ -150,10 +137,12 @@ async def show_list(
 ) -> views.SearchedList:
     """A page of a list.
 
-    It is empty for a place or search that has none. `read` takes the order (one of `ways`), the search and the place; `none` says that there is nothing, `not_found` that
-    a search finds nothing. Raises access.Forbidden. Source: D83
+    It is empty for a place or search that has none. `read` takes the order (one of `ways`, the first by default), the
+    search and the place; `none` says that there is nothing, `not_found` that a search finds nothing. Raises
+    access.Forbidden. Source: D83
     """
-    search, by = read_search(at, ways) if ways else (read_search_text(at), "")
+    orders, search = [name for name, _ in ways], at.query.get("search", "").strip()[:SEARCH_CHARACTERS]
+    by = next((name for name in orders if name == at.query.get("by")), orders[0] if orders else "")
     before = at.query.get("before", "")
     after = "" if before else at.query.get("after", "")
     ordered = {"order": by} if ways else {}
@@ -161,7 +150,7 @@ async def show_list(
         page = await read(search=search, after=after, before=before, limit=AT_ONCE, count_to=MOST_COUNTED, **ordered)
     except Refused:
         page = ListPage(found=())
-    here, kept = console_path(at.web, path), {"search": search, "by": by if ways and by != ways[0][0] else ""}
+    here, kept = console_path(at.web, path), {"search": search, "by": by if by not in orders[:1] else ""}
     known = {name: value for name, value in kept.items() if value}
     return views.SearchedList(
         frame=frame(at, section=path.partition("/")[0], up=up),
@@ -176,7 +165,7 @@ async def show_list(
         empty=not_found if search else none,
         add=add,
         pager=replace(
-            pager_of(here, known, came=bool(page.before), after=page.after),
+            pager_of(here, known, came=bool(after or page.before), after=page.after),
             previous=f"{here}?{urlencode({**known, 'before': page.before})}" if page.before else "",
             total=total_text(page.total) if page.total else None,
         ),
