@@ -100,7 +100,7 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ListTotal(msgspec.Struct, frozen=True, kw_only=True):
-    """The number of records in a list, as far as it was counted (D83)."""
+    """The number of records in a list, as far as counted (D83)."""
 
     count: int
     exact: bool = True
