@@ -12,7 +12,6 @@ from benchmarks import fill, people
 from benchmarks.in_turn import Clock, compared
 from corpid.engines import new_user_id
 from corpid.flows.directory import lists
-from corpid.flows.directory.finding import LAST
 from corpid.flows.directory.import_people import import_people
 from corpid.flows.directory.lists import ListFilter
 from corpid.flows.directory.person_records import load_person
@@ -20,6 +19,7 @@ from corpid.flows.directory.role_assignment import RoleFilter, add_role, remove_
 from corpid.outbound.passwords import Argon2Passwords
 from corpid.rules.directory.actors import CommandLine
 from corpid.rules.directory.changes import Upsert
+from corpid.rules.directory.lists import ENTITIES, MEMBERS, USERS, RecordList
 from corpid.rules.directory.records import Assignment, Entity
 from corpid.stores.sql.open import open_postgresql
 
@@ -113,8 +113,8 @@ async def _import(registry: Registry, passwords: Argon2Passwords, crowd: int) ->
         actor=BY, new_user_id=new_user_id, report=lambda *_: None,
     )  # fmt: skip
     spent = 1000 * (time.perf_counter() - begun)
-    known = await registry.directory.members(CROWD_ID, first="", until=LAST, limit=crowd)
-    roles = [(user.user_id, CROWD_ID, people.SERVICE) for user in known]
+    known = await registry.lists.find(MEMBERS, {"entity_id": CROWD_ID}, limit=crowd)
+    roles = [(each.user.user_id, CROWD_ID, people.SERVICE) for each in known]
     given = [Assignment(user_id=user, entity_id=of, service_id=at, role="Maker") for user, of, at in roles]
     await registry.directory.write([Upsert(each) for each in given])
     return spent
@@ -159,6 +159,9 @@ def _calls(registry: Registry, passwords: Argon2Passwords, places: Places) -> di
 
         return _timed(counted)
 
+    def records(kind: RecordList, given: Callable[[int], dict[str, str]]) -> Call:
+        return listed(lambda n: lists.list_records(registry, BY, kind, limit=PAGE, **given(n)))  # type: ignore[arg-type]
+
     def roles(wanted: ListFilter, after: str = "") -> Awaitable[lists.ListPage[Any]]:
         return lists.list_roles(registry, BY, wanted, after=after, limit=PAGE)
 
@@ -166,19 +169,17 @@ def _calls(registry: Registry, passwords: Argon2Passwords, places: Places) -> di
         return lists.list_members(registry, BY, CROWD_ID, search=search, after=after, limit=PAGE)
 
     return {
-        "people": listed(lambda n: lists.list_people(registry, BY, search="", after=user(n), limit=PAGE)),
-        "people by the beginning of their user name": listed(
-            lambda n: lists.list_people(registry, BY, search=user(n)[:-1], after="", limit=PAGE)
-        ),
-        "people by the beginning of their name": listed(
-            lambda n: lists.list_people_by_name(registry, BY, name=places.members_name(n), after="", limit=PAGE)
+        "people": records(USERS, lambda n: {"after": user(n)}),
+        "people by the beginning of their user name": records(USERS, lambda n: {"search": user(n)[:-1]}),
+        "people by the beginning of their name": records(
+            USERS, lambda n: {"order": "name", "search": places.members_name(n)}
         ),
         "people of the largest entity": listed(lambda n: members(after=places.member(n))),
         "people of the largest entity by the beginning of their user name": listed(
             lambda n: members(search=places.member(n)[:-1])
         ),
-        "entities by the beginning of their name": listed(
-            lambda n: lists.list_entities_by_name(registry, BY, name=places.firms_name(n), after="", limit=PAGE)
+        "entities by the beginning of their name": records(
+            ENTITIES, lambda n: {"order": "name", "search": places.firms_name(n)}
         ),
         "roles for an entity": listed(lambda n: roles(ListFilter(entity=places.firm(n)))),
         "roles at a service": listed(

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import combinations
 from typing import TYPE_CHECKING, get_args
 
 import pytest
 
 from corpid.rules.audit_records import AuditQuery
-from corpid.rules.directory.queries import MemberState, SortedBy
+from corpid.rules.directory.lists import RECORD_LISTS
+from corpid.rules.directory.queries import MemberState, SortedBy, StoredMember
+from corpid.rules.directory.records import Assignment, ThirdPartyGrant
 from corpid.stores.sql.audit import ways
+from corpid.stores.sql.lists import Shape
 from corpid.stores.sql.statements import CompiledStatement
 
 if TYPE_CHECKING:
@@ -18,7 +22,9 @@ if TYPE_CHECKING:
 
     import sqlalchemy as sa
 
-    from corpid.stores.sql.members import Provisioning, Shape
+    from corpid.stores.sql.lists import RecordLists
+    from corpid.stores.sql.members import Provisioning
+    from corpid.stores.sql.members import Shape as FilterShape
     from corpid.stores.sql.open import SqlStores
 
 QUESTIONS = (
@@ -32,13 +38,31 @@ QUESTIONS = (
     AuditQuery(object="rp", entity_id="E1", client_id="rp"),
 )
 """to the audit, each of which leads to other statements"""
-FILTERS: tuple[Shape, ...] = (
+FILTERS: tuple[FilterShape, ...] = (
     (),
     (("active", "eq"),),
     *(((member, operator),) for member in ("user_name", "external_id", "email") for operator in ("eq", "co", "sw")),
     (("user_name", "eq"), ("active", "eq")),
 )
 """of an entity's members, each of which leads to other statements"""
+LISTS: tuple[Shape, ...] = (
+    Shape(Assignment, RECORD_LISTS[Assignment].orders[0].columns, ("entity_id", "role", "service_id"), False),
+    *(
+        Shape(ThirdPartyGrant, RECORD_LISTS[ThirdPartyGrant].orders[0].columns, (side, "state"), False)
+        for side in ("client_entity_id", "entity_id")
+    ),
+    *(
+        Shape(kind, order.columns, given, order.searched, backwards, no_operators)
+        for kind, listed in RECORD_LISTS.items()
+        for order in listed.orders
+        for count in range(len(listed.filters) + 1)
+        for given in combinations(sorted(listed.filters.values()), count)
+        for backwards in (False, True)
+        for no_operators in ((False, True) if listed.of_people else (False,))
+        if given or kind is not StoredMember  # of one entity
+    ),
+)
+"""every page that is asked for"""
 _NUMBERS = (1, 3)
 """of services or words, for which a statement is made when it is first needed"""
 
@@ -65,6 +89,7 @@ def make_the_rest(stores: SqlStores) -> None:
         for way in ways(query):
             stores.database.prepare(way.page())
     _make_filters(stores.registry.provisioning)
+    _make_lists(stores.registry.lists)
     directory = stores.registry.directory
     directory._choices(0)
     directory._count(0)
@@ -82,6 +107,13 @@ def make_the_rest(stores: SqlStores) -> None:
 def _make_stores(stores: SqlStores) -> None:
     for part in stores.registry.part_names():
         getattr(stores.registry, part)
+
+
+def _make_lists(lists: RecordLists) -> None:
+    for each in LISTS:
+        lists._page(each)
+        if each.given or each.bounded:
+            lists._count(each._replace(backwards=False))
 
 
 def _make_filters(provisioning: Provisioning) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +11,10 @@ from msgspec.structs import replace
 from corpid.flows.directory import lists
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.lists import ENTITIES as ENTITY_LIST
+from corpid.rules.directory.lists import MEMBERS, REQUESTS
+from corpid.rules.directory.lists import SERVICES as SERVICE_LIST
+from corpid.rules.directory.lists import USERS as USERS_LIST
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -27,7 +32,6 @@ from tests.adapters.stored_records import BOOKS, write
 if TYPE_CHECKING:
     from tests.adapters.databases import Place
 
-LAST = "\U0010ffff"
 NAMES = ("anna", "b-1", "b_1", "ba", "bó", "c")
 USERS = [User(user_id=f"u{9 - number}", user_name=name, name=name) for number, name in enumerate(NAMES)]
 ENTITIES = [
@@ -56,25 +60,25 @@ async def test_records_are_paged_by_identifier_byte_by_byte(place: Place) -> Non
     """The order and the bounds do not depend on the language that a database was made with."""
     async with place.opened() as stores:
         await write(stores, *EVERYTHING)
-        directory = stores.registry.directory
-        users = await directory.named(User, first="", until=LAST, limit=10)
+        find = stores.registry.lists.find
+        users = await find(USERS_LIST, limit=10)
         assert [user.user_name for user in users] == sorted(NAMES)
-        within = await directory.named(User, first="b", until="b" + LAST, limit=3)
+        within = await find(USERS_LIST, beginning="b", limit=3)
         assert [user.user_name for user in within] == ["b-1", "b_1", "ba"]
-        further = await directory.named(User, first="ba\x01", until="b" + LAST, limit=3)
+        further = await find(USERS_LIST, beginning="b", after=("ba",), limit=3)
         assert [user.user_name for user in further] == ["bó"]
-        entities = await directory.named(Entity, first="A", until="A" + LAST, limit=10)
+        entities = await find(ENTITY_LIST, beginning="A", limit=10)
         assert [entity.entity_id for entity in entities] == ["A-1", "A.1", "A1"]
-        assert await directory.named(Service, first="", until=LAST, limit=1) == SERVICES[:1]
+        assert await find(SERVICE_LIST, limit=1) == SERVICES[:1]
 
 
 async def test_members_of_an_entity_are_paged_by_user_name(place: Place) -> None:
     async with place.opened() as stores:
         await write(stores, *EVERYTHING)
-        directory = stores.registry.directory
-        found = await directory.members("A1", first="b", until=LAST, limit=2)
-        assert [user.user_name for user in found] == ["b-1", "b_1"]
-        assert await directory.members("A-1", first="", until=LAST, limit=2) == []
+        find = partial(stores.registry.lists.find, MEMBERS, order="user_name", limit=2)
+        found = await find({"entity_id": "A1"}, after=("anna",))
+        assert [each.user.user_name for each in found] == ["b-1", "b_1"]
+        assert await find({"entity_id": "A-1"}) == []
 
 
 async def test_every_way_to_narrow_rows_pages_through_exactly_those(place: Place) -> None:
@@ -123,16 +127,18 @@ async def test_entities_are_listed_by_the_beginning_of_their_folded_name(place: 
         actor = CommandLine(by="lee@node1")
 
         async def listed(name: str, after: str = "", limit: int = 10) -> tuple[list[str], str]:
-            page = await lists.list_entities_by_name(stores.registry, actor, name=name, after=after, limit=limit)
+            page = await lists.list_records(
+                stores.registry, actor, ENTITY_LIST, order="name", search=name, after=after, limit=limit
+            )
             return [each.entity_id for each in page.found], page.after
 
         assert await listed("ACME") == (["E3", "E1", "E2", "E6"], "")
         assert await listed("acme  f") == (["E1", "E2"], "")
-        assert await listed("acme", limit=2) == (["E3", "E1"], "E1")
-        assert await listed("acme", "E1", 2) == (["E2", "E6"], "")
+        assert await listed("acme", limit=2) == (["E3", "E1"], "acme%20foods%0A2%0Ae1/E1")
+        assert await listed("acme", "acme%20foods%0A2%0Ae1/E1", 2) == (["E2", "E6"], "")
         assert await listed("\ufdfa" * 150) == (["E5"], "")
         assert await listed("foods") == ([], "")
-        with pytest.raises(Refused, match="there is no entity 'E7'"):
+        with pytest.raises(Refused, match="is not a place in this list"):
             await listed("acme", "E7")
 
 
@@ -142,9 +148,10 @@ async def test_the_people_of_an_entity_are_paged_by_their_memberships(place: Pla
         await write(stores, *EVERYTHING)
         found: list[tuple[Membership, User]] = []
         after = ""
-        while page := await stores.registry.directory.belonging("A1", after=after, limit=3):
-            found += page
-            after = page[-1][0].membership_id
+        where = {"entity_id": "A1"}
+        while page := await stores.registry.lists.find(MEMBERS, where, after=(after,), limit=3):
+            found += [(each.membership, each.user) for each in page]
+            after = page[-1].membership.membership_id
         assert {user.user_id for _, user in found} == {each.user_id for each in MEMBERSHIPS if each.entity_id == "A1"}
         assert all((held.user_id, held.entity_id) == (user.user_id, "A1") for held, user in found)
         identifiers = [held.membership_id for held, _ in found]
@@ -187,9 +194,10 @@ async def test_people_are_paged_by_the_beginning_of_their_name(place: Place) -> 
             found: list[str] = []
             after = ""
             while after or not found:
-                page = await lists.list_people_by_name(
-                    stores.registry, CommandLine(by="ops@node1"), name=beginning, after=after, limit=2
-                )
+                page = await lists.list_records(
+                    stores.registry, CommandLine(by="ops@node1"), USERS_LIST, order="name", search=beginning,
+                    after=after, limit=2,
+                )  # fmt: skip
                 found += [each.user_id for each in page.found]
                 after = page.after
                 if not after:
@@ -216,10 +224,12 @@ async def test_an_entitys_change_requests_are_paged_backwards(place: Place) -> N
 
     async with place.opened() as stores:
         await write(stores, *ENTITIES, *made)
-        directory = stores.registry.directory
-        latest = await directory.latest_requests("A1", "declined", before=LAST, limit=1)
+        declined = partial(
+            stores.registry.lists.find, REQUESTS, {"entity_id": "A1", "state": "declined"}, backwards=True
+        )
+        latest = await declined(limit=1)
         assert latest == [made[5]]
-        assert await directory.latest_requests("A1", "declined", before=latest[0].request_id, limit=5) == [made[1]]
+        assert await declined(after=(latest[0].request_id,), limit=5) == [made[1]]
 
 
 async def test_people_are_paged_by_the_beginning_of_their_address(place: Place) -> None:
@@ -232,11 +242,13 @@ async def test_people_are_paged_by_the_beginning_of_their_address(place: Place) 
         actor = CommandLine(by="ops@node1")
 
         async def listed(email: str, after: str = "") -> tuple[list[str], str]:
-            page = await lists.list_people_by_email(stores.registry, actor, email=email, after=after, limit=2)
+            page = await lists.list_records(
+                stores.registry, actor, USERS_LIST, order="email", search=email, after=after, limit=2
+            )
             return [each.user_id for each in page.found], page.after
 
-        assert await listed("Mei") == (["n2", "n0"], "n0")
-        assert await listed("Mei", "n0") == (["n1"], "")
+        assert await listed("Mei") == (["n2", "n0"], "mei%40harbour.example/n0")
+        assert await listed("Mei", "mei%40harbour.example/n0") == (["n1"], "")
         assert await listed("mei@") == (["n0", "n1"], "")
         assert await listed("%") == ([], "")
 
@@ -261,9 +273,11 @@ async def test_entities_are_paged_by_the_beginning_of_their_registration_number(
         actor = CommandLine(by="ops@node1")
 
         async def listed(number: str, after: str = "") -> tuple[list[str], str]:
-            page = await lists.list_entities_by_number(stores.registry, actor, number=number, after=after, limit=2)
+            page = await lists.list_records(
+                stores.registry, actor, ENTITY_LIST, order="number", search=number, after=after, limit=2
+            )
             return [each.entity_id for each in page.found], page.after
 
-        assert await listed("T08") == (["E2", "E4"], "E4")
-        assert await listed("T08", "E4") == (["E1"], "")
+        assert await listed("T08") == (["E2", "E4"], "T08-1/E4")
+        assert await listed("T08", "T08-1/E4") == (["E1"], "")
         assert await listed("t08") == ([], "")

@@ -13,14 +13,15 @@ import pytest
 import sqlalchemy as sa
 
 from benchmarks import plans
-from corpid.rules.directory.queries import SortedBy
-from corpid.rules.directory.records import Assignment, Entity, ThirdPartyAssignment, User
+from corpid.rules.directory.lists import RECORD_LISTS, ListQuery
+from corpid.rules.directory.queries import SortedBy, StoredMember
+from corpid.rules.directory.records import Assignment, ChangeRequest, Entity, ThirdPartyAssignment, User
 from corpid.stores.sql import schema
 from corpid.stores.sql.columns import METADATA
-from corpid.stores.sql.directory import find_name_bounds
+from corpid.stores.sql.lists import Shape, bind_place, find_shape
 from tests import engines
 from tests.adapters.databases import Place
-from tests.adapters.prepared_statements import FILTERS, make_the_rest, noted
+from tests.adapters.prepared_statements import FILTERS, LISTS, make_the_rest, noted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,8 +64,7 @@ class Filled:
             for shape in FILTERS
             if len(shape) == 1
         }
-        self.by_user_name = provisioning._by_user_name.text
-        self.by_name, self.pages = registry.directory._by_name, registry.directory._pages
+        self.pages = {each: registry.lists._page(each) for each in LISTS if not each.no_operators}
         self.ending = [registry.directory._totals.text, registry.directory._ending.text]
         self.ending += [registry.notices._ending_on[Assignment].text, registry.notices._count[Assignment].text]
         self.by_last_day = [made.text for made in registry.notices._ending.values()]
@@ -105,15 +105,17 @@ class Filled:
     def reads_whole(self, steps: list[str]) -> bool:
         """Whether a plan reads a table that grows from beginning to end.
 
-        A deployment has a handful of keys, of serving processes and of databases; rows that are counted up to a limit are no table.
+        A deployment has a handful of keys, operators, serving processes and databases; rows that are counted up to a limit are no table.
         """
         if self.is_sqlite:
             scans = [step for step in steps if step.startswith("SCAN ") and not any(each in step for each in NO_TABLE)]
             return any(
-                not step.startswith(("SCAN keys", "SCAN server_processes", "SCAN counted", "SCAN sqlite_sequence"))
+                not step.startswith(
+                    ("SCAN keys", "SCAN operators", "SCAN server_processes", "SCAN counted", "SCAN sqlite_sequence")
+                )
                 for step in scans
             )
-        return bool(plans.read_whole("\n".join(steps)) - {"keys", "server_processes", "pg_database"})
+        return bool(plans.read_whole("\n".join(steps)) - {"keys", "operators", "server_processes", "pg_database"})
 
 
 def _value(column: sa.Column[object], octets: str) -> str:
@@ -127,6 +129,10 @@ def _value(column: sa.Column[object], octets: str) -> str:
     number = f"n / {SHARED}" if several[:1] == [column] else f"n % {OTHERS}" if column in several else "n"
     letter = "a" if table.name.startswith("api_client") else "v"  # no identifier is of a client of both kinds
     return f"CAST('{letter}' || ({number}) AS {octets if isinstance(column.type, sa.LargeBinary) else 'TEXT'})"
+
+
+def _by_key(kind: type, *given: str, backwards: bool = False) -> Shape:
+    return Shape(kind, RECORD_LISTS[kind].orders[0].columns, given, False, backwards)
 
 
 @pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.full)])
@@ -167,45 +173,47 @@ def test_the_first_keystrokes_of_a_search_read_the_persons_memberships_only(fill
     assert len(looks) >= 4
 
 
-def test_entities_are_found_by_the_beginning_of_their_name_in_an_index(filled: Filled) -> None:
-    """A stretch of it, in its order, whatever the size of the directory."""
-    [look] = [text for text in filled.statements if text.count("substr(search_text") > 1]
-    steps = "\n".join(filled.plan(look))
-    assert "ix_entities_name" in steps, steps
-    assert "SORT" not in steps.upper().replace("TEMP B-TREE FOR ORDER BY", "SORT"), steps
-
-
-def test_people_are_found_by_the_beginning_of_their_name_in_an_index(filled: Filled) -> None:
-    """As entities are."""
-    [look] = [text for text in filled.statements if text.count("lower(substr(name") > 1]
-    steps = "\n".join(filled.plan(look))
-    assert "ix_users_name" in steps, steps
-    assert "SORT" not in steps.upper().replace("TEMP B-TREE FOR ORDER BY", "SORT"), steps
-
-
 @pytest.mark.parametrize(
-    ("expression", "index"),
-    [("lower(substr(email", "ix_users_email"), ("registration_number >=", "ix_entities_number")],
+    ("kind", "order", "index"),
+    [
+        (User, "name", "ix_users_name"),
+        (User, "email", "ix_users_email"),
+        (Entity, "name", "ix_entities_name"),
+        (Entity, "number", "ix_entities_number"),
+        (StoredMember, "membership", "ix_memberships_entity_id_membership_id"),
+        (StoredMember, "user_name", "ix_memberships_person"),
+        (StoredMember, "shown_name", "ix_memberships_shown_name"),
+    ],
 )
-def test_addresses_and_registration_numbers_are_found_in_an_index(filled: Filled, expression: str, index: str) -> None:
-    """As names are."""
-    [look] = [text for text in filled.statements if expression in text]
-    steps = "\n".join(filled.plan(look))
-    assert index in steps, steps
-    assert "SORT" not in steps.upper().replace("TEMP B-TREE FOR ORDER BY", "SORT"), steps
+def test_a_list_is_read_in_an_index_of_its_order(filled: Filled, kind: type, order: str, index: str) -> None:
+    """D83: a stretch of it, whatever the size of the directory, in both directions."""
+    listed = RECORD_LISTS[kind]
+    looks = [made for shape, made in filled.pages.items() if shape[:2] == (kind, listed.order(order).columns)]
+    looks = [made for made in looks if kind is not Entity or ".entity_id = " not in made.text]
+    for made in looks:
+        steps = "\n".join(filled.plan(made.text))
+        assert index in steps, steps
+        assert "SORT" not in steps.upper().replace("TEMP B-TREE FOR ORDER BY", "SORT"), steps
+    assert len(looks) == 2
 
 
-@pytest.mark.parametrize("kind", [Entity, User])
-@pytest.mark.parametrize("after", [("", ""), ("v19", "v19")])
-def test_a_page_of_names_reads_no_index_from_its_beginning(
-    filled: Filled, kind: type[Entity | User], after: tuple[str, str]
+@pytest.mark.parametrize("order", ["name", "email", "user_name"])
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("place", [(), ("v19", "v19")])
+async def test_a_page_of_names_reads_no_index_from_its_beginning(
+    filled: Filled, order: str, backwards: bool, place: tuple[str, ...]
 ) -> None:
     """docs/costs.md: a name at the end of the directory costs what one at its beginning does."""
+    listed = RECORD_LISTS[User]
+    ordered = listed.order(order)
+    at = place[: len(ordered.columns)]
+    wanted = ListQuery(listed=listed, order=ordered, beginning="v19", place=at, backwards=backwards, limit=5)
+    shape, values = find_shape(wanted), bind_place(wanted)
     if filled.is_sqlite:
-        assert "(<expr>>? AND <expr><?)" in "\n".join(filled.plan(filled.by_name[kind].text))
-        return
-    values = find_name_bounds("v19", "v2", after) | {"limit": 5}
-    assert filled.blocks(filled.by_name[kind], values) < 20
+        shown = "\n".join(filled.plan(filled.pages[shape].text))
+        assert re.search(r"\((<expr>|user_name_key|\(.*\))>\? AND (<expr>|user_name_key|\(.*\))<\?\)", shown), shown
+    else:
+        assert filled.blocks(filled.pages[shape], values) < 20
 
 
 @pytest.mark.parametrize("kind", [Assignment, ThirdPartyAssignment])
@@ -214,7 +222,7 @@ def test_roles_of_an_entity_or_service_are_read_in_their_order(
     filled: Filled, kind: type[Assignment | ThirdPartyAssignment], given: tuple[str, ...]
 ) -> None:
     """docs/costs.md: an entity may have 20,000 people with roles, a service a million, and either may have none."""
-    steps, narrowed_by = filled.plan(filled.pages[kind, given].text), given[0]
+    steps, narrowed_by = filled.plan(filled.pages[_by_key(kind, *given)].text), given[0]
     shown = "\n".join(steps)
     assert f"{narrowed_by}_user_id" in shown, shown
     assert f"({narrowed_by}=" in shown or f"({narrowed_by} = " in shown, shown
@@ -247,7 +255,7 @@ def test_an_access_review_reads_the_decisions_of_its_entity_only(filled: Filled)
 
 def test_a_service_with_a_million_roles_is_not_read_for_one_entitys(filled: Filled) -> None:
     """Nor for those of one person."""
-    looks = [prepared.text for (_, given), prepared in filled.pages.items() if {"service_id", "entity_id"} <= {*given}]
+    looks = [prepared.text for shape, prepared in filled.pages.items() if {"service_id", "entity_id"} <= {*shape.given}]
     for text in looks:
         assert "_service_id" not in "\n".join(filled.plan(text)), text
     assert len(looks) >= 6
@@ -295,26 +303,9 @@ async def test_a_sweep_reads_a_stretch_and_no_more(filled: Filled) -> None:
 
 def test_an_entitys_requests_are_read_in_their_order(filled: Filled) -> None:
     """D55: a page of a state costs the same after years."""
-    forwards, backwards = [
-        text
-        for text in filled.statements
-        if "FROM change_requests" in text and ".entity_id = " in text and ".state = " in text and "LIMIT" in text
-    ]
-    for asked in (forwards, backwards):
-        steps = filled.plan(asked)
+    for backwards in (False, True):
+        steps = filled.plan(filled.pages[_by_key(ChangeRequest, "entity_id", "state", backwards=backwards)].text)
         assert not any("TEMP B-TREE" in step or step.startswith("Sort") for step in steps), steps
-
-
-def test_a_page_of_an_entitys_people_is_read_in_its_order(filled: Filled) -> None:
-    """docs/costs.md: one entity may have 20,000 people."""
-    asked = [text for text in filled.statements if "memberships.membership_id > " in text and "JOIN users" in text]
-    asked += [text for text in filled.statements if "memberships.person_name_key >= " in text]
-    asked.append(filled.by_user_name)
-    for text in asked:
-        steps = filled.plan(text)
-        assert not any("TEMP B-TREE" in step or step.startswith("Sort") for step in steps), steps
-    assert len(asked) == 4
-    assert "ix_memberships_shown_name" in "\n".join(steps)
 
 
 @pytest.mark.parametrize("searched", ["user_name sw", "email eq", "email sw", "external_id eq", "external_id sw"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import asyncpg
@@ -22,6 +23,7 @@ from corpid.rules.directory.changes import (
     Upsert,
 )
 from corpid.rules.directory.invitations import accepted_by, account, placeholder
+from corpid.rules.directory.lists import MEMBERS
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 from corpid.rules.directory.queries import MemberQuery, MemberSearch
 from corpid.rules.directory.records import (
@@ -275,12 +277,12 @@ async def test_a_member_who_gets_another_user_name_or_address_is_found_by_it(pla
         await write(stores, replace(LIM, user_name="Zoe", email="ZOE@home.example"))
         assert (await found("user_name", "zo"), await found("email", "zoe@")) == (["m0"], ["m0"])
         assert (await found("user_name", "lim"), await found("email", "lim@")) == (["m1"], ["m1"])
-        listed = await stores.registry.directory.members("E2", first="zoe", until="zof", limit=10)
-        assert [each.user_name for each in listed] == ["Zoe"]
+        listed = partial(stores.registry.lists.find, MEMBERS, order="user_name", beginning="zoe", limit=10)
+        assert [each.user.user_name for each in await listed({"entity_id": "E2"})] == ["Zoe"]
         place.sql("UPDATE memberships SET person_name_key = '', person_email = '' WHERE user_id = 'u2'")
         assert await found("user_name", "zo") == ["m0"]
         place.sql("INSERT INTO memberships (user_id, entity_id, enabled) VALUES ('u2', 'E1', true)")
-        assert len(await stores.registry.directory.members("E1", first="zoe", until="zof", limit=10)) == 1
+        assert len(await listed({"entity_id": "E1"})) == 1
 
 
 async def test_a_list_of_members_is_cut_and_sorted(place: Place) -> None:

@@ -39,7 +39,6 @@ def _entities(*lines: views.Line, search: str = "") -> views.SearchedList:
         ways=_OF_ENTITIES,
         by="name",
         search=search,
-        caption=phrase("Organisations"),
         columns=_COLUMNS,
         lines=lines,
         empty=phrase("No organisation is found. Type only the beginning, or search by something else."),

@@ -10,10 +10,12 @@ from msgspec.structs import replace
 from corpid.flows.oauth.client_keys import ClientKeyReport
 from corpid.flows.operations.migration_report import ClientUse, DeprecatedUse
 from corpid.rules.diagnostics import Finding
+from corpid.rules.directory.lists import ListTotal
 from corpid.rules.hourly_counts import Point
 from corpid.texts import phrase
+from corpid.web.operations import views
 from corpid.web.operations.audit import Audit, EntryLine, ExportAudit, Verification
-from corpid.web.operations.clients import ClientForm, ClientLine, ClientPage, Clients, HistoryLine, RefusalLine
+from corpid.web.operations.clients import ClientForm, ClientPage, HistoryLine, RefusalLine
 from corpid.web.operations.deployment import (
     ClientCount,
     EngineLine,
@@ -30,7 +32,7 @@ from corpid.web.operations.views import StateLabel
 from corpid.web.pages.access_texts import APPROVALS
 from corpid.web.pages.charts import of_traffic
 from corpid.web.pages.client_fields import fields_of
-from corpid.web.pages.layout import Field, Frame, Link, Navigation, NavigationLink, Pager
+from corpid.web.pages.layout import Field, Frame, Link, Navigation, NavigationLink, Pager, total_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,7 +62,7 @@ def framed(section: str = "", *, up: Link | None = None) -> Frame:
     )
 
 
-OF_CLIENT: Final = framed("clients", up=Link(url="/console/clients", text=Clients.heading))
+OF_CLIENT: Final = framed("clients", up=Link(url="/console/clients", text=phrase("Clients")))
 NO_KEYS: Final = ClientKeyReport(
     url="https://permits.example/jwks", failure="no key set at https://permits.example/jwks: it answers 404"
 )
@@ -187,6 +189,26 @@ OVERVIEW: Final = Overview(
     ),
 )
 
+
+def _clients(*lines: views.Line, search: str = "") -> views.SearchedList:
+    return views.SearchedList(
+        frame=framed("clients"),
+        heading=phrase("Clients"),
+        action="/console/clients",
+        label=phrase("Identifier begins with"),
+        ways=(),
+        by="",
+        search=search,
+        columns=(phrase("Identifier"), phrase("Name"), phrase("Generations"), phrase("State")),
+        lines=lines,
+        empty=phrase("No client is found. Type only the beginning."),
+        add=Link(url="/console/new-client", text=phrase("Register a client")),
+        pager=Pager(next="/console/clients?after=x", total=total_text(ListTotal(count=10_000, exact=False)))
+        if lines
+        else Pager(),
+    )
+
+
 STATES: Final[Mapping[str, View]] = {
     "console-overview": OVERVIEW,
     "console-export-audit": ExportAudit(
@@ -214,20 +236,11 @@ STATES: Final[Mapping[str, View]] = {
     "console-overview-new": replace(
         OVERVIEW, findings=(), week=charts(0), quarter=charts(0), clients=(), reasons=(), ending=()
     ),
-    "console-clients": Clients(
-        frame=framed("clients"),
-        action="/console/clients",
-        search="",
-        clients=(
-            ClientLine(url="/1", client_id="harbour-permits", name="Harbour permits", generations=("current", "legacy"), ends=date(2027, 3, 31), enabled=True),
-            ClientLine(url="/2", client_id=LONG, name="Vereinigte Donaudampfschifffahrtsgesellschaft", generations=("fapi2",), ends=None, enabled=False),
-        ),
-        pager=Pager(next="/console/clients?after=x"),
-        register="/console/new-client",
+    "console-clients": _clients(
+        views.Line(url="/1", name="harbour-permits", texts=("Harbour permits", phrase("{generations}; legacy until {day}", generations="current, legacy", day=date(2027, 3, 31))), state=views.active(True)),
+        views.Line(url="/2", name=LONG, texts=("Vereinigte Donaudampfschifffahrtsgesellschaft", "fapi2"), state=views.active(False)),
     ),
-    "console-clients-none": Clients(
-        frame=framed("clients"), action="/console/clients", search="zzz", clients=(), pager=Pager()
-    ),
+    "console-clients-none": _clients(search="zzz"),
     "console-client": CLIENT,
     "console-client-new": ClientPage(
         frame=OF_CLIENT, heading=phrase("Client {name}", name="Shop"), client_id="shop", enabled=False, facts=(),

@@ -15,6 +15,7 @@ from corpid.flows.operations import signing_keys
 from corpid.flows.operations.buffers import list_refusals
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import Person
+from corpid.rules.directory.lists import ENTITIES, GRANTS, SERVICES, USERS
 from tests.cli.conftest import at
 
 if TYPE_CHECKING:
@@ -71,20 +72,20 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
     "client drop-keys": lambda s: clients.drop_keys(s.registry, "rp", actor=SOMEBODY),
     "client refusals": lambda s: list_refusals(s.registry, "rp", actor=SOMEBODY),
     "key rewrap": lambda s: signing_keys.rewrap(s.rewrap, SOMEBODY),
+    "entity list": lambda s: lists.list_records(s.registry, SOMEBODY, ENTITIES, limit=5),
+    "entity list --name": lambda s: lists.list_records(s.registry, SOMEBODY, ENTITIES, order="name", search="A", limit=5),
     "entity show": lambda s: finding.find_entity(s.registry, "A1", actor=SOMEBODY),
-    "service show": lambda s: finding.find_service(s.registry, "X", actor=SOMEBODY),
-    "entity list": lambda s: lists.list_entities(s.registry, SOMEBODY, **PAGE),
-    "entity list --name": lambda s: lists.list_entities_by_name(s.registry, SOMEBODY, name="A", after="", limit=5),
     "entity review": lambda s: access_review.load_review_state(s.registry, SOMEBODY, "A1"),
-    "service list": lambda s: lists.list_services(s.registry, SOMEBODY, **PAGE),
+    "service list": lambda s: lists.list_records(s.registry, SOMEBODY, SERVICES, limit=5),
+    "service show": lambda s: finding.find_service(s.registry, "X", actor=SOMEBODY),
     "role list": lambda s: lists.list_roles(s.registry, SOMEBODY, lists.ListFilter(), after="", limit=5),
     "administrator list": lambda s: lists.list_administrators(s.registry, SOMEBODY, lists.ListFilter(), after="", limit=5),
     "operator list": lambda s: appointments.list_operators(s.registry, actor=SOMEBODY),
-    "third-party list": lambda s: lists.list_grants(s.registry, SOMEBODY, lists.ListFilter(), after="", limit=5),
-    "third-party list --people": lambda s: lists.list_third_party_roles(
-        s.registry, SOMEBODY, lists.ListFilter(), after="", limit=5
+    "third-party list": lambda s: lists.list_records(s.registry, SOMEBODY, GRANTS, limit=5),
+    "third-party list --people": lambda s: lists.list_roles(
+        s.registry, SOMEBODY, lists.ListFilter(), after="", limit=5, third_party=True
     ),
-    "user list": lambda s: lists.list_people(s.registry, SOMEBODY, **PAGE),
+    "user list": lambda s: lists.list_records(s.registry, SOMEBODY, USERS, limit=5),
     "user list --entity": lambda s: lists.list_members(s.registry, SOMEBODY, "A1", **PAGE),
     "user show": lambda s: load_person(s.registry, SOMEBODY, "rina", limit=5, now=s.clock()),
     "user add": lambda s: people.add_user(

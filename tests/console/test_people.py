@@ -51,6 +51,35 @@ async def test_people_are_listed_fifty_a_page() -> None:
         assert "p049" not in browser.page.text
 
 
+async def test_a_list_says_how_many_there_are_and_leads_back() -> None:
+    """D83: who has not accepted an invitation is no person yet, and is not counted."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        await made.write(*(User(user_id=f"id-{n:03}", user_name=f"p{n:03}", name=f"P {n:03}") for n in range(120)))
+        await made.write(User(user_id="id-x", user_name="p1-invited", name="X", placeholder=True))
+        browser = await in_console(made, "operator")
+
+        async def follow(text: str) -> None:
+            target = next(url for url, name in browser.page.links if name == text)
+            await browser.open(f"{made.base}{target}", site="same-origin")
+
+        await go(made, browser, "people?search=p&by=name")
+        assert "120 in this list" in browser.page.text
+        assert "Previous page" not in browser.page.text
+        await follow("Next page")
+        assert "p050" in browser.page.text
+        await follow("Next page")
+        assert "p119" in browser.page.text
+        assert "Next page" not in browser.page.text
+        await follow("Previous page")
+        assert "p050" in browser.page.text
+        assert "p100" not in browser.page.text
+        await follow("Previous page")
+        assert "p000" in browser.page.text
+        assert "Previous page" not in browser.page.text
+        await go(made, browser, "people?after=zzz")
+        assert "First page" in browser.page.text
+
+
 async def test_a_person_is_shown_with_organisations_roles_and_sessions_and_no_secret() -> None:
     """Factors by kind only."""
     async with new_world(**WITHOUT_PASSKEY) as made:

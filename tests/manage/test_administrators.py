@@ -11,6 +11,7 @@ from corpid.flows.directory import appointments
 from corpid.flows.directory.actors import load_administrator
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.records import Administrator, ChangeRequest, Entity, Service
+from tests import contexts
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
 from tests.sign_in.world import World, entity, form_of, shown_again
 
@@ -27,7 +28,7 @@ async def colleague(made: World, name: str = "Bob Lim", *, who: str = "bob", of:
 
 async def membership_of(made: World, who: str, of: str = ACME) -> str:
     registry: Registry = made.provider.registry
-    belonging = await registry.directory.belonging(of, after="", limit=100)
+    belonging = await contexts.belonging(registry, of, limit=100)
     return next(held.membership_id for held, user in belonging if user.user_name == who)
 
 

@@ -18,6 +18,7 @@ from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Assignment, MemberDetails, Membership, ThirdPartyAssignment, User
 from corpid.rules.directory.values import Parameter
 from corpid.web.directory.access import box
+from tests import contexts
 from tests.enrolment import invited as harbour
 from tests.enrolment import newcomer
 from tests.manage.access_scene import checker, confirm, staffed
@@ -111,7 +112,7 @@ async def test_a_newcomer_is_not_identified_by_what_looks_like_a_members_user_na
     registry = made.provider.registry
     [joined] = [
         found
-        for found, _ in await registry.directory.belonging(harbour.HARBOUR, after="", limit=9)
+        for found, _ in await contexts.belonging(registry, harbour.HARBOUR, limit=9)
         if found.user_id != "id-alice"
     ]
     [user] = (await registry.directory.read(User, [(joined.user_id,)])).values()

@@ -11,6 +11,7 @@ from corpid.rules.directory.records import Assignment
 from corpid.rules.directory.role_forms import VALUES_IN_USE, most_frequent_values
 from corpid.rules.directory.values import NO_END, Parameter
 from corpid.web.pages.role_fields import parameter_field
+from tests import contexts
 from tests.manage.access_scene import (
     HARBOUR,
     checker,
@@ -199,7 +200,7 @@ async def test_nobody_gives_themselves_access_and_the_page_says_so_before_the_fo
     """D54."""
     await staffed(made)
     await appoint(made, who="marcus", level="administrator")
-    alice = await made.provider.registry.directory.belonging(ACME, after="", limit=10)
+    alice = await contexts.belonging(made.provider.registry, ACME, limit=10)
     mine = next(held.membership_id for held, user in alice if user.user_name == "alice")
     browser = await in_portal(made, f"access/new?person={mine}")
     assert "You cannot change your own access." in browser.page.text
@@ -214,7 +215,7 @@ async def test_nobody_gives_themselves_access_and_the_page_says_so_before_the_fo
 async def test_the_only_administrator_gives_themselves_access(made: World) -> None:
     """D54: marked `self` in the history."""
     await staffed(made)
-    alice = await made.provider.registry.directory.belonging(ACME, after="", limit=10)
+    alice = await contexts.belonging(made.provider.registry, ACME, limit=10)
     mine = next(held.membership_id for held, user in alice if user.user_name == "alice")
     browser = await in_portal(made, f"access/new?person={mine}&service=NOTICES&end=none&check=all")
     await confirm(browser)

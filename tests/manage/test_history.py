@@ -18,6 +18,7 @@ from corpid.rules.directory.changes import Delete, Upsert
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Administrator, Assignment, Service, ThirdPartyGrant
 from corpid.web.pages.responses import CsvFile
+from tests import contexts
 from tests.manage.scene import ACME, BANYAN, appoint, follow, go, in_portal, portal
 from tests.sign_in.world import World, entity
 
@@ -95,7 +96,7 @@ async def test_filters_narrow_the_list_by_person_service_kind_and_days(made: Wor
     assert sentence in await shown(made, browser, "?person=bob&service=PERMITS&kind=access")
     assert sentence not in await shown(made, browser, "?person=nobody")
     registry: Registry = made.provider.registry
-    members = await registry.directory.belonging(ACME, after="", limit=10)
+    members = await contexts.belonging(registry, ACME, limit=10)
     for user_name in ("bob", "alice"):  # what was done to one, and by one
         membership = next(held for held, user in members if user.user_name == user_name)
         assert sentence in await shown(made, browser, f"?person={membership.membership_id}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from corpid.rules.directory.records import Membership
 from corpid.rules.directory.tables import MOST_ACCESS_LINES
+from tests import contexts
 from tests.manage.access_scene import checker, confirm, demand, requests, roles, staffed
 from tests.manage.scene import ACME, appoint, in_portal, send
 from tests.sign_in.world import World, form_of, shown_again
@@ -39,7 +40,7 @@ async def test_a_table_is_shown_in_sentences_before_anything_changes_and_then_ta
     assert (given.role, given.end_date) == ("Approver", "2099-06-30")
     [changed] = await roles(made, "nadia")
     assert (changed.end_date, changed.parameters[0].value) == ("2099-12-31", "2027")
-    belonging = await made.provider.registry.directory.belonging(ACME, after="", limit=20)
+    belonging = await contexts.belonging(made.provider.registry, ACME, limit=20)
     [omar] = [held for held, _ in belonging if held.user_name == "omar"]
     assert isinstance(omar, Membership)
     assert omar.invited

@@ -92,6 +92,9 @@ async def test_a_long_list_is_turned_page_by_page(made: World) -> None:
     await follow(browser, "Next page")
     assert "Person 59" in browser.page.text
     assert "Person 10" not in browser.page.text
+    assert "in this list" in browser.page.text
+    await follow(browser, "Previous page")
+    assert "Person 10" in browser.page.text
     await go(made, browser, "people?q=person")
     await follow(browser, "Next page")
     assert "Person 59" in browser.page.text

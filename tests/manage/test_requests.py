@@ -10,6 +10,7 @@ from corpid.flows.directory.write import write_or_request
 from corpid.rules.directory.actors import EntityAdministrator
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Assignment, ChangeRequest, Entity, Service
+from tests import contexts
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
 from tests.manage.walking import follow, token
 from tests.sign_in.world import World, entity, new_world, shown_again
@@ -135,11 +136,7 @@ async def test_where_nobody_can_approve_a_request_the_pages_say_what_to_do() -> 
             "access/new?person=id-cora&service=TAX&check=all&start=today&end=none",
         )
         registry = made.provider.registry
-        [cora] = [
-            held
-            for held, user in await registry.directory.belonging(ACME, after="", limit=10)
-            if user.user_name == "cora"
-        ]
+        [cora] = [held for held, user in await contexts.belonging(registry, ACME, limit=10) if user.user_name == "cora"]
         form = form.replace("id-cora", cora.membership_id)
         browser = await in_portal(made, page)
         assert nobody not in browser.page.text

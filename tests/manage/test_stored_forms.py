@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.rules.directory.records import Service
+from tests import contexts
 from tests.manage.access_scene import staffed
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, portal, send
 from tests.sign_in.world import World, entity, form_of, shown_again
@@ -32,7 +33,7 @@ def said(browser: Browser) -> str:
 async def stored(made: World) -> list[Any]:
     """What is recorded, and who belongs to Acme."""
     registry = made.provider.registry
-    found = await registry.directory.belonging(ACME, after="", limit=100)
+    found = await contexts.belonging(registry, ACME, limit=100)
     return [len(await registry.audit.entries(limit=1000)), [held for held, _ in found]]
 
 

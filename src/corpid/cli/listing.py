@@ -55,6 +55,8 @@ def show(
         output.say(f"{title}: none.")
         return
     output.table(title, headings, [row(each) for each in page.found])
+    if page.total and (page.after or page.before):
+        output.say(f"{'' if page.total.exact else 'More than '}{page.total.count:,} in all.")
     if page.after:
         options = {**given, "limit": "" if limit == DEFAULT else str(limit), after: page.after}
         words = [f"--{name.replace('_', '-')}={value}" for name, value in options.items() if value]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeAlias
@@ -22,6 +23,7 @@ from corpid.flows.directory.finding import find_user
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory import member_details
 from corpid.rules.directory.differences import difference, to_text
+from corpid.rules.directory.lists import ENTITIES, GRANTS, MOST_COUNTED, SERVICES, USERS, RecordList
 from corpid.rules.directory.objects import MEMBERSHIP
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Entity, User
@@ -41,11 +43,13 @@ if TYPE_CHECKING:
     from corpid.flows.directory.lists import Appointment, Belonging, EntityMember, ListPage
     from corpid.flows.directory.members import Member
     from corpid.flows.directory.single_records import NamedRecord
+    from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.objects import Resource
     from corpid.rules.directory.records import OperatorLevel
     from corpid.rules.directory.sections import Kind
     from corpid.rules.oauth.records import Client, ClientMember, MemberForm
     from corpid.settings import Settings
+    from corpid.stores.sql.registry import Registry
 
 LEVELS: Final = {"owner": "owner", "administrator": "administrator", "sub_administrator": "sub-administrator"}
 _MEMBER_STATES: Final = {
@@ -126,7 +130,7 @@ class View(NamedTuple):
         return f"{listing.moment(at, self.chosen)} ({self.chosen.timezone})"
 
 
-class RecordList(NamedTuple):
+class ListCommand(NamedTuple):
     """A list: its title, its options, how it is read and shown."""
 
     title: str
@@ -169,7 +173,7 @@ class Noun(NamedTuple):
     kind: Kind
     texts: dict[str, str]
     """command → docstring; each is made"""
-    lists: tuple[RecordList, ...] = ()
+    lists: tuple[ListCommand, ...] = ()
     """the first one if no option chooses another"""
     details: Details | None = None
     defaults: Mapping[str, str] = MappingProxyType({})
@@ -522,11 +526,19 @@ _MAKERS: Final[Mapping[str, Callable[[str, Noun], Command]]] = {
 # --- what lists and details show
 
 
-def _named(flow: Callable[..., Awaitable[ListPage[Any]]], member: str) -> Load:
-    """Read a list by the beginning of a member."""
-    return lambda stores, wanted, after, limit: flow(
-        stores.registry, stores.actor, **{member: wanted.get(member, "")}, after=after, limit=limit
-    )
+def _listed(listed: RecordList, order: str = "", option: str = "search") -> Load:
+    """Read a list in one of its orders, by the beginning of what it is ordered by."""
+    return lambda stores, wanted, after, limit: lists.list_records(
+        stores.registry, stores.actor, listed, order=order, search=wanted.get(option, ""), after=after, limit=limit,
+        count_to=MOST_COUNTED,
+    )  # fmt: skip
+
+
+async def _list_grants(
+    registry: Registry, actor: Actor, wanted: lists.ListFilter, *, after: str, limit: int
+) -> ListPage[Any]:
+    where = await lists.read_filter(registry, actor, wanted)
+    return await lists.list_records(registry, actor, GRANTS, where, after=after, limit=limit)
 
 
 def _filtered(flow: Callable[..., Awaitable[ListPage[Any]]]) -> Load:
@@ -698,8 +710,8 @@ NOUNS: Final[dict[str, Noun]] = {
             "enable": "Enable a person again.",
         },
         lists=(
-            RecordList("People", "users", ("search",), _named(lists.list_people, "search"), _PEOPLE),
-            RecordList(
+            ListCommand("People", "users", ("search",), _listed(USERS), _PEOPLE),
+            ListCommand(
                 "People of {entity}", "users", ("entity", "search"),
                 lambda stores, wanted, after, limit: lists.list_members(
                     stores.registry, stores.actor, wanted["entity"], search=wanted.get("search", ""), after=after,
@@ -716,10 +728,10 @@ NOUNS: Final[dict[str, Noun]] = {
                 },
                 chosen_by=("entity",),
             ),
-            RecordList(
-                "People", "users", ("name",), _named(lists.list_people_by_name, "name"), _PEOPLE, chosen_by=("name",)
+            ListCommand(
+                "People", "users", ("name",), _listed(USERS, "name", "name"), _PEOPLE, chosen_by=("name",)
             ),
-            RecordList(
+            ListCommand(
                 "People who asked to be deleted", "users", ("deletion_requested",),
                 lambda stores, _, after, limit: person_records.list_deletion_requests(
                     stores.registry, stores.actor, after=after, limit=limit
@@ -745,8 +757,8 @@ NOUNS: Final[dict[str, Noun]] = {
             "enable": "Switch an entity on again.",
         },
         lists=(
-            RecordList("Entities", "entities", ("search",), _named(lists.list_entities, "search"), _ENTITIES),
-            RecordList(
+            ListCommand("Entities", "entities", ("search",), _listed(ENTITIES), _ENTITIES),
+            ListCommand(
                 "Entities of {user}", "entities", ("user",), _list_entities_of,
                 {
                     "Entity": lambda held, _: held.entity.entity_id, "Name": lambda held, _: held.entity.name,
@@ -757,8 +769,8 @@ NOUNS: Final[dict[str, Noun]] = {
                 },
                 chosen_by=("user",),
             ),
-            RecordList(
-                "Entities", "entities", ("name",), _named(lists.list_entities_by_name, "name"), _ENTITIES,
+            ListCommand(
+                "Entities", "entities", ("name",), _listed(ENTITIES, "name", "name"), _ENTITIES,
                 chosen_by=("name",),
             ),
         ),
@@ -784,7 +796,7 @@ NOUNS: Final[dict[str, Noun]] = {
             "enable": "Restore a membership, with its level and roles.",
         },
         lists=(
-            RecordList(
+            ListCommand(
                 "Members of {entity}", "members", ("entity",),
                 lambda stores, wanted, after, limit: members.list_members_by_name(
                     stores.registry, wanted["entity"], actor=stores.actor, after=after, limit=limit
@@ -815,8 +827,8 @@ NOUNS: Final[dict[str, Noun]] = {
             "enable": "Enable a service again.",
         },
         lists=(
-            RecordList(
-                "Services", "services", ("search",), _named(lists.list_services, "search"),
+            ListCommand(
+                "Services", "services", ("search",), _listed(SERVICES),
                 {
                     "Service": "service_id", "Name": "name", "Roles": lambda service, _: ", ".join(service.roles),
                     "Third parties": lambda service, _: "allowed" if service.third_parties else "",
@@ -837,7 +849,7 @@ NOUNS: Final[dict[str, Noun]] = {
             "remove": f"Take one role from a person.{_ONE_OF_SEVERAL}",
         },
         lists=(
-            RecordList(
+            ListCommand(
                 "Roles", "roles", ("user", "entity", "service"), _filtered(lists.list_roles),
                 {"User": "identity", "Entity": lambda role, _: listing.entity(role.entity), **_ROLE}, role_data,
             ),
@@ -856,7 +868,7 @@ NOUNS: Final[dict[str, Noun]] = {
             "remove": "Take a person's level; the membership and the roles stay.",
         },
         lists=(
-            RecordList(
+            ListCommand(
                 "Administrators", "administrators", ("user", "entity"), _filtered(lists.list_administrators),
                 {
                     "User": "identity", "Entity": lambda held, _: listing.entity(held.entity), "Level": "level",
@@ -880,7 +892,7 @@ NOUNS: Final[dict[str, Noun]] = {
             "remove": "Take an operator's level; the last one who can act stays.",
         },
         lists=(
-            RecordList(
+            ListCommand(
                 "Operators", "operators", (), _list_operators,
                 {
                     "User": "user", "Name": lambda held, _: held[0].name, "Level": "level",
@@ -904,8 +916,8 @@ NOUNS: Final[dict[str, Noun]] = {
             "show": f"Show one offer or grant.{_ONE_OF_SEVERAL}",
         },
         lists=(
-            RecordList(
-                "Grants", "grants", _THIRD_PARTIES, _filtered(lists.list_grants),
+            ListCommand(
+                "Grants", "grants", _THIRD_PARTIES, _filtered(_list_grants),
                 {
                     "Entity": "client_entity_id", "Third party": "entity_id", "Service": "service_id",
                     "Role": lambda grant, _: listing.parts(grant, any_role="(any)"),
@@ -914,9 +926,9 @@ NOUNS: Final[dict[str, Noun]] = {
                     "State": "state",
                 },
             ),
-            RecordList(
+            ListCommand(
                 "Roles of third parties' people", "roles", (*_THIRD_PARTIES, "people", "user"),
-                _filtered(lists.list_third_party_roles),
+                _filtered(partial(lists.list_roles, third_party=True)),
                 {"User": "identity", "Third party": "entity", "For": "client_entity", **_ROLE}, role_data,
                 chosen_by=("people", "user"),
             ),

@@ -30,6 +30,7 @@ from corpid.rules.directory import access_review as rules
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.access_review import ACCESS_ACTIONS, AccessReview, ReviewDecision, ReviewedAccess
 from corpid.rules.directory.changes import Precondition
+from corpid.rules.directory.lists import MEMBERS
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Administrator, Assignment, Membership, ThirdPartyAssignment, User
@@ -153,7 +154,8 @@ async def list_reviewed_people(
             await _look_through(registry, entity_id)
         found = await registry.access_reviews.undecided(entity_id, after=after, limit=limit + 1)
     else:
-        found = await registry.directory.belonging(entity_id, after=after, limit=limit + 1)
+        stored = await registry.lists.find(MEMBERS, {"entity_id": entity_id}, after=(after,), limit=limit + 1)
+        found = [(each.membership, each.user) for each in stored]
     page = cut_page(found, limit, [membership.membership_id for membership, _ in found])
     user_ids = [user.user_id for _, user in page.found]
     decisions = await registry.access_reviews.decisions(entity_id, user_ids) if is_open else {}
@@ -346,8 +348,9 @@ async def _look_through(registry: Registry, entity_id: str) -> tuple[list[str], 
     stale: list[ReviewDecision] = []
     after, more = "", True
     while more:
-        found = await registry.directory.belonging(entity_id, after=after, limit=_MEMBERS_AT_ONCE)
-        for membership, user in found:
+        found = await registry.lists.find(MEMBERS, {"entity_id": entity_id}, after=(after,), limit=_MEMBERS_AT_ONCE)
+        for each in found:
+            membership, user = each.membership, each.user
             access = ReviewedAccess(
                 membership=membership,
                 administrator=levels.get(user.user_id),
@@ -361,7 +364,7 @@ async def _look_through(registry: Registry, entity_id: str) -> tuple[list[str], 
             if decision is not None and decision.decision == "keep":
                 stale.append(decision)
         more = len(found) == _MEMBERS_AT_ONCE
-        after = found[-1][0].membership_id if found else ""
+        after = found[-1].membership.membership_id if found else ""
         await asyncio.sleep(0)
     if stale:
         await registry.access_reviews.forget(stale)

@@ -58,6 +58,7 @@ from corpid.rules.directory.changes import ChangedMeanwhile, MemberNameTaken, Pr
 from corpid.rules.directory.differences import Difference, difference
 from corpid.rules.directory.document import Current
 from corpid.rules.directory.invitations import shown_invitation
+from corpid.rules.directory.lists import LAST, REQUESTS
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.plan import APPROVERS, RECORDS, Change
 from corpid.rules.directory.records import (
@@ -94,7 +95,6 @@ ENDED: Final = (ApprovalState.APPROVED, ApprovalState.DECLINED, ApprovalState.WI
 _AT_ONCE: Final = 100
 _NO_SUCH_REQUEST: Final = "there is no such request"
 _NO_NAMES: Final[Mapping[str, str]] = {}
-_LAST: Final = "\U0010ffff"
 
 
 class RequestNames(msgspec.Struct, frozen=True, kw_only=True):
@@ -432,12 +432,13 @@ async def list_ended(
     async def read(start: str, limit: int) -> list[ChangeRequest]:
         rows: list[ChangeRequest] = []
         for each in states:
-            rows += await registry.directory.latest_requests(actor.entity_id, each.value, before=start, limit=limit)
+            where = {"entity_id": actor.entity_id, "state": each.value}
+            rows += await registry.lists.find(REQUESTS, where, after=(start,), limit=limit, backwards=True)
         return sorted(rows, key=attrgetter("request_id"), reverse=True)[:limit]
 
     page = await search_page(
         read, lambda row: row.request_id, lambda row: _may_read(row, actor),
-        after=before if before and is_storable(before) else _LAST, at_once=_AT_ONCE, limit=limit,
+        after=before if before and is_storable(before) else LAST, at_once=_AT_ONCE, limit=limit,
     )  # fmt: skip
     return await _show_page(registry, actor, page, now=now)
 

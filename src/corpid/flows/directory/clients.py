@@ -12,13 +12,14 @@ from corpid.flows.directory.apply import (
     carry_out,
     prepare_addition,
 )
-from corpid.flows.directory.finding import FIRST_CHARACTER, LAST, find_entity
+from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.write import Refused, audit_event, switch_record
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import sections as rules_of_members
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.changes import Delete, Precondition, Upsert
 from corpid.rules.directory.differences import Difference, members_changed, members_set
+from corpid.rules.directory.lists import CLIENTS
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import FileProblem
 from corpid.rules.oauth.api_client import RegisteredApiClient
@@ -111,26 +112,14 @@ async def list_clients_of_service(registry: Registry, service_id: str, *, actor:
     """
     authorise(actor, "read", Object(kind="client"))
     found: list[Client] = []
-    first = ""
+    after = ""
     for _ in range(_MOST // _AT_ONCE):
-        part = await registry.clients.named(first=first, until=LAST, limit=_AT_ONCE)
+        part = await registry.lists.find(CLIENTS, after=(after,), limit=_AT_ONCE)
         found += [each for each in part if service_id in each.services]
         if len(part) < _AT_ONCE:
             return found, False
-        first = part[-1].client_id + "\x01"
+        after = part[-1].client_id
     return found, True
-
-
-async def list_clients_page(
-    registry: Registry, *, search: str = "", after: str = "", limit: int, actor: Actor
-) -> list[Client]:
-    """At most `limit` clients whose identifier begins with `search`, by identifier.
-
-    They come after the one named `after`. Raises access.Forbidden, StoreUnavailable. Source: Spec 1
-    """
-    authorise(actor, "read", Object(kind="client"))
-    first = max(search, after + FIRST_CHARACTER if after else "")
-    return await registry.clients.named(first=first, until=search + LAST, limit=limit)
 
 
 async def drop_keys(registry: Registry, client_id: str, *, actor: Actor) -> None:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from corpid.flows.directory.actors import is_allowed
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import DeploymentOperator
+from corpid.rules.directory.lists import RECORD_LISTS
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.records import Assignment, Entity, Operator, Service, ThirdPartyGrant, User
@@ -23,15 +23,11 @@ if TYPE_CHECKING:
 
     from corpid.rules.directory.access import Action
     from corpid.rules.directory.actors import Actor
-    from corpid.stores.sql.directory import N
     from corpid.stores.sql.registry import Registry
 
 K = TypeVar("K", Entity, Service)
+N = TypeVar("N", Entity, Service, User)
 W = TypeVar("W", Assignment, ThirdPartyGrant)
-LAST: Final = "\U0010ffff"
-"""after every identifier and user name"""
-FIRST_CHARACTER: Final = "\x01"
-"""before every character of an identifier or user name"""
 _NEAR: Final = 200
 _BEGINNING: Final = 2
 T = TypeVar("T")
@@ -128,28 +124,11 @@ async def authorise_on_person(registry: Registry, actor: Actor, action: Action, 
 
 
 def authorise_list(actor: Actor, thing: Object) -> None:
-    """Authorise a list of people, which `filter_visible` narrows.
+    """Authorise a list of people.
 
-    Raises access.Forbidden. Source: D53
+    The store leaves out those whom the actor may not see. Raises access.Forbidden. Source: D53
     """
     authorise(actor, "read", replace(thing, operates=False) if isinstance(actor, DeploymentOperator) else thing)
-
-
-async def filter_visible(
-    registry: Registry, actor: Actor, thing: Object, found: Sequence[T], user_id: Callable[[T], str]
-) -> tuple[T, ...]:
-    """Those of some records whose people the actor may read about.
-
-    `thing` is the object of a list. Only people who operate the deployment are looked at one by one. Raises
-    StoreUnavailable. Source: D53
-    """
-    if not isinstance(actor, DeploymentOperator) or not found:
-        return tuple(found)
-    operators = await registry.directory.read(Operator, {(user_id(each),) for each in found})
-    hidden = {
-        key[0] for key in operators if not is_allowed(actor, "read", replace(thing, user_id=key[0], operates=True))
-    }
-    return tuple(each for each in found if user_id(each) not in hidden)
 
 
 async def _find_identified(registry: Registry, record: type[K], identifier: str, thing: Object, actor: Actor) -> K:
@@ -170,8 +149,8 @@ async def _suggest(registry: Registry, kind: type[N], word: str) -> str:
         return ""
     start: str = word[:_BEGINNING]
     known = [
-        *await registry.directory.named(kind, first="", until=LAST, limit=_NEAR),
-        *await registry.directory.named(kind, first=start, until=start + LAST, limit=_NEAR),
+        *await registry.lists.find(RECORD_LISTS[kind], limit=_NEAR),
+        *await registry.lists.find(RECORD_LISTS[kind], beginning=start, limit=_NEAR),
     ]
     return suggestion(word, {read_shown_key(each) for each in known})
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from corpid.flows.directory.apply import SETS, ApplyResult, PlanWithNames, carry_out, prepare_entry
-from corpid.flows.directory.finding import LAST, RowFilter, find_entity, find_service, pick_one
-from corpid.flows.directory.lists import ListPage, cut_page, format_place, parse_place, search_page
+from corpid.flows.directory.finding import RowFilter, find_entity, find_service, pick_one
+from corpid.flows.directory.lists import ListPage, format_place, list_records, parse_place, search_page
 from corpid.flows.directory.write import Refused, find_decision, read_grants, require_reason, write_changes
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import member_details
@@ -21,6 +21,7 @@ from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.approvals import change_needs_approval
 from corpid.rules.directory.differences import difference
 from corpid.rules.directory.entity_choice import search_words
+from corpid.rules.directory.lists import ENTITIES, GRANTS, INDEXED_CHARACTERS, SERVICES
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import FileProblem
 from corpid.rules.directory.plan import Change, Plan
@@ -101,7 +102,7 @@ async def find_organisations(registry: Registry, actor: Actor, text: str) -> lis
     keys = {(wanted,), (wanted.upper(),)}
     found = {each.key: each for each in (await registry.directory.read(Entity, keys)).values()}
     first = " ".join(search_words(wanted)) + "\n"
-    named = await registry.directory.entities_by_name(first=first, until=first + LAST, after=("", ""), limit=MOST_FOUND)
+    named = await registry.lists.find(ENTITIES, order="name", beginning=first[:INDEXED_CHARACTERS], limit=MOST_FOUND)
     found |= {each.key: each for each in named if " ".join(search_words(each.name)) + "\n" == first}
     return [each for each in found.values() if each.enabled]
 
@@ -112,7 +113,7 @@ async def list_services(registry: Registry, actor: Actor) -> list[Service]:
     Raises access.Forbidden, StoreUnavailable. Source: R-14.1, R-21
     """
     authorise(actor, "read", Object(kind="service"))
-    found = await registry.directory.named(Service, first="", until=LAST, limit=_MOST_SERVICES)
+    found = await registry.lists.find(SERVICES, limit=_MOST_SERVICES)
     return sorted((each for each in found if each.enabled and each.third_parties), key=lambda each: each.name)
 
 
@@ -132,13 +133,11 @@ async def list_authorisations(
     Source: D56, D61
     """
     own = _read_own_entity(actor)
-    authorise(actor, "read", Object(kind="grant", entity_id=own))
     sides = ("client_entity_id", "entity_id") if given else ("entity_id", "client_entity_id")
     narrowed = {sides[0]: own, sides[1]: other, "state": state or ""}
     where = {name: value for name, value in narrowed.items() if value}
-    found = await registry.directory.page(ThirdPartyGrant, where, after=parse_place(after, 6), limit=limit + 1)
-    page = cut_page(found, limit, [format_place(each.key) for each in found])
-    return ListPage(found=tuple(await _with_names(registry, page.found)), after=page.after)
+    page = await list_records(registry, actor, GRANTS, where, after=after, limit=limit)
+    return msgspec.structs.replace(page, found=tuple(await _with_names(registry, page.found)))
 
 
 async def find_authorisation(registry: Registry, actor: Actor, key: tuple[str, ...]) -> Authorisation:

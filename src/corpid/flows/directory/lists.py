@@ -1,29 +1,28 @@
-"""Pages of people, entities, services, roles and administrators."""
+"""Lists of records: pages, totals, and what they are shown with (D83)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from urllib.parse import quote, unquote
 
 import msgspec
 
-from corpid.flows.directory.finding import (
-    FIRST_CHARACTER,
-    LAST,
-    authorise_list,
-    authorise_on_person,
-    filter_visible,
-    find_entity,
-    find_service,
-    find_user,
-    read_shown_key,
-)
+from corpid.flows.directory.actors import is_allowed
+from corpid.flows.directory.finding import authorise_list, find_entity, find_service, find_user
 from corpid.flows.directory.write import Refused, read_grants
-from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.actors import DeploymentOperator
-from corpid.rules.directory.entity_choice import search_text, search_words
+from corpid.rules.directory.access import Object, refuse_early
+from corpid.rules.directory.actors import ApiClient, DeploymentOperator
+from corpid.rules.directory.lists import (
+    ADMINISTRATORS,
+    ASSIGNMENTS,
+    MEMBERS,
+    MEMBERSHIPS,
+    MOST_COUNTED,
+    THIRD_PARTY_ASSIGNMENTS,
+    ListQuery,
+    ListTotal,
+)
 from corpid.rules.directory.names import is_storable
-from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.records import (
     Administrator,
     AdministratorServices,
@@ -41,7 +40,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from corpid.rules.directory.actors import Actor
-    from corpid.stores.sql.directory import Directory, L, N
+    from corpid.rules.directory.lists import RecordList
+    from corpid.stores.sql.directory import Directory
     from corpid.stores.sql.registry import Registry
 
 T = TypeVar("T")
@@ -49,17 +49,21 @@ S = TypeVar("S")
 
 _ROUNDS: Final = 20
 """how often rows are read for one page of those that fit"""
-_A_USER: Final = Object(kind="user")
+_WORDS: Final = {"name": "name", "email": "address", "number": "number"}
+"""what is searched in an order, if it is not the identifier"""
 
 
 class ListPage(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """A page of a list.
 
-    `after` names its last record if there are more.
+    `after` names its last record if there are more, `before` its first one if others precede.
     """
 
     found: tuple[T, ...]
     after: str = ""
+    before: str = ""
+    total: ListTotal | None = None
+    """of all pages, if it was asked for"""
 
 
 class ListFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,188 +103,122 @@ class Belonging(msgspec.Struct, frozen=True, kw_only=True):
     services: AdministratorServices = ()
 
 
-async def list_people(registry: Registry, actor: Actor, *, search: str, after: str, limit: int) -> ListPage[User]:
-    """List people by user name; `search` is its beginning.
-
-    Raises Refused, access.Forbidden, StoreUnavailable. Source: D51
-    """
-    authorise_list(actor, _A_USER)
-    page = await _list_named(registry, User, search=_map_name(search), after=_map_name(after), limit=limit)
-    return await _show(registry, actor, page)
+class UnknownPlace(Refused):
+    """A place that is in no page of a list."""
 
 
-async def list_people_by_name(registry: Registry, actor: Actor, *, name: str, after: str, limit: int) -> ListPage[User]:
-    """List people by name.
-
-    `name` is its beginning, in small or capital letters; `after` is a user name. Raises Refused if there is nobody of
-    it, access.Forbidden, StoreUnavailable. Source: R-12.4
-    """
-    return await _search_people(registry, actor, registry.directory.people_by_name, "name", name, after, limit)
-
-
-async def list_people_by_email(
-    registry: Registry, actor: Actor, *, email: str, after: str, limit: int
-) -> ListPage[User]:
-    """List people by e-mail address.
-
-    `email` is its beginning, in small or capital letters; `after` is a user name. Raises Refused if there is nobody of
-    it, access.Forbidden, StoreUnavailable. Source: D61
-    """
-    return await _search_people(registry, actor, registry.directory.people_by_email, "email", email, after, limit)
-
-
-async def _search_people(
+async def list_records(
     registry: Registry,
     actor: Actor,
-    read: Callable[..., Awaitable[list[User]]],
-    member: Literal["name", "email"],
-    beginning: str,
-    after: str,
+    listed: RecordList,
+    where: Mapping[str, str | bool] | None = None,
+    *,
+    order: str = "",
+    descending: bool = False,
+    search: str = "",
+    after: str = "",
+    before: str = "",
     limit: int,
-) -> ListPage[User]:
-    authorise_list(actor, _A_USER)
-    _check_storable(beginning, "address" if member == "email" else member)
-    before = await _find_place(registry, actor, after)
-    start = (getattr(before, member), before.user_id) if before else ("", "")
-    found = await read(first=beginning, until=beginning + LAST, after=start, limit=limit + 1)
-    return await _show(registry, actor, cut_page(found, limit, [each.user_name for each in found]))
+    count_to: int = 0,
+) -> ListPage[Any]:
+    """List records of a kind, those that the actor may read.
+
+    `where` narrows by columns of the list's filters, `search` is how the first column of the order begins; `after` and
+    `before` are places of another page, `count_to` asks for the total, up to a number. Raises UnknownPlace, Refused for a text that no
+    record has, access.Forbidden, StoreUnavailable. Source: D53, D83
+    """
+    where = where or {}
+    thing = object_of_list(listed, where)
+    if isinstance(actor, ApiClient):
+        refuse_early(actor, "read", thing)
+    else:
+        authorise_list(actor, thing)
+    ordered = listed.order(order)
+    if not is_storable(search):
+        raise Refused(f"this has characters that no {_WORDS.get(ordered.name, 'identifier')} has: leave them out")
+    try:
+        beginning = ordered.fold(search)
+    except ValueError as error:
+        raise Refused(f"{search!r}: {error}") from None
+    if not all(is_storable(str(each)) for each in where.values()):
+        return ListPage(found=(), total=ListTotal(count=0) if count_to else None)
+    query = ListQuery(
+        listed=listed,
+        order=ordered,
+        where=where,
+        beginning=beginning,
+        place=parse_place(before or after, len(ordered.columns)) if before or after else (),
+        backwards=descending != bool(before),
+        limit=limit + 1,
+        no_operators=listed.of_people
+        and isinstance(actor, DeploymentOperator)
+        and not is_allowed(actor, "read", msgspec.structs.replace(thing, operates=True)),
+    )
+    rows = await registry.lists.page(query)
+    if descending:
+        rows.reverse()
+    shown = rows[-limit:] if before else rows[:limit]
+    further = len(rows) > limit
+    return ListPage(
+        found=tuple(record for record, _ in shown),
+        after=format_place(shown[-1][1]) if shown and (before or further) else "",
+        before=format_place(shown[0][1]) if shown and (further if before else after) else "",
+        total=await registry.lists.total(query, most=count_to) if count_to else None,
+    )
 
 
-async def _find_place(registry: Registry, actor: Actor, user_name: str) -> User | None:
-    """The last person of the page before, seen or not (D53)."""
-    if not user_name:
-        return None
-    if not isinstance(actor, DeploymentOperator):
-        return await find_user(registry, user_name, actor=actor)
-    found = await registry.directory.user_by_name(_map_name(user_name))
-    if found is None:
-        raise Refused("--after is not a place in this list: copy it from the last line of a list")
-    return found
-
-
-async def _show(registry: Registry, actor: Actor, page: ListPage[User]) -> ListPage[User]:
-    found = await filter_visible(registry, actor, _A_USER, page.found, lambda each: each.user_id)
-    return ListPage(found=found, after=page.after)
-
-
-def _check_storable(text: str, member: str) -> None:
-    if not is_storable(text):
-        raise Refused(f"this has characters that no {member} has: leave them out")
+def object_of_list(listed: RecordList, where: Mapping[str, str | bool]) -> Object:
+    """The object of access control of a list that is narrowed. Source: D53, D59"""
+    sides = str(where.get("entity_id", "")), str(where.get("client_entity_id", ""))
+    own, other = sides[::-1] if listed.record is ThirdPartyGrant else sides
+    return Object(kind=listed.kind, entity_id=own, other_entity_id=other)
 
 
 async def list_members(
-    registry: Registry, actor: Actor, entity_id: str, *, search: str, after: str, limit: int
+    registry: Registry,
+    actor: Actor,
+    entity_id: str,
+    *,
+    search: str = "",
+    after: str = "",
+    before: str = "",
+    limit: int,
+    count_to: int = MOST_COUNTED,
 ) -> ListPage[EntityMember]:
-    """List the people of an entity by user name.
+    """List the people of an entity by user name, with their levels.
 
     `search` is its beginning. Raises Refused if there is no such entity, access.Forbidden, StoreUnavailable. Source:
     D51, D53
     """
     await find_entity(registry, entity_id, actor=actor)
-    thing = Object(kind="membership", entity_id=entity_id)
-    authorise_list(actor, thing)
-    first, until = _find_bounds(_map_name(search), _map_name(after))
-    users = await registry.directory.members(entity_id, first=first, until=until, limit=limit + 1)
-    keys = [(user.user_id, entity_id) for user in users]
-    held = await registry.directory.read(Membership, keys)
-    levels = await registry.directory.read(Administrator, keys)
-    found = [
-        EntityMember(user=user, membership=held[key], level=levels[key].level if key in levels else "")
-        for user, key in zip(users, keys, strict=True)
-        if key in held
-    ]
-    page = cut_page(found, limit, [each.user.user_name for each in found])
-    seen = await filter_visible(registry, actor, thing, page.found, lambda each: each.user.user_id)
-    return ListPage(found=seen, after=page.after)
-
-
-async def list_entities(registry: Registry, actor: Actor, *, search: str, after: str, limit: int) -> ListPage[Entity]:
-    """List entities by identifier; `search` is its beginning.
-
-    Raises access.Forbidden, StoreUnavailable. Source: R-14.2
-    """
-    authorise(actor, "read", Object(kind="entity"))
-    return await _list_named(registry, Entity, search=search, after=after, limit=limit)
-
-
-async def list_entities_by_name(
-    registry: Registry, actor: Actor, *, name: str, after: str, limit: int
-) -> ListPage[Entity]:
-    """List entities by name; `name` is its beginning, however it is written.
-
-    `after` is an identifier. Raises Refused if there is none of it, access.Forbidden, StoreUnavailable. Source: R-12.4
-    """
-    authorise(actor, "read", Object(kind="entity"))
-    _check_storable(name, "name")
-    before = await find_entity(registry, after, actor=actor) if after else None
-    first = " ".join(search_words(name))
-    place = (search_text(before), before.entity_id) if before else ("", "")
-    found = await registry.directory.entities_by_name(first=first, until=first + LAST, after=place, limit=limit + 1)
-    return cut_page(found, limit, [each.entity_id for each in found])
-
-
-async def list_entities_by_number(
-    registry: Registry, actor: Actor, *, number: str, after: str, limit: int
-) -> ListPage[Entity]:
-    """List entities by registration number; `number` is its beginning.
-
-    `after` is an identifier. Raises Refused if there is none of it, access.Forbidden, StoreUnavailable. Source: R-12.4
-    """
-    authorise(actor, "read", Object(kind="entity"))
-    _check_storable(number, "number")
-    before = await find_entity(registry, after, actor=actor) if after else None
-    place = (before.registration_number, before.entity_id) if before else ("", "")
-    found = await registry.directory.entities_by_number(first=number, until=number + LAST, after=place, limit=limit + 1)
-    return cut_page(found, limit, [each.entity_id for each in found])
-
-
-async def list_services(registry: Registry, actor: Actor, *, search: str, after: str, limit: int) -> ListPage[Service]:
-    """List services by identifier; `search` is its beginning.
-
-    Raises access.Forbidden, StoreUnavailable. Source: R-14.1
-    """
-    authorise(actor, "read", Object(kind="service"))
-    return await _list_named(registry, Service, search=search, after=after, limit=limit)
+    page = await list_records(
+        registry, actor, MEMBERS, {"entity_id": entity_id}, order="user_name", search=search, after=after,
+        before=before, limit=limit, count_to=count_to,
+    )  # fmt: skip
+    levels = await registry.directory.read(Administrator, [each.membership.key for each in page.found])
+    found = (
+        EntityMember(
+            user=each.user,
+            membership=each.membership,
+            level=levels[each.membership.key].level if each.membership.key in levels else "",
+        )
+        for each in page.found
+    )
+    return msgspec.structs.replace(page, found=tuple(found))
 
 
 async def list_roles(
-    registry: Registry, actor: Actor, wanted: ListFilter, *, after: str, limit: int
+    registry: Registry, actor: Actor, wanted: ListFilter, *, after: str, limit: int, third_party: bool = False
 ) -> ListPage[RoleRecords]:
-    """List roles of people for their entities.
+    """List roles of people for their entities, or for client entities.
 
-    Raises Refused if something is named that there is not, access.Forbidden, StoreUnavailable. Source: D23, D50
+    Raises Refused if something is named that there is not, access.Forbidden, StoreUnavailable. Source: D23, D50, R-21
     """
-    thing = Object(kind="assignment")
-    authorise_list(actor, thing)
-    where = await _read_filter(registry, actor, wanted)
-    rows = await _read_page(registry, Assignment, where, after=after, limit=limit, width=6)
-    seen = await filter_visible(registry, actor, thing, rows.found, lambda each: each.user_id)
-    return ListPage(found=await load_roles(registry.directory, seen), after=rows.after)
-
-
-async def list_third_party_roles(
-    registry: Registry, actor: Actor, wanted: ListFilter, *, after: str, limit: int
-) -> ListPage[RoleRecords]:
-    """List roles of third parties' people for client entities.
-
-    Raises Refused if something is named that there is not, access.Forbidden, StoreUnavailable. Source: D23, R-21
-    """
-    authorise(actor, "read", Object(kind="third-party row"))
-    where = await _read_filter(registry, actor, wanted)
-    rows = await _read_page(registry, ThirdPartyAssignment, where, after=after, limit=limit, width=7)
-    return ListPage(found=await load_roles(registry.directory, rows.found), after=rows.after)
-
-
-async def list_grants(
-    registry: Registry, actor: Actor, wanted: ListFilter, *, after: str, limit: int
-) -> ListPage[ThirdPartyGrant]:
-    """List grants of client entities to third parties.
-
-    Raises Refused if something is named that there is not, access.Forbidden, StoreUnavailable. Source: R-21
-    """
-    authorise(actor, "read", Object(kind="grant"))
-    where = await _read_filter(registry, actor, wanted)
-    return await _read_page(registry, ThirdPartyGrant, where, after=after, limit=limit, width=6)
+    listed = THIRD_PARTY_ASSIGNMENTS if third_party else ASSIGNMENTS
+    page = await list_records(
+        registry, actor, listed, await read_filter(registry, actor, wanted), after=after, limit=limit
+    )
+    return msgspec.structs.replace(page, found=await load_roles(registry.directory, page.found))
 
 
 async def list_memberships(
@@ -290,8 +228,7 @@ async def list_memberships(
 
     Raises access.Forbidden, StoreUnavailable. Source: D50, D53
     """
-    await authorise_on_person(registry, actor, "read", Object(kind="membership", user_id=user.user_id))
-    page = await _read_page(registry, Membership, {"user_id": user.user_id}, after=after, limit=limit, width=2)
+    page = await list_records(registry, actor, MEMBERSHIPS, {"user_id": user.user_id}, after=after, limit=limit)
     known = await registry.directory.read(Entity, [row.key[1:] for row in page.found])
     levels = await registry.directory.read(Administrator, [row.key for row in page.found])
     found = []
@@ -300,7 +237,7 @@ async def list_memberships(
         if entity is not None:
             level, services_of = (held.level, held.services) if held else ("", ())
             found.append(Belonging(entity=entity, membership=row, level=level, services=services_of))
-    return ListPage(found=tuple(found), after=page.after)
+    return msgspec.structs.replace(page, found=tuple(found))
 
 
 async def list_administrators(
@@ -310,24 +247,25 @@ async def list_administrators(
 
     Raises Refused if something is named that there is not, access.Forbidden, StoreUnavailable. Source: D53
     """
-    thing = Object(kind="administrator")
-    authorise_list(actor, thing)
-    where = await _read_filter(registry, actor, wanted)
-    page = await _read_page(registry, Administrator, where, after=after, limit=limit, width=2)
-    seen = await filter_visible(registry, actor, thing, page.found, lambda each: each.user_id)
+    where = await read_filter(registry, actor, wanted)
+    page = await list_records(registry, actor, ADMINISTRATORS, where, after=after, limit=limit)
     directory = registry.directory
-    users = await directory.read(User, {row.key[:1] for row in seen})
-    held = await directory.read(Entity, {row.key[1:] for row in seen})
-    belonging = await directory.read(Membership, {row.key for row in seen})
+    users = await directory.read(User, {row.key[:1] for row in page.found})
+    held = await directory.read(Entity, {row.key[1:] for row in page.found})
+    belonging = await directory.read(Membership, {row.key for row in page.found})
     found = [
         Appointment(administrator=row, user=users[row.key[:1]], entity=held[row.key[1:]], membership=belonging[row.key])
-        for row in seen
+        for row in page.found
         if row.key[:1] in users and row.key[1:] in held and row.key in belonging
     ]
-    return ListPage(found=tuple(found), after=page.after)
+    return msgspec.structs.replace(page, found=tuple(found))
 
 
-async def _read_filter(registry: Registry, actor: Actor, wanted: ListFilter) -> dict[str, str]:
+async def read_filter(registry: Registry, actor: Actor, wanted: ListFilter) -> dict[str, str]:
+    """The columns that a list is narrowed by.
+
+    Raises Refused if something is named that there is not, access.Forbidden, StoreUnavailable. Source: D83
+    """
     where: dict[str, str] = {}
     if wanted.user:
         where["user_id"] = (await find_user(registry, wanted.user, actor=actor)).user_id
@@ -375,20 +313,6 @@ async def load_roles(
     return tuple(found)
 
 
-async def _list_named(registry: Registry, kind: type[N], *, search: str, after: str, limit: int) -> ListPage[N]:
-    _check_storable(search + after, "identifier")
-    first, until = _find_bounds(search, after)
-    found = await registry.directory.named(kind, first=first, until=until, limit=limit + 1)
-    return cut_page(found, limit, [read_shown_key(each) for each in found])
-
-
-async def _read_page(
-    registry: Registry, kind: type[L], where: Mapping[str, str], *, after: str, limit: int, width: int
-) -> ListPage[L]:
-    found = await registry.directory.page(kind, where, after=parse_place(after, width), limit=limit + 1)
-    return cut_page(found, limit, [format_place(each.key) for each in found])
-
-
 async def search_page(
     read: Callable[[str, int], Awaitable[Sequence[S]]],
     place_of: Callable[[S], str],
@@ -426,24 +350,12 @@ def format_place(key: Sequence[str]) -> str:
     return "/".join(quote(part, safe="") for part in key)
 
 
-def parse_place(after: str, width: int) -> tuple[str, ...]:
+def parse_place(after: str, width: int = 0) -> tuple[str, ...]:
     """Return the key after which a page begins.
 
-    Raises Refused.
+    `width` is the number of its parts, 0 for whatever it has, and for none if the text is empty. Raises UnknownPlace.
     """
     parts = tuple(unquote(part) for part in after.split("/")) if after else ("",) * width
-    if len(parts) != width or not is_storable("".join(parts)):
-        raise Refused("--after is not a place in this list: copy it from the last line of a list")
+    if (width and len(parts) != width) or not is_storable("".join(parts)):
+        raise UnknownPlace("--after is not a place in this list: copy it from the last line of a list")
     return parts
-
-
-def _find_bounds(search: str, after: str) -> tuple[str, str]:
-    """Return the bounds of keys that begin with `search`, after `after`."""
-    return max(search, after + FIRST_CHARACTER if after else ""), search + LAST
-
-
-def _map_name(text: str) -> str:
-    try:
-        return mapped(text) if text else ""
-    except ValueError as error:
-        raise Refused(f"{text!r}: {error}") from None

@@ -10,11 +10,12 @@ import msgspec
 
 from corpid.flows.directory.actors import assume_recent, is_allowed
 from corpid.flows.directory.finding import find_entity
-from corpid.flows.directory.lists import ListPage, cut_page, format_place, load_roles, parse_place
+from corpid.flows.directory.lists import ListPage, cut_page, format_place, list_records, load_roles, parse_place
 from corpid.flows.directory.write import Refused, authorise_changes
 from corpid.rules.directory import member_details, names
 from corpid.rules.directory.access import Forbidden, Level, Object, authorise
 from corpid.rules.directory.approvals import change_needs_approval
+from corpid.rules.directory.lists import MEMBERS, MOST_COUNTED
 from corpid.rules.directory.names import canonical, is_storable
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.queries import SEARCH_WORDS, MemberQuery, MemberSearch, MemberState
@@ -200,7 +201,7 @@ async def find_person(registry: Registry, entity_id: str, named: str, *, of_enti
 
 
 async def list_members(
-    registry: Registry, wanted: MemberFilter, *, actor: EntityAdministrator, after: str, limit: int
+    registry: Registry, wanted: MemberFilter, *, actor: EntityAdministrator, after: str, limit: int, before: str = ""
 ) -> ListPage[MemberSummary]:
     """List members of the actor's entity by user name.
 
@@ -218,7 +219,7 @@ async def list_members(
         search = MemberSearch(entity_id=entity_id, words=tuple(words), state=wanted.state, service_id=wanted.service_id)
         page = await _search(registry, search, after, limit)
     else:
-        page = await list_members_by_name(registry, entity_id, actor=actor, after=after, limit=limit)
+        page = await list_members_by_name(registry, entity_id, actor=actor, after=after, before=before, limit=limit)
     keys = [each.membership.key for each in page.found]
     levels = await registry.directory.read(Administrator, keys)
     counts = await _count_roles(registry, actor, [each.user.user_id for each in page.found])
@@ -226,11 +227,11 @@ async def list_members(
         MemberSummary(member=each, level=levels[key].level if key in levels else "", roles=counts[each.user.user_id])
         for each, key in zip(page.found, keys, strict=True)
     ]
-    return ListPage(found=tuple(found), after=page.after)
+    return ListPage(found=tuple(found), after=page.after, before=page.before, total=page.total)
 
 
 async def list_members_by_name(
-    registry: Registry, entity_id: str, *, actor: Actor, after: str, limit: int
+    registry: Registry, entity_id: str, *, actor: Actor, after: str, limit: int, before: str = ""
 ) -> ListPage[Member]:
     """List the members of an entity by user name.
 
@@ -238,11 +239,11 @@ async def list_members_by_name(
     access.Forbidden, StoreUnavailable. Source: D60
     """
     await find_entity(registry, entity_id, actor=actor)
-    authorise(actor, "read", Object(kind="membership", entity_id=entity_id))
-    name, last = parse_place(after, 2)
-    found = await registry.provisioning.members_by_name(entity_id, after=(name, last), limit=limit + 1)
-    places = [format_place(each) for _, each in found]
-    return cut_page([_to_member(stored) for stored, _ in found], limit, places)
+    page = await list_records(
+        registry, actor, MEMBERS, {"entity_id": entity_id}, order="shown_name", after=after, before=before,
+        limit=limit, count_to=MOST_COUNTED,
+    )  # fmt: skip
+    return msgspec.structs.replace(page, found=tuple(map(_to_member, page.found)))
 
 
 async def query_members(registry: Registry, query: MemberQuery, *, actor: Actor) -> tuple[int, list[Member]]:

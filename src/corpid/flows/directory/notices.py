@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 
 from corpid.flows.directory.approvals import build_request_object
-from corpid.flows.directory.finding import LAST
 from corpid.flows.directory.person_names import read_names
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory import access_review
 from corpid.rules.directory import notices as rules
+from corpid.rules.directory.lists import LAST
 from corpid.rules.directory.records import Assignment, ChangeRequest, ThirdPartyAssignment
 from corpid.rules.limits import DAY, HOUR
 

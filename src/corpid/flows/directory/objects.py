@@ -13,15 +13,15 @@ import msgspec
 
 from corpid.flows.directory.actors import is_allowed
 from corpid.flows.directory.apply import prepare_document
-from corpid.flows.directory.finding import FIRST_CHARACTER, LAST
+from corpid.flows.directory.lists import UnknownPlace, format_place, list_records, object_of_list, parse_place
 from corpid.flows.directory.members import find_person
-from corpid.flows.directory.write import build_object, write_or_request
+from corpid.flows.directory.write import Refused, build_object, write_or_request
 from corpid.rules.directory.access import Forbidden, Object, authorise, refuse_early
 from corpid.rules.directory.actors import ALL_SCOPES, ApiClient
 from corpid.rules.directory.changes import ChangedMeanwhile, NameTaken, Precondition
+from corpid.rules.directory.lists import MEMBERS, RECORD_LISTS, ListTotal
 from corpid.rules.directory.members import mask_text
 from corpid.rules.directory.names import is_storable
-from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.nodes import DirectoryError, Json, merge_patch
 from corpid.rules.directory.objects import (
     READ_ONLY,
@@ -68,6 +68,14 @@ class ObjectConflict(Exception):
     """An object of this key is there already; the text says so."""
 
 
+class UnknownSort(Exception):
+    """An unknown order; `orders` are those that the list has."""
+
+    def __init__(self, orders: Sequence[str]) -> None:
+        self.orders = orders
+        super().__init__(f"the list can be sorted by {', '.join(orders)}")
+
+
 class ObjectChanged(Exception):
     """The object is no longer the one that the caller has seen."""
 
@@ -100,11 +108,13 @@ class ApiObject(msgspec.Struct, frozen=True, kw_only=True):
 class ObjectPage(msgspec.Struct, frozen=True, kw_only=True):
     """A page of objects.
 
-    `after` is the place of its last one if there are more.
+    `after` is the place of its last one if there are more, `before` that of the first one if others precede.
     """
 
     found: tuple[ApiObject, ...]
     after: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+    total: ListTotal | None = None
 
 
 async def read_object(by: Administration, resource: Resource, identifier: str) -> ApiObject:
@@ -227,27 +237,63 @@ async def read_user_names(registry: Registry, records: Sequence[msgspec.Struct])
 
 
 async def list_objects(
-    by: Administration, resource: Resource, wanted: Mapping[str, str], *, after: tuple[str, ...], limit: int
+    by: Administration,
+    resource: Resource,
+    wanted: Mapping[str, str],
+    *,
+    sort: str = "",
+    after: tuple[str, ...] = (),
+    before: tuple[str, ...] = (),
+    limit: int,
+    count_to: int = 0,
 ) -> ObjectPage:
     """List objects by key, people by user name.
 
-    Those of an entity by membership. `wanted` are filters of the resource; one that names nothing gives an empty page.
-    Raises access.Forbidden, StoreUnavailable. Source: D59, D61
+    Those of an entity by membership; `sort` is another order. `wanted` are filters of the resource; one that names
+    nothing gives an empty page. `count_to` asks for a total. Raises UnknownSort, UnknownPlace, access.Forbidden,
+    StoreUnavailable. Source: D59, D61, D83
     """
     narrowed = _own(by.actor, resource, wanted)
-    refuse_early(by.actor, "read", _object_of_list(by.actor, resource, narrowed))
+    where = {_COLUMNS[name]: value for name, value in narrowed.items() if name in _COLUMNS and name != "user"}
+    if resource.record is Entity:
+        where = {"entity_id": by.actor.entity_id} if by.actor.entity_id else {}
+    refuse_early(by.actor, "read", object_of_list(RECORD_LISTS[resource.record], where))
+    nothing = ObjectPage(found=(), total=ListTotal(count=0) if count_to else None)
     if _names_outsider(by.actor, resource, narrowed):
-        return ObjectPage(found=())
-    page, places = await _page(by, resource, narrowed, after, limit + 1)
-    users = await read_user_names(by.registry, page[:limit])
-    shown = tuple(to_api_object(by, resource, record, users) for record in page[:limit])
-    return ObjectPage(found=shown, after=places[limit - 1] if len(page) > limit else ())
-
-
-def count_place_parts(by: Administration, resource: Resource, wanted: Mapping[str, str]) -> int:
-    """The number of parts of the places in a list. Source: D59"""
-    by_name = resource.record is Membership and "entity" in _own(by.actor, resource, wanted)
-    return 1 if by_name else 2 if "name" in wanted else resource.width
+        return nothing
+    of_members = "entity" in narrowed and "user" not in narrowed and resource.record in {Membership, User}
+    listed = MEMBERS if of_members else RECORD_LISTS[resource.record]
+    order = sort.removeprefix("-") or ("user_name" if of_members and "search" in narrowed else "")
+    search = narrowed.pop("search", "")
+    if "name" in narrowed:
+        order, search = "name", narrowed.pop("name")
+    if order and order not in {each.name for each in listed.orders}:
+        raise UnknownSort([each.name for each in listed.orders])
+    if "user" in narrowed:
+        entity_id, of_entity = where.get("entity_id", ""), bool(by.actor.entity_id)
+        user = await find_person(by.registry, entity_id, narrowed["user"], of_entity=of_entity)
+        if user is None:
+            return nothing
+        where["user_id"] = user.user_id
+    try:
+        page = await list_records(
+            by.registry, by.actor, listed, where, order=order, descending=sort.startswith("-"), search=search,
+            after=format_place(after), before=format_place(before), limit=limit, count_to=count_to,
+        )  # fmt: skip
+    except UnknownPlace:
+        raise
+    except Refused:  # a text that no record has
+        return nothing
+    records = page.found
+    if of_members:
+        records = tuple(each.user if resource.record is User else each.membership for each in records)
+    users = await read_user_names(by.registry, records)
+    return ObjectPage(
+        found=tuple(to_api_object(by, resource, record, users) for record in records),
+        after=parse_place(page.after),
+        before=parse_place(page.before),
+        total=page.total,
+    )
 
 
 async def _resolved(by: Administration, resource: Resource, value: Json) -> Json:
@@ -438,94 +484,3 @@ def _own(actor: ApiClient, resource: Resource, wanted: Mapping[str, str]) -> dic
     if actor.entity_id and sides and not any(side in narrowed for side in sides):
         narrowed[sides[0]] = actor.entity_id
     return narrowed
-
-
-def _object_of_list(actor: ApiClient, resource: Resource, wanted: Mapping[str, str]) -> Object:
-    if resource.record is Entity:
-        sides = actor.entity_id, ""
-    elif resource.record is ThirdPartyGrant:
-        sides = wanted.get("client_entity", ""), wanted.get("third_party", "")
-    elif resource.record is ThirdPartyAssignment:
-        sides = wanted.get("third_party", ""), wanted.get("client_entity", "")
-    else:
-        sides = wanted.get("entity", ""), ""
-    return Object(kind=resource.kind, entity_id=sides[0], other_entity_id=sides[1])
-
-
-async def _page(
-    by: Administration, resource: Resource, wanted: Mapping[str, str], after: tuple[str, ...], limit: int
-) -> tuple[list[msgspec.Struct], list[tuple[str, ...]]]:
-    """Some records, and the place of each."""
-    directory, record = by.registry.directory, resource.record
-    if record is Client:
-        first, until = _span(wanted.get("search", ""), after, named=False)
-        clients = await by.registry.clients.named(first=first, until=until, limit=limit)
-        return [*clients], [(client.client_id,) for client in clients]
-    if record is Entity and by.actor.entity_id:
-        own = await directory.read(Entity, [(by.actor.entity_id,)])
-        fits = [
-            entity
-            for entity in own.values()
-            if entity.key > after and entity.entity_id.startswith(wanted.get("search", ""))
-        ]
-        return [*fits], [entity.key for entity in fits]
-    if record in {Membership, User} and "entity" in wanted and not wanted.keys() & {"user", "search"}:
-        belonging = await directory.belonging(wanted["entity"], after=after[0] if after else "", limit=limit)
-        records = [user if record is User else membership for membership, user in belonging]
-        return [*records], [(membership.membership_id,) for membership, _ in belonging]
-    if record is User and "name" in wanted:
-        place = (after[0], after[1]) if after else ("", "")
-        name = wanted["name"]
-        people = await directory.people_by_name(first=name, until=name + LAST, after=place, limit=limit)
-        return [*people], [(user.name, user.user_id) for user in people]
-    if record is User and "entity" in wanted:
-        first, until = _span(wanted.get("search", ""), after, named=True)
-        users = await directory.members(wanted["entity"], first=first, until=until, limit=limit)
-        return [*users], [(user.user_name,) for user in users]
-    if record in {Entity, Service, User}:
-        first, until = _span(wanted.get("search", ""), after, named=record is User)
-        named = await directory.named(record, first=first, until=until, limit=limit)  # type: ignore[type-var]
-        places = [(each.user_name,) if isinstance(each, User) else build_record_key(each) for each in named]
-        return [*named], places
-    if record is Membership and "entity" in wanted:
-        return await _memberships(by.registry, wanted, after, of_entity=bool(by.actor.entity_id))
-    where = await _where(by.registry, wanted, of_entity=bool(by.actor.entity_id))
-    if where is None:
-        return [], []
-    rows = await directory.page(record, where, after=after or ("",) * resource.width, limit=limit)  # type: ignore[type-var]
-    return [*rows], [build_record_key(row) for row in rows]
-
-
-async def _memberships(
-    registry: Registry, wanted: Mapping[str, str], after: tuple[str, ...], *, of_entity: bool
-) -> tuple[list[msgspec.Struct], list[tuple[str, ...]]]:
-    """A person's membership of an entity."""
-    user = await find_person(registry, wanted["entity"], wanted["user"], of_entity=of_entity)
-    key = (user.user_id, wanted["entity"]) if user is not None and not after else ("", "")
-    held = (await registry.directory.read(Membership, [key])).get(key)
-    return ([], []) if held is None else ([held], [(held.membership_id,)])
-
-
-async def _where(registry: Registry, wanted: Mapping[str, str], *, of_entity: bool) -> dict[str, str] | None:
-    """The columns that a list is narrowed by.
-
-    None if it names a person who is not there.
-    """
-    where = {_COLUMNS[name]: value for name, value in wanted.items() if name != "user"}
-    if "user" in wanted:
-        entity_id = wanted.get("entity") or wanted.get("third_party", "")
-        user = await find_person(registry, entity_id, wanted["user"], of_entity=of_entity)
-        if user is None:
-            return None
-        where["user_id"] = user.user_id
-    return where
-
-
-def _span(search: str, after: tuple[str, ...], *, named: bool) -> tuple[str, str]:
-    """The bounds of keys that begin with `search`, after a place."""
-    if named and search:
-        try:
-            search = mapped(search)
-        except ValueError:
-            return LAST, LAST
-    return max(search, after[0] + FIRST_CHARACTER if after else ""), search + LAST

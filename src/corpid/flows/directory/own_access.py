@@ -21,6 +21,7 @@ from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
 from corpid.rules.directory.approvals import change_of, is_asked_for_oneself, state_at
 from corpid.rules.directory.changes import Precondition, Upsert
+from corpid.rules.directory.lists import SERVICES
 from corpid.rules.directory.member_details import shown_name
 from corpid.rules.directory.records import (
     Administrator,
@@ -160,7 +161,7 @@ async def list_requestable_services(context: RequestContext, user_id: str, entit
     By name. Raises access.Forbidden if they do not act for the entity, StoreUnavailable. Source: D55, R-20
     """
     await _check_acting(context, user_id, entity.entity_id)
-    found = await context.provider.registry.directory.named(Service, first="", until="\U0010ffff", limit=MOST_SERVICES)
+    found = await context.provider.registry.lists.find(SERVICES, limit=MOST_SERVICES)
     return sorted((each for each in found if is_open_to(each, entity)), key=lambda each: each.name.casefold())
 
 

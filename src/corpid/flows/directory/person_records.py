@@ -17,16 +17,16 @@ from corpid.flows.directory.lists import (
     Belonging,
     ListFilter,
     ListPage,
-    cut_page,
     list_memberships,
+    list_records,
     list_roles,
-    list_third_party_roles,
 )
 from corpid.flows.directory.write import audit_event
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.records import EmailChange, PersonFactors
 from corpid.rules.authentication.sign_in import fingerprint
 from corpid.rules.directory.access import Object, authorise, refuse_early
+from corpid.rules.directory.lists import DELETION_REQUESTS
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -99,7 +99,7 @@ async def load_person(registry: Registry, actor: Actor, user_name: str, *, limit
     wanted = ListFilter(user=user.user_name)
     belongs = await list_memberships(registry, actor, user, after="", limit=limit)
     own = await list_roles(registry, actor, wanted, after="", limit=limit)
-    for_others = await list_third_party_roles(registry, actor, wanted, after="", limit=limit)
+    for_others = await list_roles(registry, actor, wanted, after="", limit=limit, third_party=True)
     keys: dict[type[Record], list[tuple[str, ...]]] = {
         User: [user.key],
         Operator: [*operators],
@@ -159,15 +159,11 @@ async def list_deletion_requests(
 
     Raises access.Forbidden, StoreUnavailable. Source: D61
     """
-    authorise(actor, "read", Object(kind="deletion request"))
-    found = await registry.directory.page(DeletionRequest, {}, after=(after,), limit=limit + 1)
-    users = await registry.directory.read(User, [each.key for each in found])
-    page = cut_page(found, limit, [each.user_id for each in found])
+    page = await list_records(registry, actor, DELETION_REQUESTS, after=after, limit=limit)
+    users = await registry.directory.read(User, [each.key for each in page.found])
     known = ((users.get(each.key), each.requested_at) for each in page.found)
-    return ListPage(
-        found=tuple(PendingDeletion(user=user, requested_at=at) for user, at in known if user is not None),
-        after=page.after,
-    )
+    found = tuple(PendingDeletion(user=user, requested_at=at) for user, at in known if user is not None)
+    return msgspec.structs.replace(page, found=found)
 
 
 async def find_deletion_time(registry: Registry, actor: Actor, user_id: str) -> int:

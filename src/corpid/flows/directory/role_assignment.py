@@ -18,6 +18,7 @@ from corpid.flows.directory.members import Member
 from corpid.flows.directory.write import authorise_changes, write_or_request
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.changes import Precondition
+from corpid.rules.directory.lists import SERVICES
 from corpid.rules.directory.objects import key_of, object_id
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Assignment, Entity, Membership, Service, User
@@ -67,7 +68,7 @@ async def list_services(registry: Registry, actor: EntityAdministrator, entity: 
     if isinstance(own, tuple):
         found = list((await registry.directory.read(Service, [(each,) for each in own])).values())
     else:
-        found = await registry.directory.named(Service, first="", until="\U0010ffff", limit=MOST_SERVICES)
+        found = await registry.lists.find(SERVICES, limit=MOST_SERVICES)
     return sorted((each for each in found if is_open_to(each, entity)), key=lambda each: each.name.casefold())
 
 

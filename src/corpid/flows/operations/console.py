@@ -11,20 +11,21 @@ from msgspec.structs import replace
 from corpid.flows.account.own_sessions import SelfServiceRequest
 from corpid.flows.directory import people, person_records
 from corpid.flows.directory.actors import load_operator
-from corpid.flows.directory.finding import authorise_list, authorise_on_person, filter_visible, find_entity
+from corpid.flows.directory.finding import authorise_list, authorise_on_person, find_entity
 from corpid.flows.directory.lists import (
     Appointment,
     Belonging,
     ListFilter,
     ListPage,
     list_administrators,
-    list_grants,
     list_memberships,
+    list_records,
     list_roles,
 )
 from corpid.rules.authentication.records import PersonFactors, Session
 from corpid.rules.authentication.throttling import CodeGuesses
 from corpid.rules.directory.access import Forbidden, Object, authorise
+from corpid.rules.directory.lists import GRANTS
 from corpid.rules.directory.queries import MemberQuery, StoredMember
 from corpid.rules.directory.records import Entity, Operator, OperatorLevel, ThirdPartyGrant, User
 from corpid.rules.directory.roles import RoleRecords
@@ -118,8 +119,8 @@ async def load_entity(
     """
     entity = await find_entity(registry, entity_id, actor=actor)
     held = await list_administrators(registry, actor, ListFilter(entity=entity_id), after="", limit=limit)
-    given = await list_grants(registry, actor, ListFilter(client_entity=entity_id), after="", limit=few)
-    received = await list_grants(registry, actor, ListFilter(entity=entity_id), after="", limit=few)
+    given = await list_records(registry, actor, GRANTS, {"client_entity_id": entity_id}, limit=few)
+    received = await list_records(registry, actor, GRANTS, {"entity_id": entity_id}, limit=few)
     sides = {each.entity_id for each in given.found} | {each.client_entity_id for each in received.found}
     names = await registry.directory.read(Entity, [(each,) for each in sides])
     authorise_list(actor, Object(kind="membership", entity_id=entity_id))
@@ -148,8 +149,8 @@ async def find_open_invitation(
     found = await registry.provisioning.member(membership_id)
     if found is None or found.membership.entity_id != entity_id or not found.membership.invited:
         return None
-    seen = await filter_visible(registry, actor, thing, [found], lambda each: each.user.user_id)
-    return seen[0] if seen else None
+    await authorise_on_person(registry, actor, "read", replace(thing, user_id=found.user.user_id))
+    return found
 
 
 class PersonDetails(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import cache
+from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING, Final
 from unicodedata import category
 
@@ -26,6 +27,7 @@ _ASCII: Final = re.compile(r"[!-~]+")
 """user names of which the profile changes nothing but case (RFC 8264 §9.11)"""
 _MARKS: Final = str.maketrans({"\u200e": None, "\u200f": None, "\ufeff": None, "\t": " "})
 _NO_JOINERS: Final = str.maketrans(dict.fromkeys(JOINERS))
+_SMALL: Final = str.maketrans(ascii_uppercase, ascii_lowercase)
 _WRITTEN_TOGETHER: Final = tuple(
     frozenset(scripts)
     for scripts in (
@@ -137,6 +139,14 @@ def fold_text(text: str) -> str:
     Without joiners. Source: Unicode 3.13 (toNFKC_Casefold), RFC 7643 §4.1.1, D74
     """
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).translate(_NO_JOINERS)
+
+
+def fold_ascii(text: str) -> str:
+    """A text with the capital letters of ASCII made small.
+
+    Both engines fold these, and no others. Source: D83
+    """
+    return text.translate(_SMALL)
 
 
 def without_marks(text: str) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, Uni
 import msgspec
 
 from corpid.rules.directory.document import DirectoryDocument, DocumentEntry
+from corpid.rules.directory.lists import MEMBERS, RECORD_LISTS, RecordList
 from corpid.rules.directory.members import mask_text
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import SHOWN, DirectoryError, Json, JsonDocument, Pairs, nodes, pointer, quote_value
@@ -184,6 +185,12 @@ RESOURCES: Final = (
     ),
     CLIENT,
 )  # fmt: skip
+
+
+def lists_of(resource: Resource) -> tuple[RecordList, ...]:
+    """The lists of a resource, with those of one entity. Source: D83"""
+    own = RECORD_LISTS[resource.record]
+    return (own, MEMBERS) if "entity" in resource.filters and resource.record in {Membership, User} else (own,)
 
 
 def object_id(key: tuple[str, ...]) -> str:

@@ -167,20 +167,6 @@ class Clients(_Registered[Client]):
 
     def __init__(self, database: Database, audit: Audit) -> None:
         super().__init__(database, audit, CLIENTS, clients, fetched_key_sets)
-        key, bounds = clients.c.client_id, [sa.bindparam(name, type_=sa.Text) for name in ("first", "until")]
-        self._named: Final = database.prepare(
-            lambda: (
-                sa.select(*columns(clients, CLIENTS))
-                .where(key >= bounds[0], key < bounds[1])
-                .order_by(key)
-                .limit(sa.bindparam("limit", type_=sa.Integer))
-            )
-        )
-
-    async def named(self, *, first: str, until: str, limit: int) -> list[Client]:
-        """Clients by identifier, byte by byte: from `first`, before `until`."""
-        rows = await self._database.rows(self._named, {"first": first, "until": until, "limit": limit})
-        return [self._codec.decode(row) for row in rows]
 
 
 class ApiClients(_Registered[RegisteredApiClient]):

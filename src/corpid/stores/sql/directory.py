@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from functools import cache, lru_cache, partial
-from itertools import combinations
-from string import ascii_uppercase
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
@@ -17,6 +15,7 @@ import sqlalchemy as sa
 
 from corpid.rules.directory.changes import NameRefused
 from corpid.rules.directory.entity_choice import FORMS
+from corpid.rules.directory.lists import RECORD_LISTS
 from corpid.rules.directory.queries import EntityTotals
 from corpid.rules.directory.records import (
     ActingPerson,
@@ -39,11 +38,7 @@ from corpid.stores.sql.changes import ChangeWriter
 from corpid.stores.sql.columns import columns, record_codec
 from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, PAGE, USERS, fold_user_name, select_columns
 from corpid.stores.sql.tables import (
-    BEGINNING_OF_ADDRESS,
-    BEGINNING_OF_NAME,
-    BEGINNING_OF_PERSONS_NAME,
     HAS_END,
-    NAME_CHARACTERS,
     administrators,
     assignments,
     entities,
@@ -64,6 +59,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.records import OperatorLevel, Record
     from corpid.rules.oauth.records import Client
     from corpid.stores.sql.audit import Audit
+    from corpid.stores.sql.lists import RecordLists
     from corpid.stores.sql.mappers import Kinds, RecordType
     from corpid.stores.sql.sessions import SignOuts
     from corpid.stores.sql.statements import CompiledStatement, Database, Row
@@ -109,19 +105,6 @@ _MEMBERSHIP_END: Final = _ACTING_ENTITY_END + len(MEMBERSHIPS.columns)
 _THIRD_PARTY_END: Final = len(THIRD_PARTY_ASSIGNMENTS.columns)
 _CLIENT_ENTITY_END: Final = _THIRD_PARTY_END + _ENTITY_WIDTH
 
-NARROWED_BY: Final[Mapping[type, tuple[str, ...]]] = {
-    Membership: ("user_id",),
-    Administrator: ("entity_id", "user_id"),
-    Assignment: ("entity_id", "role", "service_id", "user_id"),
-    ThirdPartyGrant: ("client_entity_id", "entity_id", "service_id", "state"),
-    ThirdPartyAssignment: ("client_entity_id", "entity_id", "service_id", "user_id"),
-    ChangeRequest: ("entity_id", "state"),
-    DeletionRequest: (),
-}
-"""kind → members that a page of it can be narrowed by, in the order of names"""
-
-_NARROWER: Final = frozenset({"user_id", "entity_id", "client_entity_id"})
-"""members that fewer records have in common than a service"""
 _READS_AT_ONCE: Final = 200
 _LIMIT: Final = sa.bindparam("limit", type_=sa.Integer)
 _FIRST: Final = sa.bindparam("first", type_=sa.Text)
@@ -134,8 +117,9 @@ class Directory:
     Reads of the request path are single statements on an index.
     """
 
-    def __init__(self, database: Database, audit: Audit, kinds: Kinds, sign_outs: SignOuts) -> None:
+    def __init__(self, database: Database, audit: Audit, kinds: Kinds, sign_outs: SignOuts, lists: RecordLists) -> None:
         self._database: Final = database
+        self._lists: Final = lists
         self._audit: Final = audit
         self._kinds: Final = kinds
         self._changes: Final = ChangeWriter(database, audit, kinds, sign_outs)
@@ -158,26 +142,6 @@ class Directory:
                 .values(language=sa.bindparam("new"), source=sa.bindparam("by"), member_sources=sa.bindparam("since"))
             )
         )
-        self._named: Final = {
-            Entity: kinds[Entity].prepare(select_named, "entity_id"),
-            Service: kinds[Service].prepare(select_named, "service_id"),
-            User: kinds[User].prepare(select_named, "user_name_key"),
-        }
-        self._by_name: Final = {
-            Entity: kinds[Entity].prepare(select_by_name, BEGINNING_OF_NAME),
-            User: kinds[User].prepare(select_by_name, BEGINNING_OF_PERSONS_NAME),
-        }
-        self._by_number: Final = kinds[Entity].prepare(select_by_name, "registration_number")
-        self._by_email: Final = kinds[User].prepare(select_by_name, BEGINNING_OF_ADDRESS)
-        self._members: Final = kinds[User].prepare(select_members)
-        self._belonging: Final = kinds[Membership].prepare(select_belonging, kinds[User].codec.columns)
-        self._latest_requests: Final = kinds[ChangeRequest].prepare(select_latest_requests)
-        self._pages: Final = {
-            (kind, given): kinds[kind].prepare(select_page, given)
-            for kind, members in NARROWED_BY.items()
-            for count in range(len(members) + 1)
-            for given in combinations(members, count)
-        }
         self._totals: Final = database.prepare(count_totals)
         self._ending: Final = kinds[Assignment].prepare(select_ending)
 
@@ -330,63 +294,6 @@ class Directory:
             return []
         return await self._database.rows(statement(len(wanted)), values | bind_values(wanted))
 
-    async def named(self, kind: type[N], *, first: str, until: str, limit: int) -> list[N]:
-        """Records by identifier, a user's by name: from `first`, before `until`.
-
-        Byte by byte.
-        """
-        rows = await self._database.rows(self._named[kind], {"first": first, "until": until, "limit": limit})
-        return [self._kinds[kind].codec.decode(row) for row in rows]
-
-    async def entities_by_name(self, *, first: str, until: str, after: tuple[str, str], limit: int) -> list[Entity]:
-        """Entities by folded name (`entity_choice.search_text`) and identifier.
-
-        Byte by byte, of a name its first hundred characters. The name begins from `first`, before `until`; `after` is
-        folded name and identifier of the one before.
-        """
-        return await self._of_name(Entity, first, until, after, limit)
-
-    async def people_by_name(self, *, first: str, until: str, after: tuple[str, str], limit: int) -> list[User]:
-        """People by name and identifier, as `entities_by_name`.
-
-        Small and capital letters of ASCII are alike.
-        """
-        folded = fold_ascii(after[0]), after[1]
-        return await self._of_name(User, fold_ascii(first), fold_ascii(until), folded, limit)
-
-    async def entities_by_number(self, *, first: str, until: str, after: tuple[str, str], limit: int) -> list[Entity]:
-        """Entities by registration number and identifier, as `entities_by_name`."""
-        rows = await self._database.rows(self._by_number, find_name_bounds(first, until, after) | {"limit": limit})
-        return [self._kinds[Entity].codec.decode(row) for row in rows]
-
-    async def people_by_email(self, *, first: str, until: str, after: tuple[str, str], limit: int) -> list[User]:
-        """People by e-mail address and identifier, as `people_by_name`."""
-        values = find_name_bounds(fold_ascii(first), fold_ascii(until), (fold_ascii(after[0]), after[1]))
-        rows = await self._database.rows(self._by_email, values | {"limit": limit})
-        return [self._kinds[User].codec.decode(row) for row in rows]
-
-    async def _of_name(self, kind: type[N], first: str, until: str, after: tuple[str, str], limit: int) -> list[N]:
-        values = find_name_bounds(first, until, after) | {"limit": limit}
-        return [self._kinds[kind].codec.decode(row) for row in await self._database.rows(self._by_name[kind], values)]
-
-    async def members(self, entity_id: str, *, first: str, until: str, limit: int) -> list[User]:
-        """An entity's members by user name: from `first`, before `until`.
-
-        Byte by byte.
-        """
-        values = {"entity_id": entity_id, "first": first, "until": until, "limit": limit}
-        return [self._kinds[User].codec.decode(row) for row in await self._database.rows(self._members, values)]
-
-    async def belonging(self, entity_id: str, *, after: str, limit: int) -> list[tuple[Membership, User]]:
-        """An entity's memberships with their people, after an identifier.
-
-        Of the membership; a page costs the same however many there are.
-        """
-        rows = await self._database.rows(self._belonging, {"entity_id": entity_id, "after": after, "limit": limit})
-        held, of = self._kinds[Membership].codec, self._kinds[User].codec
-        width = len(held.columns)
-        return [(held.decode(row[:width]), of.decode(row[width:])) for row in rows]
-
     async def totals(self, entity_id: str, *, first: str, last: str, most: int) -> EntityTotals:
         """Numbers of an entity's home page, each counted up to `most`.
 
@@ -410,25 +317,12 @@ class Directory:
         values = {"entity_id": entity_id, "first": max(first, after[0]), "last": last, **beginning, "limit": limit}
         return [known.codec.decode(row) for row in await self._database.rows(self._ending, values)]
 
-    async def page(self, kind: type[L], where: Mapping[str, str], *, after: tuple[str, ...], limit: int) -> list[L]:
+    async def page(self, kind: type[R], where: Mapping[str, str], *, after: tuple[str, ...], limit: int) -> list[R]:
         """Records by key, after that key; empty texts are before every key.
 
-        `where` gives members of the key and their values; each that is named is one that the kind has.
+        `where` gives columns of the kind's list and their values.
         """
-        known = self._kinds[kind]
-        beginning = {f"after_{name}": value for name, value in zip(known.keys, after, strict=True)}
-        values = {**where, **beginning, "limit": limit}
-        rows = await self._database.rows(self._pages[kind, tuple(sorted(where))], values)
-        return [known.codec.decode(row) for row in rows]
-
-    async def latest_requests(self, entity_id: str, state: str, *, before: str, limit: int) -> list[ChangeRequest]:
-        """An entity's change requests in one state, the latest first.
-
-        Those before an identifier.
-        """
-        values = {"entity_id": entity_id, "state": state, "before": before, "limit": limit}
-        codec = self._kinds[ChangeRequest].codec
-        return [codec.decode(row) for row in await self._database.rows(self._latest_requests, values)]
+        return await self._lists.find(RECORD_LISTS[kind], where, after=after, limit=limit)
 
     async def write(
         self,
@@ -645,71 +539,6 @@ def _decode_third_party_row(row: Row, granted: list[Row]) -> ThirdPartyRow:
     )
 
 
-def select_named(table: sa.Table, names: tuple[str, ...], ordered_by: str) -> sa.Select[Any]:
-    """`first`, `until`, `limit` → records."""
-    key = table.c[ordered_by]
-    within = key >= _FIRST, key < _UNTIL
-    return select_columns(table, names).where(*within).order_by(key).limit(_LIMIT)
-
-
-def select_by_name(table: sa.Table, names: tuple[str, ...], beginning: str) -> sa.Select[Any]:
-    """`first`, `until`, `after_name`, `after_id`, `limit` → records.
-
-    `beginning` is the expression of an index, which the key follows.
-    """
-    name: sa.ColumnElement[str] = sa.literal_column(beginning, sa.Text)
-    (key,) = table.primary_key
-    after = sa.tuple_(sa.bindparam("after_name", type_=sa.Text), sa.bindparam("after_id", type_=sa.Text))
-    within = name >= _FIRST, name < _UNTIL, sa.tuple_(name, key) > after
-    return select_columns(table, names).where(*within).order_by(name, key).limit(_LIMIT)
-
-
-def find_name_bounds(first: str, until: str, after: tuple[str, str]) -> dict[str, object]:
-    """The values of `select_by_name` except `limit`.
-
-    Its two lower bounds are the same place: PostgreSQL begins to read an index at one of them, whichever it is.
-    """
-    begins = max((first[:NAME_CHARACTERS], ""), (after[0][:NAME_CHARACTERS], after[1]))
-    return {"first": begins[0], "until": until, "after_name": begins[0], "after_id": begins[1]}
-
-
-def select_members(table: sa.Table, names: tuple[str, ...]) -> sa.Select[Any]:
-    """`entity_id`, `first`, `until`, `limit` → user, by an index of both."""
-    chain = memberships.join(users, users.c.user_id == memberships.c.user_id)
-    key = memberships.c.person_name_key
-    within = key >= _FIRST, key < _UNTIL, memberships.c.entity_id == _ENTITY_ID
-    return select_columns(table, names).select_from(chain).where(*within).order_by(key).limit(_LIMIT)
-
-
-def select_belonging(table: sa.Table, names: tuple[str, ...], names_of_user: tuple[str, ...]) -> sa.Select[Any]:
-    """`entity_id`, `after`, `limit` → membership, user, by an index of both."""
-    chain = memberships.join(users, users.c.user_id == memberships.c.user_id)
-    within = (
-        memberships.c.entity_id == _ENTITY_ID,
-        memberships.c.membership_id > sa.bindparam("after", type_=sa.Text),
-    )
-    found = select_columns(table, names).add_columns(*(users.c[name] for name in names_of_user))
-    found = found.select_from(chain).where(*within)
-    return found.order_by(memberships.c.entity_id, memberships.c.membership_id).limit(_LIMIT)
-
-
-def select_page(table: sa.Table, names: tuple[str, ...], given: tuple[str, ...]) -> sa.Select[Any]:
-    """The given members of the key, `after_…` of all, `limit` → records.
-
-    Indexes by entity and by service have the order of people. A service may have a million rows, so its index is kept
-    out of the engine's sight if something narrower is given; PostgreSQL then expects half of the narrower rows to be of
-    that service, and reads them in their order until the page is full.
-    """
-    keys = list(table.primary_key)
-    after = sa.tuple_(*(sa.bindparam(f"after_{key.name}", type_=sa.Text) for key in keys))
-    found = select_columns(table, names)
-    for name in given:
-        is_last = name == "service_id" and not _NARROWER.isdisjoint(given)
-        fits = table.c[name] == sa.bindparam(name, type_=sa.Text)
-        found = found.where(sa.func.coalesce(fits, sa.false()) if is_last else fits)
-    return found.where(sa.tuple_(*keys) > after).order_by(*keys).limit(_LIMIT)
-
-
 def _match_days() -> tuple[sa.ColumnElement[bool] | sa.TextClause, ...]:
     """`entity_id`, `first`, `last` → roles that end in these days.
 
@@ -747,24 +576,3 @@ def select_ending(table: sa.Table, names: tuple[str, ...]) -> sa.Select[Any]:
     after = sa.tuple_(*(sa.bindparam(f"after_{each.name}", type_=sa.Text) for each in keys))
     within = *_match_days(), sa.tuple_(*keys) > after
     return select_columns(table, names).where(*within).order_by(*keys).limit(_LIMIT)
-
-
-def select_latest_requests(table: sa.Table, names: tuple[str, ...]) -> sa.Select[Any]:
-    """`entity_id`, `state`, `before`, `limit` → change requests, by an index."""
-    compared = (table.c.entity_id, table.c.state)
-    same = [column == sa.bindparam(column.name, type_=sa.Text) for column in compared]
-    key = table.c.request_id
-    within = key < sa.bindparam("before", type_=sa.Text)
-    ordered = [column.desc() for column in (*compared, key)]
-    return select_columns(table, names).where(*same, within).order_by(*ordered).limit(_LIMIT)
-
-
-def fold_ascii(text: str) -> str:
-    """A text with the capital letters of ASCII made small.
-
-    Both engines fold these, and no others.
-    """
-    return text.translate(_SMALL)
-
-
-_SMALL: Final = {ord(letter): letter.lower() for letter in ascii_uppercase}

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import sqlalchemy as sa
 
 from corpid.rules.directory.invitations import SENDING_SECONDS, OpenInvitation, being_sent
-from corpid.rules.directory.names import fold_text, is_storable
+from corpid.rules.directory.names import fold_ascii, fold_text, is_storable
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 from corpid.rules.directory.queries import SEARCH_WORDS, StoredMember
 from corpid.rules.directory.records import MemberDetails
 from corpid.rules.fields import documented_fields
 from corpid.stores.sql.columns import columns, record_codec
-from corpid.stores.sql.directory import bind_values, fold_ascii, make_pattern
+from corpid.stores.sql.directory import bind_values, make_pattern
+from corpid.stores.sql.lists import decode_member
 from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, USERS
 from corpid.stores.sql.tables import (
     DUE,
@@ -127,7 +128,6 @@ class Provisioning:
             )
         )
         self._identified: Final = prepare(lambda: _select_named(_NAMED_AT_ONCE))
-        self._by_user_name: Final = prepare(_select_by_user_name)
         self._end_of_part: Final = prepare(_select_place)
         self._roles: Final = prepare(_count_roles)
         self._search: Final = lru_cache(_SHAPES)(self._prepared_search)
@@ -145,7 +145,7 @@ class Provisioning:
 
     async def member(self, membership_id: str) -> StoredMember | None:
         row = await self._database.row(self._member, {"membership_id": membership_id})
-        return None if row is None else _decode_member(row)
+        return None if row is None else decode_member(row)
 
     async def memberships(self, entity_id: str, membership_ids: Collection[str]) -> list[Membership]:
         """Those of an entity that have these identifiers, in any order.
@@ -174,7 +174,7 @@ class Provisioning:
             values |= _bound(number, condition)
         part = {**values, "limit": query.limit, "offset": query.offset}
         found = [
-            _decode_member(row)
+            decode_member(row)
             for row in await self._database.rows(self._page(shape, query.sorted_by, query.descending), part)
         ]
         if len(found) < query.limit and (found or not query.offset):
@@ -182,23 +182,12 @@ class Provisioning:
         count = await self._database.row(self._count(shape), values)
         return (count[0] if count else 0), found
 
-    async def members_by_name(
-        self, entity_id: str, *, after: tuple[str, str], limit: int
-    ) -> list[tuple[StoredMember, tuple[str, str]]]:
-        """Members by user name after a place, each with its own.
-
-        A page costs the same however many there are, and wherever it is.
-        """
-        values = {"entity_id": entity_id, "first": after[0], "after": after[1], "limit": limit}
-        found = [(_decode_member(row), str(row[-1])) for row in await self._database.rows(self._by_user_name, values)]
-        return [(stored, (name, stored.membership.membership_id)) for stored, name in found]
-
     async def search(
         self, wanted: MemberSearch, *, after: tuple[str, str], limit: int, examined: int
     ) -> tuple[list[tuple[StoredMember, tuple[str, str]]], tuple[str, str] | None]:
-        """As `members_by_name`, but only those that fit, among the next `examined` members.
+        """Members that fit among the next `examined` ones, by user name.
 
-        Also the place of the last one that was examined; None if there are no more. Two statements, the first on an
+        With their places; also the place of the last one that was examined; None if there are no more. Two statements, the first on an
         index alone.
         """
         start = {"entity_id": wanted.entity_id, "first": after[0], "after": after[1]}
@@ -211,7 +200,7 @@ class Provisioning:
         values |= {f"word_{number}": pattern for number, pattern in enumerate(patterns)} if wanted.words else {}
         values |= {"service_id": wanted.service_id} if wanted.service_id else {}
         rows = await self._database.rows(self._search(shape), values)
-        found = [(_decode_member(row), str(row[-1])) for row in rows]
+        found = [(decode_member(row), str(row[-1])) for row in rows]
         return [(stored, (name, stored.membership.membership_id)) for stored, name in found], end
 
     async def roles(self, entity_id: str, user_ids: Collection[str]) -> list[tuple[str, str, int]]:
@@ -376,25 +365,10 @@ def _select_page(shape: Shape, sorted_by: SortedBy, *, descending: bool) -> sa.S
     )
 
 
-def _select_by_user_name() -> sa.Select[Any]:
-    """`entity_id`, `first`, `after`, `limit` → membership, user, user name.
-
-    The two lower bounds are the same place: SQLite begins at the one, PostgreSQL at the other.
-    """
-    name, last = _VALUES["user_name"], _OF.membership_id
-    return (
-        sa.select(*columns(memberships, MEMBERSHIPS), *columns(users, USERS), name)
-        .select_from(_WITH_PERSON)
-        .where(*_after())
-        .order_by(name, last)
-        .limit(sa.bindparam("limit", type_=sa.Integer))
-    )
-
-
 def _after() -> tuple[sa.ColumnElement[bool], ...]:
     """The members of `entity_id` after a place.
 
-    `first` and `after` are the place; both bounds are needed (`_select_by_user_name`).
+    `first` and `after` are the place; SQLite begins at the one bound, PostgreSQL at the other.
     """
     name, last = _VALUES["user_name"], _OF.membership_id
     first, after = sa.bindparam("first", type_=sa.Text), sa.bindparam("after", type_=sa.Text)
@@ -464,12 +438,6 @@ def _user_name(text: str) -> str:
         return mapped(text)
     except ValueError:
         return ""
-
-
-def _decode_member(row: Row) -> StoredMember:
-    return StoredMember(
-        membership=MEMBERSHIPS.decode(row[:_MEMBERSHIP_END]), user=USERS.decode(row[_MEMBERSHIP_END:_USER_END])
-    )
 
 
 def _select_invited() -> sa.Select[Any]:

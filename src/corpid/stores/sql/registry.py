@@ -32,6 +32,7 @@ def load_stores() -> None:
         directory,
         factors,
         keys,
+        lists,
         mappers,
         members,
         notices,
@@ -78,7 +79,10 @@ class Registry:
         lambda self: sql.factors.EmailChanges(self._database, self.audit, self._kinds, self._sign_outs)
     )
 
-    directory = _part(lambda self: sql.directory.Directory(self._database, self.audit, self._kinds, self._sign_outs))
+    lists = _part(lambda self: sql.lists.RecordLists(self._database, self._kinds))
+    directory = _part(
+        lambda self: sql.directory.Directory(self._database, self.audit, self._kinds, self._sign_outs, self.lists)
+    )
     provisioning = _part(lambda self: sql.members.Provisioning(self._database))
     invitations = _part(lambda self: sql.members.Invitations(self._database))
     notices = _part(lambda self: sql.notices.NoticeQueue(self._database, self._kinds))

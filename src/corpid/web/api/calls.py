@@ -20,6 +20,7 @@ from corpid.flows.directory.objects import Administration, ObjectNotFound
 from corpid.flows.large import in_thread_if_many
 from corpid.flows.operations.idempotency import KEY_CHARACTERS, once_at_end, run_once
 from corpid.rules.directory.members import visible_members
+from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import DirectoryError, json_value
 from corpid.rules.limits import BODY_BYTES
 from corpid.rules.oauth.api_client import StoredResponse
@@ -319,20 +320,26 @@ def write_cursor(after: tuple[str, ...]) -> str:
     return base64.urlsafe_b64encode(msgspec.json.encode(after)).rstrip(b"=").decode("ascii")
 
 
-def read_cursor(text: str, width: int) -> tuple[str, ...]:
+def read_cursor(text: str, width: int = 0) -> tuple[str, ...]:
     """The place that a cursor means.
 
-    Raises Problem for a text that no list of this width has given.
+    Raises Problem for a text that no list of this width, if it is given, has given.
     """
     try:
         octets = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         after = msgspec.json.decode(octets, type=tuple[str, ...])
     except (ValueError, binascii.Error, RecursionError):
         after = ()
-    if len(after) != width or any("\0" in part or not part.isprintable() for part in after):
-        detail = "This is not a cursor of this list: use the member next of a page, with the same filters"
-        raise Problem(400, detail, faults=[{"parameter": "cursor", "detail": detail}])
+    wrong = len(after) != width if width else not after
+    if wrong or not all(map(is_storable, after)):
+        raise unknown_cursor()
     return after
+
+
+def unknown_cursor() -> Problem:
+    """The refusal of a text that no list has given."""
+    detail = "This is not a cursor of this list: use the member next of a page, with the same filters"
+    return Problem(400, detail, faults=[{"parameter": "cursor", "detail": detail}])
 
 
 def read_number(text: str) -> int:

@@ -6,20 +6,34 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from starlette.responses import StreamingResponse
 
 from corpid.flows.directory import apply, objects
+from corpid.flows.directory.lists import UnknownPlace
 from corpid.flows.large import in_thread_if_many, without_collector
 from corpid.flows.oauth import api_tokens
 from corpid.rules.directory.access import Object, refuse_early
 from corpid.rules.directory.document import from_nodes, parse
+from corpid.rules.directory.lists import MOST_COUNTED, MOST_EXPORTED
 from corpid.rules.directory.nodes import MOST_NODES, SHOWN, DirectoryError, FileProblem, nodes
 from corpid.rules.directory.objects import InvalidObject
 from corpid.rules.directory.records import ChangeRequest, User
 from corpid.rules.directory.sections import KINDS
 from corpid.rules.limits import BODY_BYTES, BULK_BODY_BYTES
 from corpid.web.api import approvals
-from corpid.web.api.calls import JSON, MERGE_PATCH, Answer, parse_json, respond, respond_page, show
+from corpid.web.api.calls import (
+    JSON,
+    MERGE_PATCH,
+    Answer,
+    parse_json,
+    read_cursor,
+    respond,
+    show,
+    unknown_cursor,
+    write_cursor,
+)
 from corpid.web.api.problems import Problem
+from corpid.web.pages.responses import CsvFile
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -27,14 +41,17 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.rules.directory.document import DirectoryDocument
-    from corpid.rules.directory.nodes import JsonDocument
+    from corpid.rules.directory.nodes import Json, JsonDocument
     from corpid.rules.directory.objects import Resource
     from corpid.rules.oauth.api_client import StoredResponse
     from corpid.web.api.calls import Call
 
 YAML: Final = "application/yaml"
+BACKWARDS: Final = "~"
+"""before a cursor that leads back"""
 _NOTHING_APPLIED: Final[dict[str, Any]] = {"changes": [], "kept": [], "written": False, "warnings": []}
 """the stored response to a document, without its long lists"""
+_EXPORTED_AT_ONCE: Final = 200
 _BYTES_OF_AN_ENTRY: Final = 100
 """of the text of a document, about"""
 
@@ -45,10 +62,75 @@ async def list_objects(call: Call, resource: Resource) -> Response:
     if "name" in wanted and (len(wanted) > 1 or call.actor.entity_id):
         detail = "name cannot be combined with other filters, and clients bound to an entity cannot use it"
         raise Problem(400, "A query parameter is not valid", faults=[{"parameter": "name", "detail": detail}])
-    by, limit = call.administration, call.given["limit"]
-    after = call.after(objects.count_place_parts(by, resource, wanted))
-    found = await objects.list_objects(by, resource, wanted, after=after, limit=limit)
-    return respond_page([each.members for each in found.found], found.after)
+    if call.given["format"] == "csv":
+        return await _respond_export(call, resource, wanted)
+    sent = call.given["cursor"] or ""
+    place = read_cursor(sent.removeprefix(BACKWARDS)) if sent else ()
+    back = sent.startswith(BACKWARDS)
+    try:
+        page = await objects.list_objects(
+            call.administration, resource, wanted, sort=call.given["sort"] or "", after=() if back else place,
+            before=place if back else (), limit=call.given["limit"], count_to=MOST_COUNTED if call.given["total"] else 0,
+        )  # fmt: skip
+    except objects.UnknownSort as error:
+        raise _unknown_sort(error) from None
+    except UnknownPlace:
+        raise unknown_cursor() from None
+    body: dict[str, Any] = {"items": [each.members for each in page.found]}
+    if page.after:
+        body["next"] = write_cursor(page.after)
+    if page.before:
+        body["previous"] = BACKWARDS + write_cursor(page.before)
+    if page.total is not None:
+        body |= {"total": page.total.count, "total_is_exact": page.total.exact}
+    return respond(Answer(body=body))
+
+
+async def _respond_export(call: Call, resource: Resource, wanted: dict[str, str]) -> Response:
+    pieces = _export(call, resource, wanted)
+    first = await anext(pieces)  # a refusal is a response
+
+    async def every() -> AsyncIterator[bytes]:
+        yield first
+        async for piece in pieces:
+            yield piece
+
+    headers = {"Content-Disposition": f'attachment; filename="{resource.path}.csv"', "Cache-Control": "no-store"}
+    return StreamingResponse(every(), 200, headers, "text/csv; charset=utf-8")
+
+
+async def _export(call: Call, resource: Resource, wanted: dict[str, str]) -> AsyncIterator[bytes]:
+    """The whole of a list as CSV, some objects at a time (D83)."""
+    names = dict.fromkeys(("id", *(("user", "user_id") if resource.names_user else ()), *resource.keys))
+    table, after, count_to = CsvFile(), tuple[str, ...](), MOST_EXPORTED
+    table.write(names)
+    with call.exclude_others("export"):
+        while True:
+            await api_tokens.refuse_ended(call.context, call.actor, now=call.provider.clock())
+            try:
+                page = await objects.list_objects(
+                    call.administration, resource, wanted, sort=call.given["sort"] or "", after=after,
+                    limit=_EXPORTED_AT_ONCE, count_to=count_to,
+                )  # fmt: skip
+            except objects.UnknownSort as error:
+                raise _unknown_sort(error) from None
+            if page.total is not None and not page.total.exact:
+                raise Problem(422, f"An export has at most {MOST_EXPORTED:,} objects: narrow the list by its filters")
+            for each in page.found:
+                table.write(_cell(each.members.get(name, "")) for name in names)
+            yield table.take()
+            after, count_to = page.after, 0
+            if not after:
+                return
+
+
+def _cell(value: Json) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _unknown_sort(error: objects.UnknownSort) -> Problem:
+    fault = {"parameter": "sort", "detail": f"With these filters {error}"}
+    return Problem(400, "A query parameter is not valid", faults=[fault])
 
 
 async def read_object(call: Call, resource: Resource) -> Response:

@@ -386,6 +386,7 @@ def _success(operation: Operation) -> dict[str, Any]:
     if operation.answer:
         schema = {"$ref": f"#/components/schemas/{operation.answer}"}
         answer["content"] = {operation.answer_type: {"schema": schema}}
+        answer["content"] |= {"text/csv": {"schema": _TEXT}} if operation.csv else {}
     names = {201: ("ETag", "Location")}.get(operation.status, ())
     if names:
         answer["headers"] = {name: {"schema": {"type": "string"}} for name in names}
@@ -431,7 +432,7 @@ def _record_schemas(resource: Resource) -> dict[str, Schema]:
             **closed, "properties": properties, "required": resource.required, "examples": [EXAMPLES[title]],
         },
         f"{title}Patch": {**closed, "properties": patched, "examples": [_CHANGES[title]]},
-        f"{title}Page": _page({"$ref": f"#/components/schemas/{title}"}, _example(title)),
+        f"{title}Page": _list_page(title),
     }  # fmt: skip
 
 
@@ -452,6 +453,17 @@ def _page(items: Schema, one: Schema) -> Schema:
         "required": ["items"],
         "examples": [{"items": [one]}],
     }
+
+
+def _list_page(title: str) -> Schema:
+    """A page of a list of records, which can be counted (D83)."""
+    page = _page({"$ref": f"#/components/schemas/{title}"}, _example(title))
+    page["properties"] |= {
+        "previous": {**_TEXT, "description": "The cursor of the page before; missing on the first page."},
+        "total": {**_NUMBER, "description": "Objects of all pages, counted up to 10,000; only with `total`."},
+        "total_is_exact": {"type": "boolean", "description": "False if there are more than 10,000."},
+    }
+    return page
 
 
 def _other_schemas() -> dict[str, Schema]:

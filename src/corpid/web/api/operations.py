@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from corpid.rules.directory.approvals import OF_ENTITIES
-from corpid.rules.directory.objects import CLIENT, RESOURCES
+from corpid.rules.directory.objects import CLIENT, RESOURCES, lists_of
 from corpid.rules.directory.records import RequestState
 from corpid.web.api import approvals, deployment, objects, people
 
@@ -63,6 +63,8 @@ class Operation:
     answer: str = ""
     """the schema of its answer; empty: it has no body"""
     answer_type: str = "application/json"
+    csv: bool = False
+    """whether it also answers in CSV"""
     status: int = 200
     errors: tuple[int, ...] = ()
     """further than those of every operation"""
@@ -83,8 +85,13 @@ class Operation:
         return "{id}" in self.path
 
 
+_SORT: Final = "The order, with `-` before it from the end. `search` is the beginning of what is sorted by."
+_COUNTED: Final = "`true`: also count the objects of all pages, up to 10,000."
+_TOTAL: Final = Query(name="total", description=_COUNTED, kind=bool, default=False)
+_FILE: Final = "`csv`: all pages as one CSV file (RFC 4180), of at most 100,000 objects (else 422). One at a time."
+_FORMAT: Final = Query(name="format", description=_FILE, kind=Literal["json", "csv"], default="json")
 _FILTERS: Final = {
-    "search": "The beginning of the identifier; for people, of the user name.",
+    "search": "The beginning of the identifier; for people, of the user name; with `sort`, of what is sorted by.",
     "name": "The beginning of a person's name; the list is sorted by name. Not with `search` or `entity`.",
     "user": "A user name.",
     "entity": "The identifier of an entity.",
@@ -99,6 +106,8 @@ def _of(resource: Resource) -> Iterator[Operation]:
     read: ApiScope = "clients.read" if resource.kind == "client" else "directory.read"
     write: ApiScope = "clients.write" if resource.kind == "client" else "directory.write"
     plural = resource.path.replace("-", " ")
+    sorts = {each.name: each for listed in lists_of(resource) for each in listed.orders}
+    sort = Literal[(*sorts, *(f"-{name}" for name in sorts))]  # type: ignore[valid-type]  # a table
     one, title = f"/{resource.path}/{{id}}", resource.title
     bound = resource.kind != "client"
     common: dict[str, Any] = {"tag": resource.path, "bound": bound}
@@ -108,11 +117,20 @@ def _of(resource: Resource) -> Iterator[Operation]:
         method="GET",
         path=f"/{resource.path}",
         summary=f"List {plural}",
-        description=f"A page of {plural}, sorted by key; people by user name, people of an entity by membership.",
+        description=f"A page of {plural}, sorted by key; people by user name, people of an entity by membership, unless `sort` says otherwise.",
         scope=read,
         run=partial(objects.list_objects, resource=resource),
-        queries=(*(Query(name=name, description=_FILTERS[name]) for name in resource.filters), LIMIT, CURSOR),
+        queries=(
+            *(Query(name=name, description=_FILTERS[name]) for name in resource.filters),
+            Query(name="sort", description=_SORT, kind=sort),
+            _TOTAL,
+            _FORMAT,
+            LIMIT,
+            CURSOR,
+        ),
         answer=f"{title}Page",
+        errors=(409, 422),
+        csv=True,
         **common,
     )
     yield Operation(

@@ -6,8 +6,10 @@ import re
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.flows.directory import appointments, lists
+from corpid.flows.directory import appointments
+from corpid.flows.directory.lists import list_records
 from corpid.rules.directory import access_conditions as conditions
+from corpid.rules.directory.lists import SERVICES
 from corpid.rules.directory.records import Service
 from corpid.texts import phrase
 from corpid.web.directory.page_context import (
@@ -259,7 +261,7 @@ async def _service_names(at: PortalContext, service_ids: set[str]) -> dict[str, 
 
 async def _services(at: PortalContext, *, held: AdministratorServices = ()) -> tuple[tuple[Service, ...], bool]:
     """The services to choose from, also those held; and whether more exist."""
-    page = await lists.list_services(at.registry, at.actor, search="", after="", limit=_MOST_SERVICES)
+    page = await list_records(at.registry, at.actor, SERVICES, limit=_MOST_SERVICES)
     found = {each.service_id: each for each in page.found}
     further = {(each,) for each in held if each not in found} if isinstance(held, tuple) else set()
     found |= {each.service_id: each for each in (await at.registry.directory.read(Service, further)).values()}

@@ -8,10 +8,12 @@ from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlencode
 
-from corpid.flows.directory import appointments, lists
+from corpid.flows.directory import appointments
+from corpid.flows.directory.lists import list_records
 from corpid.flows.directory.members import AmbiguousName
 from corpid.flows.operations import history as flow
 from corpid.rules.audit_records import AuditPart
+from corpid.rules.directory.lists import SERVICES
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.role_forms import day, day_fault
 from corpid.texts import Phrase, phrase
@@ -105,7 +107,7 @@ async def show_history(at: PortalContext) -> View:
     except AmbiguousName as error:
         found, errors = AuditPart(entries=[], before=0), (*errors, ("person", refusal_of(error)))
     names = await flow.names(at.registry, at.actor, found.entries)
-    services = await lists.list_services(at.registry, at.actor, search="", after="", limit=_MOST_SERVICES)
+    services = await list_records(at.registry, at.actor, SERVICES, limit=_MOST_SERVICES)
     kept = {name: at.query[name] for name in _FILTERS if at.query.get(name)}
     here = portal_path(at.web, HISTORY)
     return History(

@@ -32,7 +32,7 @@ from corpid.web.directory.page_context import (
 )
 from corpid.web.directory.people_views import InvitationPreview, Invite, InviteSeveral, People, PersonRow
 from corpid.web.pages.access_texts import LEVELS
-from corpid.web.pages.layout import Link, Pager, PageView, ViewPart, pager_of
+from corpid.web.pages.layout import Link, Pager, PageView, ViewPart, pager_of, total_text
 from corpid.web.sites import ConfirmationRequired, FormResult, InvalidForm, Section, await_found
 
 if TYPE_CHECKING:
@@ -115,8 +115,9 @@ async def show_people(at: PortalContext) -> View:
     )
     try:
         page = await members.list_members(
-            at.registry, wanted, actor=at.actor, after=at.query.get("after", ""), limit=_SHOWN
-        )
+            at.registry, wanted, actor=at.actor, after=at.query.get("after", ""), before=at.query.get("before", ""),
+            limit=_SHOWN,
+        )  # fmt: skip
     except Refused:  # no place of this list
         page = FoundPage(found=())
     filters = {_SEARCH: wanted.search, "state": wanted.state, "service": wanted.service_id}
@@ -140,8 +141,10 @@ async def show_people(at: PortalContext) -> View:
             for each in page.found
         ),
         pager=Pager(
-            first=query_address(at, PEOPLE, **filters) if at.query.get("after") else "",
+            first=query_address(at, PEOPLE, **filters) if at.query.get("after") or page.before else "",
+            previous=query_address(at, PEOPLE, **filters, before=page.before) if page.before else "",
             next=query_address(at, PEOPLE, **filters, after=page.after) if page.after else "",
+            total=total_text(page.total) if page.total else None,
         ),
         search=wanted.search,
         state=wanted.state,
@@ -403,6 +406,6 @@ SECTION: Final = Section[PortalContext](
         ),
     },
     fields=frozenset({"name", "email", "people", "reason", _CONFIRMED}),
-    filters=frozenset({_SEARCH, "state", "service", "after"}),
+    filters=frozenset({_SEARCH, "state", "service", "after", "before"}),
     changes={INVITED: phrase("The invitation has been sent.")},
 )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import quote, urlencode
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import clients as flow
+from corpid.flows.directory.lists import list_records
 from corpid.flows.directory.single_records import set_enabled, update_record
 from corpid.flows.directory.write import InvalidMembers, Refused
 from corpid.flows.oauth import client_keys
@@ -19,14 +21,15 @@ from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditQuery
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.changes import Conflict
+from corpid.rules.directory.lists import CLIENTS as CLIENT_LIST
 from corpid.rules.fields import NOTHING
 from corpid.rules.oauth.client_registration import used_generations
 from corpid.rules.oauth.errors import reason_of
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.texts import Phrase, phrase
+from corpid.web.operations import views
 from corpid.web.operations.page_context import (
-    AT_ONCE,
     REASON,
     ConsoleContext,
     ConsolePage,
@@ -34,10 +37,10 @@ from corpid.web.operations.page_context import (
     console_path,
     frame,
     is_current,
-    pager,
     path_if_allowed,
     question,
     section_link,
+    show_list,
     version_of,
 )
 from corpid.web.pages import errors
@@ -53,7 +56,7 @@ from corpid.web.pages.client_fields import (
     values_of,
     without_private_keys,
 )
-from corpid.web.pages.layout import FormView, Link, Pager, PageView, ViewPart
+from corpid.web.pages.layout import FormView, Link, PageView, ViewPart
 from corpid.web.sites import NOTHING_DIFFERENT, EditConflict, FormResult, InvalidForm, NotFound, Section, await_found
 
 if TYPE_CHECKING:
@@ -78,31 +81,6 @@ _NEW_CLIENT: Final = "new-client"
 _CHANGED: Final = phrase(
     "Somebody else has changed this client meanwhile. Nothing of your change was saved: this is the client as it is now."
 )
-
-
-class ClientLine(ViewPart, frozen=True, kw_only=True):
-    url: str
-    client_id: str
-    name: str
-    generations: tuple[str, ...]
-    ends: date | None
-    """the last day of the generation that ends"""
-    enabled: bool
-
-
-class Clients(PageView, frozen=True, kw_only=True):
-    """The list of clients. Field of the search: search."""
-
-    template: ClassVar[str] = "console/clients.html"
-    heading: ClassVar[Phrase] = phrase("Clients")
-
-    action: str
-    search: str
-    clients: tuple[ClientLine, ...]
-    pager: Pager
-    register: str = ""
-    """the page that registers one; empty for who may not"""
-    saved: Phrase | None = None
 
 
 class RefusalLine(ViewPart, frozen=True, kw_only=True):
@@ -178,18 +156,24 @@ class ClientForm(FormView, frozen=True, kw_only=True):
 
 async def show_clients(at: ConsoleContext) -> View:
     """The list of clients, by identifier. Raises access.Forbidden."""
-    search, after = at.query.get("search", "").strip(), at.query.get("after", "")
-    found = await flow.list_clients_page(at.registry, search=search, after=after, limit=AT_ONCE + 1, actor=at.actor)
-    shown = found[:AT_ONCE]
-    return Clients(
-        frame=frame(at, section=CLIENTS),
-        action=console_path(at.web, CLIENTS),
-        search=search,
-        clients=tuple(_line(at, each) for each in shown),
-        pager=pager(at, CLIENTS, shown[-1].client_id if len(found) > AT_ONCE else "", search=search),
-        register=path_if_allowed(at, "new-client"),
-        saved=at.saved,
-    )
+
+    def line(client: Client) -> views.Line:
+        generations = ", ".join(each.name for each in used_generations(client, at.web.client_rules))
+        ends = date.fromisoformat(client.legacy_until) if client.legacy_until else None
+        shown = phrase("{generations}; legacy until {day}", generations=generations, day=ends) if ends else generations
+        url = client_path(at, client.client_id)
+        return views.Line(
+            url=url, name=client.client_id, texts=(client.name, shown), state=views.active(client.enabled)
+        )
+
+    new = path_if_allowed(at, "new-client")
+    return await show_list(
+        at, CLIENTS, partial(list_records, at.registry, at.actor, CLIENT_LIST), line, heading=phrase("Clients"),
+        columns=(phrase("Identifier"), phrase("Name"), phrase("Generations"), phrase("State")),
+        label=phrase("Identifier begins with"), none=phrase("No client is registered yet."),
+        not_found=phrase("No client is found. Type only the beginning."),
+        add=Link(url=new, text=phrase("Register a client")) if new else None,
+    )  # fmt: skip
 
 
 def client_path(at: ConsoleContext, client_id: str) -> str:
@@ -200,17 +184,6 @@ def client_path(at: ConsoleContext, client_id: str) -> str:
 def client_page_path(client_id: str, page: str = CLIENT) -> str:
     """The path of a client's page in the console."""
     return f"{page}/{quote(client_id, safe='')}"
-
-
-def _line(at: ConsoleContext, client: Client) -> ClientLine:
-    return ClientLine(
-        url=client_path(at, client.client_id),
-        client_id=client.client_id,
-        name=client.name,
-        generations=tuple(each.name for each in used_generations(client, at.web.client_rules)),
-        ends=date.fromisoformat(client.legacy_until) if client.legacy_until else None,
-        enabled=client.enabled,
-    )
 
 
 async def this_client(at: ConsoleContext) -> Client:
@@ -478,7 +451,7 @@ SECTION: Final = Section[ConsoleContext](
         _one("drop-keys"): ConsolePage(view=show_drop, submit=drop_keys, fresh=True, needs=_WRITING),
     },
     fields=frozenset({"client_id", "decision", REASON, *FIELDS}),
-    filters=frozenset({"search", "after"}),
+    filters=frozenset({"search", "after", "before"}),
     changes={
         "client-enabled": phrase("The client has been enabled."),
         "client-disabled": phrase("The client has been disabled."),

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import re
 from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import quote
 
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.flows.directory import appointments, invitations, lists
+from corpid.flows.directory import appointments, invitations
 from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.invitations import InvitationLimit
+from corpid.flows.directory.lists import EntityMember, list_members, list_records
 from corpid.flows.directory.single_records import set_enabled, update_record
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations.console import find_open_invitation, load_entity
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.entity_choice import NUMBERS, STATUSES
+from corpid.rules.directory.lists import ENTITIES
 from corpid.rules.directory.member_details import InvalidDetails, identity, shown_name
 from corpid.rules.directory.names import COUNTRIES, remedy_of
 from corpid.rules.directory.records import MemberDetails
@@ -34,12 +37,10 @@ from corpid.web.operations.page_context import (
     console_path,
     frame,
     is_current,
-    pager,
     path_if_allowed,
     question,
-    read_search,
-    read_search_text,
     section_link,
+    show_list,
     step_of,
 )
 from corpid.web.operations.people import person_path
@@ -133,46 +134,20 @@ def entity_page_path(entity_id: str, page: str = "") -> str:
 
 async def show_entities(at: ConsoleContext) -> View:
     """A page of organisations, narrowed by what is searched (R-12.4)."""
-    search, by = read_search(at, _WAYS)
-    try:
-        page = await _find_entities(at, by, search, at.query.get("after", ""))
-    except Refused:
-        page = lists.ListPage(found=())
+
+    def line(entity: Entity) -> views.Line:
+        texts = (entity.registration_number or entity.entity_id, STATUSES[entity.status])
+        url = entity_path(at.web, entity.entity_id)
+        return views.Line(url=url, name=entity.name, texts=texts, state=views.active(entity.enabled))
+
     new = path_if_allowed(at, NEW)
-    return views.SearchedList(
-        frame=frame(at, section="entities"),
-        heading=phrase("Organisations"),
-        action=console_path(at.web, "entities"),
-        label=phrase("Begins with"),
-        ways=_WAYS,
-        by=by,
-        search=search,
-        caption=phrase("Organisations"),
+    return await show_list(
+        at, "entities", partial(list_records, at.registry, at.actor, ENTITIES), line, heading=phrase("Organisations"),
         columns=(phrase("Name"), phrase("Registration number"), phrase("Status"), phrase("State")),
-        lines=tuple(
-            views.Line(
-                url=entity_path(at.web, each.entity_id),
-                name=each.name,
-                texts=(each.registration_number or each.entity_id, STATUSES[each.status]),
-                state=views.active(each.enabled),
-            )
-            for each in page.found
-        ),
-        empty=phrase("No organisation is found. Type only the beginning, or search by something else.")
-        if search
-        else phrase("There are no organisations yet."),
+        label=phrase("Begins with"), ways=_WAYS, none=phrase("There are no organisations yet."),
+        not_found=phrase("No organisation is found. Type only the beginning, or search by something else."),
         add=Link(url=new, text=phrase("Add an organisation")) if new else None,
-        pager=pager(at, "entities", page.after, search=search, by=by if by != "name" else ""),
-        saved=at.saved,
-    )
-
-
-async def _find_entities(at: ConsoleContext, by: str, search: str, after: str) -> lists.ListPage[Entity]:
-    if by == "number":
-        return await lists.list_entities_by_number(at.registry, at.actor, number=search, after=after, limit=AT_ONCE)
-    if by == "id":
-        return await lists.list_entities(at.registry, at.actor, search=search, after=after, limit=AT_ONCE)
-    return await lists.list_entities_by_name(at.registry, at.actor, name=search, after=after, limit=AT_ONCE)
+    )  # fmt: skip
 
 
 async def entity_of(at: ConsoleContext) -> Entity:
@@ -256,34 +231,18 @@ def _party(at: ConsoleContext, grant: ThirdPartyGrant, other: str, names: Mappin
 async def show_members(at: ConsoleContext) -> View:
     """The people of an organisation, by user name."""
     entity = await entity_of(at)
-    search = read_search_text(at)
-    try:
-        page = await lists.list_members(
-            at.registry, at.actor, entity.entity_id, search=search, after=at.query.get("after", ""), limit=AT_ONCE
-        )
-    except Refused:
-        page = lists.ListPage(found=())
-    path = entity_page_path(entity.entity_id, "people")
-    return views.SearchedList(
-        frame=frame(at, section="entities", up=Link(url=entity_path(at.web, entity.entity_id), text=phrase("Back"))),
+    return await show_list(
+        at, entity_page_path(entity.entity_id, "people"),
+        partial(list_members, at.registry, at.actor, entity.entity_id), partial(_member, at),
         heading=phrase("People of {name}", name=entity.name),
-        action=console_path(at.web, path),
-        label=phrase("User name begins with"),
-        ways=(),
-        by="",
-        search=search,
-        caption=phrase("People"),
         columns=(phrase("User name"), phrase("Name"), phrase("Administers as"), phrase("State")),
-        lines=tuple(_member(at, each) for each in page.found),
-        empty=phrase("Nobody is found. Type only the beginning.")
-        if search
-        else phrase("Nobody belongs to this organisation yet."),
-        pager=pager(at, path, page.after, search=search),
-        saved=at.saved,
-    )
+        label=phrase("User name begins with"), none=phrase("Nobody belongs to this organisation yet."),
+        not_found=phrase("Nobody is found. Type only the beginning."),
+        up=Link(url=entity_path(at.web, entity.entity_id), text=phrase("Back")),
+    )  # fmt: skip
 
 
-def _member(at: ConsoleContext, each: lists.EntityMember) -> views.Line:
+def _member(at: ConsoleContext, each: EntityMember) -> views.Line:
     invited = each.membership.invited
     level = LEVELS[each.level] if each.level else ""  # type: ignore[index]
     active = each.membership.enabled and each.user.enabled
@@ -632,7 +591,7 @@ SECTION: Final = Section[ConsoleContext](
         _one("/edit"): ConsolePage(view=show_edit, submit=edit_entity, fresh=True, needs=_WRITING),
     },
     fields=frozenset({*_MEMBERS, *_FIELDS, *_OWNER, "way", "user_name", "instead_of", "decision", REASON}),
-    filters=frozenset({"by", "search", "after"}),
+    filters=frozenset({"by", "search", "after", "before"}),
     changes={
         "entity-add": phrase("The organisation is added."),
         "entity-edit": phrase("The organisation is changed."),

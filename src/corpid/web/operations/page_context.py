@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias, TypeVar
+from urllib.parse import urlencode
 
 import msgspec
 from msgspec.structs import replace
 
 from corpid.flows.authentication import interactions
 from corpid.flows.authentication.sign_in import InvalidInput
+from corpid.flows.directory.lists import ListPage
+from corpid.flows.directory.write import Refused
 from corpid.flows.operations.console import ConsoleRequest, is_allowed
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
+from corpid.rules.directory.lists import MOST_COUNTED
 from corpid.texts import phrase
 from corpid.web import sites
-from corpid.web.pages.layout import FormView, Frame, Link, Navigation, NavigationLink, Pager, pager_of
+from corpid.web.operations import views
+from corpid.web.pages.layout import FormView, Frame, Link, Navigation, NavigationLink, pager_of, total_text
 from corpid.web.sites import PageContext, site_path
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from corpid.rules.directory.actors import DeploymentOperator
     from corpid.texts import Phrase
@@ -63,6 +68,7 @@ class ConsoleConfirmation(FormView, frozen=True, kw_only=True):
     notes: tuple[Phrase, ...] = ()
 
 
+T = TypeVar("T")
 ConsolePage: TypeAlias = sites.SitePage[ConsoleContext]
 """a page of this site"""
 
@@ -114,23 +120,57 @@ def path_if_allowed(at: ConsoleContext, page: str) -> str:
     return console_path(at.web, page)
 
 
-def read_search(at: ConsoleContext, ways: tuple[tuple[str, Phrase], ...]) -> tuple[str, str]:
-    """The text that a list is searched for, and one of `ways`.
+async def show_list(
+    at: ConsoleContext,
+    path: str,
+    read: Callable[..., Awaitable[ListPage[T]]],
+    line: Callable[[T], views.Line],
+    *,
+    heading: Phrase,
+    columns: tuple[Phrase, ...],
+    label: Phrase,
+    ways: tuple[tuple[str, Phrase], ...] = (),
+    none: Phrase,
+    not_found: Phrase,
+    add: Link | None = None,
+    up: Link | None = None,
+) -> views.SearchedList:
+    """A page of a list.
 
-    The first way by default.
+    It is empty for a place or search that has none. `read` takes the order (one of `ways`, the first by default), the
+    search and the place; `none` says that there is nothing, `not_found` that a search finds nothing. Raises
+    access.Forbidden. Source: D83
     """
-    by = at.query.get("by", "")
-    return read_search_text(at), by if by in dict(ways) else ways[0][0]
-
-
-def read_search_text(at: ConsoleContext) -> str:
-    return at.query.get("search", "").strip()[:SEARCH_CHARACTERS]
-
-
-def pager(at: ConsoleContext, page: str, after: str, **kept: str) -> Pager:
-    """Addresses of the first and the next page of a list."""
+    orders, search = [name for name, _ in ways], at.query.get("search", "").strip()[:SEARCH_CHARACTERS]
+    by = next((name for name in orders if name == at.query.get("by")), orders[0] if orders else "")
+    before = at.query.get("before", "")
+    after = "" if before else at.query.get("after", "")
+    ordered = {"order": by} if ways else {}
+    try:
+        page = await read(search=search, after=after, before=before, limit=AT_ONCE, count_to=MOST_COUNTED, **ordered)
+    except Refused:
+        page = ListPage(found=())
+    here, kept = console_path(at.web, path), {"search": search, "by": by if by not in orders[:1] else ""}
     known = {name: value for name, value in kept.items() if value}
-    return pager_of(console_path(at.web, page), known, came=bool(at.query.get("after")), after=after)
+    return views.SearchedList(
+        frame=frame(at, section=path.partition("/")[0], up=up),
+        heading=heading,
+        action=here,
+        label=label,
+        ways=ways,
+        by=by,
+        search=search,
+        columns=columns,
+        lines=tuple(map(line, page.found)),
+        empty=not_found if search else none,
+        add=add,
+        pager=replace(
+            pager_of(here, known, came=bool(after or page.before), after=page.after),
+            previous=f"{here}?{urlencode({**known, 'before': page.before})}" if page.before else "",
+            total=total_text(page.total) if page.total else None,
+        ),
+        saved=at.saved,
+    )
 
 
 def frame(at: ConsoleContext, *, section: str = "", up: Link | None = None, step_name: str = "") -> Frame:

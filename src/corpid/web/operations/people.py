@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import re
 from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.authentication.throttle import LINK_GUESSES, UNKNOWN_BROWSERS
-from corpid.flows.directory import lists, people, person_records
+from corpid.flows.directory import people, person_records
+from corpid.flows.directory.lists import list_records
 from corpid.flows.directory.people import LinkDependencies
 from corpid.flows.directory.single_records import set_enabled
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations import console as flow
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.changes import LastOwnerRemoved
+from corpid.rules.directory.lists import USERS
 from corpid.rules.directory.values import NO_END
 from corpid.rules.limits import HOUR, MINUTE, PASSWORD_LINK_SECONDS, SECOND_FACTOR_LINK_SECONDS, SET_UP_LINK_SECONDS
 from corpid.rules.oauth import acr
@@ -29,10 +32,9 @@ from corpid.web.operations.page_context import (
     actor_with_reason,
     console_path,
     frame,
-    pager,
     question,
-    read_search,
     section_link,
+    show_list,
 )
 from corpid.web.operations.views import StateLabel
 from corpid.web.pages.access_texts import LEVELS
@@ -88,51 +90,17 @@ def state_of(user: User) -> StateLabel:
 
 async def show_people(at: ConsoleContext) -> View:
     """A page of people, narrowed by what is searched (D51)."""
-    search, by = read_search(at, _WAYS)
-    try:
-        page = await _find_people(at, by, search, at.query.get("after", ""))
-    except Refused:
-        page = lists.ListPage(found=())
-    return views.SearchedList(
-        frame=frame(at, section="people"),
-        heading=phrase("People"),
-        action=console_path(at.web, "people"),
-        label=phrase("Begins with"),
-        ways=_WAYS,
-        by=by,
-        search=search,
-        caption=phrase("People by name") if search and by == "name" else phrase("People"),
+
+    def line(user: User) -> views.Line:
+        url, texts = person_path(at.web, user.user_id), (user.name, user.email)
+        return views.Line(url=url, name=user.user_name, texts=texts, state=state_of(user))
+
+    return await show_list(
+        at, "people", partial(list_records, at.registry, at.actor, USERS, {"placeholder": False}), line, heading=phrase("People"),
         columns=(phrase("User name"), phrase("Name"), phrase("E-mail address"), phrase("State")),
-        lines=tuple(
-            views.Line(
-                url=person_path(at.web, each.user_id),
-                name=each.user_name,
-                texts=(each.name, each.email),
-                state=state_of(each),
-            )
-            for each in page.found
-            if not each.placeholder
-        ),
-        empty=_nobody(search, more=bool(page.after)),
-        pager=pager(at, "people", page.after, search=search, by=by if by != "user_name" else ""),
-        saved=at.saved,
-    )
-
-
-def _nobody(search: str, *, more: bool) -> Phrase:
-    if more:
-        return phrase("Nobody on this page of the list. Go to the next page.")
-    if search:
-        return phrase("Nobody is found. Type only the beginning, or search by something else.")
-    return phrase("There are no people yet.")
-
-
-async def _find_people(at: ConsoleContext, by: str, search: str, after: str) -> lists.ListPage[User]:
-    if by == "name" and search:
-        return await lists.list_people_by_name(at.registry, at.actor, name=search, after=after, limit=AT_ONCE)
-    if by == "email" and search:
-        return await lists.list_people_by_email(at.registry, at.actor, email=search, after=after, limit=AT_ONCE)
-    return await lists.list_people(at.registry, at.actor, search=search, after=after, limit=AT_ONCE)
+        label=phrase("Begins with"), ways=_WAYS, none=phrase("There are no people yet."),
+        not_found=phrase("Nobody is found. Type only the beginning, or search by something else."),
+    )  # fmt: skip
 
 
 async def this_person(at: ConsoleContext) -> PersonDetails:
@@ -481,7 +449,7 @@ SECTION: Final = Section[ConsoleContext](
         ),
     },
     fields=frozenset({REASON, "choice", "decision"}),
-    filters=frozenset({"by", "search", "after"}),
+    filters=frozenset({"by", "search", "after", "before"}),
     changes={
         "person-unlock": phrase("The person is unlocked."),
         "person-link": phrase("The link is on its way."),

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import clients as flow
-from corpid.flows.directory import lists
 from corpid.flows.directory.finding import find_service
+from corpid.flows.directory.lists import list_records
 from corpid.flows.directory.single_records import update_record
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.changes import Conflict
+from corpid.rules.directory.lists import SERVICES
 from corpid.rules.directory.values import DESCRIPTION_CHARACTERS, RoleDescription
 from corpid.texts import phrase
 from corpid.web.operations import views
@@ -25,9 +27,9 @@ from corpid.web.operations.page_context import (
     console_path,
     frame,
     is_current,
-    pager,
     path_if_allowed,
     section_link,
+    show_list,
     step_of,
 )
 from corpid.web.pages.errors import reason_of
@@ -52,38 +54,18 @@ _CHANGED: Final = phrase(
 
 async def show_services(at: ConsoleContext) -> View:
     """A page of services by identifier."""
-    search = at.query.get("search", "").strip()[:_NAME_CHARACTERS]
-    try:
-        page = await lists.list_services(
-            at.registry, at.actor, search=search, after=at.query.get("after", ""), limit=AT_ONCE
-        )
-    except Refused:
-        page = lists.ListPage(found=())
-    return views.SearchedList(
-        frame=frame(at, section="services"),
-        heading=phrase("Services"),
-        action=console_path(at.web, "services"),
-        label=phrase("Identifier begins with"),
-        ways=(),
-        by="",
-        search=search,
-        caption=phrase("Services"),
+
+    def line(service: Service) -> views.Line:
+        texts = (service.name, _YES if service.approval_required else _NO)
+        url = console_path(at.web, _here(service))
+        return views.Line(url=url, name=service.service_id, texts=texts, state=views.active(service.enabled))
+
+    return await show_list(
+        at, "services", partial(list_records, at.registry, at.actor, SERVICES), line, heading=phrase("Services"),
         columns=(phrase("Identifier"), phrase("Name"), phrase("Needs approval"), phrase("State")),
-        lines=tuple(
-            views.Line(
-                url=console_path(at.web, _here(each)),
-                name=each.service_id,
-                texts=(each.name, _YES if each.approval_required else _NO),
-                state=views.active(each.enabled),
-            )
-            for each in page.found
-        ),
-        empty=phrase("No service is found. Type only the beginning.")
-        if search
-        else phrase("There are no services yet. A directory file adds them."),
-        pager=pager(at, "services", page.after, search=search),
-        saved=at.saved,
-    )
+        label=phrase("Identifier begins with"), none=phrase("There are no services yet. A directory file adds them."),
+        not_found=phrase("No service is found. Type only the beginning."),
+    )  # fmt: skip
 
 
 def _here(service: Service, page: str = "") -> str:
@@ -203,7 +185,7 @@ SECTION: Final = Section[ConsoleContext](
         ),
     },
     fields=frozenset({"name", "description", "approval_required", REASON}),
-    filters=frozenset({"search", "after"}),
+    filters=frozenset({"search", "after", "before"}),
     prefixes=(_ROLE,),
     changes={"service-edit": phrase("The service is changed.")},
 )

@@ -52,7 +52,6 @@ class SearchedList(PageView, frozen=True, kw_only=True):
     """value and text of what is searched"""
     by: str
     search: str
-    caption: Phrase
     columns: tuple[Phrase, ...]
     lines: tuple[Line, ...]
     empty: Phrase

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import tzinfo
 
+    from corpid.rules.directory.lists import ListTotal
     from corpid.rules.oauth.records import Client
 
 
@@ -178,7 +179,10 @@ class Pager(ViewPart, frozen=True, kw_only=True):
     """Addresses of other pages of a long list; empty for none."""
 
     first: str = ""
+    previous: str = ""
     next: str = ""
+    total: Phrase | None = None
+    """how many records all pages have"""
     searched_on: bool = False
     """whether the search stopped before this page was full, and goes on in the next"""
 
@@ -197,6 +201,13 @@ def pager_of(
         next=f"{here}?{urlencode({**kept, name: after})}" if after else "",
         searched_on=bool(after) and searched_on,
     )
+
+
+def total_text(total: ListTotal) -> Phrase | None:
+    """The total of a list in words, None if it is empty (D83)."""
+    if not total.exact:
+        return phrase("More than {count} in this list", count=total.count)
+    return counted(total.count, "{count} in this list", "{count} in this list") if total.count else None
 
 
 BARE: Final = Frame()

@@ -83,6 +83,13 @@ class CsvFile:
         """Add a row."""
         self._rows.writerow([_safe(each) for each in cells])
 
+    def take(self) -> bytes:
+        """The rows that were added since."""
+        text = self._text.getvalue()
+        self._text.seek(0)
+        self._text.truncate()
+        return text.encode()
+
     def response(self, name: str) -> Response:
         """The file as a download called `name`.csv."""
         headers = {"Content-Disposition": f'attachment; filename="{name}.csv"', "Cache-Control": "no-store"}

@@ -1,0 +1,195 @@
+"""Lists of records, by declaration (D83).
+
+A list has filters, and orders of which an index has each. Statements, pages, totals and exports follow from it, and the
+queries of the admin API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+
+from corpid.rules.directory.access_conditions import ObjectKind
+from corpid.rules.directory.entity_choice import search_words
+from corpid.rules.directory.names import fold_ascii, fold_text
+from corpid.rules.directory.names import user_name as mapped
+from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
+from corpid.rules.directory.queries import StoredMember
+from corpid.rules.directory.records import (
+    Administrator,
+    Assignment,
+    ChangeRequest,
+    DeletionRequest,
+    Entity,
+    Membership,
+    Operator,
+    Service,
+    ThirdPartyAssignment,
+    ThirdPartyGrant,
+    User,
+)
+from corpid.rules.oauth.api_client import RegisteredApiClient
+from corpid.rules.oauth.records import Client
+
+MOST_COUNTED: Final = 10_000
+"""records of which a page's total is exact (D83)"""
+MOST_EXPORTED: Final = 100_000
+"""records of one export"""
+FIRST: Final = ""
+"""before every place"""
+LAST: Final = "\U0010ffff"
+"""after every text of a place"""
+FIRST_CHARACTER: Final = "\x01"
+"""before every character of an identifier or name"""
+
+
+INDEXED_CHARACTERS: Final = 100
+"""of a name that its index has"""
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """An order of a list."""
+
+    name: str
+    columns: tuple[str, ...]
+    """those of an index, after the columns that narrow the list; together they are a record's place"""
+    fold: Callable[[str], str] = str
+    """a text as the first column has it; raises ValueError for one that it cannot have"""
+    searched: bool = True
+    """whether records are found by the beginning of its first column"""
+
+
+class RecordList(msgspec.Struct, frozen=True, kw_only=True):
+    """The list of a kind of record."""
+
+    record: type[msgspec.Struct]
+    kind: ObjectKind
+    """for access control"""
+    orders: tuple[Order, ...]
+    """the first one is that of a list without a wish"""
+    filters: Mapping[str, str] = {}
+    """name → column"""
+
+    def order(self, name: str) -> Order:
+        """An order by its name, the first one by default. Raises KeyError."""
+        return {"": self.orders[0], **{each.name: each for each in self.orders}}[name]
+
+    @property
+    def of_people(self) -> bool:
+        """True if each record is about a person."""
+        return "user_id" in self.filters.values() or self.record in {User, StoredMember}
+
+
+class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of a list that is asked for."""
+
+    listed: RecordList
+    order: Order
+    where: Mapping[str, str | bool] = {}
+    """column → value"""
+    beginning: str = ""
+    """of the first column of the order, folded"""
+    place: tuple[str, ...] = ()
+    """after which the page begins, or before which it ends if it is read backwards; empty: at the beginning, or end"""
+    backwards: bool = False
+    limit: int
+    no_operators: bool = False
+    """whether people who operate the deployment are left out (D53)"""
+
+
+class ListTotal(msgspec.Struct, frozen=True, kw_only=True):
+    """The number of records in a list, as far as counted (D83)."""
+
+    count: int
+    exact: bool = True
+    """false if there are more"""
+
+
+def _by_key(*columns: str, searched: bool = False) -> tuple[Order, ...]:
+    return (Order(name="id", columns=columns, searched=searched),)
+
+
+def _fold_entity_name(text: str) -> str:
+    return " ".join(search_words(text))[:INDEXED_CHARACTERS]
+
+
+def _fold_name(text: str) -> str:
+    return fold_ascii(text[:INDEXED_CHARACTERS])
+
+
+def _fold_user_name(text: str) -> str:
+    return mapped(text) if text else ""
+
+
+_ROLE: Final = ("service_id", "role", "sub_entity", "ref")
+
+USERS: Final = RecordList(
+    record=User, kind="user",
+    orders=(
+        Order(name="user_name", columns=("user_name_key",), fold=_fold_user_name),
+        Order(name="name", columns=("name", "user_id"), fold=_fold_name),
+        Order(name="email", columns=("email", "user_id"), fold=_fold_name),
+    ),
+)  # fmt: skip
+ENTITIES: Final = RecordList(
+    record=Entity, kind="entity", filters={"entity": "entity_id"},
+    orders=(
+        *_by_key("entity_id", searched=True),
+        Order(name="name", columns=("name", "entity_id"), fold=_fold_entity_name),
+        Order(name="number", columns=("registration_number", "entity_id")),
+    ),
+)  # fmt: skip
+SERVICES: Final = RecordList(record=Service, kind="service", orders=_by_key("service_id", searched=True))
+MEMBERS: Final = RecordList(
+    record=StoredMember, kind="membership", filters={"entity": "entity_id"},
+    orders=(
+        Order(name="membership", columns=("membership_id",), searched=False),
+        Order(name="user_name", columns=("person_name_key",), fold=_fold_user_name),
+        Order(name="shown_name", columns=("user_name", "membership_id"), fold=fold_text),
+    ),
+)  # fmt: skip
+"""of one entity, with their people; `user_name` is that of the account, `shown_name` what the entity sees"""
+MEMBERSHIPS: Final = RecordList(
+    record=Membership, kind="membership", orders=_by_key("user_id", "entity_id"), filters={"user": "user_id"}
+)
+ASSIGNMENTS: Final = RecordList(
+    record=Assignment, kind="assignment", orders=_by_key("user_id", "entity_id", *_ROLE),
+    filters={"entity": "entity_id", "service": "service_id", "user": "user_id"},
+)  # fmt: skip
+GRANTS: Final = RecordList(
+    record=ThirdPartyGrant, kind="grant", orders=_by_key("client_entity_id", "entity_id", *_ROLE),
+    filters={"client_entity": "client_entity_id", "third_party": "entity_id", "service": "service_id"},
+)  # fmt: skip
+THIRD_PARTY_ASSIGNMENTS: Final = RecordList(
+    record=ThirdPartyAssignment, kind="third-party row",
+    orders=_by_key("user_id", "entity_id", "client_entity_id", *_ROLE),
+    filters={**GRANTS.filters, "user": "user_id"},
+)  # fmt: skip
+ADMINISTRATORS: Final = RecordList(
+    record=Administrator, kind="administrator", orders=_by_key("user_id", "entity_id"),
+    filters={"entity": "entity_id", "user": "user_id"},
+)  # fmt: skip
+OPERATORS: Final = RecordList(record=Operator, kind="operator", orders=_by_key("user_id"), filters={"level": "level"})
+CLIENTS: Final = RecordList(record=Client, kind="client", orders=_by_key("client_id", searched=True))
+API_CLIENTS: Final = RecordList(
+    record=RegisteredApiClient, kind="API client", orders=_by_key("client_id", searched=True)
+)
+PROVISIONING_TOKENS: Final = RecordList(
+    record=RegisteredProvisioningToken, kind="provisioning token", orders=_by_key("token_id"),
+    filters={"entity": "entity_id"},
+)  # fmt: skip
+REQUESTS: Final = RecordList(
+    record=ChangeRequest, kind="approval", orders=_by_key("request_id"),
+    filters={"entity": "entity_id", "state": "state"},
+)  # fmt: skip
+DELETION_REQUESTS: Final = RecordList(record=DeletionRequest, kind="deletion request", orders=_by_key("user_id"))
+
+RECORD_LISTS: Final[Mapping[type, RecordList]] = {
+    each.record: each
+    for each in (
+        USERS, ENTITIES, SERVICES, MEMBERS, MEMBERSHIPS, ASSIGNMENTS, GRANTS, THIRD_PARTY_ASSIGNMENTS, ADMINISTRATORS,
+        OPERATORS, CLIENTS, API_CLIENTS, PROVISIONING_TOKENS, REQUESTS, DELETION_REQUESTS,
+    )
+}  # fmt: skip

@@ -1,0 +1,206 @@
+"""Lists of records: statements generated from their declarations (`rules.directory.lists`)."""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import sqlalchemy as sa
+
+from corpid.rules.directory.lists import FIRST, FIRST_CHARACTER, LAST, ListQuery, ListTotal
+from corpid.rules.directory.queries import StoredMember
+from corpid.rules.directory.records import Entity, Membership, User
+from corpid.stores.sql.columns import columns
+from corpid.stores.sql.mappers import MEMBERSHIPS, USERS
+from corpid.stores.sql.tables import (
+    BEGINNING_OF_ADDRESS,
+    BEGINNING_OF_NAME,
+    BEGINNING_OF_PERSONS_NAME,
+    SHOWN_USER_NAME,
+    memberships,
+    operators,
+    users,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.rules.directory.lists import RecordList
+    from corpid.stores.sql.mappers import Kinds
+    from corpid.stores.sql.statements import CompiledStatement, Database, Row
+
+_EXPRESSIONS: Final[Mapping[tuple[type, str], str]] = {
+    (Entity, "name"): BEGINNING_OF_NAME,
+    (User, "name"): BEGINNING_OF_PERSONS_NAME,
+    (User, "email"): BEGINNING_OF_ADDRESS,
+    (StoredMember, "user_name"): SHOWN_USER_NAME,
+}
+"""columns of orders whose index has an expression"""
+_NARROWER: Final = frozenset({"user_id", "entity_id", "client_entity_id"})
+"""members that fewer records have in common than a service"""
+_MEMBERSHIP_END: Final = len(MEMBERSHIPS.columns)
+_EMPTY: Final = sa.literal_column("''", sa.Text)
+_ONE: Final = sa.literal_column("1", sa.Integer)
+
+
+class Shape(NamedTuple):
+    """The facts that decide on a statement's text."""
+
+    kind: type
+    order: tuple[str, ...]
+    given: tuple[str, ...]
+    """columns that narrow the list"""
+    bounded: bool
+    """whether the first column of the order has bounds"""
+    backwards: bool = False
+    no_operators: bool = False
+
+
+class RecordLists:
+    """Pages and totals of every list; each is one statement."""
+
+    def __init__(self, database: Database, kinds: Kinds) -> None:
+        self._database: Final = database
+        self._kinds: Final = kinds
+        self._page: Final = lru_cache(None)(self._prepare_page)
+        self._count: Final = lru_cache(None)(self._prepare_count)
+
+    def _prepare_page(self, shape: Shape) -> CompiledStatement:
+        return self._database.prepare(partial(select_page, *self._find_source(shape), shape))
+
+    def _prepare_count(self, shape: Shape) -> CompiledStatement:
+        return self._database.prepare(partial(count_records, self._find_source(shape)[0], shape))
+
+    def _find_source(self, shape: Shape) -> tuple[sa.Table, tuple[str, ...]]:
+        known = self._kinds[Membership if shape.kind is StoredMember else shape.kind]
+        return known.table, known.codec.columns
+
+    async def page(self, wanted: ListQuery) -> list[tuple[Any, tuple[str, ...]]]:
+        """Records with their places, in the list's order.
+
+        Also those of a page that is read backwards.
+        """
+        width = len(wanted.order.columns)
+        rows = await self._database.rows(self._page(find_shape(wanted)), bind_place(wanted))
+        decode = decode_member if wanted.listed.record is StoredMember else self._kinds[wanted.listed.record].decode
+        found = [(decode(row), row[-width:]) for row in rows]
+        return found[::-1] if wanted.backwards else found
+
+    async def total(self, wanted: ListQuery, *, most: int) -> ListTotal:
+        """The number of records on all pages, exact up to `most` (D83)."""
+        values: dict[str, object] = {**wanted.where, "limit": most + 1}
+        shape = find_shape(wanted)._replace(backwards=False, bounded=bool(wanted.beginning))
+        if shape.bounded:
+            values |= {"first": wanted.beginning, "until": wanted.beginning + LAST}
+        row = await self._database.row(self._count(shape), values)
+        found = row[0] if row else 0
+        return ListTotal(count=min(found, most), exact=found <= most)
+
+    async def find(
+        self,
+        listed: RecordList,
+        where: Mapping[str, str | bool] | None = None,
+        *,
+        order: str = "",
+        beginning: str = "",
+        after: tuple[str, ...] = (),
+        limit: int,
+        backwards: bool = False,
+    ) -> list[Any]:
+        """Records of a page, without their places; backwards the last one first.
+
+        `after` is a place, or empty texts.
+        """
+        wanted = ListQuery(
+            listed=listed, order=listed.order(order), where=where or {}, beginning=beginning,
+            place=after if any(after) else (), limit=limit, backwards=backwards,
+        )  # fmt: skip
+        found = [record for record, _ in await self.page(wanted)]
+        return found[::-1] if backwards else found
+
+
+def find_shape(wanted: ListQuery) -> Shape:
+    return Shape(
+        wanted.listed.record, wanted.order.columns, tuple(sorted(wanted.where)), wanted.order.searched,
+        wanted.backwards, wanted.no_operators,
+    )  # fmt: skip
+
+
+def bind_place(wanted: ListQuery) -> dict[str, object]:
+    """The values of `select_page`.
+
+    Two bounds on the same side are the same place: SQLite begins at the one, PostgreSQL at the other.
+    """
+    width, beginning, at = len(wanted.order.columns), wanted.beginning, wanted.place
+    first, until = beginning, beginning + LAST
+    if at and wanted.backwards:
+        until = min(until, at[0] if width == 1 else at[0] + FIRST_CHARACTER)
+    elif at:
+        first = max(first, at[0] + FIRST_CHARACTER if width == 1 else at[0])
+    place = at or (until if wanted.backwards else first, *((LAST if wanted.backwards else FIRST,) * (width - 1)))
+    values: dict[str, object] = {**wanted.where, "limit": wanted.limit, "first": first, "until": until}
+    values |= {f"place_{number}": part for number, part in enumerate(place)}
+    return values
+
+
+def select_page(table: sa.Table, names: tuple[str, ...], shape: Shape) -> sa.Select[Any]:
+    """The given columns, `first` and `until`, `place_…`, `limit` → records, places."""
+    keys = _find_keys(table, shape)
+    place = sa.tuple_(*(sa.bindparam(f"place_{number}", type_=sa.Text) for number in range(len(keys))))
+    key = sa.tuple_(*keys)
+    found = sa.select(*(table.c[name] for name in names))
+    if shape.kind is StoredMember:
+        found = found.add_columns(*columns(users, USERS))
+        found = found.select_from(memberships.join(users, users.c.user_id == memberships.c.user_id))
+    found = found.add_columns(*(each.label(f"key_{number}") for number, each in enumerate(keys)))
+    found = found.where(*_narrow(table, shape))
+    if len(keys) > 1 or not shape.bounded:
+        found = found.where(key < place if shape.backwards else key > place)
+    found = found.order_by(*(each.desc() if shape.backwards else each for each in keys))
+    return found.limit(sa.bindparam("limit", type_=sa.Integer))
+
+
+def count_records(table: sa.Table, shape: Shape) -> sa.Select[Any]:
+    """The given columns, `first`, `until`, `limit` → number up to the limit."""
+    some = sa.select(_ONE).select_from(table).where(*_narrow(table, shape))
+    limited = some.limit(sa.bindparam("limit", type_=sa.Integer)).subquery("counted")
+    return sa.select(sa.func.count()).select_from(limited)
+
+
+def _find_keys(table: sa.Table, shape: Shape) -> list[sa.ColumnElement[str]]:
+    return [
+        sa.literal_column(_EXPRESSIONS[shape.kind, name], sa.Text)
+        if (shape.kind, name) in _EXPRESSIONS
+        else table.c[name]
+        for name in shape.order
+    ]
+
+
+def _narrow(table: sa.Table, shape: Shape) -> list[sa.ColumnElement[bool]]:
+    """The conditions on the records of a list.
+
+    Indexes by entity and by service have the order of people. A service may have a million rows, so its index is kept
+    out of the engine's sight if something narrower is given; PostgreSQL then expects half of the narrower rows to be of
+    that service, and reads them in their order until the page is full.
+    """
+    found: list[sa.ColumnElement[bool]] = []
+    for name in shape.given:
+        fits = table.c[name] == sa.bindparam(name, type_=table.c[name].type)
+        is_last = name == "service_id" and not _NARROWER.isdisjoint(shape.given)
+        found.append(sa.func.coalesce(fits, sa.false()) if is_last else fits)
+    if shape.kind is StoredMember:
+        found.append(table.c.membership_id != _EMPTY)  # rows that a migration has not given an identifier yet
+    if shape.bounded:
+        first = _find_keys(table, shape)[0]
+        found += [first >= sa.bindparam("first", type_=sa.Text), first < sa.bindparam("until", type_=sa.Text)]
+    if shape.no_operators:
+        found.append(table.c.user_id.not_in(sa.select(operators.c.user_id)))  # no join, so that the order stays
+    return found
+
+
+def decode_member(row: Row) -> StoredMember:
+    """A membership and its person; more columns may follow in the row."""
+    end = _MEMBERSHIP_END + len(USERS.columns)
+    return StoredMember(
+        membership=MEMBERSHIPS.decode(row[:_MEMBERSHIP_END]), user=USERS.decode(row[_MEMBERSHIP_END:end])
+    )
