@@ -179,7 +179,7 @@ EDIT: Final = EditPerson(
         Detail(name="department", label=phrase("Department"), value="Permits"),
         Detail(name="job_title", label=phrase("Job title"), value=""),
     ),
-    seen=0,
+    seen="4f1d2c3b5a69",
     needs_approval=False,
     reason="",
     back="/manage/person/1",

@@ -54,7 +54,7 @@ async def redirected(made: World, roles: list[Assignment]) -> None:
     registry = made.provider.registry
     gina = await member(made, "f1e2")
     await submit_details(
-        registry, limit(made), gina, name=gina.name, email=EVIL, actor=owner(made, "alice"), reason="",
+        registry, limit(made), gina, {"name": gina.name, "email": EVIL}, actor=owner(made, "alice"), reason="",
         now=made.clock(), new_id=made.provider.new_id,
     )  # fmt: skip
     for role in roles:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urljoin
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -16,8 +17,10 @@ from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.objects import MEMBERSHIP, InvalidObject, read_changed, to_json_object
 from corpid.rules.directory.records import MemberDetails, Membership, User
 from corpid.rules.directory.tables import parse_members
-from corpid.rules.fields import documented_fields, fields_of
+from corpid.rules.fields import Field, documented_fields, fields_of
 from corpid.rules.scim.resources import USER, read_details, user
+from corpid.stores.sql.columns import record_columns
+from corpid.web.sites import CHANGED_MEANWHILE
 from tests.manage.access_scene import staffed
 from tests.manage.scene import in_portal
 from tests.manage.test_people import membership
@@ -113,3 +116,40 @@ async def test_an_administrator_writes_and_finds_a_plain_detail(made: World, nam
     await browser.open(urljoin(made.base, entry), site="none")
     assert label in browser.page.text
     assert "Quay three" in browser.page.text
+
+
+async def test_a_form_that_was_opened_before_another_change_takes_nothing_back(made: World) -> None:
+    """D73: whoever made the other change, and whatever moment the record says."""
+    await staffed(made)
+    browser = await in_portal(made, "person/m-marcus/details")
+    before = await membership(made)
+    assert before is not None
+    await made.write(replace(before, department="Pier"))
+    await browser.fill_and_submit(job_title="Clerk")
+    assert str(CHANGED_MEANWHILE) in browser.page.text
+    after = await membership(made)
+    assert after is not None
+    assert (after.department, after.job_title) == ("Pier", "")
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_blanks_are_no_detail(name: str) -> None:
+    """D51: other systems send them for what they do not know."""
+    assert getattr(check_details(MemberDetails(user_name="marcus", **{name: " \u00a0 "})), name) == ""
+
+
+def test_an_address_that_is_taken_is_a_user_name_too() -> None:
+    """D60: without a user name the address is used as one, however long it may be."""
+    address = f"{'a' * 60}@{'.'.join(['b' * 60] * 3)}.example"
+    once = check_details(MemberDetails(email=address))
+    assert check_details(once) == once == MemberDetails(user_name=address, email=address)
+
+
+def test_a_column_that_was_added_needs_a_default_that_earlier_servers_can_leave_out() -> None:
+    """docs/upgrades.md: nothing is guessed."""
+
+    class Odd(msgspec.Struct, frozen=True, kw_only=True):
+        flag: Annotated[bool, Field(added=True)] = True
+
+    with pytest.raises(TypeError, match="flag"):
+        record_columns(Odd)

@@ -71,8 +71,7 @@ async def provisioned(made: World, membership: Membership, **changed: str) -> Me
 async def rename(made: World, membership: Membership, name: str, *, email: str | None = None) -> ChangeRequest | None:
     """Another name or address, as the portal's form writes it."""
     return await submit_details(
-        made.provider.registry, limit(made), membership,
-        name=name, email=membership.email if email is None else email,
+        made.provider.registry, limit(made), membership, {"name": name, "email": membership.email if email is None else email},
         actor=owner(made), reason="r", now=made.clock(), new_id=made.provider.new_id,
     )  # fmt: skip
 

@@ -38,7 +38,7 @@ from corpid.rules.directory.changes import (
     Precondition,
 )
 from corpid.rules.directory.invitations import is_redirection, refuse_unreachable
-from corpid.rules.directory.member_details import InvalidDetails, check_details
+from corpid.rules.directory.member_details import InvalidDetails, check_details, details_of
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.queries import MemberQuery
 from corpid.rules.directory.records import (
@@ -55,7 +55,7 @@ from corpid.rules.directory.records import (
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from corpid.flows.directory.invitations import InvitationLimit
     from corpid.flows.directory.write import AuthorisedChanges
@@ -128,21 +128,19 @@ async def submit_details(
     registry: Registry,
     limit: InvitationLimit,
     seen: Membership,
+    written: Mapping[str, str],
     *,
     actor: EntityAdministrator,
     reason: str,
     now: float,
     new_id: Callable[[], str],
-    **written: str,
 ) -> ChangeRequest | None:
     """Change details that the entity writes about a member, or request it.
 
     `seen` is the membership as the person saw it, `written` the details that change. The user name follows an address
     that it repeats. Raises as `change_member`, and NoReason. Source: D55, D60, D61
     """
-    details = replace(
-        MemberDetails(**{each: getattr(seen, each) for each in MemberDetails.__struct_fields__}), **written
-    )
+    details = replace(details_of(seen), **written)
     if seen.user_name == seen.email and details.email:
         details = replace(details, user_name="")
     becomes = replace_details(seen, details, enabled=seen.enabled, now=now)

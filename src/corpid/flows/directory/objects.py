@@ -427,7 +427,17 @@ async def _planned(by: Administration, new: ParsedObject) -> tuple[tuple[Change,
         )
     except DirectoryError as error:
         raise new.unfit(error) from None
-    return prepared.plan.changes, prepared.user_names
+    return tuple(_dated(each, by.now) for each in prepared.plan.changes), prepared.user_names
+
+
+def _dated(change: Change, now: float) -> Change:
+    """A change of a membership with its moment.
+
+    Clients of SCIM read it (RFC 7643 §3.1).
+    """
+    if change.was is None or not isinstance(change.becomes, Membership):
+        return change
+    return msgspec.structs.replace(change, becomes=msgspec.structs.replace(change.becomes, changed_at=int(now)))
 
 
 def _whole(

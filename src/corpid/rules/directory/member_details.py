@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from corpid.rules.directory.names import bound_name, canonical, label_identity
 from corpid.rules.directory.nodes import Scalar
 from corpid.rules.directory.records import MemberDetails
 from corpid.rules.directory.values import InvalidValue, address
-from corpid.rules.fields import fields_of
+from corpid.rules.fields import documented_fields, fields_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.rules.directory.records import Membership, User
     from corpid.texts import Phrase
+
+
+PLAIN_DETAILS: Final = documented_fields(MemberDetails)
+"""details that are texts and nothing else, by name: documents, tables, SCIM, search and pages take each alike"""
+
+
+def details_of(membership: Membership) -> MemberDetails:
+    """The details of a membership. Source: D61"""
+    return MemberDetails(**{name: getattr(membership, name) for name in MemberDetails.__struct_fields__})
 
 
 class InvalidDetails(Exception):

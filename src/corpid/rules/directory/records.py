@@ -39,7 +39,7 @@ AdministratorServices: TypeAlias = tuple[str, ...] | Literal["all"]
 
 
 _ENTITY_TYPE: Final = values.one_of(*get_args(EntityType))
-_ENTITY_STATUS: Final = values.one_of("Registered", "Deregistered", "Withdrawn", empty=True)
+_ENTITY_STATUS: Final = values.one_of(*filter(None, get_args(EntityStatus)), empty=True)
 _ROLE_NAME: Final = values.name(values.ROLE_CHARACTERS)
 
 UserReference: TypeAlias = Annotated[str, Field(key="user", read=values.login, needed=True, identifies=True)]
@@ -121,7 +121,7 @@ ENTERPRISE_USER: Final = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:
 """the extension of SCIM's User for people of an organisation (RFC 7643 §4.3)"""
 
 
-_DETAIL: Final = values.line_of_text(200)
+_DETAIL: Final = values.detail(200)
 
 
 def _detail(label: Phrase, help_text: str, scim: str, read: Reader = _DETAIL, *, in_documents: bool = True) -> Field:
@@ -143,7 +143,7 @@ class MemberDetails(msgspec.Struct, frozen=True, kw_only=True):
         str,
         _detail(
             phrase("User name"), "What the entity calls the member; by default the address.", "userName",
-            values.line_of_text(200, joiners=False), in_documents=False,
+            values.line_of_text(254, joiners=False), in_documents=False,
         ),
     ] = ""  # fmt: skip
     """unique in the entity, capital and small letters alike"""

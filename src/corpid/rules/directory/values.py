@@ -8,7 +8,7 @@ import re
 import unicodedata
 from datetime import date
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 import msgspec
 
@@ -157,6 +157,15 @@ def line_of_text(limit: int, *, joiners: bool = True) -> Reader:
         return _checked(node, lambda text: _short(display_name(text, joiners=joiners), limit) if text else "")
 
     return read
+
+
+def detail(limit: int) -> Reader:
+    """As `line_of_text`, but blanks alone are no text.
+
+    A person's other systems may send them. Source: D51
+    """
+    read = line_of_text(limit)
+    return lambda node: read(node) if text_of(node).strip() else ""
 
 
 def registered_number(limit: int) -> Reader:
@@ -412,7 +421,7 @@ DESCRIPTION: Final = line_of_text(DESCRIPTION_CHARACTERS)
 _ROLE: Final = name(ROLE_CHARACTERS)
 _PARAMETER_NAME: Final = name(PARAMETER_NAME_CHARACTERS)
 _PARAMETER_VALUE: Final = line_of_text(PARAMETER_VALUE_CHARACTERS)
-_PARAMETER_KIND: Final = one_of("text", "alpha", "number", "date", "year")
+_PARAMETER_KIND: Final = one_of(*get_args(ParameterKind))
 _DEFINITION_KEYS: Final[Mapping[str, Reader]] = {"kind": _PARAMETER_KIND, "mandatory": yes_or_no}
 
 

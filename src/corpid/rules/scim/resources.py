@@ -45,6 +45,7 @@ from scim2_models import (
 )
 
 from corpid.rules.directory import member_details
+from corpid.rules.directory.member_details import PLAIN_DETAILS
 from corpid.rules.directory.records import ENTERPRISE_USER, GroupRole, MemberDetails, Membership
 from corpid.rules.directory.records import User as Person
 from corpid.rules.fields import fields_of
@@ -99,11 +100,7 @@ class User(Resource[Any]):
     groups: Annotated[list[GroupOfUser] | None, Mutability.read_only, Returned.request] = None
 
 
-_PLAIN: Final = {
-    field.name: field.scim.rpartition(":")[::2]
-    for field in fields_of(MemberDetails).values()
-    if field.scim and field.in_documents
-}
+_PLAIN: Final = {field.name: field.scim.rpartition(":")[::2] for field in PLAIN_DETAILS.values()}
 """detail that is a text and nothing else → schema, empty for that of the User, and attribute of SCIM"""
 
 

@@ -105,14 +105,22 @@ def _record_column(field: Field) -> sa.Column[Any]:
     references = [foreign_key(field.refers)] if field.refers else []
     if field.identifies:
         return key(field.name, *references)
-    if field.type is bool:
-        return later_flag(field.name) if field.added else flag(field.name)
-    if field.type is int:
-        return later_moment(field.name) if field.added else integer(field.name)
+    if field.type is bool and not field.added:
+        return flag(field.name)
+    if field.type is int and not field.added:
+        return integer(field.name)
     if not field.added:
         return text(field.name, *references, null=field.type == str | None)
-    default = field.default if isinstance(field.default, str) else msgspec.json.encode(field.default).decode()
-    return later(field.name, default)
+    match field.default:
+        case False:
+            return later_flag(field.name)
+        case int(zero) if zero == 0:
+            return later_moment(field.name)
+        case str(default):
+            return later(field.name, default)
+        case tuple(default):
+            return later(field.name, msgspec.json.encode(default).decode())
+    raise TypeError(f"{field.name}: no column that was added later has the default {field.default!r}")
 
 
 class Codec(msgspec.Struct, Generic[T], frozen=True, kw_only=True):

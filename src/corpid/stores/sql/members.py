@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import sqlalchemy as sa
 
 from corpid.rules.directory.invitations import SENDING_SECONDS, OpenInvitation, being_sent
+from corpid.rules.directory.member_details import PLAIN_DETAILS
 from corpid.rules.directory.names import fold_ascii, fold_text, is_storable
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 from corpid.rules.directory.queries import SEARCH_WORDS, StoredMember
-from corpid.rules.directory.records import MemberDetails
-from corpid.rules.fields import documented_fields
 from corpid.stores.sql.columns import columns, record_codec
 from corpid.stores.sql.directory import bind_values, make_pattern
 from corpid.stores.sql.lists import decode_member
@@ -79,7 +78,7 @@ _INVITED_USER_END: Final = len(USERS.columns)
 _INVITED_MEMBERSHIP_END: Final = _INVITED_USER_END + len(MEMBERSHIPS.columns)
 _SEARCHED: Final = sa.literal_column(
     f"lower(coalesce(nullif(memberships.name, ''), users.name) || ' ' || {SHOWN_USER_NAME} || ' ' || {SHOWN_EMAIL}"
-    + "".join(f" || ' ' || memberships.{each}" for each in documented_fields(MemberDetails))
+    + "".join(f" || ' ' || memberships.{each}" for each in PLAIN_DETAILS)
     + " || ' ' || memberships.person_name_key)",
     sa.Text,
 )

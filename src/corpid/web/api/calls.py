@@ -115,7 +115,7 @@ class Call:
         A MAC: a hash could be searched for members that the caller is shown in part. What the store and background
         tasks write changes no tag. Source: RFC 9110 §8.8.3
         """
-        canonical = msgspec.json.encode(visible_members(record)).decode()
+        canonical = msgspec.json.encode(visible_members(record), order="sorted").decode()
         return f'"{self.context.keys.mac("api entity tag", type(record).__name__, canonical)[:27]}"'
 
     def matches(self, tag: str) -> bool:

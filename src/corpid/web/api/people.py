@@ -20,6 +20,7 @@ from corpid.rules.directory import member_details
 from corpid.rules.directory.access import Object, refuse_early
 from corpid.rules.directory.actors import ALL_SCOPES
 from corpid.rules.directory.invitations import email_state, was_invitation
+from corpid.rules.directory.member_details import details_of
 from corpid.rules.directory.members import visible_members
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import SHOWN
@@ -380,7 +381,7 @@ def _invitation_members(call: Call, membership: Membership) -> dict[str, Any]:
     return {
         "id": membership.membership_id,
         "entity": membership.entity_id,
-        **{name: getattr(membership, name) for name in MemberDetails.__struct_fields__},
+        **msgspec.structs.asdict(details_of(membership)),
         "state": "invited" if membership.invited else "accepted",
         "email_state": state,
         "email_sent_at": sent_at if state == "sent" else None,

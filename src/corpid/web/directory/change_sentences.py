@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Final
 
+from corpid.flows.directory.write import ACTIONS
 from corpid.flows.operations.history import noun, person_of, service_of
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.directory.actors import SYSTEM
@@ -313,12 +314,6 @@ _PLAIN: Final[Mapping[str, Phrase]] = {
 }
 
 _MEMBERS: Final[Mapping[str, Phrase]] = {
-    **{
-        each.name: each.label
-        for record in RECORDS.values()
-        for each in fields_of(record).values()
-        if each.label is not None
-    },
     "service_id": phrase("Service"),
     "enabled": phrase("Enabled"),
     "invited": phrase("Invited"),
@@ -326,7 +321,9 @@ _MEMBERS: Final[Mapping[str, Phrase]] = {
     "decided_reason": phrase("Reason of the decision"),
     "expires_at": phrase("Lasts until"),
 }
-"""members that are shown, in this order; the others are keys and bookkeeping"""
+"""members that are shown though requests do not name them; the others are keys and bookkeeping"""
+_RECORDS: Final = {str(ACTIONS[kind, "add"]).partition(".")[0]: record for kind, record in RECORDS.items()}
+"""noun of an audit action → its record"""
 _VALUES: Final[Mapping[tuple[str, str], Phrase]] = {
     **{("level", level): name for level, name in LEVELS.items()},
     ("services", "all"): phrase("Every service"),
@@ -448,7 +445,9 @@ def list_differences(
 ) -> tuple[tuple[Phrase, tuple[str | Phrase, ...], tuple[str | Phrase, ...]], ...]:
     """The members of a change: name, values before, values after."""
     found = []
-    for member, name in _MEMBERS.items():
+    record = _RECORDS.get(noun(entry))
+    declared = {each.name: each.label for each in fields_of(record).values() if each.label} if record else {}
+    for member, name in {**declared, **_MEMBERS, **declared}.items():
         if member in entry.before or member in entry.after:
             was, becomes = (_values(member, each.get(member), names, zone) for each in (entry.before, entry.after))
             found.append((name, was, becomes))

@@ -191,8 +191,8 @@ class EditPerson(PageView, frozen=True, kw_only=True):
     name_hint: Phrase
     email_hint: Phrase
     details: tuple[Detail, ...]
-    seen: int
-    """when the entity changed it last"""
+    seen: str
+    """digest of the details that it was made of"""
     needs_approval: bool
     reason: str
     back: str

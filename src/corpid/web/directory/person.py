@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from datetime import datetime
 from functools import partial
+from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
+
+import msgspec
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import approvals, invitations, member_changes, member_help, members
@@ -18,12 +21,11 @@ from corpid.flows.operations.history import HistoryFilter
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.invitations import email_state
-from corpid.rules.directory.member_details import InvalidDetails
+from corpid.rules.directory.member_details import PLAIN_DETAILS, InvalidDetails, details_of
 from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.objects import object_id
-from corpid.rules.directory.records import Assignment, MemberDetails, Service
+from corpid.rules.directory.records import Assignment, Service
 from corpid.rules.directory.roles import reasons
-from corpid.rules.fields import documented_fields
 from corpid.rules.limits import MINUTE, RESEND_SECONDS
 from corpid.rules.networks import neighbourhood
 from corpid.texts import counted, phrase
@@ -77,7 +79,7 @@ if TYPE_CHECKING:
     from corpid.web.directory.member_texts import HelpPage
     from corpid.web.pages.views import View
 
-_WRITTEN: Final = ("name", "email", *documented_fields(MemberDetails))
+_WRITTEN: Final = ("name", "email", *PLAIN_DETAILS)
 """details that the form has"""
 _SHOWN: Final = 100
 """roles a page"""
@@ -143,7 +145,7 @@ async def show_person(at: PortalContext) -> View:
         user_name="" if membership.invited else found.identity,
         written_user_name=membership.user_name if fold_text(membership.user_name) != fold_text(found.identity) else "",
         email=found.email,
-        details=tuple(each for each in show_details_of(membership) if each.value),
+        details=tuple(each for each in list_plain_details(membership) if each.value),
         state=state,
         state_text=STATES[state],
         state_sentence=state_sentence(state, entity),
@@ -322,14 +324,19 @@ async def _require_help(at: PortalContext) -> tuple[Member, HelpPage]:
 # --- what the entity writes about a person
 
 
-def show_details_of(membership: Membership, typed: Mapping[str, str] | None = None) -> tuple[Detail, ...]:
+def list_plain_details(membership: Membership, typed: Mapping[str, str] | None = None) -> tuple[Detail, ...]:
     """The plain details of a member, or what was typed for them."""
     return tuple(
         Detail(
             name=each.name, label=each.label or "", value=(typed or {}).get(each.name, getattr(membership, each.name))
         )
-        for each in documented_fields(MemberDetails).values()
+        for each in PLAIN_DETAILS.values()
     )
+
+
+def _digest(membership: Membership) -> str:
+    """Names the details that a form was made of."""
+    return sha256(msgspec.json.encode(details_of(membership))).hexdigest()[:16]
 
 
 async def show_details(at: PortalContext) -> View:
@@ -356,8 +363,8 @@ async def show_details(at: PortalContext) -> View:
             "The invitation goes to this address. Another one is a new invitation: access and a level that were given or "
             "requested for this address end."
         ),
-        details=show_details_of(membership, at.form),
-        seen=membership.changed_at,
+        details=list_plain_details(membership, at.form),
+        seen=_digest(membership),
         needs_approval=possible.needs_approval,
         reason=at.form.get("reason", ""),
         back=to_person(at, found).url,
@@ -369,7 +376,7 @@ async def show_details(at: PortalContext) -> View:
 async def save_details(at: PortalContext) -> FormResult:
     """Write the details. Raises NotFound, InvalidForm, InvalidInput."""
     found = await this_member(at, membership_id_of(at))
-    if at.form.get("seen") != str(found.membership.changed_at):
+    if at.form.get("seen") != _digest(found.membership):
         raise InvalidInput(CHANGED_MEANWHILE)
     written = {name: at.form[name].strip() for name in _WRITTEN if name in at.form}
     if not written.get("email") and found.membership.invited:
@@ -377,8 +384,8 @@ async def save_details(at: PortalContext) -> FormResult:
 
     async def change(reason: str) -> ChangeRequest | None:
         return await member_changes.submit_details(
-            at.registry, InvitationLimit.for_request(at.context), found.membership, actor=at.actor, reason=reason,
-            now=at.context.now, new_id=at.web.new_user_id, **written,
+            at.registry, InvitationLimit.for_request(at.context), found.membership, written, actor=at.actor, reason=reason,
+            now=at.context.now, new_id=at.web.new_user_id,
         )  # fmt: skip
 
     return await _submit_change(at, found, change, "person-changed")
@@ -564,7 +571,11 @@ async def resend(at: PortalContext) -> FormResult:
     check_names(at, names_shown(found))
     try:
         await invitations.send_invitation_again(
-            at.registry, InvitationLimit.for_request(at.context), found.membership, actor=at.actor, now=at.context.now
+            at.registry,
+            InvitationLimit.for_request(at.context),
+            found.membership,
+            actor=at.actor,
+            now=at.context.now,
         )
     except Refused:
         raise InvalidInput(_WAIT if found.membership.email else _NO_ADDRESS) from None

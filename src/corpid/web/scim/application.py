@@ -653,7 +653,7 @@ class Storage(AsyncScimStorage):
         """
         shown = msgspec.structs.replace(member.membership, invitation_sent_at=0)
         person = ("", "", "") if shown.invited else (member.user.user_name, member.user.name, member.user.email)
-        canonical = msgspec.json.encode([shown, person]).decode()
+        canonical = msgspec.json.encode([shown, person], order="sorted").decode()
         return f'W/"{self._context.keys.mac("scim version", canonical)[:27]}"'
 
 

@@ -17,6 +17,9 @@ _TEXT = sa.Text().with_variant(sa.TEXT(collation="C"), "postgresql")
 
 
 def upgrade(op: Operations) -> None:
-    """Add the columns, which the previous version neither reads nor writes."""
+    """Add the columns, which the previous version neither reads nor writes.
+
+    An invitation that is accepted on one of its servers loses them.
+    """
     for name in ("department", "job_title"):
         op.add_column("memberships", sa.Column(name, _TEXT, nullable=False, server_default=""))
