@@ -29,10 +29,6 @@ Limit = Annotated[int, typer.Option(help="Show at most this many.", min=1, max=1
 After = Annotated[
     str, typer.Option(metavar="PLACE", help="Continue after this place; the last line of a list shows it.")
 ]
-Search = Annotated[str, typer.Option(help="Only identifiers that begin with this.")]
-OfUser = Annotated[str, typer.Option(metavar="NAME", help="Only of this person.")]
-OfEntity = Annotated[str, typer.Option(metavar="ID", help="Only for this entity.")]
-OfService = Annotated[str, typer.Option(metavar="ID", help="Only at this service.")]
 
 
 def show(

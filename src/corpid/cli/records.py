@@ -385,17 +385,15 @@ def __getattr__(name: str) -> typer.Typer:
 
 
 def _list(name: str, noun: Noun) -> Command:
-    parameters = [LIMIT, AFTER, JSON]
     filters = {each for shown in noun.lists for each in shown.options}
-    for each in reversed([each for each in FILTERS if each in filters]):
-        metavar, text = FILTERS[each]
-        needed = inspect.Parameter.empty if each in noun.needs else ""
-        given = (
-            option(each, str, text, metavar=metavar, default=needed)
-            if metavar
-            else option(each, bool, text, default=False)
-        )
-        parameters.insert(0, given)
+    needed = dict.fromkeys(noun.needs, inspect.Parameter.empty)
+    parameters = [
+        option(each, str, text, metavar=metavar, default=needed.get(each, ""))
+        if metavar
+        else option(each, bool, text, default=False)
+        for each, (metavar, text) in FILTERS.items()
+        if each in filters
+    ]
 
     def show(limit: int, after: str, json: bool, **given: Any) -> None:  # noqa: ANN401
         wanted = {option: value for option, value in given.items() if value}
@@ -413,14 +411,13 @@ def _list(name: str, noun: Noun) -> Command:
         elif shown.none and not page.found:
             output.say(shown.none)
         else:
-            command = " ".join(
-                [name, "list", *(f"--{option.replace('_', '-')}" for option in wanted if wanted[option] is True)]
-            )
+            flags = (f"--{option.replace('_', '-')}" for option, value in wanted.items() if value is True)
+            command = " ".join([name, "list", *flags])
             texts = {option: value for option, value in wanted.items() if value is not True}
             title, row = shown.title.format(**wanted), shown.row
             listing.show(title, [*shown.columns], page, lambda each: row(each, view), command, limit=limit, **texts)
 
-    return parameters, show
+    return [*parameters, LIMIT, AFTER, JSON], show
 
 
 def _show(_: str, noun: Noun) -> Command:

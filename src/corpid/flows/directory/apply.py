@@ -96,7 +96,6 @@ ADDS: Final[frozenset[Verb]] = frozenset({"add"})
 CHANGES: Final[frozenset[Verb]] = frozenset({"change"})
 REMOVES: Final[frozenset[Verb]] = frozenset({"remove"})
 SETS: Final[frozenset[Verb]] = ADDS | CHANGES
-NOBODY: Final[Mapping[str, str]] = {}
 _CHANGED_WITH: Final[Mapping[Kind, str]] = {"client": "corpid client update", "entity": "corpid entity update"}
 """the command that changes one record of a kind"""
 

@@ -1,7 +1,7 @@
 """Levels: administrators and owners of entities, and operators of the deployment (D53, D54).
 
 An entity's administrators give and take levels (`appoint_member`, `dismiss_member`: what needs approval is requested),
-operators appoint its owners, and commands set any level under the rules of a file.
+operators appoint its owners. Commands set any level under the rules of a file (`single_records`).
 """
 
 from __future__ import annotations

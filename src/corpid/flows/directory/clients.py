@@ -123,7 +123,7 @@ async def list_clients_of_service(registry: Registry, service_id: str, *, actor:
 
 
 async def drop_keys(registry: Registry, client_id: str, *, actor: Actor) -> None:
-    """Drop the keys fetched from a jwks_uri, of a client of either kind.
+    """Drop the fetched keys of a client of either kind.
 
     A running server follows within 5 s. Raises write.Refused if there is no such client or its keys are in its
     record, access.Forbidden, StoreUnavailable. Source: D27

@@ -345,11 +345,11 @@ async def decide_grant(
     actor: Actor,
     dry_run: bool = False,
 ) -> ApplyResult:
-    """Accept or decline an offer for the third party, or end a grant or offer.
+    """Accept or decline an offer, or end a grant or offer.
 
-    It is effective from now. The roles of the third party's people end with a grant, except those that another accepted
-    grant allows. Raises Refused if there is none or more than one, or a command that ends one gives no reason,
-    access.Forbidden, Conflict, StoreUnavailable. Source: D54, D56
+    The third party accepts and declines; it is effective from now. The roles of the third party's people end with a
+    grant, except those that another accepted grant allows. Raises Refused if there is none or more than one, or a
+    command that ends one gives no reason, access.Forbidden, Conflict, StoreUnavailable. Source: D54, D56
     """
     accepts, ends = decision == "accept", decision == "end"
     if not accepts and not dry_run:

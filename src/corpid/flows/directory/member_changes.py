@@ -1,8 +1,7 @@
 """Changes of memberships: invited, given, suspended, restored, ended (D55, D60, D61).
 
-For an entity's administrators (`submit_…`: what needs approval is requested), for programs (`invite_member`,
-`change_member`, `end_member`: it is refused), and for operators' commands under the rules of a file (`add_membership`,
-`switch_membership`, `remove_membership`).
+For an entity's administrators (`submit_…`: what needs approval is requested) and for programs (`invite_member`,
+`change_member`, `end_member`: it is refused). Operators' commands change them under the rules of a file.
 
 An invitation never looks for accounts, so that its result reveals nothing about them. Only members of the membership
 are written, never those of the person.

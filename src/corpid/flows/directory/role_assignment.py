@@ -1,8 +1,7 @@
 """Roles of an entity's people: given, changed and ended (D53, D54, D55).
 
 By administrators of the entity: what a page asks before its form (which services, which people, whether it may be done
-at all), and `submit_role_changes`, which writes or requests. By operators' commands under the rules of a file:
-`add_role`, `remove_role`.
+at all), and `submit_role_changes`, which writes or requests.
 """
 
 from __future__ import annotations
@@ -38,8 +37,6 @@ MOST_ROLES: Final = 200
 _MOST_LOOKED_THROUGH: Final = 500
 """roles of an entity at a service, for the values that they have"""
 _WIDTH: Final = 6
-_MOST_HELD: Final = 1000
-"""roles of one person for one entity at one service that are looked through"""
 
 
 class UnknownRole(Exception):
