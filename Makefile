@@ -59,6 +59,9 @@ test: setup-test  ## the tests, in under ten minutes
 test-full: setup-test  ## the long tests that `make test` leaves out
 	$(RUN) pytest -m "full and not interop" $(WORKERS_THAT_WAIT) $(PARALLEL) $(ARGS)
 
+test-all: setup-test  ## both at once: what the tests of a file share is made once
+	$(RUN) pytest -m "not interop" $(WORKERS_THAT_WAIT) $(PARALLEL) $(ARGS)
+
 setup-libraries: setup-interop  ## fetch what the other libraries' programs need
 	@scripts/set-up-libraries
 
@@ -118,7 +121,7 @@ clean:  ## remove everything that make and the tools created
 
 # Only the demo promises to leave the system's packages alone.
 demo: export SYSTEM_PACKAGES := never
-check test test-full interop interop-quick report screenshots pictures snapshots setup-test setup-interop setup-libraries: export SYSTEM_PACKAGES := install
+check test test-full test-all interop interop-quick report screenshots pictures snapshots setup-test setup-interop setup-libraries: export SYSTEM_PACKAGES := install
 
 .tools/.complete: requirements/tools.txt scripts/set-up-tools
 	@scripts/set-up-tools
@@ -131,4 +134,4 @@ check test test-full interop interop-quick report screenshots pictures snapshots
 	@$(RUN) corpid.web.pages
 	@touch $@
 
-.PHONY: help setup demo check fix setup-test setup-interop setup-libraries test test-full interop interop-quick report screenshots pictures snapshots screen-reader docs texts tables examples bench bench-scale lock clean
+.PHONY: help setup demo check fix setup-test setup-interop setup-libraries test test-full test-all interop interop-quick report screenshots pictures snapshots screen-reader docs texts tables examples bench bench-scale lock clean

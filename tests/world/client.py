@@ -26,6 +26,8 @@ class InProcessClient(httpx.AsyncClient):
     ) -> httpx.Response:  # fmt: skip
         if self.is_closed or follow_redirects is True or auth is not httpx.USE_CLIENT_DEFAULT:
             return await super().send(request, stream=stream, auth=auth, follow_redirects=follow_redirects)
+        for hook in self.event_hooks["request"]:
+            await hook(request)
         answer = await self._application.handle_async_request(request)
         answer.request = request
         if "set-cookie" in answer.headers:
