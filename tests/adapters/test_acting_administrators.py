@@ -13,11 +13,11 @@ from corpid.flows.directory.write import add_facts, authorise_changes, record_ch
 from corpid.flows.directory.write import write_changes as write_as
 from corpid.rules.directory.access import Forbidden, Object
 from corpid.rules.directory.actors import ApiClient, CommandLine, ProvisioningToken
-from corpid.rules.directory.changes import ChangedMeanwhile, Delete, LastOwnerRemoved, Upsert
-from corpid.rules.directory.plan import Change
+from corpid.rules.directory.changes import ChangedMeanwhile, LastOwnerRemoved
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
+    Change,
     Membership,
     Operator,
     ParameterDefinition,
@@ -29,7 +29,6 @@ from tests.adapters.test_administrators import LIM_OWNS, PEOPLE, RINA, RINA_HELP
 
 if TYPE_CHECKING:
     from corpid.rules.directory.actors import EntityAdministrator
-    from corpid.rules.directory.plan import Verb
     from corpid.rules.directory.records import Record
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
@@ -42,14 +41,11 @@ EVERYBODY: tuple[Record, ...] = (*PEOPLE, FIRM, PLAIN, YEARLY)
 
 
 def given(record: Assignment | Administrator | Membership | ThirdPartyGrant) -> Change:
-    kinds = {
-        Assignment: "assignment", Administrator: "administrator", Membership: "membership", ThirdPartyGrant: "grant",
-    }  # fmt: skip
-    return Change(verb="add", kind=kinds[type(record)], key=record.key, becomes=record)  # type: ignore[arg-type]
+    return Change(None, record)
 
 
 def taken(record: Administrator | Membership | ThirdPartyGrant) -> Change:
-    return replace(given(record), verb="remove", was=record, becomes=None)
+    return Change(record, None)
 
 
 def role(user_id: str, service_id: str = "plain", entity_id: str = "E1") -> Change:
@@ -115,9 +111,9 @@ async def test_a_membership_that_ended_a_second_ago_gives_nothing(place: Place) 
         actor, change = await acting(stores, "u2"), role("u3")
         thing = Object(kind="assignment", entity_id="E1", service_id="plain", user_id="u3")
         _, guards = await add_facts(stores.registry, actor, [change], [thing])
-        await stores.registry.directory.write([Delete(Membership(user_id="u2", entity_id="E1"))])
+        await stores.registry.directory.write([Change(Membership(user_id="u2", entity_id="E1"), None)])
         with pytest.raises(ChangedMeanwhile):
-            await stores.registry.directory.write([Upsert(change.becomes), *guards])  # type: ignore[arg-type]
+            await stores.registry.directory.write([Change(None, change.after), *guards])
         with pytest.raises(Forbidden):
             await write_as(stores.registry, actor, [change])
         assert await roles(stores, "u3") == 0
@@ -247,8 +243,7 @@ async def test_an_api_client_disables_no_last_owner_of_any_entity(place: Place, 
         await write(stores, *EVERYBODY, replace(LIM_OWNS, entity_id="E2"), LIM_OWNS, RINA_OWNS)
         client = ApiClient(client_id="c", scopes=frozenset({"directory.write"}))
         becomes = None if removed else replace(LIM, enabled=False)
-        verb: Verb = "remove" if removed else "change"
-        change = Change(verb=verb, kind="user", key=LIM.key, was=LIM, becomes=becomes)
+        change = Change(LIM, becomes)
         with pytest.raises(Forbidden) as refused:
             await write_as(stores.registry, client, [change])
         assert refused.value.reason == "the last owner must stay: appoint another owner first"
@@ -289,6 +284,6 @@ async def test_an_owner_suspends_a_member(place: Place) -> None:
         await write(stores, *EVERYBODY, LIM_OWNS)
         membership = Membership(user_id=RINA.user_id, entity_id="E1", membership_id="u3 at E1")
         suspended = replace(membership, enabled=False)
-        change = Change(verb="change", kind="membership", key=membership.key, was=membership, becomes=suspended)
+        change = Change(membership, suspended)
         await write_as(stores.registry, await acting(stores, "u2"), [change])
         assert await stores.registry.directory.read(Membership, [membership.key]) == {membership.key: suspended}

@@ -13,10 +13,8 @@ from corpid.flows.directory.members import Member
 from corpid.flows.directory.write import write_changes
 from corpid.rules.audit_actions import INVITED_PERSON
 from corpid.rules.audit_records import AuditEvent
-from corpid.rules.directory.changes import Upsert
 from corpid.rules.directory.member_details import MemberDetails
-from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import Assignment, Membership, Parameter, ThirdPartyAssignment, User
+from corpid.rules.directory.records import Assignment, Change, Membership, Parameter, ThirdPartyAssignment, User
 from corpid.web.directory.access import box
 from tests.enrolment import invited as harbour
 from tests.enrolment import newcomer
@@ -57,7 +55,7 @@ async def redirected(made: World, roles: list[Assignment]) -> None:
         now=made.clock(), new_id=made.provider.new_id,
     )  # fmt: skip
     for role in roles:
-        change = Change(verb="add", kind="assignment", key=role.key, becomes=role)
+        change = Change(None, role)
         await write_changes(registry, owner(made, "alice"), [change])
 
 
@@ -140,7 +138,7 @@ async def test_a_third_partys_person_cannot_write_a_sentence_into_the_history_of
         actor="user:id-mallory", action="third_party_assignment.add", object="/".join(row.key),
         entity_id=BANYAN, other_entity_id=ACME,
     )  # fmt: skip
-    await made.provider.registry.directory.write([Upsert(row, event)])
+    await made.provider.registry.directory.write([Change(None, row, event)])
     browser = await in_portal(made, "history?kind=third-parties")
     assert "bob (Bob Lim) got access as Viewer at Permits" not in browser.page.text
 

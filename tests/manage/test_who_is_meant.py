@@ -18,10 +18,10 @@ from corpid.rules.directory.actors import CommandLine, EntityAdministrator, Prov
 from corpid.rules.directory.changes import ChangedMeanwhile
 from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.member_details import MemberDetails
-from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
+    Change,
     ChangeRequest,
     Membership,
     ThirdPartyAssignment,
@@ -85,7 +85,7 @@ async def test_a_name_that_changes_while_a_request_waits_is_shown_and_asks_for_a
     await acme(made)
     await made.person("siti", entity(ACME, "Acme Pte. Ltd.", approvals="roles"), name="Siti Contoh")
     role = replace(ROLE, user_id="id-siti")
-    found = await requested(made, Change(verb="add", kind="assignment", key=role.key, becomes=role))
+    found = await requested(made, Change(None, role))
     browser = await in_portal(made, f"requests/decide/{found.request_id}")
     before = form_of(browser, "reason")
     if door == "page":
@@ -121,7 +121,7 @@ async def test_the_approver_of_an_invitation_sees_the_address_that_it_goes_to(ma
     await acme(made)
     await made.write(entity(ACME, "Acme Pte. Ltd.", approvals="all"))
     invited = replace(INVITED, name="Cora Chan", email="mallory@elsewhere.example")
-    await requested(made, Change(verb="add", kind="membership", key=invited.key, becomes=invited))
+    await requested(made, Change(None, invited))
     browser = await in_portal(made, "requests")
     assert "mallory@elsewhere.example (Cora Chan) is invited to the organisation." in browser.page.text
 
@@ -148,7 +148,7 @@ async def test_another_address_of_an_invitation_ends_what_was_given_and_asked_fo
     other = ThirdPartyAssignment(user_id="f1e2", entity_id=ACME, client_entity_id="200000002A", service_id="PERMITS")
     await made.write(placeholder(INVITED), INVITED, role, level, other)
     wanted = replace(role, role="Other")
-    found = await requested(made, Change(verb="add", kind="assignment", key=wanted.key, becomes=wanted))
+    found = await requested(made, Change(None, wanted))
     moved = await rename(made, await member(made, "f1e2"), "Gina Teo", email="mallory@elsewhere.example")
     assert moved is not None  # it takes a level, so that it needs approval
     await approvals.approve_request(
@@ -186,7 +186,7 @@ async def test_a_role_that_is_given_at_the_moment_of_another_address_is_not_give
     role = replace(ROLE, user_id="f1e2")
 
     async def give() -> None:
-        change = Change(verb="add", kind="assignment", key=role.key, becomes=role)
+        change = Change(None, role)
         await write_changes(registry, owner(made, "alice"), [change])
 
     done = await asyncio.gather(
@@ -231,7 +231,7 @@ async def test_whoever_is_renamed_onto_a_name_that_an_entity_wrote_keeps_it_alon
     await provisioned(made, await member(made, "id-cora"), user_name="robert", name="Cora Chan")
     registry = made.provider.registry
     [bob] = (await registry.directory.read(User, [("id-bob",)])).values()
-    change = Change(verb="change", kind="user", key=bob.key, was=bob, becomes=replace(bob, user_name="robert"))
+    change = Change(bob, replace(bob, user_name="robert"))
     await write_changes(registry, CommandLine(by="root@host"), [change])
     assert (await member(made, "id-cora")).user_name == ""
     found = await find_member(registry, ACME, "Robert")

@@ -31,8 +31,7 @@ from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.access_review import ACCESS_ACTIONS, AccessReview, ReviewDecision, ReviewedAccess
 from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.names import is_storable
-from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import Administrator, Assignment, Membership, ThirdPartyAssignment, User
+from corpid.rules.directory.records import Administrator, Assignment, Change, Membership, ThirdPartyAssignment, User
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -241,7 +240,7 @@ async def end_access(
     membership = (await registry.directory.read(Membership, [key])).get(key)
     if membership is None:
         raise Refused(_NO_SUCH_MEMBER)
-    end_of_membership = Change(verb="remove", kind="membership", key=key, was=membership)
+    end_of_membership = Change(membership, None)
     changes = [*await plan_removals(registry, membership), end_of_membership]
     found = await authorise_changes(registry, actor, changes)
     if found.needing and not reason.strip():

@@ -40,10 +40,12 @@ from corpid.rules.directory.document import (
     user_text,
 )
 from corpid.rules.directory.nodes import DirectoryError, FileProblem
-from corpid.rules.directory.plan import ALL_BUT_LEVELS, RECORDS, Change, Plan, plan, record_key
+from corpid.rules.directory.plan import ALL_BUT_LEVELS, Plan, plan, record_key
 from corpid.rules.directory.records import (
+    RECORDS,
     Administrator,
     Assignment,
+    Change,
     Entity,
     Membership,
     Operator,
@@ -78,7 +80,7 @@ if TYPE_CHECKING:
 
     Records: TypeAlias = dict[Kind, dict[Key, msgspec.Struct]]
     AllSources: TypeAlias = dict[Kind, dict[Key, Sources]]
-    from corpid.rules.directory.plan import Verb
+    from corpid.rules.directory.records import Verb
     from corpid.rules.directory.sections import Kind
 
 HASHED_AT_ONCE: Final = 4
@@ -306,7 +308,7 @@ async def prepare_addition(
     """
     kind = SECTIONS[section].kind
     prepared = await prepare_entry(registry, passwords, section, key, members, new_user_id=new_user_id, rules=rules)
-    added = [change.becomes for change in prepared.plan.changes if change.kind == kind and change.verb == "add"]
+    added = [change.after for change in prepared.plan.changes if change.kind == kind and change.verb == "add"]
     if not added or not isinstance(added[0], record):
         raise Refused(f"the {kind} {key} exists already: change it with `{_CHANGED_WITH.get(kind, 'corpid apply')}`")
     return added[0], prepared
@@ -612,8 +614,8 @@ def _guard_seen(changes: Iterable[Change], was: Entity | Client | Service | None
     """The entities, clients and services that the changes were decided on."""
     found = []
     for change in changes:
-        record = change.becomes or change.was
+        record = change.record
         if isinstance(record, Entity | Client | Service):
-            decided_on = was if was is not None and type(was) is type(record) else change.was
+            decided_on = was if was is not None and type(was) is type(record) else change.before
             found.append(Precondition(type(record), change.key, decided_on))  # type: ignore[arg-type]  # of the same type
     return found

@@ -17,14 +17,14 @@ from corpid.flows.directory.members import Member
 from corpid.flows.directory.write import Refused, write_changes, write_or_request
 from corpid.rules.directory.access import Object, authorise, find_obstacle
 from corpid.rules.directory.access_conditions import APPOINTS, Condition
-from corpid.rules.directory.approvals import change_needs_approval, unfit
+from corpid.rules.directory.approvals import kind_needs_approval, unfit
 from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.document import Current
 from corpid.rules.directory.names import user_name as mapped
-from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import (
     Administrator,
     AdministratorServices,
+    Change,
     Entity,
     Membership,
     Operator,
@@ -104,7 +104,7 @@ async def remove_administrator(
             f"{user.user_name} does not administer {entity_id}: `corpid administrator list --entity {entity_id}` shows who does"
         )
     remarks = [f"the entity {entity_id} will have no owner who can act"] if is_last_owner(mine, held) else []
-    change = Change(verb="remove", kind="administrator", key=key, was=mine)
+    change = Change(mine, None)
     names = {user.user_id: user.user_name}
     return await write_one_change(registry, change, actor=actor, dry_run=dry_run, user_names=names, remarks=remarks)
 
@@ -169,7 +169,7 @@ def find_refusal(actor: EntityAdministrator, held: MemberLevel, becomes: Level) 
 
 def needs_approval(entity: Entity) -> bool:
     """Return whether a change of a level becomes a request. Source: D55"""
-    return change_needs_approval(Change(verb="add", kind="administrator", key=()), "", entity, None)
+    return kind_needs_approval("administrator", entity)
 
 
 async def appoint_member(
@@ -193,7 +193,7 @@ async def appoint_member(
     was = held.administrator
     if becomes == was:
         return None
-    change = Change(verb="change" if was else "add", kind="administrator", key=key, was=was, becomes=becomes)
+    change = Change(was, becomes)
     named = becomes.services if isinstance(becomes.services, tuple) else ()
     current = {
         "entity": dict(await registry.directory.read(Entity, [(entity_id,)])),
@@ -217,7 +217,7 @@ async def dismiss_member(
     was = held.administrator
     if was is None:
         raise Refused(phrase("this person does not administer the entity any more"))
-    change = Change(verb="remove", kind="administrator", key=was.key, was=was)
+    change = Change(was, None)
     seen = [Precondition(Administrator, was.key, was), Precondition(Membership, was.key, held.membership)]
     return await write_or_request(registry, actor, [change], reason=reason, now=now, unique=unique, seen=seen)
 
@@ -283,8 +283,7 @@ async def appoint_owner(
         if was is not None and was.level == "owner":
             raise InvalidInput(phrase("This person is an owner already."), field="user_name")
         becomes = Administrator(user_id=user.user_id, entity_id=entity_id, level="owner")
-        verb = "add" if was is None else "change"
-        changes.append(Change(verb=verb, kind="administrator", key=becomes.key, was=was, becomes=becomes))  # type: ignore[arg-type]
+        changes.append(Change(was, becomes))
         seen = [Precondition(User, user.key, user), Precondition(Membership, membership.key, membership)]
     else:
         changes += _plan_owner_invitation(owner, entity_id, now=now, new_id=new_id)
@@ -293,7 +292,7 @@ async def appoint_owner(
         gone = held.get(instead_of)
         if gone is None or gone.level != "owner":
             raise InvalidInput(phrase("This person is no longer an owner. Choose again."), field="instead_of")
-        changes.append(Change(verb="remove", kind="administrator", key=gone.key, was=gone))
+        changes.append(Change(gone, None))
     await write_changes(registry, actor, changes, seen=seen)
 
 
@@ -341,7 +340,7 @@ async def remove_operator(registry: Registry, user_name: str, *, actor: Actor, d
     held = (await registry.directory.read(Operator, [user.key])).get(user.key)
     if held is None:
         raise Refused(f"{user.user_name} does not operate this deployment: `corpid operator list` shows who does")
-    change = Change(verb="remove", kind="operator", key=user.key, was=held)
+    change = Change(held, None)
     return await write_one_change(
         registry, change, actor=actor, dry_run=dry_run, user_names={user.user_id: user.user_name}
     )
@@ -352,7 +351,7 @@ def _plan_owner_invitation(
 ) -> list[Change]:
     invited = plan_invitation(details, entity_id, now=now, new_id=new_id, enabled=True, send=True)
     level = Administrator(user_id=invited.key[0], entity_id=entity_id, level="owner")
-    return [invited, Change(verb="add", kind="administrator", key=level.key, becomes=level)]
+    return [invited, Change(None, level)]
 
 
 def _guard_absent(changes: Sequence[Change]) -> list[Precondition]:

@@ -45,7 +45,6 @@ from corpid.rules.directory.approvals import (
     ApprovalState,
     RequestClosed,
     approvers,
-    change_of,
     decide_request,
     is_asked_for_oneself,
     refresh_change,
@@ -54,14 +53,16 @@ from corpid.rules.directory.approvals import (
     step,
     unfit,
 )
-from corpid.rules.directory.changes import ChangedMeanwhile, MemberNameTaken, Precondition, Upsert
+from corpid.rules.directory.changes import ChangedMeanwhile, MemberNameTaken, Precondition
 from corpid.rules.directory.differences import Difference, difference
 from corpid.rules.directory.document import Current
 from corpid.rules.directory.invitations import shown_invitation
 from corpid.rules.directory.names import is_storable
-from corpid.rules.directory.plan import APPROVERS, RECORDS, Change
+from corpid.rules.directory.plan import APPROVERS
 from corpid.rules.directory.records import (
+    RECORDS,
     Administrator,
+    Change,
     ChangeRequest,
     Entity,
     Membership,
@@ -193,7 +194,7 @@ async def approve_request(
     """
     request = await _find_decidable(registry, request_id, actor, reason)
     after = _decide_request(request, ApprovalEvent.APPROVE, actor, reason, now)
-    changes = [change_of(each) for each in request.changes]
+    changes: Sequence[Change] = request.changes
     are_now = await compare_names(registry, request)
     if are_now.redirected:
         raise StaleRequest(REDIRECTED)
@@ -285,7 +286,9 @@ async def expire_requests(registry: Registry, *, now: float) -> int:
         after = decide_request(request, ApprovalEvent.EXPIRE, by=SYSTEM, reason="", now=now)
         event = build_request_event(AuditAction.APPROVAL_EXPIRE, request, by=SYSTEM)
         try:
-            await registry.directory.write([Precondition(ChangeRequest, request.key, request), Upsert(after, event)])
+            await registry.directory.write(
+                [Precondition(ChangeRequest, request.key, request), Change(None, after, event)]
+            )
         except ChangedMeanwhile:  # another process did it, or somebody decided at the last moment
             continue
         ended += 1
@@ -319,7 +322,7 @@ async def read_request(registry: Registry, actor: Actor, request_id: str, *, now
 
 async def summarise_request(registry: Registry, found: ChangeRequest, now: float) -> RequestSummary:
     """A request as people read it. Raises StoreUnavailable. Source: D55"""
-    changes = [change_of(each) for each in found.changes]
+    changes = found.changes
     names = await compare_names(registry, found)
     _, _, identifier = found.requester.partition(":")
     state = state_at(found, now)
@@ -335,7 +338,7 @@ async def summarise_request(registry: Registry, found: ChangeRequest, now: float
 
 def build_request_object(found: ChangeRequest, kind: Literal["approval", "withdrawal"]) -> Object:
     """Return a request as an object of access. Source: D53, D55"""
-    services = {build_object(change_of(each)).service_id for each in found.changes}
+    services = {build_object(each).service_id for each in found.changes}
     return Object(
         kind=kind,
         entity_id=found.entity_id,
@@ -453,7 +456,7 @@ async def load_changes(registry: Registry, actor: EntityAdministrator, request_i
     authorise(actor, "read", Object(kind="approval", entity_id=actor.entity_id))
     found = (await registry.directory.read(ChangeRequest, keys)).values()
     own = [each for each in found if each.entity_id == actor.entity_id]
-    changes = {each.request_id: tuple(map(change_of, each.changes)) for each in own}
+    changes = {each.request_id: each.changes for each in own}
     names = await load_names(registry, actor.entity_id, [each for some in changes.values() for each in some])
     return ChangesWithNames(
         changes=changes, names={each.request_id: _with_names_as_requested(each, names) for each in own}
@@ -502,7 +505,7 @@ async def load_names(
     former, outside, entities, services = set[str](), set[str](), set[str](), set[str]()
     typed: dict[str, str] = {}
     for change in changes:
-        for record in filter(None, (change.was, change.becomes)):
+        for record in filter(None, (change.before, change.after)):
             own = getattr(record, "entity_id", "") == entity_id
             (former if own else outside).add(str(getattr(record, "user_id", "")))
             entities |= {str(getattr(record, "entity_id", "")), str(getattr(record, "client_entity_id", ""))}
@@ -603,7 +606,7 @@ async def _write_decision(
     changes: Iterable[StoreChange] = (),
 ) -> ChangeRequest:
     """Write a decision, if the request is still as it was."""
-    written = Upsert(after, build_request_event(_ACTIONS[event], found, by=actor.name, detail=actor.detail))
+    written = Change(None, after, build_request_event(_ACTIONS[event], found, by=actor.name, detail=actor.detail))
     try:
         await registry.directory.write([*changes, Precondition(ChangeRequest, found.key, found), written])
     except MemberNameTaken:
@@ -617,7 +620,7 @@ async def _read_current(registry: Registry, changes: Sequence[Change]) -> dict[K
     between: set[Key] = set()
     for change in changes:
         keys[change.kind].add(change.key)
-        record = change.becomes or change.was
+        record = change.record
         user_id, entity_id, client_id, service_id = (
             str(getattr(record, name, "")) for name in ("user_id", "entity_id", "client_entity_id", "service_id")
         )
@@ -630,7 +633,7 @@ async def _read_current(registry: Registry, changes: Sequence[Change]) -> dict[K
             between.add((client_id, entity_id, service_id))
     found: dict[Kind, dict[Key, msgspec.Struct]] = {}
     for kind, wanted in keys.items():
-        found[kind] = dict(await registry.directory.read(RECORDS[kind], sorted(wanted)))  # type: ignore[type-var]
+        found[kind] = dict(await registry.directory.read(RECORDS[kind], sorted(wanted)))
     for each in between:
         grants = await read_grants(registry.directory, each)
         found.setdefault("grant", {}).update({grant.key: grant for grant in grants})
@@ -638,14 +641,14 @@ async def _read_current(registry: Registry, changes: Sequence[Change]) -> dict[K
 
 
 async def _read_user_names(registry: Registry, changes: Iterable[Change]) -> dict[str, str]:
-    ids = {str(getattr(change.becomes or change.was, "user_id", "")) for change in changes}
+    ids = {str(getattr(change.record, "user_id", "")) for change in changes}
     users = await registry.directory.read(User, sorted((each,) for each in ids if each))
     return {user.user_id: user.user_name for user in users.values()}
 
 
 def _plan_choice(entity: Entity, chosen: Approvals) -> Change:
     becomes = msgspec.structs.replace(entity, approvals=chosen)
-    return Change(verb="change", kind="entity", key=entity.key, was=entity, becomes=becomes)
+    return Change(entity, becomes)
 
 
 async def _search_waiting(
@@ -664,7 +667,7 @@ def _with_names_as_requested(request: ChangeRequest, names: RequestNames) -> Req
 
     Third parties' people keep the name that the entity may see.
     """
-    records = (each.becomes or each.was for each in map(change_of, request.changes))
+    records = (each.record for each in request.changes)
     own = {getattr(each, "user_id", "") for each in records if getattr(each, "entity_id", "") == request.entity_id}
     then = {user_id: name for user_id, name in read_requested_names(request).items() if user_id in own}
     return msgspec.structs.replace(names, people={**names.people, **then})
@@ -706,7 +709,7 @@ async def _why_no_approval(registry: Registry, found: ChangeRequest, actor: Enti
     Approval takes the right to make the changes.
     """
     try:
-        await authorise_changes(registry, assume_recent(actor), [change_of(each) for each in found.changes])
+        await authorise_changes(registry, assume_recent(actor), found.changes)
     except Forbidden as error:
         return error.reason
     except Refused as error:
@@ -723,7 +726,7 @@ async def _show_page(
     names_read: Mapping[str, str] = _NO_NAMES,
 ) -> ListPage[Request]:
     """A page of requests; `names_read` as in `load_names`."""
-    changes = {each.request_id: tuple(map(change_of, each.changes)) for each in page.found}
+    changes = {each.request_id: each.changes for each in page.found}
     actors = {name for each in page.found for name in (each.requester, each.decided_by) if name}
     people = [identifier for kind, _, identifier in (name.partition(":") for name in actors) if kind == "user"]
     names = await load_names(

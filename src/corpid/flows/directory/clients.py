@@ -21,11 +21,11 @@ from corpid.flows.directory.write import Refused, audit_event, switch_record
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import sections as rules_of_members
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.changes import Delete, Precondition, Upsert
+from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.differences import Difference, members_changed, members_set
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import FileProblem
-from corpid.rules.directory.plan import Change
+from corpid.rules.directory.records import Change
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.client_registration import PLAIN_RULES, RegistrationError, public_key_set, register_api_client
 from corpid.rules.oauth.records import Client
@@ -142,7 +142,7 @@ async def switch_client(
     """
     found = await find_client(registry, client_id, actor=actor)
     becomes = switch_record(found, phrase("client {name}", name=client_id), enabled=enabled)
-    change = Change(verb="change", kind="client", key=(client_id,), was=found, becomes=becomes)
+    change = Change(found, becomes)
     return await write_one_change(registry, change, actor=actor, dry_run=dry_run)
 
 
@@ -153,7 +153,7 @@ async def remove_client(registry: Registry, client_id: str, *, actor: Actor, dry
     Source: D50
     """
     found = await find_client(registry, client_id, actor=actor)
-    change = Change(verb="remove", kind="client", key=(client_id,), was=found)
+    change = Change(found, None)
     return await write_one_change(registry, change, actor=actor, dry_run=dry_run)
 
 
@@ -319,7 +319,7 @@ async def _carry_out(
     if not dry_run:
         authorise(actor, "write" if becomes else "delete", Object(kind="API client", entity_id=record.entity_id))
         event = _event(actor, action, record)
-        change = Upsert(becomes, event) if becomes is not None else Delete(record, event)
+        change = Change(None, becomes, event) if becomes is not None else Change(record, None, event)
         await registry.directory.write([Precondition(RegisteredApiClient, record.key, was), change])
     subject = f"API client {record.client_id}"
     if was is None:

@@ -16,8 +16,7 @@ from corpid.flows.directory.apply import (
 from corpid.flows.directory.finding import LAST, find_entity, find_service
 from corpid.flows.directory.write import Refused, switch_record
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import Entity
+from corpid.rules.directory.records import Change, Entity
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -83,7 +82,7 @@ async def switch_entity(
     """
     found = await find_entity(registry, entity_id, actor=actor)
     becomes = switch_record(found, phrase("entity {name}", name=entity_id), enabled=enabled)
-    change = Change(verb="change", kind="entity", key=found.key, was=found, becomes=becomes)
+    change = Change(found, becomes)
     return await write_one_change(registry, change, actor=actor, dry_run=dry_run)
 
 

@@ -18,13 +18,21 @@ from corpid.flows.directory.write import Refused, find_decision, read_grants, re
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import names
 from corpid.rules.directory.access import Forbidden, Object, authorise
-from corpid.rules.directory.approvals import change_needs_approval
+from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.differences import difference
 from corpid.rules.directory.entity_choice import search_words
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import FileProblem
-from corpid.rules.directory.plan import Change, Plan
-from corpid.rules.directory.records import Entity, Membership, Service, ThirdPartyAssignment, ThirdPartyGrant, User
+from corpid.rules.directory.plan import Plan
+from corpid.rules.directory.records import (
+    Change,
+    Entity,
+    Membership,
+    Service,
+    ThirdPartyAssignment,
+    ThirdPartyGrant,
+    User,
+)
 from corpid.rules.directory.third_parties import AuthorisationSide, AuthorisationState, narrows, state_of, without_grant
 from corpid.texts import phrase
 
@@ -157,7 +165,7 @@ def needs_approval(entity: Entity, service: Service) -> bool:
 
     Ending a grant needs none. Source: D55, D56
     """
-    return change_needs_approval(Change(verb="add", kind="grant", key=()), "", entity, service)
+    return kind_needs_approval("grant", entity, service)
 
 
 async def plan_offer(
@@ -176,7 +184,7 @@ async def plan_offer(
     }
     prepared = await prepare_entry(registry, passwords, "third_party.grants", None, terms)
     changes = [made for change in prepared.plan.changes for made in [narrow_or_offer(change)] if made]
-    if any(change.was != was for change in changes):
+    if any(change.before != was for change in changes):
         raise Refused(phrase("this was changed at the same moment: look at it and try again"))
     return tuple(changes)
 
@@ -184,12 +192,12 @@ async def plan_offer(
 def plan_acceptance(grant: ThirdPartyGrant) -> Change:
     """Plan the acceptance of an offer. Source: D56"""
     becomes = msgspec.structs.replace(grant, state="accepted")
-    return Change(verb="change", kind="grant", key=grant.key, was=grant, becomes=becomes)
+    return Change(grant, becomes)
 
 
 def plan_grant_end(grant: ThirdPartyGrant) -> Change:
     """Plan the end of a grant, or that of an offer. Source: D56"""
-    return Change(verb="remove", kind="grant", key=grant.key, was=grant)
+    return Change(grant, None)
 
 
 async def count_roles_ending(registry: Registry, actor: Actor, grant: ThirdPartyGrant) -> int:
@@ -273,14 +281,14 @@ async def plan_role(
         **_terms(wanted),
     }
     prepared = await prepare_entry(registry, passwords, "third_party.assignments", None, terms)
-    if any(change.was != was for change in prepared.plan.changes):
+    if any(change.before != was for change in prepared.plan.changes):
         raise Refused(phrase("this was changed at the same moment: look at it and try again"))
     return prepared.plan.changes
 
 
 def plan_role_end(row: ThirdPartyAssignment) -> Change:
     """Plan the end of a role of the third party's person. Source: D56"""
-    return Change(verb="remove", kind="third-party row", key=row.key, was=row)
+    return Change(row, None)
 
 
 async def offer_grant(
@@ -307,7 +315,7 @@ async def offer_grant(
     ]
     remarks = list(prepared.plan.warnings)
     for change in changes:
-        if (getattr(change.was, "state", ""), getattr(change.becomes, "state", "")) == ("accepted", "offered"):
+        if (getattr(change.before, "state", ""), getattr(change.after, "state", "")) == ("accepted", "offered"):
             remark = (
                 f"{change.key[1]} has accepted less than this, so nothing of it is effective until it accepts again: "
                 "offer it under another ref to keep what was accepted"
@@ -328,13 +336,13 @@ def narrow_or_offer(change: Change) -> Change | None:
 
     None if nothing changes. Source: D56
     """
-    was, becomes = change.was, change.becomes
+    was, becomes = change.before, change.after
     if not isinstance(was, ThirdPartyGrant) or not isinstance(becomes, ThirdPartyGrant):
         return change
     kept = msgspec.structs.replace(becomes, state=was.state)
     if kept == was:
         return None
-    return msgspec.structs.replace(change, becomes=kept) if narrows(was, kept) else change
+    return Change(was, kept) if narrows(was, kept) else change
 
 
 async def accept_grant(registry: Registry, wanted: GrantFilter, *, actor: Actor, dry_run: bool = False) -> ApplyResult:
@@ -480,7 +488,7 @@ async def _write_decision(
     """Write one side's decision; `ended` are shown as its consequence."""
     if not dry_run:
         await write_changes(registry, actor, [change], action=find_decision(actor, change, side))
-    also = [Change(verb="remove", kind="third-party row", key=row.key, was=row) for row in ended]
+    also = [Change(row, None) for row in ended]
     users = await registry.directory.read(User, {(row.user_id,) for row in ended})
     names = {user.user_id: user.user_name for user in users.values()}
     shown = tuple(difference(each, names) for each in (*also, change))

@@ -21,8 +21,7 @@ from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.member_details import InvalidDetails, MemberDetails
 from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.nodes import DirectoryError, FileProblem
-from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import Assignment, Membership, Service, User
+from corpid.rules.directory.records import Assignment, Change, Membership, Service, User
 from corpid.rules.directory.role_forms import ENDLESS, ON_DAY, RoleForm, faults, form_of, row_of
 from corpid.rules.directory.tables import parse_access
 from corpid.texts import phrase
@@ -156,7 +155,7 @@ class _ImportPlanner:
         change = plan_invitation(
             details, self.actor.entity_id, now=self.now, new_id=self.new_id, enabled=True, send=True
         )
-        membership = change.becomes
+        membership = change.after
         assert isinstance(membership, Membership)  # noqa: S101 - of an invitation
         await refuse_taken(self.registry, membership)
         await authorise_changes(self.registry, self.actor, [change])
@@ -268,10 +267,10 @@ async def submit_import(
     if plan.needs_approval:
         check_reason(reason)
     for change in plan.changes:
-        if isinstance(change.becomes, Membership):
-            await limit.count(actor, actor.entity_id, change.becomes.email, now=now)
+        if isinstance(change.after, Membership):
+            await limit.count(actor, actor.entity_id, change.after.email, now=now)
     seen = [
-        Precondition(Assignment if change.kind == "assignment" else Membership, change.key, change.was)  # type: ignore[arg-type]
+        Precondition(Assignment if change.kind == "assignment" else Membership, change.key, change.before)  # type: ignore[arg-type]
         for change in plan.changes
     ]
     new = {change.key for change in plan.changes if change.kind == "membership"}

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.document import DirectoryDocument
-    from corpid.rules.directory.plan import Change
+    from corpid.rules.directory.records import Change
     from corpid.stores.sql.registry import Registry
 
     Report: TypeAlias = Callable[[Literal["checked", "imported"], int, int], None]
@@ -155,7 +155,7 @@ async def import_members(
                 problems.append(FileProblem(line, str(taken)))
             continue
         changes.append(change)
-        if is_unreachable(change.becomes):
+        if is_unreachable(change.after):
             unreachable.append(FileProblem(line, f"{details.user_name}: {UNREACHABLE}"))
         if number % PEOPLE_AT_ONCE == 0 or number == len(rows):
             report("checked", number, len(rows))
@@ -187,9 +187,9 @@ def _parts(document: DirectoryDocument) -> Iterator[DirectoryDocument]:
 def _others(document: DirectoryDocument, changes: tuple[Change, ...]) -> Iterator[FileProblem]:
     """Remarks on people who are there already and otherwise."""
     for change in changes:
-        if change.kind == "user" and change.verb == "change" and change.becomes is not None:
-            name = str(getattr(change.becomes, "user_name", ""))
-            names = change.becomes.__struct_fields__
-            differing = [each for each in names if getattr(change.was, each) != getattr(change.becomes, each)]
+        if change.kind == "user" and change.verb == "change" and change.after is not None:
+            name = str(getattr(change.after, "user_name", ""))
+            names = change.after.__struct_fields__
+            differing = [each for each in names if getattr(change.before, each) != getattr(change.after, each)]
             line = document.entries_of("user")[(name,)].line
             yield FileProblem(line, f"{name} is there already, with another {' and '.join(differing)}, which stays")

@@ -14,9 +14,9 @@ from corpid.flows.namespaces import INVITATIONS, count_each
 from corpid.flows.rate_limits import LimitCounts
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.changes import Precondition, Upsert
+from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.names import fold_text
-from corpid.rules.directory.records import DUE, Membership
+from corpid.rules.directory.records import DUE, Change, Membership
 from corpid.rules.limits import INVITATIONS_PER_ADDRESS, INVITATIONS_PER_DAY, MINUTE, RESEND_SECONDS
 from corpid.texts import phrase
 
@@ -120,5 +120,7 @@ async def send_invitation_again(
     event = audit_event(
         actor, AuditAction.MEMBERSHIP_RESEND, "/".join(becomes.key), entity_id=becomes.entity_id, **named
     )
-    await registry.directory.write([*guards, Precondition(Membership, invited.key, invited), Upsert(becomes, event)])
+    await registry.directory.write(
+        [*guards, Precondition(Membership, invited.key, invited), Change(None, becomes, event)]
+    )
     return becomes

@@ -32,7 +32,6 @@ from corpid.rules.directory.access_conditions import OWNER_STAYS
 from corpid.rules.directory.approvals import MOST_CHANGES
 from corpid.rules.directory.changes import (
     ChangedMeanwhile,
-    Delete,
     ExternalIdTaken,
     LastOwnerRemoved,
     MemberNameTaken,
@@ -42,13 +41,14 @@ from corpid.rules.directory.changes import (
 from corpid.rules.directory.invitations import is_redirection, refuse_unreachable
 from corpid.rules.directory.member_details import InvalidDetails, MemberDetails, check_details
 from corpid.rules.directory.nodes import FileProblem
-from corpid.rules.directory.plan import Change, Plan
+from corpid.rules.directory.plan import Plan
 from corpid.rules.directory.queries import MemberQuery
 from corpid.rules.directory.records import (
     DUE,
     NOT_TO_BE_SENT,
     Administrator,
     Assignment,
+    Change,
     ChangeRequest,
     Entity,
     Membership,
@@ -187,7 +187,7 @@ async def submit_end(
     `seen` is the membership as the person saw it. A request names its roles and level, unless they are too many. Raises
     LastOwner, ChangedMeanwhile, NoReason, access.Forbidden, Conflict, StoreUnavailable. Source: D53, D55
     """
-    change = Change(verb="remove", kind="membership", key=seen.key, was=seen)
+    change = Change(seen, None)
     with translate_refusals():
         needs_approval = (await authorise_changes(registry, actor, [change])).needing
     if not needs_approval:
@@ -249,7 +249,7 @@ async def submit_invitation(
     D55, D59, D60
     """
     change = plan_invitation(details, entity_id, now=now, new_id=new_id, enabled=True, send=send)
-    membership = change.becomes
+    membership = change.after
     assert isinstance(membership, Membership)  # noqa: S101
     await authorise_changes(registry, actor, [change])
     if not await registry.directory.read(Entity, [(entity_id,)]):
@@ -264,7 +264,7 @@ async def check_invitation(registry: Registry, change: Change, *, actor: Actor) 
     Nothing is written. Raises IdentifierConflict, Refused if there is no such entity, access.Forbidden,
     StoreUnavailable. Source: D60
     """
-    membership = change.becomes
+    membership = change.after
     assert isinstance(membership, Membership)  # noqa: S101
     allowed = await authorise_without_approval(registry, actor, [change])
     await find_entity(registry, membership.entity_id, actor=actor)
@@ -285,7 +285,7 @@ def plan_invitation(
         created_at=int(now), changed_at=int(now),
         invitation_sent_at=DUE if send and stored.email else NOT_TO_BE_SENT, **asdict(stored),
     )  # fmt: skip
-    return Change(verb="add", kind="membership", key=membership.key, becomes=membership)
+    return Change(None, membership)
 
 
 async def change_member(
@@ -313,7 +313,7 @@ async def change_member(
     becomes = replace_details(was, details, enabled=enabled, now=now)
     if becomes == was:
         return found
-    change = Change(verb="change", kind="membership", key=was.key, was=was, becomes=becomes)
+    change = Change(was, becomes)
     with translate_refusals():
         allowed = await authorise_without_approval(registry, actor, [change])
         await refuse_taken(registry, becomes, was)
@@ -360,12 +360,12 @@ async def end_membership(registry: Registry, found: Membership, *, actor: Actor)
 
     Raises LastOwner, ChangedMeanwhile if it is no longer so, access.Forbidden, Conflict, StoreUnavailable. Source: D53
     """
-    change = Change(verb="remove", kind="membership", key=found.key, was=found)
+    change = Change(found, None)
     with translate_refusals():
         allowed = await authorise_without_approval(registry, actor, [change])
         rows = await plan_removals(registry, found)
         invited = found if found.invited else None
-        ended = [Delete(row.was, build_change_event(actor, row, invited=invited)) for row in rows]  # type: ignore[arg-type]
+        ended = [Change(row.before, None, build_change_event(actor, row, invited=invited)) for row in rows]
         await registry.directory.write([Precondition(Membership, found.key, found), *ended, *record_changes(allowed)])
 
 
@@ -377,18 +377,9 @@ async def plan_removals(registry: Registry, of: Membership) -> list[Change]:
     where = {"user_id": of.user_id, "entity_id": of.entity_id}
     directory = registry.directory
     return [
-        *(
-            Change(verb="remove", kind="third-party row", key=row.key, was=row)
-            for row in await directory.page(ThirdPartyAssignment, where, after=("",) * 7, limit=_MOST)
-        ),
-        *(
-            Change(verb="remove", kind="assignment", key=row.key, was=row)
-            for row in await directory.page(Assignment, where, after=("",) * 6, limit=_MOST)
-        ),
-        *(
-            Change(verb="remove", kind="administrator", key=row.key, was=row)
-            for row in (await directory.read(Administrator, [of.key])).values()
-        ),
+        *(Change(row, None) for row in await directory.page(ThirdPartyAssignment, where, after=("",) * 7, limit=_MOST)),
+        *(Change(row, None) for row in await directory.page(Assignment, where, after=("",) * 6, limit=_MOST)),
+        *(Change(row, None) for row in (await directory.read(Administrator, [of.key])).values()),
     ]
 
 
@@ -476,10 +467,10 @@ async def remove_membership(
     user, membership = await _find_membership(registry, user_name, entity_id, actor=actor)
     rows = await plan_removals(registry, membership)
     remarks = []
-    level = next((row.was for row in rows if isinstance(row.was, Administrator)), None)
+    level = next((row.before for row in rows if isinstance(row.before, Administrator)), None)
     if level is not None and is_last_owner(level, await registry.directory.administrators(entity_id)):
         remarks = [FileProblem(0, f"the entity {entity_id} will have no owner who can act")]
-    end = Change(verb="remove", kind="membership", key=membership.key, was=membership)
+    end = Change(membership, None)
     plan = Plan(changes=(*rows, end), warnings=tuple(remarks))
     prepared = PlanWithNames(plan=plan, user_names={user.user_id: user.user_name})
     return await carry_out(registry, prepared, actor=actor, verbs=REMOVES, dry_run=dry_run)
@@ -505,7 +496,7 @@ async def _submit_invitations(
     unique: str,
 ) -> ChangeRequest | None:
     """Write or request invitations that are authorised; count due e-mails."""
-    invited = [change.becomes for change in changes if isinstance(change.becomes, Membership)]
+    invited = [change.after for change in changes if isinstance(change.after, Membership)]
     for each in invited:
         await refuse_taken(registry, each)
     for each in invited:
@@ -529,7 +520,7 @@ async def _submit_change(
     refuse_early(actor, "write", Object(kind="membership", entity_id=was.entity_id))
     if becomes == was:
         return None
-    change = Change(verb="change", kind="membership", key=was.key, was=was, becomes=becomes)
+    change = Change(was, becomes)
     seen = [Precondition(Membership, was.key, was)]
     with translate_refusals():
         await authorise_changes(registry, actor, [change])

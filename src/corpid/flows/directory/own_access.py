@@ -19,12 +19,13 @@ from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
-from corpid.rules.directory.approvals import change_of, is_asked_for_oneself, state_at
-from corpid.rules.directory.changes import Precondition, Upsert
+from corpid.rules.directory.approvals import is_asked_for_oneself, state_at
+from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.names import shown_name
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
+    Change,
     ChangeRequest,
     Entity,
     Membership,
@@ -193,7 +194,7 @@ async def request_access(context: RequestContext, row: Assignment, *, reason: st
         Person(user_id), AuditAction.APPROVAL_REQUEST, subject=request.request_id, entity_id=row.entity_id
     )
     seen = [Precondition(Assignment, row.key, was), Precondition(ChangeRequest, request.key, None)]
-    await registry.directory.write([*guard_acting(acting), *seen, Upsert(request, event)])
+    await registry.directory.write([*guard_acting(acting), *seen, Change(None, request, event)])
     return request
 
 
@@ -208,7 +209,7 @@ async def list_requests(context: RequestContext, user_id: str) -> list[OwnReques
     entries = await registry.audit.latest(query, limit=_SHOWN)
     found = await registry.directory.read(ChangeRequest, [(each.object,) for each in entries])
     own = [each for each in found.values() if each.requester == person.name and is_asked_for_oneself(each)]
-    rows = {each.request_id: change_of(each.changes[0]).becomes for each in own}
+    rows = {each.request_id: each.changes[0].after for each in own}
     wanted = [row for row in rows.values() if isinstance(row, Assignment)]
     known = await registry.directory.read(Service, {(row.service_id,) for row in wanted})
     entity_of = await registry.directory.read(Entity, {(row.entity_id,) for row in wanted})

@@ -17,8 +17,7 @@ from corpid.rules.authentication.passwords import COMMAND_LINE, PasswordRefused
 from corpid.rules.authentication.records import Credentials, FactorChange
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.names import canonical
-from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import User
+from corpid.rules.directory.records import Change, User
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ async def add_user(
     factors = (
         Credentials(user_id=user.user_id).with_password(password_hash, "operator").with_app(totp_secret, "operator")
     )
-    change = Change(verb="add", kind="credentials", key=user.key, becomes=factors)
+    change = Change(None, factors)
     await write_changes(registry, actor, [*prepared.plan.changes, change])
     return user
 
@@ -97,7 +96,7 @@ async def reset_password(
     user = await _find_account(registry, user_name, actor=actor)
     known = await registry.factors.credentials(user.user_id)
     becomes = known.with_password(await _hash_password(passwords, user, password), "operator")
-    change = Change(verb="change", kind="credentials", key=known.key, was=known, becomes=becomes)
+    change = Change(known, becomes)
     await write_changes(registry, actor, [change], action=AuditAction.USER_RESET_PASSWORD)
     return user
 
@@ -139,7 +138,7 @@ async def switch_user(
     """
     user = await _find_account(registry, user_name, actor=actor)
     becomes = switch_record(user, phrase("user {name}", name=user.user_name), enabled=enabled)
-    change = Change(verb="change", kind="user", key=user.key, was=user, becomes=becomes)
+    change = Change(user, becomes)
     alone = [] if enabled else await list_entities_without_owner(registry, user.user_id)
     return await write_one_change(
         registry, change, actor=actor, dry_run=dry_run, user_names={user.user_id: user.user_name},

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows.directory.write import Refused, read_pages, write_changes
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import Assignment, Entity, GroupRole, Membership, Service
+from corpid.rules.directory.records import Assignment, Change, Entity, GroupRole, Membership, Service
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable
@@ -111,11 +110,7 @@ async def change_group(
     go = {each.user_id for each in leaving} | ({key[0] for key in held} if replaced else set())
     changes = [
         *(_plan_role(each, group, held, today) for each in wanted),
-        *(
-            Change(verb="remove", kind="assignment", key=key, was=row)
-            for key, row in held.items()
-            if key[0] in go - stay
-        ),
+        *(Change(row, None) for key, row in held.items() if key[0] in go - stay),
     ]
     made = [change for change in changes if change is not None]
     if len(made) > MOST_CHANGES:
@@ -140,7 +135,7 @@ def _plan_role(
     was = held.get(row.key)
     if was is not None and was.end_date >= today:
         return None
-    return Change(verb="change" if was else "add", kind="assignment", key=row.key, was=was, becomes=row)
+    return Change(was, row)
 
 
 async def _find_memberships(

@@ -11,7 +11,7 @@ from corpid.flows.directory.write import Refused, audit_event
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import ProvisioningToken
-from corpid.rules.directory.changes import Delete, Precondition, Upsert
+from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.provisioning_tokens import (
     LONGEST_LIFE_DAYS,
     MOST_TOKENS,
@@ -20,7 +20,7 @@ from corpid.rules.directory.provisioning_tokens import (
     token_hash,
     token_name,
 )
-from corpid.rules.directory.records import Entity
+from corpid.rules.directory.records import Change, Entity
 from corpid.rules.limits import DAY
 from corpid.texts import phrase
 
@@ -81,7 +81,9 @@ async def add_token(
         expires_at=int(now) + days * DAY, created_by=actor.name,
     )  # fmt: skip
     if not dry_run:
-        written = Upsert(record, audit_event(actor, AuditAction.PROVISIONING_TOKEN_ADD, token_id, entity_id=entity_id))
+        written = Change(
+            None, record, audit_event(actor, AuditAction.PROVISIONING_TOKEN_ADD, token_id, entity_id=entity_id)
+        )
         guards = [Precondition(type(entity), entity.key, entity), *await check_still_acting(registry, actor)]
         await registry.directory.write([*guards, Precondition(RegisteredProvisioningToken, record.key, None), written])
     return record
@@ -114,7 +116,7 @@ async def remove_token(
         )
     if not dry_run:
         event = audit_event(actor, AuditAction.PROVISIONING_TOKEN_REMOVE, token_id, entity_id=entity_id)
-        await registry.directory.write([*await check_still_acting(registry, actor), Delete(record, event)])
+        await registry.directory.write([*await check_still_acting(registry, actor), Change(record, None, event)])
     return record
 
 

@@ -21,8 +21,7 @@ from corpid.flows.directory.write import authorise_changes, write_or_request
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.objects import key_of, object_id
-from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import NO_END, Assignment, Entity, Membership, Service, User
+from corpid.rules.directory.records import NO_END, Assignment, Change, Entity, Membership, Service, User
 from corpid.rules.directory.role_forms import NO_VALUES, is_open_to, most_frequent_values
 from corpid.rules.directory.roles import in_words
 
@@ -142,7 +141,7 @@ async def explain_refusal(registry: Registry, actor: EntityAdministrator, found:
     """
     probe = Assignment(user_id=found.user.user_id, entity_id=actor.entity_id, service_id=at.service_id)
     try:
-        await authorise_changes(registry, actor, [Change(verb="add", kind="assignment", key=probe.key, becomes=probe)])
+        await authorise_changes(registry, actor, [Change(None, probe)])
     except Forbidden as error:
         return error.reason
     return ""
@@ -161,7 +160,7 @@ def plan_role(was: Assignment | None, row: Assignment) -> Change:
 
     Source: D55
     """
-    return Change(verb="change" if was else "add", kind="assignment", key=row.key, was=was, becomes=row)
+    return Change(was, row)
 
 
 def plan_replacement(was: Assignment, becomes: Assignment) -> list[Change]:
@@ -185,7 +184,7 @@ def copy_role(row: Assignment, service: Service, *, user_id: str, today: str) ->
 
 def plan_role_end(row: Assignment) -> Change:
     """The change that ends a role. Source: D55"""
-    return Change(verb="remove", kind="assignment", key=row.key, was=row)
+    return Change(row, None)
 
 
 async def needs_approval(registry: Registry, actor: EntityAdministrator, changes: Sequence[Change]) -> bool:
@@ -213,7 +212,7 @@ async def submit_role_changes(
     `write_or_request`; also raises Refused if they break a rule. Source: D55, D68, R-14
     """
     await refuse_unfit(registry, changes)
-    roles = [Precondition(Assignment, change.key, change.was) for change in changes]  # type: ignore[arg-type]
+    roles = [Precondition(Assignment, change.key, change.before) for change in changes]  # type: ignore[arg-type]
     seen = [Precondition(Membership, of.key, of), *roles]
     return await write_or_request(registry, actor, changes, reason=reason, now=now, unique=unique, seen=seen)
 
@@ -258,7 +257,7 @@ async def remove_role(registry: Registry, wanted: RoleFilter, *, actor: Actor, d
         found, none=none, several="several roles are meant", among=held,
         note=lambda row: "" if row.end_date == NO_END else f"until {in_words(row.end_date)}",
     )  # fmt: skip
-    change = Change(verb="remove", kind="assignment", key=row.key, was=row)
+    change = Change(row, None)
     names = {user.user_id: user.user_name}
     return await write_one_change(registry, change, actor=actor, dry_run=dry_run, user_names=names)
 

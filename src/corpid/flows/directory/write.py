@@ -44,23 +44,22 @@ from corpid.rules.directory.approvals import (
     ends_approval,
     state_at,
     step,
-    to_requested_change,
 )
 from corpid.rules.directory.approvals import ApprovalEvent as Decision
 from corpid.rules.directory.changes import (
     AccessUnder,
-    Delete,
     LastOwnerInvariant,
     Precondition,
     RolesUnder,
     SignOut,
     StoreChange,
-    Upsert,
 )
 from corpid.rules.directory.invitations import CARRIED, is_invitation, is_redirection, shown_invitation
-from corpid.rules.directory.plan import APPROVERS, RECORDS, Change
+from corpid.rules.directory.plan import APPROVERS
 from corpid.rules.directory.records import (
+    RECORDS,
     Administrator,
+    Change,
     ChangeRequest,
     Entity,
     Membership,
@@ -82,7 +81,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.access import Level
     from corpid.rules.directory.changes import Written
     from corpid.rules.directory.document import Key
-    from corpid.rules.directory.plan import Verb
+    from corpid.rules.directory.records import Verb
     from corpid.rules.directory.sections import Kind
     from corpid.stores.sql.directory import Directory, L
     from corpid.stores.sql.registry import Registry
@@ -160,7 +159,7 @@ class AuthorisedChanges(msgspec.Struct, frozen=True, kw_only=True):
     def invited(self) -> dict[tuple[str, ...], Membership]:
         """The invitations that the changes are about, by key."""
         seen = [each.record for each in self.guards if isinstance(each, Precondition)]
-        known = [*seen, *(change.was or change.becomes for change in self.changes)]
+        known = [*seen, *((change.before or change.after) for change in self.changes)]
         return {each.key: each for each in known if isinstance(each, Membership) and each.invited}
 
 
@@ -200,7 +199,7 @@ async def write_or_request(
     guards = dict.fromkeys(
         [*found.guards, *guard_records(changes), *seen, Precondition(ChangeRequest, request.key, None)]
     )
-    await registry.directory.write([*guards, Upsert(request, event)])
+    await registry.directory.write([*guards, Change(None, request, event)])
     return request
 
 
@@ -287,11 +286,7 @@ def record_changes(found: AuthorisedChanges, *, action: AuditAction | None = Non
             details["self"] = "true"
         if not is_of_entity(found.actor) and (change.kind, change.key) in needing:
             details["approval"] = "bypassed"
-        event = replace(event, detail=details)
-        if change.becomes is None:
-            written.append(Delete(change.was, event, change.seen))  # type: ignore[arg-type]
-        else:
-            written.append(Upsert(change.becomes, event, frozenset(change.taken), change.seen))  # type: ignore[arg-type]
+        written.append(replace(change, event=replace(event, detail=details)))
     under: list[StoreChange] = [
         *_find_roles_under(found.actor, found.changes),
         *_find_access_under(found.actor, found.changes),
@@ -335,11 +330,11 @@ def find_action(change: Change) -> AuditAction:
     If the change only turns a switch, the action is that of the switch; otherwise it follows from the kind of record
     and the verb. Source: D57
     """
-    if is_invitation(change.was, change.becomes):
+    if is_invitation(change.before, change.after):
         return AuditAction.MEMBERSHIP_INVITE
     switch = SWITCHES.get(change.kind)
     if switch is not None and list(_list_differing(change)) == ["enabled"]:
-        return switch[getattr(change.becomes, "enabled", False)]
+        return switch[getattr(change.after, "enabled", False)]
     return ACTIONS[change.kind, change.verb]
 
 
@@ -368,7 +363,7 @@ def build_object(change: Change) -> Object:
 
     Without facts that have to be looked up. Source: D53, D56
     """
-    record = change.becomes or change.was
+    record = change.record
     parties = getattr(record, "entity_id", ""), getattr(record, "client_entity_id", "")
     entity_id, other = reversed(parties) if change.kind == "grant" else parties
     return Object(
@@ -377,7 +372,7 @@ def build_object(change: Change) -> Object:
         other_entity_id=other,
         service_id=getattr(record, "service_id", ""),
         user_id=getattr(record, "user_id", ""),
-        members=frozenset(_list_differing(change)) if change.was and change.becomes else None,
+        members=frozenset(_list_differing(change)) if change.before and change.after else None,
         sides=sides(*_grants(change)),
     )
 
@@ -403,7 +398,7 @@ async def build_request(
         entity_id=entity_id,
         requester=requester,
         bound_to=bound_to,
-        changes=tuple(map(to_requested_change, changes)),
+        changes=tuple(changes),
         reason=reason,
         created_at=int(now),
         people=await read_requested_people(registry, entity_id, changes, requester),
@@ -421,7 +416,7 @@ def build_request_event(
 def guard_records(changes: Iterable[Change]) -> Iterable[Precondition]:
     """Guards that the records which changes were planned on are unchanged. Source: D55"""
     for change in changes:
-        yield Precondition(RECORDS[change.kind], change.key, change.was)  # type: ignore[arg-type]
+        yield Precondition(RECORDS[change.kind], change.key, change.before)  # type: ignore[arg-type]
 
 
 def check_reason(reason: str) -> None:
@@ -532,7 +527,7 @@ async def _find_needing(
     asked = [
         (change, thing, (acting_for or thing.entity_id,), (thing.service_id,))
         for change, thing in zip(changes, objects, strict=True)
-        if change.kind in OF_ENTITIES and (change.was is not None or change.kind != "entity")
+        if change.kind in OF_ENTITIES and (change.before is not None or change.kind != "entity")
     ]
     entities = await registry.directory.read(Entity, {entity for _, _, entity, _ in asked if entity[0]})
     services = await registry.directory.read(Service, {service for _, _, _, service in asked if service[0]})
@@ -561,9 +556,9 @@ async def _add_fact(registry: Registry, change: Change, thing: Object) -> tuple[
     with_facts = replace(
         thing,
         level=level,
-        becomes=change.becomes.level if isinstance(change.becomes, Administrator) else "",
+        becomes=change.after.level if isinstance(change.after, Administrator) else "",
         belongs=bool(belongs),
-        invites=is_invitation(change.was, change.becomes)
+        invites=is_invitation(change.before, change.after)
         and not await registry.directory.read(User, [(thing.user_id,)]),
         operates=bool(operates),
         parameters=await _has_parameters(registry, change, thing),
@@ -586,7 +581,7 @@ async def _decline_requests(
     """
     ended: list[StoreChange] = []
     for change in changes:
-        was, becomes = change.was, change.becomes
+        was, becomes = change.before, change.after
         if not is_redirection(was, becomes) or not isinstance(was, Membership) or not isinstance(becomes, Membership):
             continue
         for request in await _list_waiting(registry, was, now=becomes.changed_at):
@@ -595,7 +590,7 @@ async def _decline_requests(
             after = decide_request(request, Decision.DECLINE, by=SYSTEM, reason=str(REDIRECTED), now=becomes.changed_at)
             event = build_request_event(AuditAction.APPROVAL_DECLINE, request, by=SYSTEM)
             event = replace(event, request_id=actor.request_id)
-            ended += [Precondition(ChangeRequest, request.key, request), Upsert(after, event)]
+            ended += [Precondition(ChangeRequest, request.key, request), Change(None, after, event)]
     return ended
 
 
@@ -621,7 +616,7 @@ async def _check_approvers(registry: Registry, changes: Sequence[Change]) -> Non
 
 
 def _grants(change: Change) -> tuple[ThirdPartyGrant | None, ThirdPartyGrant | None]:
-    was, becomes = change.was, change.becomes
+    was, becomes = change.before, change.after
     return (
         was if isinstance(was, ThirdPartyGrant) else None,
         becomes if isinstance(becomes, ThirdPartyGrant) else None,
@@ -631,7 +626,7 @@ def _grants(change: Change) -> tuple[ThirdPartyGrant | None, ThirdPartyGrant | N
 def _find_sign_outs(changes: Iterable[Change]) -> Iterable[SignOut]:
     """People to sign out: they lose a factor or their access."""
     for change in changes:
-        was, becomes = change.was, change.becomes
+        was, becomes = change.before, change.after
         if isinstance(was, Credentials) and isinstance(becomes, Credentials) and was.factors != becomes.factors:
             yield SignOut(was.user_id)
         if isinstance(was, User) and isinstance(becomes, User) and was.enabled and not becomes.enabled:
@@ -641,17 +636,17 @@ def _find_sign_outs(changes: Iterable[Change]) -> Iterable[SignOut]:
 def _find_roles_under(actor: Actor, changes: Iterable[Change]) -> Iterable[RolesUnder]:
     """The roles that end with grants, by any actor (D56)."""
     for change in changes:
-        if isinstance(change.was, ThirdPartyGrant) and change.becomes is None:
-            event = audit_event(actor, ACTIONS["third-party row", "remove"], "", entity_id=change.was.entity_id)
-            event = replace(event, other_entity_id=change.was.client_entity_id)
-            yield RolesUnder(change.was, event, planned=change.seen is not None)
+        if isinstance(change.before, ThirdPartyGrant) and change.after is None:
+            event = audit_event(actor, ACTIONS["third-party row", "remove"], "", entity_id=change.before.entity_id)
+            event = replace(event, other_entity_id=change.before.client_entity_id)
+            yield RolesUnder(change.before, event, planned=change.seen is not None)
 
 
 def _find_access_under(actor: Actor, changes: Iterable[Change]) -> Iterable[AccessUnder]:
     """Level and roles that end with the address of an invitation (D68)."""
     for change in changes:
-        was = change.was
-        if isinstance(was, Membership) and is_redirection(was, change.becomes):
+        was = change.before
+        if isinstance(was, Membership) and is_redirection(was, change.after):
             named = name_invitation(was)
             events: dict[type[Written], AuditEvent] = {
                 record: audit_event(actor, ACTIONS[kind, "remove"], "", entity_id=was.entity_id, **named)
@@ -666,8 +661,8 @@ def _list_differing(change: Change) -> Iterable[str]:
 
     There are none for a record that is added or removed.
     """
-    names = change.becomes.__struct_fields__ if change.was and change.becomes else ()
-    return (name for name in names if getattr(change.was, name) != getattr(change.becomes, name))
+    names = change.after.__struct_fields__ if change.before and change.after else ()
+    return (name for name in names if getattr(change.before, name) != getattr(change.after, name))
 
 
 async def _covering_grants(registry: Registry, changes: Sequence[Change]) -> dict[Key, ThirdPartyGrant]:
@@ -675,14 +670,14 @@ async def _covering_grants(registry: Registry, changes: Sequence[Change]) -> dic
 
     The roles are those of third parties' people among the changes. A grant among the changes counts as what it becomes.
     """
-    rows = [change.becomes for change in changes if isinstance(change.becomes, ThirdPartyAssignment)]
+    rows = [change.after for change in changes if isinstance(change.after, ThirdPartyAssignment)]
     if not rows:
         return {}
     written = {change.key for change in changes if change.kind == "grant"}
     held: defaultdict[Key, list[ThirdPartyGrant]] = defaultdict(list)
     for change in changes:
-        if isinstance(change.becomes, ThirdPartyGrant):
-            held[change.key[:3]].append(change.becomes)
+        if isinstance(change.after, ThirdPartyGrant):
+            held[change.key[:3]].append(change.after)
     for between in dict.fromkeys((row.client_entity_id, row.entity_id, row.service_id) for row in rows):
         held[between] += [grant for grant in await read_grants(registry.directory, between) if grant.key not in written]
     covering = ((row, held[row.client_entity_id, row.entity_id, row.service_id]) for row in rows)
@@ -698,8 +693,10 @@ def _guard_grants(
     """
     written = {change.key for change in changes if change.kind == "grant"}
     for change in changes:
-        if isinstance(change.was, ThirdPartyGrant) and (change.becomes is None or not isinstance(actor, DirectoryFile)):
-            yield Precondition(ThirdPartyGrant, change.key, change.was)
+        if isinstance(change.before, ThirdPartyGrant) and (
+            change.after is None or not isinstance(actor, DirectoryFile)
+        ):
+            yield Precondition(ThirdPartyGrant, change.key, change.before)
     yield from dict.fromkeys(
         Precondition(ThirdPartyGrant, grant.key, grant) for grant in covering.values() if grant.key not in written
     )
@@ -711,8 +708,8 @@ async def _guard_invitations(registry: Registry, changes: Sequence[Change]) -> l
     They are for whom the invitation goes to: another address meanwhile, and nothing is written (D68). Nobody is looked
     up whose membership is among the changes as a new one.
     """
-    added = {change.key for change in changes if change.kind == "membership" and change.was is None}
-    people = {change.key[:2] for change in changes if isinstance(change.becomes or change.was, CARRIED)}
+    added = {change.key for change in changes if change.kind == "membership" and change.before is None}
+    people = {change.key[:2] for change in changes if isinstance(change.record, CARRIED)}
     held = await registry.directory.read(Membership, sorted(people - added))
     return [Precondition(Membership, key, each) for key, each in held.items() if each.invited]
 
@@ -727,7 +724,7 @@ async def _find_owners_taken(registry: Registry, change: Change, key: tuple[str,
 
 async def _has_parameters(registry: Registry, change: Change, thing: Object) -> bool:
     """Return whether a row has parameters, or its service defines some."""
-    if getattr(change.becomes or change.was, "parameters", ()):
+    if getattr(change.record, "parameters", ()):
         return True
     found = await registry.directory.read(Service, [(thing.service_id,)]) if thing.service_id else {}
     return any(service.parameters for service in found.values())
@@ -735,19 +732,19 @@ async def _has_parameters(registry: Registry, change: Change, thing: Object) -> 
 
 def _moves_address(change: Change) -> bool:
     """Return whether links for recovery, or an invitation, would go elsewhere (D60, D61)."""
-    was, becomes = change.was, change.becomes
+    was, becomes = change.before, change.after
     moved = isinstance(was, User) and isinstance(becomes, User) and was.email != becomes.email
     return moved or is_redirection(was, becomes)
 
 
 def _takes_owner(change: Change) -> bool:
     if change.kind == "administrator":
-        return not isinstance(change.becomes, Administrator) or change.becomes.level != "owner"
-    return change.kind == "membership" and not getattr(change.becomes, "enabled", False)
+        return not isinstance(change.after, Administrator) or change.after.level != "owner"
+    return change.kind == "membership" and not getattr(change.after, "enabled", False)
 
 
 def _takes_operator(change: Change) -> bool:
-    was, becomes = change.was, change.becomes
+    was, becomes = change.before, change.after
     if isinstance(was, Operator):
         return was.level == "operator" and getattr(becomes, "level", "") != "operator"
     return _disables(change)
@@ -755,8 +752,8 @@ def _takes_operator(change: Change) -> bool:
 
 def _disables(change: Change) -> bool:
     """Return whether a person is disabled or removed."""
-    was = change.was
-    return isinstance(was, User) and was.enabled and not getattr(change.becomes, "enabled", False)
+    was = change.before
+    return isinstance(was, User) and was.enabled and not getattr(change.after, "enabled", False)
 
 
 def _find_entity(found: AuthorisedChanges) -> str:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from corpid.rules.audit_records import AuditEvent
-from corpid.rules.directory.records import Membership, Record, ThirdPartyGrant
-from corpid.rules.directory.sources import Sources
+from corpid.rules.directory.records import Change, Membership, Record, ThirdPartyGrant
 
 if TYPE_CHECKING:
     from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
@@ -17,28 +16,6 @@ if TYPE_CHECKING:
     from corpid.rules.oauth.records import Client
 
 Written: TypeAlias = "Record | Client | RegisteredApiClient | RegisteredProvisioningToken"
-
-
-class Upsert(msgspec.Struct, frozen=True):
-    """Write this record, whether or not it exists."""
-
-    record: Written
-    event: AuditEvent | None = None
-    """written in the same transaction; its actor becomes the source of what changes (D65)"""
-    taken: frozenset[str] = frozenset()
-    """members whose source the actor becomes, with the value that they have (`sources.sources_after`)"""
-    seen: Sources | None = None
-    """if the record has other sources by then, nothing is written"""
-
-
-class Delete(msgspec.Struct, frozen=True):
-    """Remove this record."""
-
-    record: Written
-    event: AuditEvent | None = None
-    """written in the same transaction"""
-    seen: Sources | None = None
-    """if the record has other sources by then, or another one refers to it, nothing is written"""
 
 
 class SignOut(msgspec.Struct, frozen=True):
@@ -105,7 +82,7 @@ class Accept(msgspec.Struct, frozen=True):
     event: AuditEvent
 
 
-StoreChange = Upsert | Delete | SignOut | Precondition | LastOwnerInvariant | RolesUnder | AccessUnder | Accept
+StoreChange = Change | SignOut | Precondition | LastOwnerInvariant | RolesUnder | AccessUnder | Accept
 
 
 class Conflict(Exception):

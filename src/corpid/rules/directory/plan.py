@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
@@ -19,8 +19,10 @@ from corpid.rules.directory.invitations import of_nobody
 from corpid.rules.directory.names import mixed_scripts
 from corpid.rules.directory.nodes import SHOWN, DirectoryError, FileProblem, quote_value
 from corpid.rules.directory.records import (
+    RECORDS,
     Administrator,
     Assignment,
+    Change,
     Entity,
     Membership,
     Operator,
@@ -30,7 +32,7 @@ from corpid.rules.directory.records import (
     User,
 )
 from corpid.rules.directory.sections import KINDS, LEVELS, SECTIONS, Kind
-from corpid.rules.directory.sources import ABSENT, Ownership, RetainedRecord, Sources
+from corpid.rules.directory.sources import ABSENT, Ownership, RetainedRecord
 from corpid.rules.directory.third_parties import without_grant
 from corpid.rules.directory.values import stored_value, suggestion, unfit_parameter
 
@@ -49,19 +51,6 @@ if TYPE_CHECKING:
 
 CheckClient: TypeAlias = "Callable[[msgspec.Struct], Iterable[tuple[str, str]]]"
 """the rules of client registration: member and reason of everything wrong"""
-Verb: TypeAlias = Literal["add", "change", "remove"]
-RECORDS: Final[Mapping[Kind, type[msgspec.Struct]]] = {
-    "service": Service,
-    "entity": Entity,
-    "user": User,
-    "credentials": Credentials,
-    "membership": Membership,
-    "administrator": Administrator,
-    "operator": Operator,
-    "assignment": Assignment,
-    "grant": ThirdPartyGrant,
-    "third-party row": ThirdPartyAssignment,
-}
 _NEEDED: Final[Mapping[Kind, tuple[tuple[str, str], ...]]] = {
     section.kind: tuple((name, key.member) for name, key in section.keys.items() if key.needed)
     for section in SECTIONS.values()
@@ -111,23 +100,6 @@ class PlanFindings:
 
     def note_warning(self, entry: DocumentEntry, member: str, reason: str) -> None:
         self.warnings.append(FileProblem(entry.line_of(member), reason))
-
-
-class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """One record that is added, changed or removed.
-
-    `was` is what is there, `becomes` what will be.
-    """
-
-    verb: Verb
-    kind: Kind
-    key: Key
-    was: msgspec.Struct | None = None
-    becomes: msgspec.Struct | None = None
-    taken: dict[str, str] = msgspec.field(default_factory=dict)
-    """member, or WHOLE → whose it was before it is taken over"""
-    seen: Sources | None = None
-    """what was decided on: if the record has other sources by then, nothing is written"""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -421,7 +393,7 @@ def _gives(record: msgspec.Struct) -> Iterable[tuple[Kind, Key]]:
 def _seen(change: Change, claims: Ownership | None) -> Change:
     if claims is None or change.kind == "credentials":  # of factors their own members say whose they are (D44)
         return change
-    seen = ABSENT if change.was is None else claims.sources_of(change.kind, change.key)
+    seen = ABSENT if change.before is None else claims.sources_of(change.kind, change.key)
     return msgspec.structs.replace(change, seen=seen)
 
 
@@ -514,9 +486,9 @@ def _upserts(
         for key, (_, record) in wanted[kind].items():
             existing, from_others = current.records_of(kind).get(key), taken.get((kind, key), {})
             if existing is None:
-                yield Change(verb="add", kind=kind, key=key, becomes=record)
+                yield Change(None, record)
             elif existing != record or from_others:
-                yield Change(verb="change", kind=kind, key=key, was=existing, becomes=record, taken=from_others)
+                yield Change(existing, record, taken=from_others)
 
 
 def _narrowed(
@@ -530,13 +502,13 @@ def _narrowed(
         becomes = without_services(record, gone)
         named = key in wanted["administrator"] or key in removed.get("administrator", ())
         if becomes != record and not named:
-            yield Change(verb="change", kind="administrator", key=key, was=record, becomes=becomes)
+            yield Change(record, becomes)
 
 
 def _deletions(removed: Mapping[Kind, frozenset[Key]], current: Current) -> Iterable[Change]:
     for kind in reversed(KINDS):
         for key in sorted(removed.get(kind, ())):
-            yield Change(verb="remove", kind=kind, key=key, was=current.records_of(kind)[key])
+            yield Change(current.records_of(kind)[key], None)
 
 
 def _removals(

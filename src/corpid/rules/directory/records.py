@@ -6,12 +6,22 @@ time zone (D23); `0001-01-01` means always, `9999-12-31` without end. Each recor
 
 from __future__ import annotations
 
-from typing import Final, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 
+from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import Credentials, PersonFactors
 from corpid.rules.authentication.throttling import CodeGuesses
+from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
+from corpid.rules.oauth.api_client import RegisteredApiClient
+from corpid.rules.oauth.records import Client
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.rules.directory.sections import Kind
+    from corpid.rules.directory.sources import Sources  # noqa: TC004 - it imports this module, and no store reads a Change
 
 NO_BEGINNING = "0001-01-01"
 NO_END = "9999-12-31"
@@ -25,6 +35,7 @@ AdministratorLevel: TypeAlias = Literal["owner", "administrator", "sub_administr
 Approvals: TypeAlias = Literal["none", "roles", "all"]
 RequestState: TypeAlias = Literal["pending", "approved", "declined", "withdrawn", "expired"]
 GrantState: TypeAlias = Literal["offered", "accepted"]
+Verb: TypeAlias = Literal["add", "change", "remove"]
 OperatorLevel: TypeAlias = Literal["operator", "support", "auditor"]
 AdministratorServices: TypeAlias = tuple[str, ...] | Literal["all"]
 """the services at which a sub-administrator gives roles; no service by an empty list, every one by the word alone"""
@@ -312,14 +323,37 @@ class Operator(msgspec.Struct, frozen=True, kw_only=True):
         return (self.user_id,)
 
 
-class RequestedChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A requested change of a record: its members before and after."""
+class Change(msgspec.Struct, frozen=True):
+    """One record that is added, changed or removed; from any door to the store.
 
-    verb: str
-    kind: str
-    key: tuple[str, ...]
-    was: dict[str, object] | None = None
-    becomes: dict[str, object] | None = None
+    `before` is what was decided on, `after` what will be; None: nothing.
+    """
+
+    before: msgspec.Struct | None
+    after: msgspec.Struct | None
+    event: AuditEvent | None = None
+    """who makes it and why, written in the same transaction; its actor becomes the source of what changes (D65)"""
+    taken: dict[str, str] = msgspec.field(default_factory=dict)
+    """member, or WHOLE → whose it was before the actor takes it over, with the value that it has"""
+    seen: Sources | None = None
+    """if the record has other sources by then, or another one refers to a removed one, nothing is written"""
+
+    @property
+    def verb(self) -> Verb:
+        return "remove" if self.after is None else "add" if self.before is None else "change"
+
+    @property
+    def record(self) -> Any:  # noqa: ANN401 - of any kind
+        """The record as it will be, or the removed one."""
+        return self.after if self.after is not None else self.before
+
+    @property
+    def kind(self) -> Any:  # noqa: ANN401 - a Kind, or another kind of object
+        return KIND_OF[type(self.record)]
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return self.record.key  # type: ignore[no-any-return]
 
 
 class RequestedPerson(msgspec.Struct, frozen=True, kw_only=True):
@@ -343,7 +377,7 @@ class ChangeRequest(msgspec.Struct, frozen=True, kw_only=True):
     """as the audit names the actor"""
     bound_to: str = ""
     """of an API client the entity that it is bound to"""
-    changes: tuple[RequestedChange, ...]
+    changes: tuple[Change, ...]
     reason: str
     created_at: int
     state: RequestState = "pending"
@@ -386,6 +420,27 @@ Record = (
     | ChangeRequest
     | DeletionRequest
 )
+
+
+RECORDS: Final[Mapping[Kind, type[Record]]] = {
+    "service": Service,
+    "entity": Entity,
+    "user": User,
+    "credentials": Credentials,
+    "membership": Membership,
+    "administrator": Administrator,
+    "operator": Operator,
+    "assignment": Assignment,
+    "grant": ThirdPartyGrant,
+    "third-party row": ThirdPartyAssignment,
+}
+"""those that a request may change"""
+KIND_OF: Final[Mapping[type, str]] = {
+    **{record: kind for kind, record in RECORDS.items()},
+    Client: "client", RegisteredApiClient: "API client", RegisteredProvisioningToken: "provisioning token",
+    ChangeRequest: "approval", DeletionRequest: "deletion request",
+}  # fmt: skip
+"""every type of record → its kind"""
 
 
 class ActingPerson(msgspec.Struct, frozen=True, kw_only=True):

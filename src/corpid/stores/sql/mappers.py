@@ -15,8 +15,10 @@ from corpid.rules.directory.entity_choice import search_text
 from corpid.rules.directory.names import fold_text, user_name
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 from corpid.rules.directory.records import (
+    RECORDS,
     Administrator,
     Assignment,
+    Change,
     ChangeRequest,
     DeletionRequest,
     Entity,
@@ -38,6 +40,7 @@ from corpid.stores.sql.statements import insert, parameters, upsert
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from corpid.rules.directory.sections import Kind
     from corpid.stores.encryption_at_rest import SecretCipher
     from corpid.stores.sql.statements import CompiledStatement, Database
 
@@ -80,9 +83,28 @@ def _entities() -> Codec[Entity]:
     )
 
 
+def _write_requested(changes: tuple[Change, ...]) -> bytes:
+    """Changes as a request keeps them, by names that earlier versions wrote, too (D55)."""
+    return msgspec.json.encode(
+        [
+            {"verb": each.verb, "kind": each.kind, "key": each.key, "was": each.before, "becomes": each.after}
+            for each in changes
+        ]
+    )
+
+
+def _read_requested(text: str) -> tuple[Change, ...]:
+    def read(kind: Kind, members: dict[str, object] | None) -> Any:  # noqa: ANN401 - a record of this kind
+        return None if members is None else msgspec.convert(members, RECORDS[kind])
+
+    kept = msgspec.json.decode(text)
+    return tuple(Change(read(each["kind"], each["was"]), read(each["kind"], each["becomes"])) for each in kept)
+
+
 ENTITIES: Final = _entities()
 USERS: Final = _users()
 MEMBERSHIPS: Final = _memberships()
+CHANGE_REQUESTS: Final = record_codec(ChangeRequest, {"changes": (_write_requested, _read_requested)})
 
 
 PAGE: Final = 500
@@ -112,8 +134,9 @@ _TABLES: Final[Mapping[type[Any], sa.Table]] = {
 }
 """in the order of their references; no file writes the last four, so they keep no sources"""
 _CODECS: Final[Mapping[type[Any], Codec[Any]]] = {
-    **{record: record_codec(record) for record in _TABLES},
+    **{record: record_codec(record) for record in _TABLES if record is not ChangeRequest},
     Client: CLIENTS, Entity: ENTITIES, User: USERS, Membership: MEMBERSHIPS, RegisteredApiClient: API_CLIENTS,
+    ChangeRequest: CHANGE_REQUESTS,
 }  # fmt: skip
 
 

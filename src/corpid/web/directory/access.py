@@ -51,8 +51,7 @@ if TYPE_CHECKING:
     from corpid.flows.directory.import_access import ImportPlan, ImportPlanLine, Verb
     from corpid.flows.directory.members import Member
     from corpid.flows.directory.role_assignment import HeldRole
-    from corpid.rules.directory.plan import Change
-    from corpid.rules.directory.records import Assignment, Entity, Service
+    from corpid.rules.directory.records import Assignment, Change, Entity, Service
     from corpid.rules.directory.role_forms import RoleForm
     from corpid.texts import Phrase
     from corpid.web.pages.layout import FieldError

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from corpid.flows.directory.approvals import RequestNames
     from corpid.flows.operations.history import HistoryNames
     from corpid.rules.audit_records import AuditEntry
-    from corpid.rules.directory.plan import Change
-    from corpid.rules.directory.records import Parameter
+    from corpid.rules.directory.records import Change, Parameter
     from corpid.texts import Phrase
 
 
@@ -62,12 +61,12 @@ class ChangeInWords(ViewPart, frozen=True, kw_only=True):
 
 def describe_change(change: Change, names: RequestNames) -> ChangeInWords:
     """A change as people read it. Source: D55"""
-    members = tuple(_compare_members(change.was, change.becomes, names))
+    members = tuple(_compare_members(change.before, change.after, names))
     return ChangeInWords(sentence=_summarise(change, names), members=members)
 
 
 def _summarise(change: Change, names: RequestNames) -> Phrase:
-    record = change.becomes or change.was
+    record = change.record
     match record:
         case Assignment() | ThirdPartyAssignment():
             return _describe_role(change, record, names)
@@ -120,7 +119,7 @@ def _describe_grant(change: Change, grant: ThirdPartyGrant, names: RequestNames)
             "{third_party} may no longer act for {client} at {service}.",
             third_party=third_party, client=client, service=service,
         )  # fmt: skip
-    if change.verb == "change" and getattr(change.was, "state", "") == grant.state:
+    if change.verb == "change" and getattr(change.before, "state", "") == grant.state:
         return phrase(
             "What {third_party} may do for {client} at {service} changes.",
             third_party=third_party, client=client, service=service,
@@ -144,7 +143,7 @@ def _describe_membership(change: Change, held: Membership, names: RequestNames) 
     person = _name_of(held.user_id, names)
     if change.verb == "remove":
         return phrase("{person} no longer belongs to the organisation, and loses all access here.", person=person)
-    if is_redirection(change.was, change.becomes):
+    if is_redirection(change.before, change.after):
         return phrase(
             "The invitation of {person} goes to another address. Access and a level that were given or requested for the "
             "earlier one end.",

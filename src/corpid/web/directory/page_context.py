@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from corpid.flows.directory.members import Member
     from corpid.rules.directory.actors import EntityAdministrator
     from corpid.rules.directory.changes import Precondition
-    from corpid.rules.directory.plan import Change
-    from corpid.rules.directory.records import AdministratorLevel, ChangeRequest, Entity
+    from corpid.rules.directory.records import AdministratorLevel, Change, ChangeRequest, Entity
     from corpid.texts import Phrase
     from corpid.web.context import WebContext
 

@@ -159,7 +159,7 @@ class ChooseApprovals(FormView, frozen=True, kw_only=True):
 
 def _line(at: PortalContext, found: Request) -> RequestLine:
     record, change = found.record, found.changes[0]
-    role = change.becomes or change.was
+    role = change.record
     return RequestLine(
         url=portal_path(at.web, f"{REQUESTS}/{quote(record.request_id, safe='')}"),
         sentence=describe_change(change, found.names).sentence,

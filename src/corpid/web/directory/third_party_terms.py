@@ -72,8 +72,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.grants import ThirdPartyRole
     from corpid.flows.directory.members import Member
-    from corpid.rules.directory.plan import Change
-    from corpid.rules.directory.records import Entity, ParameterDefinition, Service
+    from corpid.rules.directory.records import Change, Entity, ParameterDefinition, Service
     from corpid.web.pages.layout import FieldError
     from corpid.web.pages.role_fields import Option
     from corpid.web.pages.views import View
@@ -546,7 +545,7 @@ async def _entered_change(at: PortalContext) -> _OfferInput:
     if not changes:
         raise InvalidInput(NOTHING_DIFFERENT)
     require_reason(at, found.service)
-    becomes = changes[0].becomes
+    becomes = changes[0].after
     assert isinstance(becomes, ThirdPartyGrant)  # noqa: S101 - a change of a grant
     return _OfferInput(found, becomes, changes)
 

@@ -14,9 +14,8 @@ from corpid.rules.directory.members import (
     merge_members,
     visible_members,
 )
-from corpid.rules.directory.plan import RECORDS
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
-from corpid.rules.directory.records import ChangeRequest, Membership, Parameter, Service, User
+from corpid.rules.directory.records import RECORDS, ChangeRequest, Membership, Parameter, Service, User
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client, FetchedKeySet
 from corpid.rules.signing_keys import ProviderKey
