@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.changes import ChangedMeanwhile, Precondition, RolesUnder
-from corpid.rules.directory.records import Change, ChangeRequest, Entity
-from corpid.rules.directory.sources import ABSENT, UNKNOWN, Sources
+from corpid.rules.directory.records import Change, ChangeRequest, Entity, Sources
+from corpid.rules.directory.sources import ABSENT, UNKNOWN
 from corpid.stores.sql.changes import CHANGES_AT_ONCE
 from tests.adapters.stored_records import ACME, BOOKS, CLIENT, EVERYTHING, LIM, MEMBER, TAN, write
 from tests.adapters.test_third_parties import ACCEPTED, EVERYBODY, GIVEN, there

@@ -73,9 +73,9 @@ if TYPE_CHECKING:
     from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.document import DirectoryDocument, DocumentEntry, Key
-    from corpid.rules.directory.records import Record
+    from corpid.rules.directory.records import Record, Sources
     from corpid.rules.directory.sections import Kind
-    from corpid.rules.directory.sources import SourcedRecord, Sources
+    from corpid.rules.directory.sources import SourcedRecord
     from corpid.stores.sql.registry import Registry
 
     Records: TypeAlias = dict[Kind, dict[Key, msgspec.Struct]]

@@ -127,9 +127,9 @@ OF_ENTITIES: Final = _ALL
 
 
 def kind_needs_approval(kind: Kind, entity: Entity | None, service: Service | None = None) -> bool:
-    """Return whether an entity wants every change of a kind approved, but for the end of a grant.
+    """Return whether an entity wants every change of a kind approved.
 
-    `service` is the one of a role or grant. Source: D55
+    But for the end of a grant. `service` is the one of a role or grant. Source: D55
     """
     if service is not None and service.approval_required and kind in _AT_SERVICE:
         return True

@@ -13,15 +13,12 @@ import msgspec
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import Credentials, PersonFactors
 from corpid.rules.authentication.throttling import CodeGuesses
-from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.rules.directory.sections import Kind
-    from corpid.rules.directory.sources import Sources  # noqa: TC004 - it imports this module, and no store reads a Change
 
 NO_BEGINNING = "0001-01-01"
 NO_END = "9999-12-31"
@@ -323,10 +320,23 @@ class Operator(msgspec.Struct, frozen=True, kw_only=True):
         return (self.user_id,)
 
 
-class Change(msgspec.Struct, frozen=True):
-    """One record that is added, changed or removed; from any door to the store.
+class Sources(msgspec.Struct, frozen=True, kw_only=True):
+    """The actors that a record comes from; empty: not known."""
 
-    `before` is what was decided on, `after` what will be; None: nothing.
+    record: str = ""
+    """who wrote it last, of a user who made it"""
+    members: dict[str, str] = msgspec.field(default_factory=dict)
+    """of a user, the members that others have set since"""
+
+    def source_of(self, member: str) -> str:
+        """The actor that set a member."""
+        return self.members.get(member, self.record)
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One record that is added, changed or removed.
+
+    This is what every door hands on to the store. `before` is what was decided on, `after` what will be; None: nothing.
     """
 
     before: msgspec.Struct | None
@@ -422,7 +432,7 @@ Record = (
 )
 
 
-RECORDS: Final[Mapping[Kind, type[Record]]] = {
+RECORDS: Final[Mapping[Any, type[Record]]] = {
     "service": Service,
     "entity": Entity,
     "user": User,
@@ -437,10 +447,10 @@ RECORDS: Final[Mapping[Kind, type[Record]]] = {
 """those that a request may change"""
 KIND_OF: Final[Mapping[type, str]] = {
     **{record: kind for kind, record in RECORDS.items()},
-    Client: "client", RegisteredApiClient: "API client", RegisteredProvisioningToken: "provisioning token",
-    ChangeRequest: "approval", DeletionRequest: "deletion request",
+    Client: "client", RegisteredApiClient: "API client", ChangeRequest: "approval",
+    DeletionRequest: "deletion request",
 }  # fmt: skip
-"""every type of record → its kind"""
+"""type of record → its kind"""
 
 
 class ActingPerson(msgspec.Struct, frozen=True, kw_only=True):

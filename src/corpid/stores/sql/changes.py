@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 
     from corpid.rules.directory.changes import StoreChange, Written
-    from corpid.rules.directory.sources import Sources
+    from corpid.rules.directory.records import Sources
     from corpid.stores.sql.audit import Audit
     from corpid.stores.sql.mappers import Kinds
     from corpid.stores.sql.sessions import SignOuts

@@ -25,11 +25,12 @@ from corpid.rules.directory.records import (
     Membership,
     Operator,
     Service,
+    Sources,
     ThirdPartyAssignment,
     ThirdPartyGrant,
     User,
 )
-from corpid.rules.directory.sources import UNKNOWN, Sources
+from corpid.rules.directory.sources import UNKNOWN
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
 from corpid.stores.sql import tables
@@ -84,7 +85,7 @@ def _entities() -> Codec[Entity]:
 
 
 def _write_requested(changes: tuple[Change, ...]) -> bytes:
-    """Changes as a request keeps them, by names that earlier versions wrote, too (D55)."""
+    """Changes as a request keeps them, in every version (D55)."""
     return msgspec.json.encode(
         [
             {"verb": each.verb, "kind": each.kind, "key": each.key, "was": each.before, "becomes": each.after}

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from corpid.rules.directory.actors import ACTOR_KINDS
 from corpid.rules.directory.differences import UNREMOVED_SHOWN, difference, kept_record, remarks
 from corpid.rules.directory.nodes import DirectoryError, FileProblem
-from corpid.rules.directory.records import Entity, User
+from corpid.rules.directory.records import Entity, Sources, User
 from corpid.rules.directory.sections import KINDS, LEVELS, SECTIONS
 from corpid.rules.directory.sources import (
     ABSENT,
@@ -20,7 +20,6 @@ from corpid.rules.directory.sources import (
     WHOLE,
     Ownership,
     RetainedRecord,
-    Sources,
     channel,
     in_words,
     sources_after,
