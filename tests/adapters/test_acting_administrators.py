@@ -9,8 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.directory.actors import load_administrator, load_operator
-from corpid.flows.directory.write import add_facts, authorise_changes, record_changes
-from corpid.flows.directory.write import write_changes as write_as
+from corpid.flows.directory.write import add_facts, authorise_changes, record_changes, write_changes
 from corpid.rules.directory.access import Forbidden, Object
 from corpid.rules.directory.actors import ApiClient, CommandLine, ProvisioningToken
 from corpid.rules.directory.changes import ChangedMeanwhile, LastOwnerRemoved
@@ -28,9 +27,12 @@ from tests.adapters.stored_records import ACME, BOOKS, LIM, remove, write
 from tests.adapters.test_administrators import LIM_OWNS, PEOPLE, RINA, RINA_HELPS, RINA_OWNS
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.actors import EntityAdministrator
+    from collections.abc import Sequence
+
+    from corpid.rules.directory.actors import Actor, EntityAdministrator
     from corpid.rules.directory.records import Record
     from corpid.stores.sql.open import SqlStores
+    from corpid.stores.sql.registry import Registry
     from tests.adapters.databases import Place
 
 NOW = 1_800_000_000.0
@@ -42,6 +44,11 @@ EVERYBODY: tuple[Record, ...] = (*PEOPLE, FIRM, PLAIN, YEARLY)
 
 def given(record: Assignment | Administrator | Membership | ThirdPartyGrant) -> Change:
     return Change(None, record)
+
+
+async def write_as(registry: Registry, actor: Actor, changes: Sequence[Change]) -> None:
+    """Changes whose records are known to fit."""
+    await write_changes(registry, actor, changes, planned=True)
 
 
 def taken(record: Administrator | Membership | ThirdPartyGrant) -> Change:
@@ -226,7 +233,7 @@ async def test_an_operator_whose_right_ends_meanwhile_changes_nothing(place: Pla
                 stores, replace(appointed, level="support") if ends == "level" else replace(RINA, enabled=False)
             )
         with pytest.raises(ChangedMeanwhile):
-            await registry.directory.write(record_changes(decided))
+            await registry.directory.write([*record_changes(decided), *decided.guards])
         with pytest.raises(Forbidden) as refused:
             await write_as(registry, operator, [taken(LIM_OWNS)])
         assert refused.value.reason == "you no longer operate this deployment"

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from corpid.flows.directory import approvals
 from corpid.flows.directory.actors import load_administrator
-from corpid.flows.directory.write import Refused, write_or_request
+from corpid.flows.directory.write import Refused, RequestDetails, write_changes
 from corpid.flows.directory.write import write_changes as write_as
 from corpid.rules.audit_records import AuditEvent, AuditQuery
 from corpid.rules.directory.access import Forbidden
@@ -56,8 +56,8 @@ async def asked(
 ) -> ChangeRequest | None:
     """The request that Lim makes, or another one."""
     requester = actor or await acting(stores, "u2")
-    return await write_or_request(
-        stores.registry, requester, [change], reason="A new colleague", now=NOW, unique=f"r{number}"
+    return await write_changes(
+        stores.registry, requester, [change], asking=RequestDetails("A new colleague", NOW, f"r{number}")
     )
 
 
@@ -382,10 +382,10 @@ async def test_provisioning_requests_nothing_and_a_reason_is_needed(place: Place
         await write(stores, *EVERYBODY)
         with pytest.raises(Forbidden) as refused:
             await asked(stores, actor=ProvisioningToken(token_id="t", entity_id="E1"))
-        assert refused.value.reason == "this is read-only here: it needs approval"
+        assert refused.value.reason == "this needs the approval of another administrator"
         for reason in ("", " ", "two\nlines", "x" * 501):
             with pytest.raises(Refused, match="reason: "):
-                await write_or_request(stores.registry, CLIENT, [GIVEN], reason=reason, now=NOW, unique="r")
+                await write_changes(stores.registry, CLIENT, [GIVEN], asking=RequestDetails(reason, NOW, "r"))
         assert await approvals.expire_requests(stores.registry, now=NOW + 15 * DAY) == 0
 
 

@@ -20,9 +20,9 @@ from corpid.flows.directory.actors import load_administrator
 from corpid.flows.directory.apply import export_directory, prepare_document
 from corpid.flows.directory.approvals import approve_request
 from corpid.flows.directory.invitations import InvitationLimit, TooManyInvitations
-from corpid.flows.directory.member_changes import IdentifierConflict, LastOwner, switch_membership
+from corpid.flows.directory.member_changes import LastOwner, switch_membership
 from corpid.flows.directory.members import UnknownMember, load_member, query_members
-from corpid.flows.directory.write import Refused, write_or_request
+from corpid.flows.directory.write import IdentifierConflict, Refused, RequestDetails, write_changes
 from corpid.flows.directory.write import write_changes as write_as
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import ApiClient, CommandLine, ProvisioningToken
@@ -276,7 +276,7 @@ async def test_what_needs_approval_is_not_done_by_a_token(place: Place) -> None:
                 await invited(stores, actor=actor)
         lim = await load_administrator(registry, "u2", "E1", auth_time=NOW, now=NOW)
         change = member_changes.plan_invitation(NEW, "E1", now=NOW, new_id=identifiers(), enabled=True, send=True)
-        request = await write_or_request(registry, lim, [change], reason="New", now=NOW, unique="r")
+        request = await write_changes(registry, lim, [change], asking=RequestDetails("New", NOW, "r"))
         assert request is not None
         assert await registry.directory.user("new-1") is None
         rina = await load_administrator(registry, "u3", "E1", auth_time=NOW, now=NOW)

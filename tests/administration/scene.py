@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from corpid.flows.directory.actors import load_administrator
 from corpid.flows.directory.notices import NoticeMaker
 from corpid.flows.directory.queued_emails import NoticeEmails
-from corpid.flows.directory.write import write_changes, write_or_request
+from corpid.flows.directory.write import RequestDetails, write_changes
 from corpid.rules.directory.notices import COLLECTED_SECONDS
 from corpid.rules.directory.records import Administrator, Assignment, Change
 from tests.postbox import Postbox
@@ -54,13 +54,17 @@ async def acting(made: World, who: str = "olivia") -> EntityAdministrator:
 
 
 async def change(made: World, *changes: Change, actor: Actor | None = None) -> None:
-    await write_changes(made.provider.registry, actor or await acting(made), changes)
+    await write_changes(made.provider.registry, actor or await acting(made), changes, planned=True)
 
 
 async def ask(made: World, *changes: Change, by: str = "olivia", unique: str = "1") -> ChangeRequest:
     """A change request of somebody."""
-    found = await write_or_request(
-        made.provider.registry, await acting(made, by), changes, reason="New colleague", now=made.clock(), unique=unique
+    found = await write_changes(
+        made.provider.registry,
+        await acting(made, by),
+        changes,
+        planned=True,
+        asking=RequestDetails("New colleague", made.clock(), unique),
     )
     assert found is not None
     return found

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.flows.directory.actors import load_administrator
-from corpid.flows.directory.write import write_or_request
+from corpid.flows.directory.write import RequestDetails, write_changes
 from corpid.rules.directory.records import Assignment, Change
 from tests.cli.directories import fill, last_event
 
@@ -30,7 +30,7 @@ def request(terminal: Terminal, role: str = "Filer") -> str:
         actor = await load_administrator(stores.registry, rina, "209900042K", auth_time=now, now=now)
         row = Assignment(user_id=arjun, entity_id="209900042K", service_id="PERMITS", role=role)
         change = Change(None, row)
-        made = await write_or_request(stores.registry, actor, [change], reason="Covers for me", now=now, unique=role)
+        made = await write_changes(stores.registry, actor, [change], asking=RequestDetails("Covers for me", now, role))
         assert made is not None
         return made.request_id
 

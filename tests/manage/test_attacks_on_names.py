@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from corpid.flows.directory import approvals, member_help
 from corpid.flows.directory.acceptance import accept_with_account, accept_with_new_account
 from corpid.flows.directory.actors import load_administrator
-from corpid.flows.directory.member_changes import IdentifierConflict, submit_switch
+from corpid.flows.directory.member_changes import submit_switch
 from corpid.flows.directory.members import AmbiguousName, find_member
-from corpid.flows.directory.write import Refused, write_changes
+from corpid.flows.directory.write import IdentifierConflict, Refused, RequestDetails, write_changes
 from corpid.flows.operations.history import HistoryFilter, changes
 from corpid.rules.directory.changes import ChangedMeanwhile
 from corpid.rules.directory.invitations import placeholder
@@ -144,10 +144,7 @@ async def test_whoever_has_such_a_name_can_be_suspended(made: World) -> None:
     await free(made)
     # As an earlier version, an approval, or two doors at the same moment leave it.
     await made.write(replace(await member(made, "id-cora"), user_name="bob"))
-    await submit_switch(
-        made.provider.registry, limit(made), await member(made, "id-cora"), enabled=False,
-        actor=owner(made, "alice"), reason="", now=made.clock(), new_id=made.provider.new_id,
-    )  # fmt: skip
+    await submit_switch(made.provider.registry, limit(made), await member(made, "id-cora"), enabled=False, actor=owner(made, "alice"), asking=RequestDetails("", made.clock(), made.provider.new_id()))  # fmt: skip
     assert not (await member(made, "id-cora")).enabled
 
 

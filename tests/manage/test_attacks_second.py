@@ -10,7 +10,7 @@ from corpid.flows.directory import access_review
 from corpid.flows.directory.access_review import AccessChanged, KeepDecision, ReviewIncomplete
 from corpid.flows.directory.member_changes import submit_details, submit_invitations
 from corpid.flows.directory.members import Member
-from corpid.flows.directory.write import write_changes
+from corpid.flows.directory.write import RequestDetails, write_changes
 from corpid.rules.audit_actions import INVITED_PERSON
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.member_details import MemberDetails
@@ -32,10 +32,7 @@ GINAS = replace(ROLE, user_id="f1e2")
 
 async def invite_one(made: World, email: str) -> None:
     """Bob asks for an invitation, which Alice has to approve."""
-    await submit_invitations(
-        made.provider.registry, limit(made), [MemberDetails(user_name="gina2", name="Gina Teo", email=email)],
-        actor=owner(made), reason="r", now=made.clock(), new_id=made.provider.new_id,
-    )  # fmt: skip
+    await submit_invitations(made.provider.registry, limit(made), [MemberDetails(user_name="gina2", name="Gina Teo", email=email)], actor=owner(made), new_id=made.provider.new_id, asking=RequestDetails("r", made.clock(), made.provider.new_id()))  # fmt: skip
 
 
 async def shown_in_review(made: World, who: str) -> dict[str, str]:
@@ -50,10 +47,7 @@ async def redirected(made: World, roles: list[Assignment]) -> None:
     """Alice sends the invitation elsewhere, and gives the same roles again."""
     registry = made.provider.registry
     gina = await member(made, "f1e2")
-    await submit_details(
-        registry, limit(made), gina, name=gina.name, email=EVIL, actor=owner(made, "alice"), reason="",
-        now=made.clock(), new_id=made.provider.new_id,
-    )  # fmt: skip
+    await submit_details(registry, limit(made), gina, name=gina.name, email=EVIL, actor=owner(made, "alice"), asking=RequestDetails("", made.clock(), made.provider.new_id()))  # fmt: skip
     for role in roles:
         change = Change(None, role)
         await write_changes(registry, owner(made, "alice"), [change])

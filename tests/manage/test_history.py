@@ -12,7 +12,7 @@ import pytest
 import corpid
 from corpid.flows.directory import approvals
 from corpid.flows.directory.actors import load_administrator
-from corpid.flows.directory.write import write_or_request
+from corpid.flows.directory.write import RequestDetails, write_changes
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.records import Administrator, Assignment, Change, Service, ThirdPartyGrant
 from corpid.web.pages.responses import CsvFile
@@ -75,7 +75,7 @@ async def test_a_request_is_named_by_what_it_asks_for(made: World) -> None:
         await load_administrator(registry, who, ACME, auth_time=now, now=now) for who in ("id-alice", "id-bob")
     ]
     change = Change(ROLE, None)
-    asked = await write_or_request(registry, alice, [change], reason="No longer needed", now=now, unique="one")
+    asked = await write_changes(registry, alice, [change], asking=RequestDetails("No longer needed", now, "one"))
     assert asked is not None
     await approvals.decline_request(registry, asked.request_id, actor=bob, reason="It is", now=now)
     await write(made, Change(None, asked, event("approval.request", subject="gone")))

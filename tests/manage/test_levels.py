@@ -187,6 +187,7 @@ async def test_a_form_that_is_shown_is_not_refused_for_want_of_a_right(made: Wor
             assert answer.status_code in {200, 303, 404}, address
             assert not [why for why in REASONS if why in text], address
             shown.add(path)
+    print("SHOWN", sorted(shown))
     assert len(shown) > (2 if level == "sub_administrator" else 15)
 
 

@@ -134,7 +134,7 @@ async def test_a_client_does_not_learn_whom_its_third_party_invited(made: World)
     )
     await made.write(placeholder(invited), invited)
     registry = made.provider.registry
-    await write_changes(registry, COMMAND, [Change(None, row)])
+    await write_changes(registry, COMMAND, [Change(None, row)], planned=True)
     await write_changes(registry, COMMAND, [Change(grant, None)])
     now, found = made.clock(), {}
     for entity_id in (ACME, BANYAN):

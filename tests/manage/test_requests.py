@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from corpid.flows.directory.write import write_or_request
+from corpid.flows.directory.write import RequestDetails, write_changes
 from corpid.rules.directory.actors import EntityAdministrator
 from corpid.rules.directory.records import Assignment, Change, ChangeRequest, Entity, Service
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
@@ -41,13 +41,12 @@ async def requested(
         auth_time=made.clock(), now=made.clock(),
     )  # fmt: skip
     wanted = changes or (Change(None, ROLE),)
-    found = await write_or_request(
+    found = await write_changes(
         made.provider.registry,
         actor,
         wanted,
-        reason="Cora joins the team",
-        now=made.clock(),
-        unique=f"r{made.clock()}".replace(".", "-"),
+        planned=True,
+        asking=RequestDetails("Cora joins the team", made.clock(), f"r{made.clock()}".replace(".", "-")),
     )
     assert found is not None
     return found

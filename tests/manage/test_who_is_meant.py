@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from corpid.flows.directory import approvals, member_changes, members
 from corpid.flows.directory.acceptance import accept_with_account
 from corpid.flows.directory.invitations import InvitationLimit
-from corpid.flows.directory.member_changes import IdentifierConflict, submit_details
+from corpid.flows.directory.member_changes import submit_details
 from corpid.flows.directory.members import AmbiguousName, find_member
-from corpid.flows.directory.write import write_changes
+from corpid.flows.directory.write import IdentifierConflict, RequestDetails, write_changes
 from corpid.rules.directory.actors import CommandLine, EntityAdministrator, ProvisioningToken
 from corpid.rules.directory.changes import ChangedMeanwhile
 from corpid.rules.directory.invitations import placeholder
@@ -70,11 +70,7 @@ async def provisioned(made: World, membership: Membership, **changed: str) -> Me
 
 async def rename(made: World, membership: Membership, name: str, *, email: str | None = None) -> ChangeRequest | None:
     """Another name or address, as the portal's form writes it."""
-    return await submit_details(
-        made.provider.registry, limit(made), membership,
-        name=name, email=membership.email if email is None else email,
-        actor=owner(made), reason="r", now=made.clock(), new_id=made.provider.new_id,
-    )  # fmt: skip
+    return await submit_details(made.provider.registry, limit(made), membership, name=name, email=membership.email if email is None else email, actor=owner(made), asking=RequestDetails("r", made.clock(), made.provider.new_id()))  # fmt: skip
 
 
 @pytest.mark.parametrize("door", ["page", "provisioning"])

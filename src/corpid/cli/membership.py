@@ -12,10 +12,10 @@ from corpid.cli.running import run
 from corpid.engines import new_user_id, open_registry
 from corpid.flows.directory import invitations, member_changes
 from corpid.flows.directory.apply import ApplyResult
+from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.invitations import InvitationLimit
-from corpid.flows.directory.member_changes import IdentifierConflict
 from corpid.flows.directory.members import UnknownMember, list_members_by_name, load_member
-from corpid.flows.directory.write import Refused
+from corpid.flows.directory.write import IdentifierConflict, Refused, needs_approval
 from corpid.rules.directory import names
 from corpid.rules.directory.differences import difference
 from corpid.rules.directory.invitations import UNREACHABLE, is_unreachable, placeholder
@@ -148,10 +148,10 @@ async def _invite(entity: str, details: MemberDetails, *, send: bool, dry_run: b
     chosen = settings.load()
     async with open_registry(chosen) as opened:
         try:
-            change = member_changes.plan_invitation(
-                details, entity, now=opened.clock(), new_id=new_user_id, enabled=True, send=send
-            )
-            _, membership = await member_changes.check_invitation(opened.registry, change, actor=opened.actor)
+            change = member_changes.plan_invitation(details, entity, now=opened.clock(), new_id=new_user_id, send=send)
+            membership = change.record
+            await find_entity(opened.registry, entity, actor=opened.actor)
+            await needs_approval(opened.registry, opened.actor, [change])
             if not dry_run:
                 limit = InvitationLimit(transient=opened.transient, issuer=chosen.base_url)
                 await member_changes.invite_member(

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.directory.actors import load_administrator
-from corpid.flows.directory.write import write_or_request
+from corpid.flows.directory.write import RequestDetails, write_changes
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.records import Assignment, Change, ChangeRequest
 
@@ -113,4 +113,4 @@ async def request_once(provider: Provider, directory: ExampleDirectory) -> None:
     )
     change = Change(None, wanted)
     reason = "Wei Ling looks after the licence of Market Street."
-    await write_or_request(registry, actor, [change], reason=reason, now=now, unique=provider.new_id())
+    await write_changes(registry, actor, [change], asking=RequestDetails(reason, now, provider.new_id()))

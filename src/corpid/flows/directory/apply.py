@@ -170,7 +170,7 @@ async def apply_document(
         }
         digest = hashlib.sha256(content).hexdigest()
         summary = audit_event(actor, AuditAction.DIRECTORY_APPLY, printable(file), sha256=digest, **counts)
-        await write_changes(registry, actor, changes, summary=summary, within=last)
+        await write_changes(registry, actor, changes, planned=True, summary=summary, within=last)
     elif within is not None and not dry_run:
         async with registry.transaction():
             await last()
@@ -353,7 +353,7 @@ async def carry_out(
     if any(change.verb not in verbs for change in changes):
         raise Refused(phrase("it was removed at the same moment: nothing was changed"))
     if changes and not dry_run:
-        await write_changes(registry, actor, changes, action=action, seen=_guard_seen(changes, was))
+        await write_changes(registry, actor, changes, planned=True, action=action, seen=_guard_seen(changes, was))
     return _describe(prepared, written=bool(changes) and not dry_run)
 
 

@@ -1,6 +1,6 @@
 """Grants to third parties: offered, accepted, declined, narrowed and ended (D56, D61).
 
-For the administrators of either entity changes are planned here, and `write.write_or_request` writes or requests them.
+For the administrators of either entity changes are planned here, and `write.write_changes` writes or requests them.
 Operators' commands write at once (`offer_grant`, `accept_grant`, `decline_grant`, `end_grant`).
 """
 
@@ -14,7 +14,14 @@ import msgspec
 from corpid.flows.directory.apply import SETS, ApplyResult, PlanWithNames, carry_out, prepare_entry
 from corpid.flows.directory.finding import LAST, RowFilter, find_entity, find_service, pick_one
 from corpid.flows.directory.lists import ListPage, cut_page, format_place, parse_place, search_page
-from corpid.flows.directory.write import Refused, find_decision, read_grants, require_reason, write_changes
+from corpid.flows.directory.write import (
+    Refused,
+    check_changes,
+    find_decision,
+    read_grants,
+    require_reason,
+    write_changes,
+)
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import names
 from corpid.rules.directory.access import Forbidden, Object, authorise
@@ -23,7 +30,7 @@ from corpid.rules.directory.differences import difference
 from corpid.rules.directory.entity_choice import search_words
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import FileProblem
-from corpid.rules.directory.plan import Plan
+from corpid.rules.directory.plan import Plan, with_stored_values
 from corpid.rules.directory.records import (
     Change,
     Entity,
@@ -41,7 +48,7 @@ if TYPE_CHECKING:
 
     from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor
-    from corpid.rules.directory.records import GrantState, Parameter
+    from corpid.rules.directory.records import GrantState
     from corpid.stores.sql.registry import Registry
 
 MOST_FOUND: Final = 8
@@ -168,36 +175,26 @@ def needs_approval(entity: Entity, service: Service) -> bool:
     return kind_needs_approval("grant", entity, service)
 
 
-async def plan_offer(
-    registry: Registry, passwords: Passwords, wanted: ThirdPartyGrant, was: ThirdPartyGrant | None
+async def plan_terms(
+    registry: Registry,
+    actor: Actor,
+    was: ThirdPartyGrant | ThirdPartyAssignment | None,
+    wanted: ThirdPartyGrant | ThirdPartyAssignment,
 ) -> tuple[Change, ...]:
-    """Plan an offer, or other terms of a grant.
+    """Plan a grant or a role under one, or other terms.
 
-    Terms within the accepted ones are effective at once; others make it an offer again. No change if nothing differs.
-    Raises Refused with every fault, StoreUnavailable. Source: D56, R-21
+    No change if nothing differs. Terms of a grant within the accepted ones are effective at once; others make it an offer again. Raises Refused with
+    every fault, access.Forbidden, StoreUnavailable. Source: D56, D75, R-21
     """
-    terms = {
-        "client_entity": wanted.client_entity_id,
-        "third_party": wanted.entity_id,
-        **_terms(wanted),
-        "state": "offered",
-    }
-    prepared = await prepare_entry(registry, passwords, "third_party.grants", None, terms)
-    changes = [made for change in prepared.plan.changes for made in [narrow_or_offer(change)] if made]
-    if any(change.before != was for change in changes):
-        raise Refused(phrase("this was changed at the same moment: look at it and try again"))
-    return tuple(changes)
-
-
-def plan_acceptance(grant: ThirdPartyGrant) -> Change:
-    """Plan the acceptance of an offer. Source: D56"""
-    becomes = msgspec.structs.replace(grant, state="accepted")
-    return Change(grant, becomes)
-
-
-def plan_grant_end(grant: ThirdPartyGrant) -> Change:
-    """Plan the end of a grant, or that of an offer. Source: D56"""
-    return Change(grant, None)
+    service = (await registry.directory.read(Service, [(wanted.service_id,)])).get((wanted.service_id,))
+    becomes = wanted if service is None else with_stored_values(wanted, service)
+    if isinstance(becomes, ThirdPartyGrant):
+        becomes = msgspec.structs.replace(becomes, state="offered")
+    change = narrow_or_offer(Change(was, becomes))
+    if change is None or becomes == was:
+        return ()
+    await check_changes(registry, actor, [change])
+    return (change,)
 
 
 async def count_roles_ending(registry: Registry, actor: Actor, grant: ThirdPartyGrant) -> int:
@@ -257,38 +254,6 @@ async def is_stored(registry: Registry, row: ThirdPartyGrant | ThirdPartyAssignm
     Raises StoreUnavailable. Source: D56
     """
     return bool(await registry.directory.read(type(row), [row.key]))
-
-
-async def plan_role(
-    registry: Registry,
-    passwords: Passwords,
-    actor: Actor,
-    wanted: ThirdPartyAssignment,
-    was: ThirdPartyAssignment | None,
-) -> tuple[Change, ...]:
-    """Plan a third party's role, or other dates and parameters.
-
-    No change if nothing differs. Raises Refused with every fault, access.Forbidden, StoreUnavailable. Source: D56, R-21
-    """
-    authorise(actor, "read", Object(kind="membership", entity_id=wanted.entity_id))
-    user = await registry.directory.user(wanted.user_id)
-    if user is None:
-        raise Refused(phrase("this person does not belong to your organisation"))
-    terms = {
-        "user": user.user_name,
-        "third_party": wanted.entity_id,
-        "client_entity": wanted.client_entity_id,
-        **_terms(wanted),
-    }
-    prepared = await prepare_entry(registry, passwords, "third_party.assignments", None, terms)
-    if any(change.before != was for change in prepared.plan.changes):
-        raise Refused(phrase("this was changed at the same moment: look at it and try again"))
-    return prepared.plan.changes
-
-
-def plan_role_end(row: ThirdPartyAssignment) -> Change:
-    """Plan the end of a role of the third party's person. Source: D56"""
-    return Change(row, None)
 
 
 async def offer_grant(
@@ -351,7 +316,7 @@ async def accept_grant(registry: Registry, wanted: GrantFilter, *, actor: Actor,
     Raises Refused if there is none or more than one, access.Forbidden, Conflict, StoreUnavailable. Source: D56
     """
     grant = await _find_grant(registry, wanted, actor, offered_only=True)
-    change = plan_acceptance(grant)
+    change = Change(grant, msgspec.structs.replace(grant, state="accepted"))
     return await _write_decision(registry, change, (), AuthorisationSide.THIRD_PARTY, actor=actor, dry_run=dry_run)
 
 
@@ -366,7 +331,7 @@ async def decline_grant(registry: Registry, wanted: GrantFilter, *, actor: Actor
     grant = await _find_grant(registry, wanted, actor, offered_only=True)
     ended = await list_roles_ending(registry, grant)
     return await _write_decision(
-        registry, plan_grant_end(grant), ended, AuthorisationSide.THIRD_PARTY, actor=actor, dry_run=dry_run
+        registry, Change(grant, None), ended, AuthorisationSide.THIRD_PARTY, actor=actor, dry_run=dry_run
     )
 
 
@@ -382,7 +347,7 @@ async def end_grant(registry: Registry, wanted: GrantFilter, *, actor: Actor, dr
     grant = await _find_grant(registry, wanted, actor, offered_only=False)
     ended = await list_roles_ending(registry, grant)
     return await _write_decision(
-        registry, plan_grant_end(grant), ended, AuthorisationSide.CLIENT_ENTITY, actor=actor, dry_run=dry_run
+        registry, Change(grant, None), ended, AuthorisationSide.CLIENT_ENTITY, actor=actor, dry_run=dry_run
     )
 
 
@@ -456,26 +421,6 @@ async def _last_sign_in(registry: Registry, user_id: str, entity_id: str, servic
     return 0
 
 
-def _terms(row: ThirdPartyGrant | ThirdPartyAssignment) -> dict[str, object]:
-    """The common members of grant and role, as in a file."""
-    return {
-        "service": row.service_id,
-        "role": row.role or None,
-        "sub_entity": row.sub_entity or None,
-        "ref": row.ref or None,
-        "start_date": row.start_date,
-        "end_date": row.end_date,
-        "parameters": _group_values(row.parameters),
-    }
-
-
-def _group_values(parameters: Iterable[Parameter]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for each in parameters:
-        found.setdefault(each.name, []).append(each.value)
-    return found
-
-
 async def _write_decision(
     registry: Registry,
     change: Change,
@@ -487,7 +432,7 @@ async def _write_decision(
 ) -> ApplyResult:
     """Write one side's decision; `ended` are shown as its consequence."""
     if not dry_run:
-        await write_changes(registry, actor, [change], action=find_decision(actor, change, side))
+        await write_changes(registry, actor, [change], action=find_decision(actor, change, side), planned=True)
     also = [Change(row, None) for row in ended]
     users = await registry.directory.read(User, {(row.user_id,) for row in ended})
     names = {user.user_id: user.user_name for user in users.values()}

@@ -10,8 +10,8 @@ import msgspec
 
 from corpid.flows.directory.apply import prepare_document
 from corpid.flows.directory.finding import find_entity
-from corpid.flows.directory.member_changes import IdentifierConflict, check_invitation, plan_invitation
-from corpid.flows.directory.write import write_changes
+from corpid.flows.directory.member_changes import plan_invitation
+from corpid.flows.directory.write import IdentifierConflict, needs_approval, write_changes
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.invitations import UNREACHABLE, is_unreachable
@@ -86,7 +86,7 @@ async def import_people(
     if problems:
         raise DirectoryError(file, problems)
     if not dry_run:
-        await write_parts(registry, actor, parts, report, total)
+        await write_parts(registry, actor, parts, report, total, batch=new_user_id())
     kinds = [change.kind for part in parts for change in part]
     return ImportResult(
         people=total,
@@ -104,16 +104,18 @@ async def write_parts(
     report: Report,
     total: int,
     *,
+    batch: str,
     seen: Callable[[Change], Iterable[Precondition]] = lambda _: (),
 ) -> None:
     """Write the changes of each hundred people in one transaction.
 
-    `seen` gives the guards of a change. Raises access.Forbidden, Conflict, StoreUnavailable. Source: docs/directory.md
+    `batch` names all of them, `seen` gives the guards of a change. Raises access.Forbidden, Conflict, StoreUnavailable. Source: docs/directory.md
     """
     for number, changes in enumerate(parts, start=1):
         if changes:
             started = time.monotonic()
-            await write_changes(registry, actor, changes, seen=[guard for change in changes for guard in seen(change)])
+            guards = [guard for change in changes for guard in seen(change)]
+            await write_changes(registry, actor, changes, planned=True, seen=guards, batch=batch)
             # SQLite has no queue for writers: others need a gap between two writes.
             await asyncio.sleep(time.monotonic() - started)
         report("imported", min(number * PEOPLE_AT_ONCE, total), total)
@@ -147,9 +149,9 @@ async def import_members(
     problems: list[FileProblem] = []
     unreachable: list[FileProblem] = []
     for number, (line, details) in enumerate(rows, start=1):
-        change = plan_invitation(details, entity_id, now=now, new_id=new_id, enabled=True, send=send)
+        change = plan_invitation(details, entity_id, now=now, new_id=new_id, send=send)
         try:
-            await check_invitation(registry, change, actor=actor)
+            await needs_approval(registry, actor, [change])
         except IdentifierConflict as taken:
             if taken.member != "user_name":
                 problems.append(FileProblem(line, str(taken)))
@@ -165,7 +167,7 @@ async def import_members(
     if not dry_run:
         parts = [changes[start : start + PEOPLE_AT_ONCE] for start in range(0, len(changes), PEOPLE_AT_ONCE)]
         await write_parts(
-            registry, actor, parts, report, len(changes),
+            registry, actor, parts, report, len(changes), batch=new_id(),
             seen=lambda change: [Precondition(Membership, change.key, None)],
         )  # fmt: skip
     return ImportResult(

@@ -15,7 +15,7 @@ from corpid.flows.directory.actors import is_allowed
 from corpid.flows.directory.apply import prepare_document
 from corpid.flows.directory.finding import FIRST_CHARACTER, LAST
 from corpid.flows.directory.members import find_person
-from corpid.flows.directory.write import build_object, write_or_request
+from corpid.flows.directory.write import RequestDetails, build_object, write_changes
 from corpid.rules.directory.access import Forbidden, Object, authorise, refuse_early
 from corpid.rules.directory.actors import ALL_SCOPES, ApiClient
 from corpid.rules.directory.changes import ChangedMeanwhile, NameTaken, Precondition
@@ -284,9 +284,8 @@ async def _write_seen(
     """Write or request changes, if the object still is what it `was`."""
     seen = [Precondition(resource.record, key, was)]  # type: ignore[arg-type]
     try:
-        return await write_or_request(
-            by.registry, by.actor, changes, reason=by.actor.reason, now=by.now, unique=by.new_id(), seen=seen
-        )
+        asking = RequestDetails(by.actor.reason, by.now, by.new_id())
+        return await write_changes(by.registry, by.actor, changes, asking=asking, planned=True, seen=seen)
     except ChangedMeanwhile:
         raise await _as_is_now(by, resource, key, was) from None
     except NameTaken:

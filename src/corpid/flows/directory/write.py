@@ -1,21 +1,22 @@
-"""Changes of records: authorised, and written with their audit events, or requested.
+"""Changes of records: authorised, checked, and written or requested.
 
-`write_or_request` is for actors of entities: what needs the approval of another administrator becomes a request (D55).
-`write_changes` is for everybody else, and refuses it. Both authorise every change, with facts that are looked up, and
-write all of them with guards: what was decided on is looked at again in the transaction of the change, so that a right
-which ends meanwhile gives nothing.
+`write_changes` is the way of every change from any door to the store. It authorises all changes, with facts that are
+looked up, checks the records that would result, and writes all of them with guards: what was decided on is looked at
+again in the transaction of the change, so that a right which ends meanwhile gives nothing. What needs the approval of
+another administrator becomes a request (D55).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
-from corpid.flows.directory.actors import check_still_acting, is_last_owner
+from corpid.flows.directory.actors import check_still_acting, guard_acting, is_last_owner
 from corpid.flows.directory.person_names import read_requested_people
 from corpid.flows.large import in_thread_if_many, in_turns
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
@@ -30,6 +31,7 @@ from corpid.rules.directory.actors import (
     DeploymentOperator,
     DirectoryFile,
     EntityAdministrator,
+    Person,
     ProvisioningToken,
 )
 from corpid.rules.directory.approvals import (
@@ -44,6 +46,7 @@ from corpid.rules.directory.approvals import (
     ends_approval,
     state_at,
     step,
+    unfit,
 )
 from corpid.rules.directory.approvals import ApprovalEvent as Decision
 from corpid.rules.directory.changes import (
@@ -54,8 +57,10 @@ from corpid.rules.directory.changes import (
     SignOut,
     StoreChange,
 )
+from corpid.rules.directory.document import Current
 from corpid.rules.directory.invitations import CARRIED, is_invitation, is_redirection, shown_invitation
 from corpid.rules.directory.plan import APPROVERS
+from corpid.rules.directory.queries import MemberCondition, MemberQuery
 from corpid.rules.directory.records import (
     RECORDS,
     Administrator,
@@ -87,6 +92,7 @@ if TYPE_CHECKING:
     from corpid.stores.sql.registry import Registry
 
 NEEDS_APPROVAL: Final = phrase("this needs the approval of another administrator")
+Records: TypeAlias = "dict[Kind, dict[Key, msgspec.Struct]]"
 S = TypeVar("S", Client, Entity, RegisteredApiClient, User)
 _NOUNS: Final[Mapping[Kind, str]] = {"third-party row": "third_party_assignment"}
 """of kinds whose name is no noun of an action"""
@@ -120,6 +126,9 @@ REMOVALS: Final[Mapping[Kind, tuple[AuditAction, ...]]] = {
     ),
 }
 """the actions after which there is no such record any more"""
+_LOOKED_UP: Final = frozenset({"assignment", "administrator", "grant", "third-party row"})
+"""kinds whose rules are about what they name"""
+_SAME_NAME: Final = 10
 _AT_ONCE: Final = 200
 _MOST_GRANTS: Final = 1000
 """of one entity to one third party for one service, that a row is compared with"""
@@ -167,40 +176,37 @@ class NoReason(Refused):
     """A request or a decision without its reason."""
 
 
-async def write_or_request(
-    registry: Registry,
-    actor: Actor,
-    changes: Sequence[Change],
-    *,
-    reason: str,
-    now: float,
-    unique: str,
-    seen: Sequence[Precondition] = (),
-) -> ChangeRequest | None:
-    """Write changes, or request them if one of them needs approval.
+class IdentifierConflict(Exception):
+    """Another member of the entity has this `member`: `user_name` or `external_id`."""
 
-    Returns the request, None if the changes were written. `reason` is for the approver, `now` in epoch seconds;
-    `unique` makes the identifier of a request, with the moment; `seen` as in `write_changes`. Raises access.Forbidden
-    (also for provisioning tokens, which request nothing), NoReason, Refused, Conflict, StoreUnavailable. Source: D55,
-    D59, D60
-    """
-    found = await authorise_changes(registry, actor, changes)
-    if not is_of_entity(actor) or not found.needing:
-        await registry.directory.write([*record_changes(found), *(each for each in seen if each not in found.guards)])
-        return None
-    if isinstance(actor, ProvisioningToken):
-        raise Forbidden(actor, "write", found.needing[0].kind, phrase("this is read-only here: it needs approval"))
-    check_reason(reason)
-    request = await build_request(
-        registry, actor.name, _find_entity(found), changes, reason=reason, now=now, unique=unique,
-        bound_to=actor.entity_id if isinstance(actor, ApiClient) else "",
-    )  # fmt: skip
-    event = build_request_event(AuditAction.APPROVAL_REQUEST, request, by=actor.name, detail=actor.detail)
-    guards = dict.fromkeys(
-        [*found.guards, *guard_records(changes), *seen, Precondition(ChangeRequest, request.key, None)]
-    )
-    await registry.directory.write([*guards, Change(None, request, event)])
-    return request
+    def __init__(self, member: str) -> None:
+        self.member = member
+        super().__init__(f"{member}: another member of this entity has it")
+
+
+class RequestDetails(msgspec.Struct, frozen=True):
+    """The making of a request, should a change need approval."""
+
+    reason: str
+    """for the approver"""
+    now: float
+    """epoch seconds"""
+    unique: str
+    """makes the identifier of the request, with the moment"""
+    event: AuditEvent | None = None
+    """that it was made, if not the actor's own say"""
+
+
+class ApprovedRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A request that is approved: the reason of its changes."""
+
+    before: ChangeRequest
+    after: ChangeRequest
+    event: AuditEvent
+    detail: dict[str, str]
+    """of the event of each change"""
+    current: Records
+    """what is there of what the changes name"""
 
 
 async def write_changes(
@@ -208,24 +214,65 @@ async def write_changes(
     actor: Actor,
     changes: Sequence[Change],
     *,
+    asking: RequestDetails | None = None,
+    approved: ApprovedRequest | None = None,
+    planned: bool = False,
+    seen: Iterable[StoreChange] = (),
+    along: Sequence[Change] = (),
+    batch: str = "",
     action: AuditAction | None = None,
     summary: AuditEvent | None = None,
-    seen: Sequence[Precondition] = (),
+    once_checked: Callable[[], Awaitable[None]] | None = None,
     within: Callable[[], Awaitable[None]] | None = None,
-) -> None:
-    """Authorise all changes and write them, each with an audit event.
+) -> ChangeRequest | None:
+    """Write changes with their events, or request what needs approval.
 
-    Each event is written in the transaction of its change. `action` is the action of the only change, if a command
-    knows a more exact one than `find_action`. `summary` is an event about all changes, written with the last one.
-    `seen` are records that the caller has decided on; `within` is awaited in the transaction of the last change. Raises
-    access.Forbidden before anything is written, also for what needs approval (`write_or_request` requests it), Refused,
-    Conflict (LastOwnerRemoved if the last operator or owner would go, ChangedMeanwhile if what was decided on is no
-    longer so), and StoreUnavailable. Source: SECURITY.md, D53, D55, D57
+    This is the only way from a door to the store: authorise, check the records that would result, ask for approval or
+    write. Returns the request, None if the changes were written. Without `asking` what needs approval is refused;
+    `approved` is the request that is carried out; `planned` changes have been checked by a plan. `seen` are records
+    that the caller has decided on, `along` is what ends with the changes,
+    without being authorised on its own; a request has it, unless it is too much. `batch`
+    names changes that belong together, in the event of each. `action` is the action of the only change, if a command
+    knows a more exact one than `find_action`; `summary` is an event about all changes, written with the last one.
+    `once_checked` is awaited before anything is written, `within` in the transaction of the last change. Raises
+    access.Forbidden, NoReason, IdentifierConflict, Refused, Conflict (LastOwnerRemoved if the last operator or owner
+    would go, ChangedMeanwhile if what was decided on is no longer so), StoreUnavailable. Source: SECURITY.md, D53, D55,
+    D57, D59, D60
     """
-    found = await authorise_without_approval(registry, actor, changes)
-    further = [each for each in seen if each not in found.guards]
-    written = await in_thread_if_many(partial(record_changes, found, action=action), len(changes))
-    await registry.directory.write([*written, *further], summary, within)
+    found = await authorise_changes(registry, actor, changes, approving=approved.before.request_id if approved else "")
+    if not planned:
+        await check_changes(registry, actor, changes, approved.current if approved else None)
+    waits = bool(found.needing) and is_of_entity(actor) and approved is None
+    if waits and (asking is None or isinstance(actor, ProvisioningToken)):
+        needing = found.needing[0]
+        raise Forbidden(actor, "delete" if needing.verb == "remove" else "write", needing.kind, NEEDS_APPROVAL)
+    if waits and asking is not None:
+        check_reason(asking.reason)
+    if once_checked is not None:
+        await once_checked()
+    guards = [*found.guards, *seen]
+    request = None
+    if waits and asking is not None:
+        kept = (*along, *changes) if len(changes) + len(along) <= MOST_CHANGES else changes
+        request = await _build_request(registry, found, kept, asking)
+        event = asking.event or AuditEvent(actor=actor.name, action=AuditAction.APPROVAL_REQUEST, detail=actor.detail)
+        event = replace(event, object=request.request_id, entity_id=request.entity_id)
+        written: list[StoreChange] = [Change(None, request, event)]
+        guards += [*guard_records(kept), Precondition(ChangeRequest, request.key, None)]
+    else:
+        detail = approved.detail if approved is not None else {}
+        if len(changes) + len(along) > 1 and (batch or actor.request_id):
+            detail = {**detail, "batch": batch or actor.request_id}
+        written = await in_thread_if_many(partial(record_changes, found, along, action, detail), len(changes))
+    if approved is not None:
+        written += [
+            Change(None, approved.after, approved.event),
+            Precondition(ChangeRequest, approved.before.key, approved.before),
+        ]
+        guards += guard_records(changes)
+    written += await in_thread_if_many(lambda: dict.fromkeys(guards), len(guards))
+    await registry.directory.write(written, summary, within)
+    return request
 
 
 async def authorise_changes(
@@ -237,6 +284,8 @@ async def authorise_changes(
     Refused if approvals are turned on with nobody to give them, and StoreUnavailable. Source: SECURITY.md, D53,
     D55
     """
+    if isinstance(actor, Person):
+        return await _authorise_own(registry, actor, changes)
     plain = await in_thread_if_many(lambda: [build_object(change) for change in changes], len(changes))
     objects, guards = await add_facts(registry, actor, changes, plain)
 
@@ -259,39 +308,141 @@ async def authorise_changes(
     )
 
 
-async def authorise_without_approval(registry: Registry, actor: Actor, changes: Sequence[Change]) -> AuthorisedChanges:
-    """Authorise changes that the actor may make alone.
+async def needs_approval(registry: Registry, actor: Actor, changes: Sequence[Change]) -> bool:
+    """Return whether changes wait for another administrator's approval.
 
-    Raises as `authorise_changes`, and access.Forbidden for what needs approval. Source: D55
+    Raises as `write_changes`, which writes them. Source: D55, R-14
     """
     found = await authorise_changes(registry, actor, changes)
-    if found.needing and is_of_entity(actor):
-        needing = found.needing[0]
-        raise Forbidden(actor, "delete" if needing.verb == "remove" else "write", needing.kind, NEEDS_APPROVAL)
-    return found
+    await check_changes(registry, actor, changes)
+    return bool(found.needing)
 
 
-def record_changes(found: AuthorisedChanges, *, action: AuditAction | None = None, **detail: str) -> list[StoreChange]:
-    """Return authorised changes for the store, each with its event, and guards.
+async def _authorise_own(registry: Registry, actor: Person, changes: Sequence[Change]) -> AuthorisedChanges:
+    """Authorise a request for access of one's own (D55)."""
+    objects, guards = [], []
+    for change in changes:
+        entity_id = change.record.entity_id
+        acting = await registry.directory.acting(actor.user_id, entity_id)
+        belongs = acting is not None and acting.allowed
+        thing = Object(kind="access request", entity_id=entity_id, user_id=change.key[0], belongs=belongs)
+        if change.kind != "assignment" or change.after is None:
+            raise Forbidden(actor, "write", change.kind)
+        authorise(actor, "write", thing)
+        objects.append(thing)
+        guards += guard_acting(acting) if acting is not None else []
+    return AuthorisedChanges(
+        actor=actor, changes=tuple(changes), objects=tuple(objects), guards=tuple(guards), needing=tuple(changes)
+    )
 
-    Each event has `detail`. Source: D54, D55, D57
+
+def record_changes(
+    found: AuthorisedChanges,
+    along: Sequence[Change] = (),
+    action: AuditAction | None = None,
+    detail: Mapping[str, str] = MappingProxyType({}),
+) -> list[StoreChange]:
+    """Return authorised changes with their events, and what follows from them.
+
+    `along` and `action` are as in `write_changes`; each event has `detail`. Source: D54, D55, D57
     """
     needing = {(change.kind, change.key) for change in found.needing}
     invited = found.invited
     written: list[StoreChange] = []
+    for change in along:
+        event = build_change_event(found.actor, change, invited=invited.get(change.key[:2]))
+        written.append(replace(change, event=replace(event, detail={**event.detail, **detail})))
     for change, thing in zip(found.changes, found.objects, strict=True):
         event = build_change_event(found.actor, change, action, invited=invited.get(change.key[:2]))
         details = {**event.detail, **detail}
         if on_self(found.actor, thing):
             details["self"] = "true"
         if not is_of_entity(found.actor) and (change.kind, change.key) in needing:
-            details["approval"] = "bypassed"
+            details.setdefault("approval", "bypassed")
         written.append(replace(change, event=replace(event, detail=details)))
     under: list[StoreChange] = [
         *_find_roles_under(found.actor, found.changes),
         *_find_access_under(found.actor, found.changes),
     ]
-    return [*written, *_find_sign_outs(found.changes), *under, *found.ended, *found.guards]
+    return [*written, *_find_sign_outs(found.changes), *under, *found.ended]
+
+
+async def check_changes(
+    registry: Registry, actor: Actor, changes: Sequence[Change], current: Records | None = None
+) -> None:
+    """Refuse changes after which a record would break a rule.
+
+    `current` is what is there, if a request for them is approved. Raises IdentifierConflict, Refused with a line for each rule,
+    StoreUnavailable. Source: D55, D60, D68, R-14, R-21
+    """
+    for change in changes:
+        if isinstance(change.after, Membership):
+            await _refuse_taken(registry, change.after, change.before)
+    if not any(change.kind in _LOOKED_UP and change.after is not None for change in changes):
+        return
+    there = Current(records=await read_current(registry, changes) if current is None else current)
+    live = is_of_entity(actor) or current is not None
+    if unfit(changes, there, {}, live=live):
+        problems = unfit(changes, there, await read_user_names(registry, changes), live=live)
+        heading = "the rules do not allow this:" if current is None else "the rules no longer allow this:"
+        raise Refused(heading, *(f"  {problem}" for problem in problems))
+
+
+async def _refuse_taken(registry: Registry, member: Membership, before: msgspec.Struct | None) -> None:
+    """Refuse a user name or external identifier of another member.
+
+    Also the user name of another member's account, or the address of another invitation. What stays as it was is not
+    looked at: whoever has a name that means two people can still be suspended. Source: D60, D68
+    """
+    wanted: list[tuple[str, MemberCondition]] = []
+    if member.user_name and member.user_name != getattr(before, "user_name", ""):
+        wanted.append(("user_name", ("any_user_name", "eq", member.user_name)))
+        if "@" in member.user_name:
+            wanted.append(("user_name", ("email", "eq", member.user_name)))
+    if member.external_id and member.external_id != getattr(before, "external_id", ""):
+        wanted.append(("external_id", ("external_id", "eq", member.external_id)))
+    for name, condition in wanted:
+        query = MemberQuery(entity_id=member.entity_id, conditions=(condition,), limit=_SAME_NAME)
+        _, found = await registry.provisioning.members(query)
+        others = [each.membership for each in found if each.membership.membership_id != member.membership_id]
+        if any(each.invited or condition[0] != "email" for each in others):
+            raise IdentifierConflict(name)
+
+
+async def read_current(registry: Registry, changes: Sequence[Change]) -> dict[Kind, dict[Key, msgspec.Struct]]:
+    """Read the changed records, and those that they name.
+
+    Raises StoreUnavailable. Source: D55, R-14, R-21
+    """
+    keys: defaultdict[Kind, set[Key]] = defaultdict(set)
+    between: set[Key] = set()
+    for change in changes:
+        keys[change.kind].add(change.key)
+        record = change.record
+        user_id, entity_id, client_id, service_id = (
+            str(getattr(record, name, "")) for name in ("user_id", "entity_id", "client_entity_id", "service_id")
+        )
+        keys["entity"] |= {(each,) for each in (entity_id, client_id) if each}
+        keys["service"] |= {(service_id,)} if service_id else set()
+        keys["membership"] |= {(user_id, entity_id)} if user_id else set()
+        if isinstance(record, Administrator) and isinstance(record.services, tuple):
+            keys["service"] |= {(each,) for each in record.services}
+        if isinstance(record, ThirdPartyAssignment):
+            between.add((client_id, entity_id, service_id))
+    found: dict[Kind, dict[Key, msgspec.Struct]] = {}
+    for kind, wanted in keys.items():
+        found[kind] = dict(await registry.directory.read(RECORDS[kind], sorted(wanted)))
+    for each in between:
+        grants = await read_grants(registry.directory, each)
+        found.setdefault("grant", {}).update({grant.key: grant for grant in grants})
+    return found
+
+
+async def read_user_names(registry: Registry, changes: Iterable[Change]) -> dict[str, str]:
+    """The user names of people in changes, by identifier. Raises StoreUnavailable. Source: D51"""
+    ids = {str(getattr(change.record, "user_id", "")) for change in changes}
+    users = await registry.directory.read(User, sorted((each,) for each in ids if each))
+    return {user.user_id: user.user_name for user in users.values()}
 
 
 def build_change_event(
@@ -377,31 +528,20 @@ def build_object(change: Change) -> Object:
     )
 
 
-async def build_request(
-    registry: Registry,
-    requester: str,
-    entity_id: str,
-    changes: Sequence[Change],
-    *,
-    reason: str,
-    now: float,
-    unique: str,
-    bound_to: str = "",
+async def _build_request(
+    registry: Registry, found: AuthorisedChanges, changes: Sequence[Change], asking: RequestDetails
 ) -> ChangeRequest:
-    """A request for changes of an entity, with its people's names now.
-
-    `requester` is named as in the audit; `bound_to` is the entity of an API client. The rest as in `write_or_request`.
-    Raises StoreUnavailable. Source: D55, D68
-    """
+    """A request for changes, with the names of its people now (D55, D68)."""
+    actor, entity_id = found.actor, _find_entity(found)
     return ChangeRequest(
-        request_id=f"{int(now):08x}-{unique}",
+        request_id=f"{int(asking.now):08x}-{asking.unique}",
         entity_id=entity_id,
-        requester=requester,
-        bound_to=bound_to,
+        requester=actor.name,
+        bound_to=actor.entity_id if isinstance(actor, ApiClient) else "",
         changes=tuple(changes),
-        reason=reason,
-        created_at=int(now),
-        people=await read_requested_people(registry, entity_id, changes, requester),
+        reason=asking.reason,
+        created_at=int(asking.now),
+        people=await read_requested_people(registry, entity_id, changes, actor.name),
     )
 
 
@@ -441,7 +581,7 @@ def is_of_entity(actor: Actor) -> bool:
 
     Operators, their files and their commands go without. Source: D55
     """
-    return isinstance(actor, EntityAdministrator | ApiClient | ProvisioningToken)
+    return isinstance(actor, EntityAdministrator | ApiClient | ProvisioningToken | Person)
 
 
 async def read_pages(

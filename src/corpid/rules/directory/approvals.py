@@ -229,10 +229,12 @@ def stale(changes: Iterable[Change], current: Mapping[Kind, Mapping[tuple[str, .
     return [change for change in changes if current.get(change.kind, {}).get(change.key) != change.before]
 
 
-def unfit(changes: Iterable[Change], current: Current, user_names: Mapping[str, str]) -> list[str]:
+def unfit(
+    changes: Iterable[Change], current: Current, user_names: Mapping[str, str], *, live: bool = True
+) -> list[str]:
     """Return why changes would break a rule by now, a sentence each.
 
-    The rules are those of a directory file; besides, service and entity are enabled. `current` holds what the changes
+    The rules are those of a directory file; besides, service and entity are enabled if they are to be `live`. `current` holds what the changes
     name, `user_names` is user identifier → user name. Source: D55, R-14, R-21
     """
     wanted: dict[Kind, dict[Key, tuple[DocumentEntry, msgspec.Struct]]] = {kind: {} for kind in KINDS}
@@ -249,7 +251,7 @@ def unfit(changes: Iterable[Change], current: Current, user_names: Mapping[str, 
             DocumentEntry(kind=change.kind, key=key, line=0, fields=fields, lines={}),
             record,
         )
-        for kind, member in _NAMED:
+        for kind, member in _NAMED if live else ():
             named = current.records_of(kind).get((str(fields.get(member, "")),))
             if isinstance(named, Entity | Service) and not named.enabled and change.kind != kind:
                 disabled[f"the {kind} {named.key[0]} is disabled"] = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import msgspec
 
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     Removed: TypeAlias = dict[Kind, frozenset[Key]]
     Row: TypeAlias = Assignment | ThirdPartyGrant | ThirdPartyAssignment
 
+R = TypeVar("R", bound="Row")
 CheckClient: TypeAlias = "Callable[[msgspec.Struct], Iterable[tuple[str, str]]]"
 """the rules of client registration: member and reason of everything wrong"""
 _NEEDED: Final[Mapping[Kind, tuple[tuple[str, str], ...]]] = {
@@ -776,20 +777,21 @@ def without_services(record: msgspec.Struct, gone: frozenset[Key]) -> msgspec.St
 def _store_values(
     wanted: Mapping[Kind, MutableMapping[Key, tuple[DocumentEntry, msgspec.Struct]]], current: Current
 ) -> None:
-    """Put the values of parameters into their stored form.
-
-    Source: D75
-    """
+    """Put the values of parameters into their stored form."""
     for kind in _PARAMETER_ROWS:
         for key, (entry, row) in wanted[kind].items():
-            if not isinstance(row, Assignment | ThirdPartyGrant | ThirdPartyAssignment) or not row.parameters:
-                continue
-            wished = wanted["service"].get((row.service_id,))
-            service = wished[1] if wished is not None else current.records_of("service").get((row.service_id,))
-            kinds = {each.name: each.kind for each in service.parameters} if isinstance(service, Service) else {}
-            values = tuple(
-                msgspec.structs.replace(each, value=stored_value(kinds.get(each.name, "text"), each.value))
-                for each in row.parameters
-            )
-            if values != row.parameters:
-                wanted[kind][key] = (entry, msgspec.structs.replace(row, parameters=values))
+            if isinstance(row, Assignment | ThirdPartyGrant | ThirdPartyAssignment) and row.parameters:
+                wished = wanted["service"].get((row.service_id,))
+                service = wished[1] if wished is not None else current.records_of("service").get((row.service_id,))
+                if isinstance(service, Service):
+                    wanted[kind][key] = (entry, with_stored_values(row, service))
+
+
+def with_stored_values(row: R, service: Service) -> R:
+    """A row whose parameters have their values in stored form. Source: D75"""
+    kinds = {each.name: each.kind for each in service.parameters}
+    values = tuple(
+        msgspec.structs.replace(each, value=stored_value(kinds.get(each.name, "text"), each.value))
+        for each in row.parameters
+    )
+    return msgspec.structs.replace(row, parameters=values)

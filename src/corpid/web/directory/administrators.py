@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import appointments, lists
 from corpid.rules.directory import access_conditions as conditions
-from corpid.rules.directory.records import Service
+from corpid.rules.directory.records import Administrator, Change, Service
 from corpid.texts import phrase
 from corpid.web.directory.page_context import (
     NO_REASON,
     PortalContext,
     PortalPage,
-    await_change,
     check_names,
     frame,
     names_shown,
     portal_path,
     reason,
-    saved_or_requested,
     section_link,
+    submit_changes,
 )
 from corpid.web.directory.people import choose_person
 from corpid.web.pages.access_texts import LEVELS
@@ -419,20 +418,10 @@ async def save_level(at: PortalContext) -> FormResult:
         raise ConfirmationRequired
     if errors := _reason_errors(at):
         raise ConfirmationRequired(*errors)
-    request = await await_change(
-        at,
-        appointments.appoint_member(
-            at.registry,
-            at.actor,
-            held,
-            wanted,
-            ticked,
-            reason=reason(at),
-            now=at.context.now,
-            unique=at.provider.new_id(),
-        ),
-    )
-    return saved_or_requested(request, FormResult("level-changed", ADMINISTRATORS))
+    user_id, entity_id = held.membership.key
+    becomes = Administrator(user_id=user_id, entity_id=entity_id, level=wanted, services=ticked)
+    changes = [Change(held.administrator, becomes)] if becomes != held.administrator else []
+    return await submit_changes(at, changes, FormResult("level-changed", ADMINISTRATORS), of=held.membership)
 
 
 def _scope_errors(at: PortalContext, wanted: AdministratorLevel, services: Mapping[str, str]) -> list[FieldError]:
@@ -526,13 +515,8 @@ async def remove_level(at: PortalContext) -> FormResult:
         raise InvalidInput(why)
     if errors := _reason_errors(at):
         raise InvalidForm(*errors)
-    request = await await_change(
-        at,
-        appointments.dismiss_member(
-            at.registry, at.actor, held, reason=reason(at), now=at.context.now, unique=at.provider.new_id()
-        ),
-    )
-    return saved_or_requested(request, FormResult("level-removed", ADMINISTRATORS))
+    changes = [Change(held.administrator, None)]
+    return await submit_changes(at, changes, FormResult("level-removed", ADMINISTRATORS), of=held.membership)
 
 
 SECTION: Final = Section[PortalContext](

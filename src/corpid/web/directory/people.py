@@ -24,7 +24,7 @@ from corpid.web.directory.page_context import (
     frame,
     portal_path,
     query_address,
-    reason,
+    request_details,
     saved_or_requested,
     section_link,
 )
@@ -369,8 +369,8 @@ async def _submit_invitations(at: PortalContext, people: Sequence[MemberDetails]
     """Invite people, or request it."""
     try:
         request = await member_changes.submit_invitations(
-            at.registry, InvitationLimit.for_request(at.context), people, actor=at.actor,
-            reason=reason(at), now=at.context.now, new_id=at.web.new_user_id,
+            at.registry, InvitationLimit.for_request(at.context), people, actor=at.actor, asking=request_details(at),
+            new_id=at.web.new_user_id,
         )  # fmt: skip
     except REFUSALS as error:
         raise rejected(error, entity=at.entity) from None

@@ -13,7 +13,7 @@ from corpid.flows.directory import grants
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.objects import key_of, object_id
-from corpid.rules.directory.records import NO_BEGINNING, NO_END
+from corpid.rules.directory.records import NO_BEGINNING, NO_END, Change
 from corpid.texts import Phrase, counted, phrase
 from corpid.web.directory.change_sentences import describe_authorisation, list_parameters
 from corpid.web.directory.page_context import (
@@ -436,7 +436,9 @@ async def save_acceptance(at: PortalContext) -> FormResult:
     found = await _require_authorisation(at, client=False, offered=True)
     check_version(at, found.grant)
     return await submit_changes(
-        at, [grants.plan_acceptance(found.grant)], FormResult("grant-accepted", page_of("grant", found.grant))
+        at,
+        [Change(found.grant, msgspec.structs.replace(found.grant, state="accepted"))],
+        FormResult("grant-accepted", page_of("grant", found.grant)),
     )
 
 
@@ -523,7 +525,7 @@ async def save_end(at: PortalContext) -> FormResult:
 
 async def _removed(at: PortalContext, found: Authorisation, change: str) -> FormResult:
     check_version(at, found.grant)
-    return await submit_changes(at, [grants.plan_grant_end(found.grant)], FormResult(change, THIRD_PARTIES))
+    return await submit_changes(at, [Change(found.grant, None)], FormResult(change, THIRD_PARTIES))
 
 
 SECTION: Final = Section[PortalContext](

@@ -13,11 +13,11 @@ from corpid.flows.directory.grants import Authorisation
 from corpid.flows.directory.members import find_one_member
 from corpid.flows.directory.person_names import digest_names
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
-from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.records import (
     NO_BEGINNING,
     NO_END,
+    Change,
     Parameter,
     ThirdPartyAssignment,
     ThirdPartyGrant,
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.grants import ThirdPartyRole
     from corpid.flows.directory.members import Member
-    from corpid.rules.directory.records import Change, Entity, ParameterDefinition, Service
+    from corpid.rules.directory.records import Entity, ParameterDefinition, Service
     from corpid.web.pages.layout import FieldError
     from corpid.web.pages.role_fields import Option
     from corpid.web.pages.views import View
@@ -438,7 +438,6 @@ class _OfferInput(NamedTuple):
 
 
 async def _entered_offer(at: PortalContext) -> _OfferInput:
-    passwords = at.provider.passwords
     to = await _organisation(at, at.form.get("to", ""))
     services = await grants.list_services(at.registry, at.actor)
     service = next((each for each in services if each.service_id == at.form.get("service", "")), None)
@@ -459,7 +458,7 @@ async def _entered_offer(at: PortalContext) -> _OfferInput:
                 "{name} already has this authorisation, or an offer of it: open it and change it there.", name=to.name
             )
         )
-    changes = await await_plan(grants.plan_offer(at.registry, passwords, wanted, None))
+    changes = await await_plan(grants.plan_terms(at.registry, at.actor, None, wanted))
     require_reason(at, service)
     found = Authorisation(grant=wanted, client_entity=at.entity, third_party=to, service=service)
     return _OfferInput(found, wanted, changes)
@@ -470,9 +469,7 @@ async def save_offer(at: PortalContext) -> FormResult:
     entered = await _entered_offer(at)
     require_confirmation(at)
     saved = FormResult("grant-offered", page_of("grant", entered.grant))
-    return await submit_changes(
-        at, entered.changes, saved, seen=[Precondition(ThirdPartyGrant, entered.grant.key, None)]
-    )
+    return await submit_changes(at, entered.changes, saved)
 
 
 async def check_offer(at: PortalContext) -> View:
@@ -533,7 +530,6 @@ async def show_change(at: PortalContext) -> View:
 
 async def _entered_change(at: PortalContext) -> _OfferInput:
     """The terms as the form changes them."""
-    passwords = at.provider.passwords
     found = await authorisation(at)
     if not is_client(at, found):
         raise NotFound
@@ -541,7 +537,7 @@ async def _entered_change(at: PortalContext) -> _OfferInput:
     allow_editing(at)
     terms = read_terms(at, found.service, was=found.grant)
     wanted = msgspec.structs.replace(found.grant, **msgspec.structs.asdict(terms))
-    changes = await await_plan(grants.plan_offer(at.registry, passwords, wanted, found.grant))
+    changes = await await_plan(grants.plan_terms(at.registry, at.actor, found.grant, wanted))
     if not changes:
         raise InvalidInput(NOTHING_DIFFERENT)
     require_reason(at, found.service)
@@ -690,7 +686,6 @@ class _AccessInput(NamedTuple):
 
 async def _entered_role(at: PortalContext) -> _AccessInput:
     """The access that the form gives."""
-    passwords = at.provider.passwords
     found = await _granted(at)
     person = await _member(at)
     if person is None:
@@ -707,7 +702,7 @@ async def _entered_role(at: PortalContext) -> _AccessInput:
     )
     if await grants.is_stored(at.registry, wanted):
         raise InvalidInput(phrase("{person} has this access already: change it in the list.", person=person.name))
-    changes = await await_plan(grants.plan_role(at.registry, passwords, at.actor, wanted, None))
+    changes = await await_plan(grants.plan_terms(at.registry, at.actor, None, wanted))
     require_reason(at, found.service)
     return _AccessInput(found, wanted, person.name, names_shown(person), changes)
 
@@ -717,9 +712,7 @@ async def save_role(at: PortalContext) -> FormResult:
     entered = await _entered_role(at)
     require_confirmation(at)
     saved = FormResult("role-given", page_of("grant", entered.found.grant))
-    return await submit_changes(
-        at, entered.changes, saved, seen=[Precondition(ThirdPartyAssignment, entered.row.key, None)]
-    )
+    return await submit_changes(at, entered.changes, saved)
 
 
 async def check_role(at: PortalContext) -> View:
@@ -783,14 +776,13 @@ async def show_role_change(at: PortalContext) -> View:
 
 async def _entered_role_change(at: PortalContext) -> _AccessInput:
     """The access as the form changes it."""
-    passwords = at.provider.passwords
     given, found = await _given_role(at)
     check_names(at, _names(given))
     check_version(at, given.row)
     allow_editing(at)
     terms = read_terms(at, found.service, within=found.grant, was=given.row)
     wanted = msgspec.structs.replace(given.row, **msgspec.structs.asdict(terms))
-    changes = await await_plan(grants.plan_role(at.registry, passwords, at.actor, wanted, given.row))
+    changes = await await_plan(grants.plan_terms(at.registry, at.actor, given.row, wanted))
     if not changes:
         raise InvalidInput(NOTHING_DIFFERENT)
     require_reason(at, found.service)
@@ -839,7 +831,7 @@ async def save_removal(at: PortalContext) -> FormResult:
     check_names(at, _names(found.given))
     check_version(at, found.given.row)
     page = page_of("grant", found.under.grant) if found.under is not None else THIRD_PARTIES
-    return await submit_changes(at, [grants.plan_role_end(found.given.row)], FormResult("role-taken", page))
+    return await submit_changes(at, [Change(found.given.row, None)], FormResult("role-taken", page))
 
 
 _ASSIGNING: Final = ("write", "third-party row")
