@@ -322,12 +322,12 @@ async def _authorise_own(registry: Registry, actor: Person, changes: Sequence[Ch
     """Authorise a request for access of one's own (D55)."""
     objects, guards = [], []
     for change in changes:
+        if change.kind != "assignment" or change.after is None:
+            raise Forbidden(actor, "write", change.kind)
         entity_id = change.record.entity_id
         acting = await registry.directory.acting(actor.user_id, entity_id)
         belongs = acting is not None and acting.allowed
         thing = Object(kind="access request", entity_id=entity_id, user_id=change.key[0], belongs=belongs)
-        if change.kind != "assignment" or change.after is None:
-            raise Forbidden(actor, "write", change.kind)
         authorise(actor, "write", thing)
         objects.append(thing)
         guards += guard_acting(acting) if acting is not None else []
