@@ -14,14 +14,12 @@ from corpid.rules.directory.records import (
     Entity,
     Membership,
     Operator,
-    Parameter,
-    ParameterDefinition,
-    RoleDescription,
     Service,
     ThirdPartyAssignment,
     ThirdPartyGrant,
     User,
 )
+from corpid.rules.directory.values import Parameter, ParameterDefinition, RoleDescription
 from corpid.rules.oauth.records import Client
 from tests.adapters.opened import EVENT
 

@@ -19,10 +19,10 @@ from corpid.rules.directory.records import (
     Change,
     Membership,
     Operator,
-    ParameterDefinition,
     Service,
     ThirdPartyGrant,
 )
+from corpid.rules.directory.values import ParameterDefinition
 from tests.adapters.stored_records import ACME, BOOKS, LIM, remove, write
 from tests.adapters.test_administrators import LIM_OWNS, PEOPLE, RINA, RINA_HELPS, RINA_OWNS
 

@@ -28,7 +28,7 @@ from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import ApiClient, CommandLine, ProvisioningToken
 from corpid.rules.directory.changes import ChangedMeanwhile, NameTaken
 from corpid.rules.directory.document import parse
-from corpid.rules.directory.member_details import InvalidDetails, MemberDetails
+from corpid.rules.directory.member_details import InvalidDetails
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.queries import MemberQuery
 from corpid.rules.directory.records import (
@@ -37,6 +37,7 @@ from corpid.rules.directory.records import (
     Administrator,
     Assignment,
     Change,
+    MemberDetails,
     Membership,
     Service,
     User,

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec import structs
 from msgspec.structs import replace
 
-from corpid.rules.directory.records import Assignment, Parameter, ParameterDefinition, RoleDescription, Service
+from corpid.rules.directory.records import Assignment, Service
 from corpid.rules.directory.role_forms import RoleForm, ValuesInUse
+from corpid.rules.directory.values import Parameter, ParameterDefinition, RoleDescription
 from corpid.texts import phrase
 from corpid.web.account.endpoints import AskForAccess, Organisation, OwnAccess, RequestLine, RoleLine
 from corpid.web.directory.access import (

@@ -14,6 +14,7 @@ from corpid.web.directory.member_texts import EACH_GETS, HELP_PAGES, WHY_NO_HELP
 from corpid.web.directory.member_texts import STATES as MEMBER_STATES
 from corpid.web.directory.people_views import (
     ConfirmAction,
+    Detail,
     EditPerson,
     HistoryEntry,
     InvitationPreview,
@@ -129,6 +130,10 @@ PERSON: Final = PersonPage(
     user_name="marcus",
     written_user_name="m.lee",
     email="marcus@harbour.example",
+    details=(
+        Detail(name="department", label=phrase("Department"), value="Permits"),
+        Detail(name="job_title", label=phrase("Job title"), value="Senior clerk"),
+    ),
     state="active",
     state_text=MEMBER_STATES["active"],
     state_sentence=phrase("Can sign in and act for {entity}.", entity=ENTITY),
@@ -170,6 +175,10 @@ EDIT: Final = EditPerson(
     email="",
     name_hint=phrase("Leave it empty to show the name of the account: {name}", name="Marcus Lee"),
     email_hint=phrase("Leave it empty to show the address of the account: {email}", email="marcus@harbour.example"),
+    details=(
+        Detail(name="department", label=phrase("Department"), value="Permits"),
+        Detail(name="job_title", label=phrase("Job title"), value=""),
+    ),
     seen=0,
     needs_approval=False,
     reason="",

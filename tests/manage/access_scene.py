@@ -8,17 +8,8 @@ from urllib.parse import urljoin
 from msgspec.structs import replace
 
 from corpid.rules.directory.objects import object_id
-from corpid.rules.directory.records import (
-    Assignment,
-    ChangeRequest,
-    Entity,
-    Membership,
-    Parameter,
-    ParameterDefinition,
-    RoleDescription,
-    Service,
-    User,
-)
+from corpid.rules.directory.records import Assignment, ChangeRequest, Entity, Membership, Service, User
+from corpid.rules.directory.values import Parameter, ParameterDefinition, RoleDescription
 from tests.manage.scene import ACME, appoint
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from corpid.flows.directory.members import Member
 from corpid.flows.directory.write import RequestDetails, write_changes
 from corpid.rules.audit_actions import INVITED_PERSON
 from corpid.rules.audit_records import AuditEvent
-from corpid.rules.directory.member_details import MemberDetails
-from corpid.rules.directory.records import Assignment, Change, Membership, Parameter, ThirdPartyAssignment, User
+from corpid.rules.directory.records import Assignment, Change, MemberDetails, Membership, ThirdPartyAssignment, User
+from corpid.rules.directory.values import Parameter
 from corpid.web.directory.access import box
 from tests.enrolment import invited as harbour
 from tests.enrolment import newcomer

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from corpid.rules.directory.records import NO_END, Assignment, Parameter
+from corpid.rules.directory.records import Assignment
 from corpid.rules.directory.role_forms import VALUES_IN_USE, most_frequent_values
+from corpid.rules.directory.values import NO_END, Parameter
 from corpid.web.pages.role_fields import parameter_field
 from tests.manage.access_scene import (
     HARBOUR,

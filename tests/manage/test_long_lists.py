@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from corpid.flows.directory import approvals, grants, lists, portal
-from corpid.rules.directory.records import NO_END, Administrator, Membership, Service, User
+from corpid.rules.directory.records import Administrator, Membership, Service, User
+from corpid.rules.directory.values import NO_END
 from corpid.web.directory import administrators, history
 from corpid.web.directory.third_parties import page_of
 from tests.manage.access_scene import checker, staffed

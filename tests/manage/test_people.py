@@ -271,7 +271,7 @@ async def test_an_organisation_changes_what_it_calls_a_person_and_never_the_acco
     await confirm(browser, name="Marcus (Jurong)", email="nobody")
     assert "Enter an e-mail address such as name@example.com." in browser.page.text
     await confirm(browser, email="jurong@acme.example")
-    assert "Name and e-mail have been changed." in browser.page.text
+    assert "The details have been changed." in browser.page.text
     assert browser.page.heading == "marcus (Marcus [Jurong])"
     found = await membership(made)
     assert found is not None

@@ -8,15 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.rules.directory.objects import object_id
-from corpid.rules.directory.records import (
-    ChangeRequest,
-    Membership,
-    Parameter,
-    ParameterDefinition,
-    Service,
-    ThirdPartyAssignment,
-    ThirdPartyGrant,
-)
+from corpid.rules.directory.records import ChangeRequest, Membership, Service, ThirdPartyAssignment, ThirdPartyGrant
+from corpid.rules.directory.values import Parameter, ParameterDefinition
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
 from tests.manage.walking import follow, token
 from tests.sign_in.world import World, entity

@@ -17,12 +17,12 @@ from corpid.flows.directory.write import IdentifierConflict, RequestDetails, wri
 from corpid.rules.directory.actors import CommandLine, EntityAdministrator, ProvisioningToken
 from corpid.rules.directory.changes import ChangedMeanwhile
 from corpid.rules.directory.invitations import placeholder
-from corpid.rules.directory.member_details import MemberDetails
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
     Change,
     ChangeRequest,
+    MemberDetails,
     Membership,
     ThirdPartyAssignment,
     User,

@@ -9,13 +9,12 @@ from corpid.rules.directory.records import (
     Assignment,
     Entity,
     Membership,
-    Parameter,
-    ParameterDefinition,
     Service,
     ThirdPartyAssignment,
     ThirdPartyGrant,
     User,
 )
+from corpid.rules.directory.values import Parameter, ParameterDefinition
 from corpid.rules.oauth.scopes import SCOPES as _EVERY_SCOPE
 
 if TYPE_CHECKING:

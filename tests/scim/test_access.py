@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 from msgspec.structs import replace
 
+from corpid.rules.directory.records import ENTERPRISE_USER
 from tests.protocol import directory
 from tests.scim.calling import (
     GROUP,
@@ -193,7 +194,7 @@ def test_discovery_says_what_there_is(scim: Scim) -> None:
         "patch": True, "bulk": False, "filter": True, "changePassword": False, "sort": True, "etag": True,
     }  # fmt: skip
     assert [each["name"] for each in scim.get("/ResourceTypes").json()["Resources"]] == ["User", "Group"]
-    assert {each["id"] for each in scim.get("/Schemas").json()["Resources"]} == {USER, GROUP}
+    assert {each["id"] for each in scim.get("/Schemas").json()["Resources"]} == {USER, GROUP, ENTERPRISE_USER}
     assert scim.get(f"/Schemas/{USER}").json()["name"] == "User"
     refused(scim.get(f"/Users?filter={quote('title pr')}"), 400, "invalidFilter")
     refused(scim.call("POST", "/Bulk", {}), 501)

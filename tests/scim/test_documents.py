@@ -8,10 +8,9 @@ import pytest
 from msgspec.structs import replace
 from scim2_models import Context, InvalidValueException
 
-from corpid.rules.directory.member_details import MemberDetails
-from corpid.rules.directory.records import GroupRole, Membership
+from corpid.rules.directory.records import GroupRole, MemberDetails, Membership
 from corpid.rules.directory.records import User as Person
-from corpid.rules.scim.resources import PROVIDER, User, WrittenMember, group, group_id, read_details, user
+from corpid.rules.scim.resources import PROVIDER, USER, User, WrittenMember, group, group_id, read_details, user
 
 ROOT = "https://op.example/scim/v2"
 RINA = Person(user_id="u-1", user_name="rina.tan", name="Rina Tan", email="rina@home.example")
@@ -28,7 +27,7 @@ def shown(membership: Membership) -> dict[str, Any]:
 
 def sent(**members: Any) -> User:
     with PROVIDER:
-        return User.model_validate({"schemas": [str(User.__schema__)], **members}, scim_ctx=Context.DEFAULT)
+        return USER.model_validate({"schemas": [str(User.__schema__)], **members}, scim_ctx=Context.DEFAULT)
 
 
 def entered(*, active: bool | None = None, **details: str) -> WrittenMember:
@@ -98,8 +97,8 @@ def test_what_is_sent_as_it_was_shown_does_not_become_the_entitys() -> None:
          entered(user_name="a", email="p@b.example")),
         ({"emails": [{"type": "work"}, {"value": "o@b.example"}]}, entered(user_name="a", email="o@b.example")),
         ({"title": "Clerk", "id": "9", "groups": [{"value": "g"}], "password": "secret of nobody",
-          "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User": {"department": "x"}},
-         entered(user_name="a")),
+          "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User": {"department": "x", "division": "y"}},
+         entered(user_name="a", department="x", job_title="Clerk")),
     ],
 )  # fmt: skip
 def test_what_a_client_writes_becomes_the_members_of_a_membership(

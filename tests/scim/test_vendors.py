@@ -46,7 +46,8 @@ def test_the_first_vendors_users(scim: Scim) -> None:
     assert made.status_code == 201, made.text
     user = made.json()
     where = f"/Users/{user['id']}"
-    assert {"title", "addresses", "phoneNumbers", ENTERPRISE}.isdisjoint(user)
+    assert {"addresses", "phoneNumbers"}.isdisjoint(user)
+    assert (user["title"], user[ENTERPRISE]) == ("Clerk", {"department": "Quay"})
     assert scim.found("Users", 'externalId eq "mei.tan"') == [user]
 
     changed = scim.patch(
@@ -63,6 +64,7 @@ def test_the_first_vendors_users(scim: Scim) -> None:
     shown = changed.json()
     assert shown["emails"] == [{"value": "mei.lim@harbour.example", "type": "work", "primary": True}]
     assert shown["name"] == {"formatted": "Mei Lim", "familyName": "Lim", "givenName": "Mei"}
+    assert (shown["title"], shown[ENTERPRISE]) == ("Chief clerk", {"department": "Office"})
 
     off = scim.patch(where, {"op": "Replace", "path": "active", "value": "False"})
     assert off.json()["active"] is False
@@ -175,3 +177,26 @@ def test_the_second_vendors_groups(scim: Scim) -> None:
     whole = {"schemas": [GROUP], "id": group["id"], "displayName": APPLICANT, "members": [{"value": mei}]}
     assert scim.put(where, whole).status_code == 200
     assert scim.members() == {mei}
+
+
+def test_a_change_of_one_attribute_leaves_the_others(scim: Scim) -> None:
+    """RFC 7644 §3.5.2, D84: department and title as both vendors send them, with and without a path."""
+    user = scim.added("mei")
+    where = f"/Users/{user['id']}"
+    assert "title" not in user
+    assert ENTERPRISE not in user
+    first = scim.patch(where, {"op": "Add", "path": f"{ENTERPRISE}:department", "value": "Quay"}).json()
+    assert first[ENTERPRISE] == {"department": "Quay"}
+    assert ENTERPRISE in first["schemas"]
+    second = scim.patch(where, {"op": "replace", "value": {"title": "Clerk"}}).json()
+    assert (second["title"], second[ENTERPRISE]) == ("Clerk", {"department": "Quay"})
+    third = scim.patch(where, {"op": "replace", "value": {f"{ENTERPRISE}:department": "Office"}}).json()
+    assert (third["title"], third[ENTERPRISE]) == ("Clerk", {"department": "Office"})
+    fourth = scim.patch(where, {"op": "replace", "value": {ENTERPRISE: {"department": "Store"}}}).json()
+    assert (fourth["title"], fourth[ENTERPRISE]) == ("Clerk", {"department": "Store"})
+    unchanged = {"userName", "emails", "displayName", "active"} & set(user)
+    assert {name: fourth[name] for name in unchanged} == {name: user[name] for name in unchanged}
+    gone = scim.patch(where, {"op": "remove", "path": "title"}, {"op": "remove", "path": f"{ENTERPRISE}:department"})
+    assert {"title", ENTERPRISE}.isdisjoint(gone.json())
+    told = scim.get(where + "?attributes=" + quote(f"{ENTERPRISE}:department")).json()
+    assert "userName" not in told

@@ -206,7 +206,7 @@ async def test_without_such_a_page_cancel_leads_to_the_one_above(made: World, re
     [
         ("manage", "invite", {"email": "grace@example.com", "name": "Grace Ho"}, "Invite a person"),
         ("manage", "invite/several", {"people": "grace@example.com"}, "Invite several people"),
-        ("manage", "person/m-bob/details", {"name": "Robert Lee"}, "Change name and e-mail"),
+        ("manage", "person/m-bob/details", {"name": "Robert Lee"}, "Change details"),
         ("console", "new-client", {"name": "Grace's shop"}, "Register a client"),
         ("console", "switch-maintenance", {"reason": "Back at noon"}, "Turn maintenance on?"),
     ],

@@ -11,8 +11,8 @@ from corpid.cli import listing, output
 from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.directory import appointments, lists
-from corpid.rules.directory.names import identity
-from corpid.rules.directory.sections import ALL
+from corpid.rules.directory.member_details import identity
+from corpid.rules.directory.values import ALL
 
 if TYPE_CHECKING:
     from corpid.flows.directory.apply import ApplyResult

@@ -22,7 +22,7 @@ from corpid.engines import open_registry
 from corpid.flows.directory import clients
 from corpid.flows.operations.buffers import REFUSALS_KEPT, list_refusals
 from corpid.flows.operations.migration_report import report
-from corpid.rules.directory.sections import NOTHING
+from corpid.rules.fields import NOTHING
 from corpid.rules.limits import API_TOKEN_SECONDS
 from corpid.rules.oauth import acr, api_server
 from corpid.rules.oauth.api_client import API_CLIENT_MEMBERS, RegisteredApiClient

@@ -11,8 +11,8 @@ from corpid.cli import listing, output
 from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.directory import access_review, approvals, entities, finding, lists
-from corpid.rules.directory.names import identity
-from corpid.rules.directory.sections import NOTHING
+from corpid.rules.directory.member_details import identity
+from corpid.rules.fields import NOTHING
 
 if TYPE_CHECKING:
     from corpid.flows.directory.access_review import ReviewState

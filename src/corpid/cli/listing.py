@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from corpid.cli import output
-from corpid.rules.directory.records import NO_BEGINNING
+from corpid.rules.directory.values import NO_BEGINNING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -16,11 +16,12 @@ from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.members import UnknownMember, list_members_by_name, load_member
 from corpid.flows.directory.write import IdentifierConflict, Refused, needs_approval
-from corpid.rules.directory import names
+from corpid.rules.directory import member_details
 from corpid.rules.directory.differences import difference
 from corpid.rules.directory.invitations import UNREACHABLE, is_unreachable, placeholder
-from corpid.rules.directory.member_details import InvalidDetails, MemberDetails
+from corpid.rules.directory.member_details import InvalidDetails
 from corpid.rules.directory.nodes import FileProblem
+from corpid.rules.directory.records import MemberDetails
 
 if TYPE_CHECKING:
     from corpid.flows.directory.lists import ListPage
@@ -160,7 +161,7 @@ async def _invite(entity: str, details: MemberDetails, *, send: bool, dry_run: b
                 )  # fmt: skip
         except (InvalidDetails, IdentifierConflict) as error:
             raise Refused(str(error)) from None
-    made = difference(change, {membership.user_id: names.identity(membership, placeholder(membership))})
+    made = difference(change, {membership.user_id: member_details.identity(membership, placeholder(membership))})
     waits = send and bool(membership.email) and not chosen.mail_url
     unreachable = (FileProblem(0, f"{membership.user_name}: {UNREACHABLE}"),) if is_unreachable(membership) else ()
     return ApplyResult(differences=(made,), warnings=unreachable, written=not dry_run), waits
@@ -190,7 +191,7 @@ async def _all(entity: str, after: str, limit: int) -> ListPage[Member]:
 
 def _shown(member: Member) -> tuple[str, str, str]:
     """Identity, name and address, as the entity knows them (D61, D68)."""
-    return member.identity, names.member_full_name(member.membership, member.user), member.email
+    return member.identity, member_details.member_full_name(member.membership, member.user), member.email
 
 
 def _row(member: Member) -> tuple[str, ...]:
@@ -203,7 +204,7 @@ def _as_data(member: Member) -> dict[str, object]:
         "membership_id": member.membership.membership_id,
         "user": member.user.user_name,
         "identity": identity,
-        "user_name": names.member_user_name(member.membership, member.user),
+        "user_name": member_details.member_user_name(member.membership, member.user),
         "external_id": member.membership.external_id or None,
         "name": name,
         "email": email,

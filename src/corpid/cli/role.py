@@ -12,7 +12,7 @@ from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.directory import lists
 from corpid.flows.directory.role_assignment import RoleFilter, add_role, remove_role
-from corpid.rules.directory.names import identity
+from corpid.rules.directory.member_details import identity
 from corpid.rules.directory.roles import last_day, reasons
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from corpid.flows.directory.lists import ListPage
-    from corpid.rules.directory.records import ParameterDefinition, Service
+    from corpid.rules.directory.records import Service
+    from corpid.rules.directory.values import ParameterDefinition
 
 app = typer.Typer(no_args_is_help=True)
 

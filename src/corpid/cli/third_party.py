@@ -12,8 +12,8 @@ from corpid.cli.role import as_data, parameters, state
 from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.directory import grants, lists
-from corpid.rules.directory.names import identity
-from corpid.rules.directory.records import NO_END
+from corpid.rules.directory.member_details import identity
+from corpid.rules.directory.values import NO_END
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

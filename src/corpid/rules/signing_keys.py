@@ -18,12 +18,13 @@ from __future__ import annotations
 
 from hashlib import sha256
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import msgspec
 
 from corpid.jose.encoding import base64url
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.fields import SECRET
 from corpid.rules.limits import (
     ACCESS_TOKEN_SECONDS,
     KEY_PUBLISHED_BEFORE_USE_SECONDS,
@@ -50,12 +51,12 @@ class ProviderKey(msgspec.Struct, frozen=True, kw_only=True):
 
     kid: str
     use: Literal["sig", "audit", "mac"]
-    secret: str
+    secret: Annotated[str, SECRET]
     created_at: int
     active_from: int
     retired_at: int | None = None
     revoked_at: int | None = None
-    certificate_chain: str | None = None
+    certificate_chain: Annotated[str | None, SECRET] = None
     """PEM, the key's own certificate first; None: one that the key signed itself"""
 
 

@@ -27,6 +27,7 @@ from corpid.rules.directory.records import (
     Change,
     DeletionRequest,
     Entity,
+    MemberDetails,
     Membership,
     Operator,
     ThirdPartyAssignment,
@@ -160,13 +161,12 @@ async def _memberships(context: RequestContext, request: AccountRequest) -> Asyn
     while found := await directory.page(Membership, {"user_id": request.user.user_id}, after=after, limit=_PAGE):
         entities = await directory.read(Entity, [each.key[1:] for each in found])
         levels = await directory.read(Administrator, [each.key for each in found])
-        yield [_membership(each, entities.get(each.key[1:]), levels.get(each.key)) for each in found]
+        yield [describe_membership(each, entities.get(each.key[1:]), levels.get(each.key)) for each in found]
         after = found[-1].key  # type: ignore[assignment]
 
 
-def _membership(held: Membership, entity: Entity | None, level: Administrator | None) -> dict[str, object]:
-    """A membership, and what the entity wrote about the person (D61)."""
-    written = ("user_name", "external_id", "name", "given_name", "family_name", "email")
+def describe_membership(held: Membership, entity: Entity | None, level: Administrator | None) -> dict[str, object]:
+    """A membership, and what the entity wrote about the person. Source: D61"""
     return {
         "entity": held.entity_id,
         "entity_name": entity.name if entity is not None else "",
@@ -174,7 +174,9 @@ def _membership(held: Membership, entity: Entity | None, level: Administrator | 
         "since": _moment(held.created_at),
         "level": level.level if level is not None else None,
         "services": level.services if level is not None and level.level == "sub_administrator" else None,
-        "written_by_entity": {name: getattr(held, name) for name in written if getattr(held, name)},
+        "written_by_entity": {
+            name: getattr(held, name) for name in MemberDetails.__struct_fields__ if getattr(held, name)
+        },
     }
 
 

@@ -54,8 +54,9 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     User,
 )
-from corpid.rules.directory.sections import KINDS, LEVELS, NOTHING, SECTIONS
+from corpid.rules.directory.sections import KINDS, LEVELS, SECTIONS
 from corpid.rules.directory.sources import RELATIONS, UNKNOWN, Ownership, channel, people
+from corpid.rules.fields import NOTHING
 from corpid.rules.oauth.client_registration import (
     PLAIN_RULES,
     RegistrationError,

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.access import Level
     from corpid.rules.directory.actors import Actor, EntityAdministrator
-    from corpid.rules.directory.member_details import MemberDetails
+    from corpid.rules.directory.records import MemberDetails
     from corpid.stores.sql.registry import Registry
 
 _LEVELS: Final[tuple[Level, ...]] = ("owner", "administrator", "sub_administrator", "")

@@ -23,7 +23,7 @@ from corpid.flows.directory.write import (
     write_changes,
 )
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.directory import names
+from corpid.rules.directory import member_details
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.differences import difference
@@ -401,7 +401,7 @@ async def _with_people(registry: Registry, actor: Actor, rows: Sequence[ThirdPar
         user, membership = users.get((row.user_id,)), held.get(row.key[:2])
         name = ""
         if user is not None:
-            name = names.shown_name(membership, user) if membership else names.name_outside(user)
+            name = member_details.shown_name(membership, user) if membership else member_details.name_outside(user)
         at = last[row.user_id, row.entity_id, row.service_id]
         found.append(ThirdPartyRole(row=row, name=name, signed_in_at=at))
     return found

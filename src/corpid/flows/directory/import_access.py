@@ -23,10 +23,10 @@ from corpid.flows.directory.write import (
 )
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.changes import Precondition
-from corpid.rules.directory.member_details import InvalidDetails, MemberDetails
+from corpid.rules.directory.member_details import InvalidDetails
 from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.nodes import DirectoryError, FileProblem
-from corpid.rules.directory.records import Assignment, Change, Membership, Service, User
+from corpid.rules.directory.records import Assignment, Change, MemberDetails, Membership, Service, User
 from corpid.rules.directory.role_forms import ENDLESS, ON_DAY, RoleForm, faults, form_of, row_of
 from corpid.rules.directory.tables import parse_access
 from corpid.texts import phrase

@@ -37,7 +37,7 @@ from corpid.rules.directory.changes import (
     MissingReference,
 )
 from corpid.rules.directory.invitations import is_redirection, refuse_unreachable
-from corpid.rules.directory.member_details import InvalidDetails, MemberDetails, check_details
+from corpid.rules.directory.member_details import InvalidDetails, check_details
 from corpid.rules.directory.nodes import FileProblem
 from corpid.rules.directory.plan import Plan
 from corpid.rules.directory.queries import MemberQuery
@@ -49,6 +49,7 @@ from corpid.rules.directory.records import (
     Change,
     ChangeRequest,
     Entity,
+    MemberDetails,
     Membership,
     ThirdPartyAssignment,
 )
@@ -171,19 +172,18 @@ async def submit_details(
     limit: InvitationLimit,
     seen: Membership,
     *,
-    name: str,
-    email: str,
     actor: EntityAdministrator,
     asking: RequestDetails,
+    **written: str,
 ) -> ChangeRequest | None:
-    """Change what the entity writes about a member, or request it.
+    """Change details that the entity writes about a member, or request it.
 
-    `seen` is the membership as the person saw it. The user name follows an address that it repeats. Raises as
-    `change_member`, and NoReason. Source: D55, D60, D61
+    `seen` is the membership as the person saw it, `written` the details that change. The user name follows an address
+    that it repeats. Raises as `change_member`, and NoReason. Source: D55, D60, D61
     """
-    details = MemberDetails(**{each: getattr(seen, each) for each in MemberDetails.__struct_fields__})
-    user_name = "" if seen.user_name == seen.email and email else seen.user_name
-    details = replace(details, name=name, email=email, user_name=user_name)
+    details = MemberDetails(**{each: getattr(seen, each) for each in MemberDetails.__struct_fields__} | written)
+    if seen.user_name == seen.email and details.email:
+        details = replace(details, user_name="")
     becomes = replace_details(seen, details, enabled=seen.enabled, now=asking.now)
     return await write_members(registry, limit, [Change(seen, becomes)], actor=actor, now=asking.now, asking=asking)
 

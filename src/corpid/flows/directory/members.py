@@ -12,7 +12,7 @@ from corpid.flows.directory.actors import assume_recent, is_allowed
 from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.lists import ListPage, cut_page, format_place, load_roles, parse_place
 from corpid.flows.directory.write import Refused, authorise_changes
-from corpid.rules.directory import names
+from corpid.rules.directory import member_details, names
 from corpid.rules.directory.access import Forbidden, Level, Object, authorise
 from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.names import canonical, is_storable
@@ -70,17 +70,17 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """The identity, with the name that the entity wrote (D68)."""
-        return names.shown_name(self.membership, self.user)
+        return member_details.shown_name(self.membership, self.user)
 
     @property
     def identity(self) -> str:
         """The account's user name, or an invitation's address (D68)."""
-        return names.identity(self.membership, self.user)
+        return member_details.identity(self.membership, self.user)
 
     @property
     def name_alone(self) -> str:
         """The name that the entity wrote, else their own, else the identity (D61)."""
-        return names.bound_name(names.member_full_name(self.membership, self.user)) or self.identity
+        return names.bound_name(member_details.member_full_name(self.membership, self.user)) or self.identity
 
     @property
     def email(self) -> str:
@@ -88,7 +88,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
 
         That of an invitation is in small letters (D68).
         """
-        address = names.member_email(self.membership, self.user)
+        address = member_details.member_email(self.membership, self.user)
         return address.lower() if self.membership.invited else address
 
     @property

@@ -13,7 +13,8 @@ import msgspec
 
 from corpid.flows.authentication.own_pages import PATHS
 from corpid.rules.directory.approvals import LIFETIME_SECONDS, decision_reason
-from corpid.rules.directory.records import NO_END, ChangeRequest, Entity, User
+from corpid.rules.directory.records import ChangeRequest, Entity, User
+from corpid.rules.directory.values import NO_END
 from corpid.rules.emails import Action, Email, Facts, to_email_time
 from corpid.texts import counted, phrase
 

@@ -19,7 +19,7 @@ from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
 from corpid.rules.directory.approvals import is_asked_for_oneself, state_at
-from corpid.rules.directory.names import shown_name
+from corpid.rules.directory.member_details import shown_name
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,

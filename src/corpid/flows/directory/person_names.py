@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from corpid.rules.directory.invitations import placeholder
-from corpid.rules.directory.names import canonical, identity, label_identity, member_full_name, name_outside
+from corpid.rules.directory.member_details import identity, member_full_name, name_outside
+from corpid.rules.directory.names import canonical, label_identity
 from corpid.rules.directory.records import Membership, RequestedPerson, User
 
 if TYPE_CHECKING:

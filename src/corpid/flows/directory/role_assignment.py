@@ -19,9 +19,10 @@ from corpid.flows.directory.members import Member
 from corpid.flows.directory.write import authorise_changes
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.objects import key_of, object_id
-from corpid.rules.directory.records import NO_END, Assignment, Change, Entity, Membership, Service, User
+from corpid.rules.directory.records import Assignment, Change, Entity, Membership, Service, User
 from corpid.rules.directory.role_forms import NO_VALUES, is_open_to, most_frequent_values
 from corpid.rules.directory.roles import in_words
+from corpid.rules.directory.values import NO_END
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

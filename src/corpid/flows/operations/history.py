@@ -13,7 +13,8 @@ from corpid.flows.directory.person_names import name_people, read_people
 from corpid.flows.operations import audit
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.audit_records import AuditPart, AuditQuery
-from corpid.rules.directory.names import identity, is_storable, shown_name, user_name
+from corpid.rules.directory.member_details import identity, shown_name
+from corpid.rules.directory.names import is_storable, user_name
 from corpid.rules.directory.records import Entity, Service
 
 if TYPE_CHECKING:

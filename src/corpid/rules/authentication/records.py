@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 import unicodedata
 from hashlib import sha256
-from typing import Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
 from corpid.jose.encoding import tuple_bytes
 from corpid.rules.characters import with_ascii_digits
+from corpid.rules.fields import BOOKKEEPING, PERSONAL, SECRET
 
 SetBy = Literal["directory", "operator", "user"]
 SessionPurpose: TypeAlias = Literal["sign_in", "account", "manage", "console"]
@@ -27,14 +28,14 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     user_id: str
-    password_hash: str | None = None
-    password_set_by: SetBy = "directory"
-    password_source: str = ""
+    password_hash: Annotated[str | None, SECRET] = None
+    password_set_by: Annotated[SetBy, BOOKKEEPING] = "directory"
+    password_source: Annotated[str, BOOKKEEPING] = ""
     """SHA-256 of the directory file's entry, so that applying the file again changes nothing"""
-    totp_secret: str | None = None
+    totp_secret: Annotated[str | None, SECRET] = None
     """base32; the store encrypts it (D43)"""
-    totp_set_by: SetBy = "directory"
-    totp_last_step: int = 0
+    totp_set_by: Annotated[SetBy, BOOKKEEPING] = "directory"
+    totp_last_step: Annotated[int, BOOKKEEPING] = 0
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -70,21 +71,21 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
 class Passkey(msgspec.Struct, frozen=True, kw_only=True):
     """A person's passkey; times in epoch seconds (D46)."""
 
-    credential_id: str
+    credential_id: Annotated[str, BOOKKEEPING]
     """base64url"""
     user_id: str
-    public_key: str
+    public_key: Annotated[str, BOOKKEEPING]
     """COSE, base64url"""
-    sign_count: int
-    name: str
+    sign_count: Annotated[int, BOOKKEEPING]
+    name: Annotated[str, PERSONAL]
     """the name that its owner gave it"""
     aaguid: str
     """identifies its make"""
     synced: bool
     """true if it can be on several devices of its owner; this never changes"""
     transports: tuple[str, ...]
-    created_at: int
-    used_at: int = 0
+    created_at: Annotated[int, BOOKKEEPING]
+    used_at: Annotated[int, BOOKKEEPING] = 0
     """0: never used"""
 
 
@@ -188,13 +189,13 @@ class SessionFactors(msgspec.Struct, frozen=True, kw_only=True):
 class FactorLink(msgspec.Struct, frozen=True, kw_only=True):
     """A person's link, stored under the hash of its secret part."""
 
-    link_hash: str
+    link_hash: Annotated[str, BOOKKEEPING]
     """SHA-256 of the secret part, in hexadecimal"""
     purpose: LinkPurpose
     user_id: str
     created_at: int
     expires_at: int
-    factors: str
+    factors: Annotated[str, BOOKKEEPING]
     """fingerprint of the person's factors when it was made (base64url), of an entity's invitation that of the address
     that it went to: a later change makes it void"""
 

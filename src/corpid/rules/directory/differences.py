@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from corpid.rules.directory.members import Disclosure, disclosures, mask_text, visible_members
+from corpid.rules.directory.members import disclosures, mask_text, visible_members
 from corpid.rules.directory.nodes import FileProblem
-from corpid.rules.directory.records import Parameter, ParameterDefinition, RoleDescription
 from corpid.rules.directory.sources import WHOLE, channel, in_words
+from corpid.rules.directory.values import Parameter, ParameterDefinition, RoleDescription
+from corpid.rules.fields import Disclosure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -136,7 +137,7 @@ def members_set(record: msgspec.Struct, key: Key) -> list[str]:
 
     Without those that are its key. Source: docs/directory.md
     """
-    members, declared = visible_members(record), disclosures(record)
+    members, declared = visible_members(record), disclosures(type(record))
     named = {name for name, value in members.items() if value in key}
     return [
         f"{name}: {_text(declared.get(name), value)}"
@@ -147,7 +148,7 @@ def members_set(record: msgspec.Struct, key: Key) -> list[str]:
 
 def members_changed(record: msgspec.Struct, replaced_by: msgspec.Struct) -> list[str]:
     """The members in which two states of a record differ, in words. Source: docs/directory.md"""
-    was, becomes, declared = visible_members(record), visible_members(replaced_by), disclosures(replaced_by)
+    was, becomes, declared = visible_members(record), visible_members(replaced_by), disclosures(type(replaced_by))
     return [
         f"{name}: {_text(declared.get(name), was[name])} → {_text(declared.get(name), becomes[name])}"
         for name in becomes

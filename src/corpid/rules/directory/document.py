@@ -14,16 +14,17 @@ import msgspec
 
 from corpid.rules.directory.names import without_marks
 from corpid.rules.directory.nodes import DirectoryError, FileProblem, Items, Node, Pairs, Scalar, quote_value
-from corpid.rules.directory.records import Administrator, Parameter, ParameterDefinition, ThirdPartyGrant
-from corpid.rules.directory.sections import KINDS, NOTHING, OWN_FACTORS, SECTIONS, TEST, DocumentSection, Kind
-from corpid.rules.directory.values import InvalidValue, suggestion
+from corpid.rules.directory.records import Administrator, ThirdPartyGrant
+from corpid.rules.directory.sections import KINDS, LISTED_MEMBERSHIP, OWN_FACTORS, SECTIONS, TEST, DocumentSection, Kind
+from corpid.rules.directory.values import InvalidValue, Parameter, ParameterDefinition, suggestion
+from corpid.rules.fields import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from corpid.rules.directory.records import Membership, User
-    from corpid.rules.directory.sections import SectionKey
     from corpid.rules.directory.values import Reader
+    from corpid.rules.fields import Field
 
 MOST_PROBLEMS: Final = 1000
 """of one file, after which the rest of it is not read"""
@@ -213,7 +214,7 @@ class _DocumentReader:
             if members is None or len(self.problems) > before:
                 continue
             fields, lines = members
-            missing = [key for key, rule in section.keys.items() if rule.needed and rule.member not in fields]
+            missing = [key for key, rule in section.keys.items() if rule.needed and rule.name not in fields]
             if missing:
                 self._report(item.line, f"this {section.kind} lacks {', '.join(missing)}")
                 continue
@@ -234,12 +235,12 @@ class _DocumentReader:
                 hint = suggestion(key.text, section.keys)
                 self._report(key.line, f"{quote_value(key.text)} is not a key of {described}{hint}")
                 continue
-            if rule.member in lines:
-                self._report(key.line, f"{key.text}: line {lines[rule.member]} already has it, under its other name")
-            lines[rule.member] = key.line
+            if rule.name in lines:
+                self._report(key.line, f"{key.text}: line {lines[rule.name]} already has it, under its other name")
+            lines[rule.name] = key.line
             try:
-                is_exact = self.typed or rule.member in OWN_FACTORS
-                fields[rule.member] = rule.value(value if is_exact else _node_without_marks(value))
+                is_exact = self.typed or rule.name in OWN_FACTORS
+                fields[rule.name] = rule.value(value if is_exact else _node_without_marks(value))
             except InvalidValue as error:
                 self._report(error.line, f"{key.text}: {error.reason}")
         return fields, lines
@@ -320,9 +321,9 @@ def entry_text(section_name: str, record: msgspec.Struct, user_names: Mapping[st
     """
     section = SECTIONS[section_name]
     members = {
-        name: _value(key, getattr(record, key.member), user_names)
+        name: _value(key, getattr(record, key.name), user_names)
         for name, key in section.keys.items()
-        if key.member in record.__struct_fields__ and not _moot(record, key.member)
+        if key.name in record.__struct_fields__ and not _moot(record, key.name)
     }
     if section.identifier is None:
         stated = {name: value for name, value in members.items() if value != ""}
@@ -337,11 +338,21 @@ def user_text(user: User, memberships: Sequence[Membership]) -> str:
     With the list of memberships. Source: D51.
     """
     members = {
-        name: getattr(user, key.member)
+        name: getattr(user, key.name)
         for name, key in SECTIONS["users"].keys.items()
-        if key.member in user.__struct_fields__ and name not in OWN_FACTORS
+        if key.name in user.__struct_fields__ and name not in OWN_FACTORS
     }
-    members["memberships"] = [{"entity": held.entity_id, "enabled": held.enabled} for held in memberships]
+    members["memberships"] = [
+        {
+            "entity": held.entity_id,
+            **{
+                name: getattr(held, key.name)
+                for name, key in LISTED_MEMBERSHIP.items()
+                if getattr(held, key.name) != ""
+            },
+        }
+        for held in memberships
+    ]
     return indent(_yaml({user.user_name: members}, flow=None), "  ")
 
 
@@ -355,14 +366,14 @@ def _moot(record: msgspec.Struct, member: str) -> bool:
     return isinstance(record, Administrator) and member == "services" and record.level != "sub_administrator"
 
 
-def _value(key: SectionKey, value: object, user_names: Mapping[str, str]) -> object:
-    if key.member == "user_id":
+def _value(key: Field, value: object, user_names: Mapping[str, str]) -> object:
+    if key.name == "user_id":
         return user_names[str(value)]
     if key.clearable:
         return NOTHING if value is None else value
-    if key.member == "parameters" and isinstance(value, tuple):
+    if key.name == "parameters" and isinstance(value, tuple):
         return _parameters(value)
-    if key.member == "role_descriptions" and isinstance(value, tuple):
+    if key.name == "role_descriptions" and isinstance(value, tuple):
         return {each.name: each.description for each in value}
     return list(value) if isinstance(value, tuple) else value
 

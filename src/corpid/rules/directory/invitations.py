@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from corpid.rules.directory.member_details import InvalidDetails
-from corpid.rules.directory.names import shown_name
+from corpid.rules.directory.member_details import InvalidDetails, shown_name
 from corpid.rules.directory.nodes import FileProblem, quote_value
 from corpid.rules.directory.records import (
     NOT_TO_BE_SENT,

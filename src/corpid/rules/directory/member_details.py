@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-import unicodedata
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-import msgspec
-from msgspec.structs import asdict
-
-from corpid.rules.characters import printable
-from corpid.rules.directory.names import InvisibleCharacter, display_name
-from corpid.rules.directory.values import address
+from corpid.rules.directory.names import bound_name, canonical, label_identity
+from corpid.rules.directory.nodes import Scalar
+from corpid.rules.directory.records import MemberDetails
+from corpid.rules.directory.values import InvalidValue, address
+from corpid.rules.fields import fields_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
+    from corpid.rules.directory.records import Membership, User
     from corpid.texts import Phrase
-
-_CHARACTERS: Final = 200
-
-
-class MemberDetails(msgspec.Struct, frozen=True, kw_only=True):
-    """Details that an entity writes about a member; each may be empty."""
-
-    user_name: str = ""
-    external_id: str = ""
-    name: str = ""
-    given_name: str = ""
-    family_name: str = ""
-    email: str = ""
 
 
 class InvalidDetails(Exception):
@@ -53,12 +39,12 @@ def check_details(details: MemberDetails, *, named: bool = True) -> MemberDetail
     faults: list[tuple[str, str]] = []
     remedies: dict[str, Phrase] = {}
     read: dict[str, str] = {}
-    for member, text in asdict(details).items():
+    for member, field in fields_of(MemberDetails).items():
         try:
-            read[member] = _READERS[member](_short(text)) if text else ""
-        except ValueError as error:
-            faults.append((member, str(error)))
-            if isinstance(error, InvisibleCharacter):
+            read[member] = str(field.value(Scalar(0, getattr(details, member), plain=False)))
+        except InvalidValue as error:
+            faults.append((member, error.reason))
+            if error.remedy is not None:
                 remedies[member] = error.remedy
     if named and not faults and not (read["user_name"] or read["email"]):
         faults.append(("user_name", "a name for this member is required, such as an e-mail address"))
@@ -69,19 +55,6 @@ def check_details(details: MemberDetails, *, named: bool = True) -> MemberDetail
     return MemberDetails(**read)
 
 
-def _short(text: str) -> str:
-    if len(text) > _CHARACTERS:
-        raise ValueError(f"at most {_CHARACTERS} characters are allowed here")
-    return text
-
-
-def _identifier(text: str) -> str:
-    """A text that another system chose, which is compared exactly."""
-    if printable(text) != text or any(unicodedata.category(each) == "Cs" for each in text):
-        raise ValueError("invisible characters are not allowed here")
-    return text
-
-
 def _address_or_empty(text: str) -> str:
     try:
         return address(text)
@@ -89,11 +62,46 @@ def _address_or_empty(text: str) -> str:
         return ""
 
 
-_READERS: Final[Mapping[str, Callable[[str], str]]] = {
-    "user_name": lambda text: display_name(text, joiners=False),
-    "external_id": _identifier,
-    "name": display_name,
-    "given_name": display_name,
-    "family_name": display_name,
-    "email": address,
-}
+def identity(membership: Membership, user: User) -> str:
+    """The account's user name, or the address of an invitation.
+
+    The entity cannot write it. In small letters, as both are compared: a capital I looks like a small l. An invitation
+    without an address, which nobody can accept, has the identifier of the membership. Source: D68
+    """
+    if membership.invited:
+        return membership.email.lower() or membership.membership_id
+    return canonical(user.user_name)
+
+
+def member_full_name(membership: Membership, user: User) -> str:
+    """The name that the entity wrote, else the person's own.
+
+    May be empty. Source: D61
+    """
+    return membership.name or ("" if membership.invited else user.name)
+
+
+def member_user_name(membership: Membership, user: User) -> str:
+    """The user name that the entity wrote, else the account's.
+
+    May be empty. Source: D60, D61
+    """
+    return membership.user_name or ("" if membership.invited else user.user_name)
+
+
+def member_email(membership: Membership, user: User) -> str:
+    """The address of a member; empty if there is none. Source: D61"""
+    return membership.email or ("" if membership.invited else user.email)
+
+
+def shown_name(membership: Membership, user: User) -> str:
+    """A member's identity, with the name beside it. Source: D68"""
+    return label_identity(identity(membership, user), member_full_name(membership, user))
+
+
+def name_outside(user: User) -> str:
+    """The name of a person who does not belong to the entity.
+
+    Empty for an invited person: another entity wrote what is known of them. Source: D61
+    """
+    return "" if user.placeholder else bound_name(user.name)

@@ -1,88 +1,22 @@
 """Members of records: which are secret, masked or personal (D57).
 
-One declaration, for the plan of a directory file and for the audit. A member that is not named here is shown as it is.
+For the plan of a directory file and for the audit, from the declaration of its fields (`Field.disclosure`).
 """
 
 from __future__ import annotations
 
-from enum import Enum, auto
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+
+from corpid.rules.fields import Disclosure, fields_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SHOWN_CHARACTERS: Final = 4
 """of a masked member, its last ones"""
-
-
-class Disclosure(Enum):
-    """The form in which plan and audit show a member."""
-
-    SECRET = auto()
-    """only whether it is set, and that it changed: hashes, secrets, key material"""
-    BOOKKEEPING = auto()
-    """nothing: it serves the record alone, and follows from others"""
-    PERSONAL = auto()
-    """the value, and in the audit only in the details, which can be erased"""
-    MASKED = auto()
-    """as PERSONAL, and only its last characters"""
-    MARK = auto()
-    """the value, of a record that is added or removed only if it is true"""
-
-
-DISCLOSURES: Final[Mapping[str, Mapping[str, Disclosure]]] = {
-    "User": {
-        "user_name": Disclosure.PERSONAL,
-        "name": Disclosure.PERSONAL,
-        "email": Disclosure.PERSONAL,
-        "identity_number": Disclosure.MASKED,
-        "placeholder": Disclosure.MARK,
-    },
-    "Membership": {
-        "membership_id": Disclosure.BOOKKEEPING,
-        "invited": Disclosure.MARK,
-        "user_name": Disclosure.PERSONAL,
-        "external_id": Disclosure.PERSONAL,
-        "name": Disclosure.PERSONAL,
-        "given_name": Disclosure.PERSONAL,
-        "family_name": Disclosure.PERSONAL,
-        "email": Disclosure.PERSONAL,
-        "created_at": Disclosure.BOOKKEEPING,
-        "changed_at": Disclosure.BOOKKEEPING,
-        "invitation_sent_at": Disclosure.BOOKKEEPING,
-    },
-    "Credentials": {
-        "password_hash": Disclosure.SECRET,
-        "totp_secret": Disclosure.SECRET,
-        "password_source": Disclosure.BOOKKEEPING,
-        "password_set_by": Disclosure.BOOKKEEPING,
-        "totp_set_by": Disclosure.BOOKKEEPING,
-        "totp_last_step": Disclosure.BOOKKEEPING,
-    },
-    "Passkey": {
-        "credential_id": Disclosure.BOOKKEEPING,
-        "public_key": Disclosure.BOOKKEEPING,
-        "sign_count": Disclosure.BOOKKEEPING,
-        "name": Disclosure.PERSONAL,
-        "created_at": Disclosure.BOOKKEEPING,
-        "used_at": Disclosure.BOOKKEEPING,
-    },
-    "ChangeRequest": {
-        "reason": Disclosure.PERSONAL,
-        "decided_reason": Disclosure.PERSONAL,
-        "people": Disclosure.BOOKKEEPING,
-    },
-    "Client": {"jwks": Disclosure.SECRET},
-    "RegisteredApiClient": {"jwks": Disclosure.SECRET},
-    "RegisteredProvisioningToken": {"token_hash": Disclosure.SECRET, "last_used_at": Disclosure.BOOKKEEPING},
-    "ProviderKey": {"secret": Disclosure.SECRET, "certificate_chain": Disclosure.SECRET},
-    "FactorLink": {"link_hash": Disclosure.BOOKKEEPING, "factors": Disclosure.BOOKKEEPING},
-    "FetchedKeySet": {"jwks": Disclosure.SECRET},
-}
-"""type of record → member → how it may be shown"""
-_OPEN: Final[Mapping[str, Disclosure]] = {}
 
 
 class Members(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,9 +39,10 @@ class Members(msgspec.Struct, frozen=True, kw_only=True):
         return [name for name in self.after if name in self.before] if self.before and self.after else []
 
 
-def disclosures(record: msgspec.Struct) -> Mapping[str, Disclosure]:
-    """The declared members of a record. Source: D57"""
-    return DISCLOSURES.get(type(record).__name__, _OPEN)
+@cache
+def disclosures(record: type[msgspec.Struct]) -> Mapping[str, Disclosure]:
+    """Members of a record that are not shown as they are. Source: D57"""
+    return {each.name: each.disclosure for each in fields_of(record).values() if each.disclosure is not None}
 
 
 def visible_members(record: msgspec.Struct | None) -> dict[str, object]:
@@ -117,7 +52,7 @@ def visible_members(record: msgspec.Struct | None) -> dict[str, object]:
     """
     if record is None:
         return {}
-    declared = disclosures(record)
+    declared = disclosures(type(record))
     names = record.__struct_fields__
     return {name: getattr(record, name) for name in names if declared.get(name) is not Disclosure.BOOKKEEPING}
 
@@ -130,7 +65,7 @@ def compare_members(was: msgspec.Struct | None, becomes: msgspec.Struct | None) 
     record = becomes or was
     if record is None:
         return Members()
-    declared, old, new = disclosures(record), visible_members(was), visible_members(becomes)
+    declared, old, new = disclosures(type(record)), visible_members(was), visible_members(becomes)
     if was is not None and becomes is not None:
         names = [name for name in new if old[name] != new[name]]
     else:

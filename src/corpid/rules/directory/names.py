@@ -18,7 +18,6 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from precis_i18n.profile import Profile
 
-    from corpid.rules.directory.records import Membership, User
     from corpid.texts import Phrase
 
 USER_NAME_CHARACTERS: Final = 128
@@ -191,49 +190,12 @@ def is_storable(text: str) -> bool:
     return "\0" not in text and not any("\ud800" <= each <= "\udfff" for each in text)
 
 
-def identity(membership: Membership, user: User) -> str:
-    """The account's user name, or the address of an invitation.
-
-    The entity cannot write it. In small letters, as both are compared: a capital I looks like a small l. An invitation
-    without an address, which nobody can accept, has the identifier of the membership. Source: D68
-    """
-    if membership.invited:
-        return membership.email.lower() or membership.membership_id
-    return canonical(user.user_name)
-
-
 def canonical(name: str) -> str:
     """A user name as it is compared (D51), for people to read."""
     try:
         return user_name(name)
     except ValueError:
         return name
-
-
-def member_full_name(membership: Membership, user: User) -> str:
-    """The name that the entity wrote, else the person's own.
-
-    May be empty. Source: D61
-    """
-    return membership.name or ("" if membership.invited else user.name)
-
-
-def member_user_name(membership: Membership, user: User) -> str:
-    """The user name that the entity wrote, else the account's.
-
-    May be empty. Source: D60, D61
-    """
-    return membership.user_name or ("" if membership.invited else user.user_name)
-
-
-def member_email(membership: Membership, user: User) -> str:
-    """The address of a member; empty if there is none. Source: D61"""
-    return membership.email or ("" if membership.invited else user.email)
-
-
-def shown_name(membership: Membership, user: User) -> str:
-    """A member's identity, with the name beside it. Source: D68"""
-    return label_identity(identity(membership, user), member_full_name(membership, user))
 
 
 def label_identity(identity: str, name: str) -> str:
@@ -251,11 +213,3 @@ def bound_name(name: str) -> str:
     """A short name without brackets and arrows, which writes no sentence. Source: D68"""
     shown = "".join(_BRACKETS.get(category(each)) or ("-" if "\u2190" <= each <= "\u21ff" else each) for each in name)
     return shown if len(shown) <= _CHARACTERS else f"{shown[: _CHARACTERS - 1]}…"
-
-
-def name_outside(user: User) -> str:
-    """The name of a person who does not belong to the entity.
-
-    Empty for an invited person: another entity wrote what is known of them. Source: D61
-    """
-    return "" if user.placeholder else bound_name(user.name)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, Uni
 
 import msgspec
 
-from corpid.rules.directory import values
 from corpid.rules.directory.document import DirectoryDocument, DocumentEntry
 from corpid.rules.directory.members import mask_text
 from corpid.rules.directory.names import is_storable
@@ -25,17 +24,22 @@ from corpid.rules.directory.records import (
     Assignment,
     Entity,
     Membership,
-    Parameter,
-    ParameterDefinition,
-    ParameterKind,
-    RoleDescription,
     Service,
     ThirdPartyAssignment,
     ThirdPartyGrant,
     User,
 )
-from corpid.rules.directory.sections import ALL, ENTITY_ID, OWN_FACTORS, SECTIONS, TEST, Kind, SectionKey, login
-from corpid.rules.directory.values import InvalidValue, suggestion
+from corpid.rules.directory.sections import OWN_FACTORS, SECTIONS, TEST, Kind
+from corpid.rules.directory.values import (
+    ALL,
+    InvalidValue,
+    Parameter,
+    ParameterDefinition,
+    ParameterKind,
+    RoleDescription,
+    suggestion,
+)
+from corpid.rules.fields import Field, documented_fields, fields_of
 from corpid.rules.oauth.records import CLIENT_MEMBERS, Client
 
 if TYPE_CHECKING:
@@ -87,14 +91,20 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
     noun: str
     """for people, with an article"""
     record: type[msgspec.Struct]
-    keys: dict[str, SectionKey]
+    keys: dict[str, Field]
     """name of a member → how it is read"""
-    identity: tuple[str, ...] = ()
-    """the members that name an object and never change"""
     filters: tuple[str, ...]
     """the filters of its list"""
     sides: tuple[str, ...] = ()
     """the filters that name an entity; of what concerns two, the one that a bound client has by default first"""
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """The members that name an object and never change.
+
+        None of a person, whose user name can.
+        """
+        return () if self.record is User else tuple(name for name, key in self.keys.items() if key.identifies)
 
     @property
     def width(self) -> int:
@@ -109,7 +119,7 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def properties(self) -> dict[str, Schema]:
         """The JSON Schema of each member that can be written."""
-        return {name: _schema(self.record, name, key) for name, key in self.keys.items()}
+        return {name: _schema(self.record, key) for name, key in self.keys.items()}
 
     @property
     def required(self) -> list[str]:
@@ -122,77 +132,55 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
         return self.keys.get("user") is not None
 
 
-def _keyed(name: str, section: str, *, left_out: frozenset[str] = frozenset()) -> dict[str, SectionKey]:
+def _keyed(section: str, *, left_out: frozenset[str] = frozenset()) -> dict[str, Field]:
     """The keys of a section whose entries have one outside, with that."""
     found = SECTIONS[section]
-    assert found.identifier is not None  # noqa: S101 - a section of the table above
-    first = SectionKey(member=found.identity[0], read=found.identifier, needed=True)
-    return {name: first, **{key: value for key, value in found.keys.items() if key not in left_out}}
+    [outside] = found.identity
+    first = Field(key=outside, name=outside, type=str, read=found.identifier, needed=True, identifies=True)
+    return {outside: first, **{key: value for key, value in found.keys.items() if key not in left_out}}
 
-
-_NAMES: Final = ("user", "entity", "client_entity", "third_party", "service", "role", "sub_entity", "ref")
-
-
-def _row(section: str) -> tuple[dict[str, SectionKey], tuple[str, ...]]:
-    keys = SECTIONS[section].keys
-    return dict(keys), tuple(name for name in keys if name in _NAMES)
-
-
-_USER: Final = SectionKey(member="user_id", read=login, needed=True)
-_ENTITY: Final = SectionKey(member="entity_id", read=ENTITY_ID, needed=True)
-_ADMINISTRATORS: Final = SECTIONS["administrators"].keys
-_ASSIGNMENT, _ASSIGNMENT_IDENTITY = _row("assignments")
-_GRANT, _GRANT_IDENTITY = _row("third_party.grants")
-_THIRD_PARTY, _THIRD_PARTY_IDENTITY = _row("third_party.assignments")
 
 CLIENT: Final = Resource(
     kind="client", path="clients", title="Client", noun="a client", record=Client,
-    filters=("search",),
-    keys=_keyed("client_id", "clients"), identity=("client_id",),
+    filters=("search",), keys=_keyed("clients"),
 )  # fmt: skip
 ENTITY: Final = Resource(
     kind="entity", path="entities", title="Entity", noun="an entity", record=Entity,
-    filters=("search",),
-    keys=_keyed("entity_id", "entities"), identity=("entity_id",),
+    filters=("search",), keys=_keyed("entities"),
+)  # fmt: skip
+MEMBERSHIP: Final = Resource(
+    kind="membership", path="memberships", title="Membership", noun="a membership", record=Membership,
+    filters=("user", "entity"), sides=("entity",), keys=documented_fields(Membership),
 )  # fmt: skip
 RESOURCES: Final = (
     ENTITY,
     Resource(
         kind="user", path="users", title="User", noun="a person", record=User,
         filters=("search", "entity", "name"),
-        keys=_keyed("user_name", "users", left_out=frozenset({"id", "memberships", TEST, *OWN_FACTORS})),
+        keys=_keyed("users", left_out=frozenset({"id", "memberships", TEST, *OWN_FACTORS})),
     ),
-    Resource(
-        kind="membership", path="memberships", title="Membership", noun="a membership", record=Membership,
-        filters=("user", "entity"), sides=("entity",),
-        keys={"user": _USER, "entity": _ENTITY, "enabled": SectionKey(member="enabled", read=values.yes_or_no)},
-        identity=("user", "entity"),
-    ),
+    MEMBERSHIP,
     Resource(
         kind="service", path="services", title="Service", noun="a service", record=Service,
-        filters=("search",),
-        keys=_keyed("service_id", "services"), identity=("service_id",),
+        filters=("search",), keys=_keyed("services"),
     ),
     Resource(
         kind="assignment", path="assignments", title="Assignment", noun="a role", record=Assignment,
-        filters=("user", "entity", "service"), sides=("entity",),
-        keys=_ASSIGNMENT, identity=_ASSIGNMENT_IDENTITY,
+        filters=("user", "entity", "service"), sides=("entity",), keys=documented_fields(Assignment),
     ),
     Resource(
         kind="grant", path="third-party-grants", title="ThirdPartyGrant", noun="a third-party grant",
-        record=ThirdPartyGrant, keys=_GRANT, identity=_GRANT_IDENTITY,
+        record=ThirdPartyGrant, keys=documented_fields(ThirdPartyGrant),
         filters=("client_entity", "third_party", "service"), sides=("client_entity", "third_party"),
     ),
     Resource(
         kind="third-party row", path="third-party-assignments", title="ThirdPartyAssignment",
-        noun="a third-party assignment", record=ThirdPartyAssignment, keys=_THIRD_PARTY,
-        identity=_THIRD_PARTY_IDENTITY, filters=("user", "third_party", "client_entity", "service"),
-        sides=("third_party", "client_entity"),
+        noun="a third-party assignment", record=ThirdPartyAssignment, keys=documented_fields(ThirdPartyAssignment),
+        filters=("user", "third_party", "client_entity", "service"), sides=("third_party", "client_entity"),
     ),
     Resource(
         kind="administrator", path="administrators", title="Administrator", noun="an administrator",
-        record=Administrator, keys=dict(_ADMINISTRATORS), identity=("user", "entity"), filters=("user", "entity"),
-        sides=("entity",),
+        record=Administrator, keys=documented_fields(Administrator), filters=("user", "entity"), sides=("entity",),
     ),
     CLIENT,
 )  # fmt: skip
@@ -231,8 +219,8 @@ def to_json_object(resource: Resource, record: msgspec.Struct, *, user_name: str
     key: tuple[str, ...] = record.key if resource.kind != "client" else (str(getattr(record, "client_id", "")),)  # type: ignore[attr-defined]
     found: dict[str, Json] = {"id": object_id(key)}
     for name, rule in resource.keys.items():
-        value = getattr(record, rule.member)
-        if rule.member == "user_id":
+        value = getattr(record, rule.name)
+        if rule.name == "user_id":
             found |= {"user": user_name, "user_id": value}
         elif value is not None and not _is_moot(record, name):
             found[name] = _json(name, value)
@@ -309,21 +297,21 @@ def _read(resource: Resource, value: Json, *, existing: msgspec.Struct | None) -
         if rule is None:
             faults.append(MemberFault(pointer(key.text), _unknown(resource, key.text)))
             continue
-        found = _misfits(_schema(resource.record, key.text, rule), value[key.text], pointer(key.text))
+        found = _misfits(_schema(resource.record, rule), value[key.text], pointer(key.text))
         misfits = list(islice(found, SHOWN))
         faults += misfits
         if misfits:
             continue
-        lines[rule.member] = node.line
+        lines[rule.name] = node.line
         try:
-            fields[rule.member] = rule.value(node)
+            fields[rule.name] = rule.value(node)
         except InvalidValue as error:
             faults.append(MemberFault(document.pointer(error.line), error.reason))
     named = {fault.pointer for fault in faults}
     faults += [
         MemberFault(pointer(name), f"{name} is required in {resource.noun}")
         for name in resource.required
-        if resource.keys[name].member not in fields and pointer(name) not in named
+        if resource.keys[name].name not in fields and pointer(name) not in named
     ]
     faults += _key_sources(resource, fields)
     if faults:
@@ -358,12 +346,9 @@ def _key_sources(resource: Resource, fields: dict[str, object]) -> Iterator[Memb
 
 def _with_defaults(resource: Resource, fields: dict[str, object]) -> dict[str, object]:
     """The fields with the record's default for each that is not there."""
-    whole = dict(fields)
-    defaults = {field.name: field.default for field in msgspec.structs.fields(resource.record)}
-    for rule in resource.keys.values():
-        default = defaults.get(rule.member, msgspec.NODEFAULT)
-        if rule.member not in whole and default is not msgspec.NODEFAULT:
-            whole[rule.member] = default
+    defaults = {field.name: field.default for field in fields_of(resource.record).values()}
+    missing = {rule.name: defaults.get(rule.name, msgspec.NODEFAULT) for rule in resource.keys.values()}
+    whole = {**{name: value for name, value in missing.items() if value is not msgspec.NODEFAULT}, **fields}
     if resource.kind == "entity" and "registration_number" not in whole:
         if whole["type"] != "UEN":
             raise InvalidObject(
@@ -379,18 +364,16 @@ def _entry(
     if isinstance(existing, User):
         fields["user_id"] = existing.user_id
     names = resource.identity or ("user_name",)
-    members = [resource.keys[name].member for name in names]
+    members = [resource.keys[name].name for name in names]
     key = tuple(str(fields.pop(member, "")) for member in members)
     return DocumentEntry(kind=resource.kind, key=key, line=lines.get(members[0], 0), fields=fields, lines=lines)
 
 
-def _schema(record: type[msgspec.Struct], name: str, key: SectionKey) -> Schema:
-    if record is Client and name in CLIENT_MEMBERS:
-        return _client_schema(name)
-    if key.member == "user_id":
-        return _TEXT
-    [annotated] = [field.type for field in msgspec.structs.fields(record) if field.name == key.member]
-    return _schema_of(annotated)
+def _schema(record: type[msgspec.Struct], key: Field) -> Schema:
+    if record is Client and key.name in CLIENT_MEMBERS:
+        return _client_schema(key.name)
+    schema = _TEXT if key.name == "user_id" else _schema_of(key.type)
+    return {**schema, "description": key.help} if key.help else schema
 
 
 def _client_schema(name: str) -> Schema:

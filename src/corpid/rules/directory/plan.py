@@ -53,7 +53,7 @@ R = TypeVar("R", bound="Row")
 CheckClient: TypeAlias = "Callable[[msgspec.Struct], Iterable[tuple[str, str]]]"
 """the rules of client registration: member and reason of everything wrong"""
 _NEEDED: Final[Mapping[Kind, tuple[tuple[str, str], ...]]] = {
-    section.kind: tuple((name, key.member) for name, key in section.keys.items() if key.needed)
+    section.kind: tuple((name, key.name) for name, key in section.keys.items() if key.needed)
     for section in SECTIONS.values()
     if section.identifier
 }

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from hashlib import sha256
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
 from corpid.rules.directory.names import display_name
+from corpid.rules.fields import BOOKKEEPING, SECRET
 
 LONGEST_LIFE_DAYS: Final = 365
 USE_WRITTEN_SECONDS: Final = 3600
@@ -26,13 +27,13 @@ class RegisteredProvisioningToken(msgspec.Struct, frozen=True, kw_only=True):
     entity_id: str
     name: str
     """its purpose, as its creator named it"""
-    token_hash: str
+    token_hash: Annotated[str, SECRET]
     """SHA-256 of the token, in hexadecimal"""
     created_at: int
     expires_at: int
     created_by: str
     """as the audit names the actor"""
-    last_used_at: int = 0
+    last_used_at: Annotated[int, BOOKKEEPING] = 0
     """at most an hour late; 0: never"""
 
     @property

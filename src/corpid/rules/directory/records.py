@@ -1,33 +1,40 @@
 """Records of the directory: people, entities, services, roles and third parties.
 
-Frozen structs without behaviour. Dates are ISO text (YYYY-MM-DD), inclusive, in the deployment's
+Frozen structs without behaviour. What each field is to every door, its `Field` says. Dates are ISO text (YYYY-MM-DD), inclusive, in the deployment's
 time zone (D23); `0001-01-01` means always, `9999-12-31` without end. Each record names its key in `key`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Literal, TypeAlias, TypeVar, get_args
 
 import msgspec
 
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import Credentials, PersonFactors
 from corpid.rules.authentication.throttling import CodeGuesses
+from corpid.rules.directory import values
+from corpid.rules.directory.values import (
+    NO_BEGINNING,
+    NO_END,
+    Parameter,
+    ParameterDefinition,
+    Reader,
+    RoleDescription,
+    parameter_values,
+)
+from corpid.rules.fields import Disclosure, Field
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
+from corpid.texts import Phrase, phrase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-
-NO_BEGINNING = "0001-01-01"
-NO_END = "9999-12-31"
 
 EntityType = Literal["UEN", "NON-UEN", "GSTN"]
 EntityStatus = Literal["Registered", "Deregistered", "Withdrawn", ""]
 AccountType = Literal["standard", "foreign"]
 SubEntityRule = Literal["none", "optional", "mandatory"]
-ParameterKind = Literal["text", "alpha", "number", "date", "year"]
 AdministratorLevel: TypeAlias = Literal["owner", "administrator", "sub_administrator"]
 Approvals: TypeAlias = Literal["none", "roles", "all"]
 RequestState: TypeAlias = Literal["pending", "approved", "declined", "withdrawn", "expired"]
@@ -38,21 +45,54 @@ AdministratorServices: TypeAlias = tuple[str, ...] | Literal["all"]
 """the services at which a sub-administrator gives roles; no service by an empty list, every one by the word alone"""
 
 
+_ENTITY_TYPE: Final = values.one_of(*get_args(EntityType))
+_ENTITY_STATUS: Final = values.one_of("Registered", "Deregistered", "Withdrawn", empty=True)
+_ROLE_NAME: Final = values.name(values.ROLE_CHARACTERS)
+
+UserReference: TypeAlias = Annotated[str, Field(key="user", read=values.login, needed=True, identifies=True)]
+"""a user name in documents, the person's identifier in the record"""
+MemberEntity: TypeAlias = Annotated[str, Field(key="entity", read=values.ENTITY_ID, needed=True, identifies=True)]
+"""of what ends with a membership"""
+EntityReference: TypeAlias = Annotated[
+    str, Field(key="entity", read=values.ENTITY_ID, needed=True, refers="entities.entity_id", identifies=True)
+]
+ClientEntityReference: TypeAlias = Annotated[
+    str, Field(key="client_entity", read=values.ENTITY_ID, needed=True, refers="entities.entity_id", identifies=True)
+]
+ServiceReference: TypeAlias = Annotated[
+    str, Field(key="service", read=values.SERVICE_ID, needed=True, refers="services.service_id", identifies=True)
+]
+RoleName: TypeAlias = Annotated[str, Field(read=values.ROLE, label=phrase("Role"), identifies=True)]
+SubEntity: TypeAlias = Annotated[
+    str, Field(read=values.SUB_ENTITY, label=phrase("Part of the organisation"), identifies=True)
+]
+RowReference: TypeAlias = Annotated[
+    str, Field(read=values.line_of_text(32), label=phrase("Reference"), identifies=True)
+]
+StartDate: TypeAlias = Annotated[str, Field(read=values.day, label=phrase("From"))]
+EndDate: TypeAlias = Annotated[str, Field(read=values.day, label=phrase("Until"))]
+Parameters: TypeAlias = Annotated[tuple[Parameter, ...], Field(read=values.row_parameters, label=phrase("Details"))]
+Switch: TypeAlias = Annotated[bool, Field(read=values.yes_or_no)]
+
+
 class Entity(msgspec.Struct, frozen=True, kw_only=True):
     """An organisation (R-12.4).
 
     `entity_id` is the number that RPs see (at most 10 characters, R-14.2).
     """
 
-    entity_id: str
-    type: EntityType
-    registration_number: str
-    country: str
+    entity_id: Annotated[str, Field(read=values.ENTITY_ID, identifies=True)]
+    type: Annotated[EntityType, Field(read=_ENTITY_TYPE, needed=True)]
+    registration_number: Annotated[str, Field(read=values.registered_number(50), label=phrase("Registration number"))]
+    country: Annotated[str, Field(read=values.country, needed=True, label=phrase("Country"))]
     """ISO 3166-1 alpha-2"""
-    name: str
-    status: EntityStatus = ""
-    enabled: bool = True
-    approvals: Approvals = "none"
+    name: Annotated[str, Field(read=values.name(200), needed=True, label=phrase("Name"))]
+    status: Annotated[EntityStatus, Field(read=_ENTITY_STATUS, label=phrase("Status in the register"))] = ""
+    enabled: Switch = True
+    approvals: Annotated[
+        Approvals,
+        Field(read=values.one_of(*get_args(Approvals)), label=phrase("Changes that need approval"), added=True),
+    ] = "none"
     """which changes by its own administrators need another one's approval (D55)"""
 
     @property
@@ -63,16 +103,16 @@ class Entity(msgspec.Struct, frozen=True, kw_only=True):
 class User(msgspec.Struct, frozen=True, kw_only=True):
     """A person. `user_id` is a UUID, stable across entities and clients (R-12.4)."""
 
-    user_id: str
-    user_name: str
-    name: str
-    email: str = ""
-    language: str = "en"
-    identity_number: str = ""
-    identity_country: str = ""
-    account_type: AccountType = "standard"
-    enabled: bool = True
-    placeholder: bool = False
+    user_id: Annotated[str, Field(key="id", read=values.stable_id, identifies=True)]
+    user_name: Annotated[str, Field(read=values.login, disclosure=Disclosure.PERSONAL)]
+    name: Annotated[str, Field(read=values.name(200), needed=True, disclosure=Disclosure.PERSONAL)]
+    email: Annotated[str, Field(read=values.email, disclosure=Disclosure.PERSONAL)] = ""
+    language: Annotated[str, Field(read=values.language)] = "en"
+    identity_number: Annotated[str, Field(read=values.registered_number(32), disclosure=Disclosure.MASKED)] = ""
+    identity_country: Annotated[str, Field(read=values.country_or_empty)] = ""
+    account_type: Annotated[AccountType, Field(read=values.one_of(*get_args(AccountType)))] = "standard"
+    enabled: Switch = True
+    placeholder: Annotated[bool, Field(disclosure=Disclosure.MARK, added=True)] = False
     """placeholder of a person who has not accepted an invitation: disabled, cannot sign in (D60)"""
 
     @property
@@ -84,54 +124,92 @@ DUE: Final = 0
 NOT_TO_BE_SENT: Final = -1
 
 
-class Membership(msgspec.Struct, frozen=True, kw_only=True):
+ENTERPRISE_USER: Final = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
+"""the extension of SCIM's User for people of an organisation (RFC 7643 §4.3)"""
+
+
+_DETAIL: Final = values.line_of_text(200)
+
+
+def _detail(label: Phrase, help_text: str, scim: str, read: Reader = _DETAIL, *, in_documents: bool = True) -> Field:
+    """A text that an entity writes about a member."""
+    return Field(
+        read=read, in_documents=in_documents, label=label, help=help_text, scim=scim,
+        disclosure=Disclosure.PERSONAL, added=True,
+    )  # fmt: skip
+
+
+class MemberDetails(msgspec.Struct, frozen=True, kw_only=True):
+    """Details that an entity writes about a member (D61, D84).
+
+    Each may be empty. What documents do not write identifies, names or reaches the person, and has rules of its own. The others are plain:
+    a new one is stored, searched, shown and exchanged by its declaration alone.
+    """
+
+    user_name: Annotated[
+        str,
+        _detail(
+            phrase("User name"), "What the entity calls the member; by default the address.", "userName",
+            values.line_of_text(200, joiners=False), in_documents=False,
+        ),
+    ] = ""  # fmt: skip
+    """unique in the entity, capital and small letters alike"""
+    external_id: Annotated[
+        str,
+        _detail(
+            phrase("Identifier in your system"), "The member's identifier in another system.", "externalId",
+            values.foreign_identifier, in_documents=False,
+        ),
+    ] = ""  # fmt: skip
+    """unique in the entity"""
+    name: Annotated[
+        str,
+        _detail(phrase("Name"), "The person's name, as the entity writes it.", "displayName", in_documents=False),
+    ] = ""
+    given_name: Annotated[
+        str, _detail(phrase("Given name"), "The person's given name.", "name.givenName", in_documents=False)
+    ] = ""
+    family_name: Annotated[
+        str, _detail(phrase("Family name"), "The person's family name.", "name.familyName", in_documents=False)
+    ] = ""
+    email: Annotated[
+        str,
+        _detail(
+            phrase("E-mail address"), "The address that the invitation goes to.", "emails",
+            values.email, in_documents=False,
+        ),
+    ] = ""  # fmt: skip
+    department: Annotated[
+        str,
+        _detail(phrase("Department"), "The department that the person works in.", f"{ENTERPRISE_USER}:department"),
+    ] = ""
+    job_title: Annotated[str, _detail(phrase("Job title"), "The person's job title.", "title")] = ""
+
+
+class Membership(MemberDetails, frozen=True, kw_only=True):
     """A person may act for an entity, once an invitation is accepted.
 
     What the entity writes about the person are members of this record; it never changes the person (D61). Moments are
     epoch seconds.
     """
 
-    user_id: str
-    entity_id: str
-    enabled: bool = True
-    membership_id: str = ""
+    user_id: Annotated[str, Field(key="user", read=values.login, needed=True, refers="users.user_id", identifies=True)]
+    entity_id: EntityReference
+    enabled: Annotated[bool, Field(read=values.yes_or_no, label=phrase("May sign in for the organisation"))] = True
+    membership_id: Annotated[str, Field(disclosure=Disclosure.BOOKKEEPING, added=True)] = ""
     """a UUID, unique; given by the store, and the same before and after acceptance (D60)"""
-    invited: bool = False
+    invited: Annotated[bool, Field(disclosure=Disclosure.MARK, added=True)] = False
     """whether it is not accepted yet: the person is a placeholder, and it has no effect (D60)"""
-    user_name: str = ""
-    """unique in the entity, capital and small letters alike"""
-    external_id: str = ""
-    """unique in the entity"""
-    name: str = ""
-    given_name: str = ""
-    family_name: str = ""
-    email: str = ""
-    created_at: int = 0
+    created_at: Annotated[int, Field(disclosure=Disclosure.BOOKKEEPING, added=True)] = 0
     """0: not known"""
-    changed_at: int = 0
+    changed_at: Annotated[int, Field(disclosure=Disclosure.BOOKKEEPING, added=True)] = 0
     """when the entity changed a member last; 0: not known"""
-    invitation_sent_at: int = DUE
+    invitation_sent_at: Annotated[int, Field(disclosure=Disclosure.BOOKKEEPING, added=True)] = DUE
     """the invitation's moment, DUE or NOT_TO_BE_SENT; of no meaning once it is accepted"""
 
     @property
     def key(self) -> tuple[str, ...]:
         return (self.user_id, self.entity_id)
-
-
-class ParameterDefinition(msgspec.Struct, frozen=True, kw_only=True):
-    """A parameter that roles at an entity service carry (R-14.1)."""
-
-    name: str
-    kind: ParameterKind = "text"
-    mandatory: bool = False
-
-
-class RoleDescription(msgspec.Struct, frozen=True, kw_only=True):
-    """Description of a role: what it lets people do."""
-
-    name: str
-    """the role"""
-    description: str
 
 
 class Service(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,20 +218,27 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     Source: R-20
     """
 
-    service_id: str
-    name: str
-    roles: tuple[str, ...] = ()
-    parameters: tuple[ParameterDefinition, ...] = ()
-    third_parties: bool = False
-    sub_entity: SubEntityRule = "none"
-    entity_types: tuple[EntityType, ...] = ("UEN", "NON-UEN", "GSTN")
-    entity_statuses: tuple[EntityStatus, ...] = ("Registered", "")
-    enabled: bool = True
-    approval_required: bool = False
-    """whether roles at it need approval at every entity (D55)"""
-    description: str = ""
+    service_id: Annotated[str, Field(read=values.SERVICE_ID, identifies=True)]
+    name: Annotated[str, Field(read=values.name(100), needed=True)]
+    description: Annotated[str, Field(read=values.DESCRIPTION, added=True)] = ""
     """what it is for, in a sentence"""
-    role_descriptions: tuple[RoleDescription, ...] = ()
+    roles: Annotated[tuple[str, ...], Field(read=values.texts(_ROLE_NAME))] = ()
+    role_descriptions: Annotated[tuple[RoleDescription, ...], Field(read=values.role_descriptions, added=True)] = ()
+    parameters: Annotated[tuple[ParameterDefinition, ...], Field(read=values.parameter_definitions)] = ()
+    third_parties: Switch = False
+    sub_entity: Annotated[SubEntityRule, Field(read=values.one_of(*get_args(SubEntityRule)))] = "none"
+    entity_types: Annotated[tuple[EntityType, ...], Field(read=values.texts(_ENTITY_TYPE, least=1))] = (
+        "UEN",
+        "NON-UEN",
+        "GSTN",
+    )
+    entity_statuses: Annotated[tuple[EntityStatus, ...], Field(read=values.texts(_ENTITY_STATUS, least=1))] = (
+        "Registered",
+        "",
+    )
+    enabled: Switch = True
+    approval_required: Annotated[bool, Field(read=values.yes_or_no, added=True)] = False
+    """whether roles at it need approval at every entity (D55)"""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -170,28 +255,21 @@ class GroupRole(msgspec.Struct, frozen=True, kw_only=True):
     role: str
 
 
-class Parameter(msgspec.Struct, frozen=True, kw_only=True):
-    """A parameter's value; one name may repeat (R-14.1)."""
-
-    name: str
-    value: str
-
-
 class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     """A person's role for an entity at a service.
 
     `ref` distinguishes otherwise equal rows.
     """
 
-    user_id: str
-    entity_id: str
-    service_id: str
-    role: str = ""
-    sub_entity: str = ""
-    ref: str = ""
-    start_date: str = NO_BEGINNING
-    end_date: str = NO_END
-    parameters: tuple[Parameter, ...] = ()
+    user_id: UserReference
+    entity_id: MemberEntity
+    service_id: ServiceReference
+    role: RoleName = ""
+    sub_entity: SubEntity = ""
+    ref: RowReference = ""
+    start_date: StartDate = NO_BEGINNING
+    end_date: EndDate = NO_END
+    parameters: Parameters = ()
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -204,17 +282,20 @@ class ThirdPartyGrant(msgspec.Struct, frozen=True, kw_only=True):
     A blank role or sub-entity grants any. It gives nothing until the third party has accepted it (D56).
     """
 
-    client_entity_id: str
-    entity_id: str
-    """the third party"""
-    service_id: str
-    role: str = ""
-    sub_entity: str = ""
-    ref: str = ""
-    start_date: str = NO_BEGINNING
-    end_date: str = NO_END
-    parameters: tuple[Parameter, ...] = ()
-    state: GrantState = "accepted"
+    client_entity_id: ClientEntityReference
+    entity_id: Annotated[
+        str, Field(key="third_party", read=values.ENTITY_ID, needed=True, refers="entities.entity_id", identifies=True)
+    ]
+    service_id: ServiceReference
+    role: RoleName = ""
+    sub_entity: SubEntity = ""
+    ref: RowReference = ""
+    start_date: StartDate = NO_BEGINNING
+    end_date: EndDate = NO_END
+    parameters: Parameters = ()
+    state: Annotated[
+        GrantState, Field(read=values.one_of(*get_args(GrantState)), label=phrase("State"), added=True)
+    ] = "accepted"
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -249,28 +330,23 @@ class ThirdPartyGrant(msgspec.Struct, frozen=True, kw_only=True):
         return self.allows(row) and self.start_date <= row.start_date and row.end_date <= self.end_date
 
 
-def parameter_values(parameters: tuple[Parameter, ...], name: str) -> set[str]:
-    """Return the values of a parameter. Source: R-14.1, R-21."""
-    return {parameter.value for parameter in parameters if parameter.name == name}
-
-
 class ThirdPartyAssignment(msgspec.Struct, frozen=True, kw_only=True):
     """A role of a third party's person for a client entity.
 
     Must lie inside a ThirdPartyGrant (R-21).
     """
 
-    user_id: str
-    entity_id: str
-    """the third party, for which the person acts"""
-    client_entity_id: str
-    service_id: str
-    role: str = ""
-    sub_entity: str = ""
-    ref: str = ""
-    start_date: str = NO_BEGINNING
-    end_date: str = NO_END
-    parameters: tuple[Parameter, ...] = ()
+    user_id: UserReference
+    entity_id: Annotated[str, Field(key="third_party", read=values.ENTITY_ID, needed=True, identifies=True)]
+    """for which the person acts"""
+    client_entity_id: ClientEntityReference
+    service_id: ServiceReference
+    role: RoleName = ""
+    sub_entity: SubEntity = ""
+    ref: RowReference = ""
+    start_date: StartDate = NO_BEGINNING
+    end_date: EndDate = NO_END
+    parameters: Parameters = ()
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -286,10 +362,13 @@ class Administrator(msgspec.Struct, frozen=True, kw_only=True):
     Ends with the membership.
     """
 
-    user_id: str
-    entity_id: str
-    level: AdministratorLevel
-    services: AdministratorServices = ()
+    user_id: UserReference
+    entity_id: MemberEntity
+    level: Annotated[
+        AdministratorLevel,
+        Field(read=values.one_of(*get_args(AdministratorLevel)), needed=True, label=phrase("Level")),
+    ]
+    services: Annotated[AdministratorServices, Field(read=values.administered_services, label=phrase("Services"))] = ()
     """of a sub-administrator only: the others have every service"""
 
     @property
@@ -312,8 +391,8 @@ class Administrator(msgspec.Struct, frozen=True, kw_only=True):
 class Operator(msgspec.Struct, frozen=True, kw_only=True):
     """A person who operates the deployment (D53)."""
 
-    user_id: str
-    level: OperatorLevel
+    user_id: Annotated[str, Field(key="user", read=values.login, needed=True, refers="users.user_id", identifies=True)]
+    level: Annotated[OperatorLevel, Field(read=values.one_of(*get_args(OperatorLevel)), needed=True)]
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -379,22 +458,22 @@ class RequestedPerson(msgspec.Struct, frozen=True, kw_only=True):
 class ChangeRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Changes that wait for another administrator's approval (D55). Moments are epoch seconds."""
 
-    request_id: str
+    request_id: Annotated[str, Field(identifies=True)]
     """begins with the moment it was made, so that earlier ones sort first"""
-    entity_id: str
+    entity_id: Annotated[str, Field(refers="entities.entity_id")]
     """for which the requester acts"""
     requester: str
     """as the audit names the actor"""
     bound_to: str = ""
     """of an API client the entity that it is bound to"""
     changes: tuple[Change, ...]
-    reason: str
+    reason: Annotated[str, Field(disclosure=Disclosure.PERSONAL)]
     created_at: int
     state: RequestState = "pending"
     decided_by: str = ""
-    decided_reason: str = ""
+    decided_reason: Annotated[str, Field(disclosure=Disclosure.PERSONAL)] = ""
     decided_at: int = 0
-    people: tuple[RequestedPerson, ...] = ()
+    people: Annotated[tuple[RequestedPerson, ...], Field(disclosure=Disclosure.BOOKKEEPING, added=True)] = ()
     """those that it names, in the order of their identifiers; none in a request of an earlier version"""
 
     @property
@@ -408,7 +487,7 @@ class DeletionRequest(msgspec.Struct, frozen=True, kw_only=True):
     `requested_at` is in epoch seconds.
     """
 
-    user_id: str
+    user_id: Annotated[str, Field(refers="users.user_id", identifies=True)]
     requested_at: int
 
     @property

@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.rules.directory.names import InvisibleCharacter, display_name
-from corpid.rules.directory.records import NO_BEGINNING, NO_END, Assignment, Parameter, Service
+from corpid.rules.directory.records import Assignment, Service
 from corpid.rules.directory.values import (
+    NO_BEGINNING,
+    NO_END,
     PARAMETER_VALUE_CHARACTERS,
     InvalidDate,
+    Parameter,
     real_day,
     stored_value,
     unfit_parameter,
@@ -26,7 +29,8 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from corpid.rules.directory.records import Entity, ParameterDefinition, ParameterKind
+    from corpid.rules.directory.records import Entity
+    from corpid.rules.directory.values import ParameterDefinition, ParameterKind
     from corpid.texts import Phrase
 
 SUB_ENTITY_CHARACTERS: Final = 32

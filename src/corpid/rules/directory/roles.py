@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 
 from corpid.rules.directory.records import (
-    NO_END,
     Assignment,
     Entity,
     Membership,
@@ -23,6 +22,7 @@ from corpid.rules.directory.records import (
     ThirdPartyRow,
     User,
 )
+from corpid.rules.directory.values import NO_END
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -11,7 +11,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from corpid.rules.directory.records import parameter_values
+from corpid.rules.directory.values import parameter_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Parsers of values in a directory file; they raise InvalidValue."""
+"""Values of the directory's records: their types, and readers, which raise InvalidValue."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import unicodedata
 from datetime import date
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -18,23 +18,51 @@ from corpid.rules.authentication.passwords import (
     normalise_password,
     require_safe_hash,
 )
-from corpid.rules.characters import JOINERS, is_invisible, typed_code, typed_number, with_ascii_digits
-from corpid.rules.directory.names import COUNTRIES, InvisibleCharacter, display_name
+from corpid.rules.characters import JOINERS, is_invisible, printable, typed_code, typed_number, with_ascii_digits
+from corpid.rules.directory.names import COUNTRIES, InvisibleCharacter, display_name, user_name
 from corpid.rules.directory.nodes import QUOTED_CHARACTERS, Items, Node, Pairs, Scalar, quote_value
-from corpid.rules.directory.records import (
-    NO_END,
-    Parameter,
-    ParameterDefinition,
-    RoleDescription,
-)
 from corpid.rules.oauth.urls import ascii_domain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from corpid.rules.directory.records import ParameterKind
+    from corpid.texts import Phrase
 
+
+NO_BEGINNING: Final = "0001-01-01"
+NO_END: Final = "9999-12-31"
 Reader: TypeAlias = "Callable[[Node], object]"
+
+ParameterKind = Literal["text", "alpha", "number", "date", "year"]
+
+
+class ParameterDefinition(msgspec.Struct, frozen=True, kw_only=True):
+    """A parameter that roles at an entity service carry (R-14.1)."""
+
+    name: str
+    kind: ParameterKind = "text"
+    mandatory: bool = False
+
+
+class RoleDescription(msgspec.Struct, frozen=True, kw_only=True):
+    """Description of a role: what it lets people do."""
+
+    name: str
+    """the role"""
+    description: str
+
+
+class Parameter(msgspec.Struct, frozen=True, kw_only=True):
+    """A parameter's value; one name may repeat (R-14.1)."""
+
+    name: str
+    value: str
+
+
+def parameter_values(parameters: tuple[Parameter, ...], name: str) -> set[str]:
+    """Return the values of a parameter. Source: R-14.1, R-21."""
+    return {parameter.value for parameter in parameters if parameter.name == name}
+
 
 TOTP_SECRET_BYTES: Final = 20  # D45
 
@@ -68,10 +96,12 @@ class InvalidDate(ValueError):
 class InvalidValue(Exception):
     """A value does not have the form its key requires."""
 
-    def __init__(self, line: int, reason: str) -> None:
+    def __init__(self, line: int, reason: str, remedy: Phrase | None = None) -> None:
         super().__init__(reason)
         self.line = line
         self.reason = reason
+        self.remedy = remedy
+        """what the person who typed it should do, if it is something else than to mend the value"""
 
 
 _COMPARED: Final = 5000
@@ -105,7 +135,7 @@ def _checked(node: Node, check: Callable[[str], str]) -> str:
     try:
         return check(text_of(node))
     except ValueError as error:
-        raise InvalidValue(node.line, str(error)) from None
+        raise InvalidValue(node.line, str(error), getattr(error, "remedy", None)) from None
 
 
 def name(limit: int) -> Reader:
@@ -117,14 +147,14 @@ def name(limit: int) -> Reader:
     return read
 
 
-def line_of_text(limit: int) -> Reader:
+def line_of_text(limit: int, *, joiners: bool = True) -> Reader:
     """A reader of printable texts of at most `limit` characters.
 
-    They may be empty. Source: D51
+    They may be empty. `joiners` as in `names.display_name`. Source: D51, D74
     """
 
     def read(node: Node) -> str:
-        return _checked(node, lambda text: _short(display_name(text), limit) if text else "")
+        return _checked(node, lambda text: _short(display_name(text, joiners=joiners), limit) if text else "")
 
     return read
 
@@ -462,3 +492,49 @@ def unfit_parameter(kind: ParameterKind, value: str) -> str:
         return ""
     pattern, described = _PATTERNS[kind]
     return "" if re.fullmatch(pattern, stored_value(kind, value)) else f"{quote_value(value)} is not {described}"
+
+
+def foreign_identifier(node: Node) -> str:
+    """A text that another system chose, which is compared exactly.
+
+    Source: RFC 7643 §3.1, D60
+    """
+
+    def check(text: str) -> str:
+        if printable(text) != text or any(unicodedata.category(each) == "Cs" for each in text):
+            raise ValueError("invisible characters are not allowed here")
+        return _short(text, FOREIGN_CHARACTERS)
+
+    return _checked(node, check)
+
+
+def login(node: Node) -> str:
+    """A user name in its one form (D51)."""
+    return _checked(node, user_name)
+
+
+def administered_services(node: Node) -> object:
+    """The services of a sub-administrator: a list, or the word `all`.
+
+    Raises InvalidValue. Source: D53
+    """
+    if isinstance(node, Items):
+        return texts(SERVICE_ID)(node)
+    if text_of(node) != ALL:
+        raise InvalidValue(
+            node.line, f"write a list of services, such as [TAX-FILING], or the word {ALL} for every one"
+        )
+    return ALL
+
+
+def country_or_empty(node: Node) -> object:
+    return country(node) if text_of(node) else ""
+
+
+ALL: Final = "all"
+"""the word for every service"""
+FOREIGN_CHARACTERS: Final = 200
+ENTITY_ID: Final = identifier(10)  # R-14.2
+SERVICE_ID: Final = identifier(25)  # R-14.1
+ROLE: Final = line_of_text(ROLE_CHARACTERS)  # R-14.1
+SUB_ENTITY: Final = line_of_text(32)  # R-14.1

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
+from corpid.rules.fields import SECRET
 from corpid.rules.oauth.records import CLIENT_MEMBERS, MemberDeclaration, declared_members
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class RegisteredApiClient(msgspec.Struct, frozen=True, kw_only=True):
             least=1, needed=True, example=("directory.read", "audit.read"),
         ),
     ]  # fmt: skip
-    jwks: Annotated[str | None, CLIENT_MEMBERS["jwks"].member] = None
+    jwks: Annotated[str | None, CLIENT_MEMBERS["jwks"].member, SECRET] = None
     """a JSON Web Key Set as JSON text; exactly one of jwks and jwks_uri (D27)"""
     jwks_uri: Annotated[str | None, CLIENT_MEMBERS["jwks_uri"].member] = None
     entity_id: str = ""

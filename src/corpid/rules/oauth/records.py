@@ -16,6 +16,7 @@ import msgspec
 
 from corpid.jose.encryption import CONTENT_ENCRYPTIONS, ENCRYPTIONS
 from corpid.jose.keys import WRAPS
+from corpid.rules.fields import SECRET
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -111,7 +112,7 @@ def declared_members(record: type[msgspec.Struct]) -> dict[str, ClientMember]:
     for field in msgspec.structs.fields(record):
         if get_origin(field.type) is not Annotated:
             continue
-        annotated, member = get_args(field.type)
+        annotated, member, *_ = get_args(field.type)
         default = None if field.default is msgspec.NODEFAULT else field.default
         found[field.name] = _declared(field.name, annotated, member, default)
     return found
@@ -133,7 +134,7 @@ class FetchedKeySet(msgspec.Struct, frozen=True, kw_only=True):
     """The last good key set of a jwks_uri, stored for restarts (D27)."""
 
     jwks_uri: str
-    jwks: str
+    jwks: Annotated[str, SECRET]
     fetched_at: int
 
 
@@ -182,6 +183,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
             "ASCII, 256 characters at most",
             form="key set", example=None,
         ),
+        SECRET,
     ] = None  # fmt: skip
     """a JSON Web Key Set as JSON text; exactly one of jwks and jwks_uri (D27)"""
     jwks_uri: Annotated[

@@ -5,13 +5,14 @@ stores, and no others: what a client sends in addition is dropped.
 Source: RFC 7643 §3.1, §4.1, §4.2, §5, D60, D61
 """
 
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Annotated, Any, Final
 
 import msgspec
-from pydantic import Field
+from pydantic import Field, create_model
 from scim2_models import (
     URI,
     URN,
@@ -21,6 +22,7 @@ from scim2_models import (
     ChangePassword,
     ComplexAttribute,
     ETag,
+    Extension,
     External,
     Filter,
     InvalidValueException,
@@ -42,10 +44,10 @@ from scim2_models import (
     Uniqueness,
 )
 
-from corpid.rules.directory import names
-from corpid.rules.directory.member_details import MemberDetails
-from corpid.rules.directory.records import GroupRole, Membership
+from corpid.rules.directory import member_details
+from corpid.rules.directory.records import ENTERPRISE_USER, GroupRole, MemberDetails, Membership
 from corpid.rules.directory.records import User as Person
+from corpid.rules.fields import fields_of
 
 PAGE: Final = 100
 """resources of a page if a client names no number"""
@@ -97,6 +99,41 @@ class User(Resource[Any]):
     groups: Annotated[list[GroupOfUser] | None, Mutability.read_only, Returned.request] = None
 
 
+_PLAIN: Final = {
+    field.name: field.scim.rpartition(":")[::2]
+    for field in fields_of(MemberDetails).values()
+    if field.scim and field.in_documents
+}
+"""detail that is a text and nothing else → schema, empty for that of the User, and attribute of SCIM"""
+
+
+def _attribute(name: str) -> str:
+    """The name of an attribute in its class."""
+    return re.sub("(?=[A-Z])", "_", name).lower()
+
+
+def _declare_attributes(schema: str) -> dict[str, Any]:
+    return {
+        _attribute(name): (str | None, Field(None, description=fields_of(MemberDetails)[detail].help))
+        for detail, (of, name) in _PLAIN.items()
+        if of == schema
+    }
+
+
+class EnterpriseUser(Extension):
+    """A member's place in the organisation (RFC 7643 §4.3)."""
+
+    __schema__ = URN(ENTERPRISE_USER)
+
+
+ENTERPRISE: Final = create_model(
+    "EnterpriseUser", __base__=EnterpriseUser, __doc__=EnterpriseUser.__doc__, **_declare_attributes(ENTERPRISE_USER)
+)
+_CORE: Final = create_model("User", __base__=User, __doc__=User.__doc__, **_declare_attributes(""))
+USER: Final[type[User]] = _CORE[ENTERPRISE]  # type: ignore[index]
+"""a User with the attributes that follow from the declaration of a member"""
+
+
 class GroupMember(ComplexAttribute):
     value: Annotated[str | None, Mutability.immutable, CaseExact.true] = None
     ref: Annotated[Reference["User"] | None, Mutability.immutable] = Field(
@@ -124,8 +161,8 @@ POLICY: Final = ScimPolicy(
 not exist yet"""
 
 PROVIDER: Final = ScimProvider(
-    models=[User, Group],
-    resource_types=[ResourceType.from_resource(User), ResourceType.from_resource(Group)],
+    models=[_CORE, ENTERPRISE, Group],
+    resource_types=[ResourceType.from_resource(USER), ResourceType.from_resource(Group)],
     config=ServiceProviderConfig(
         patch=Patch(supported=True),
         bulk=Bulk(supported=False, max_operations=0, max_payload_size=0),
@@ -188,12 +225,12 @@ def user(
     belongs = not membership.invited
     own = membership.name or membership.given_name or membership.family_name
     name = membership.name or (person.name if belongs and not own else "")
-    email = names.member_email(membership, person)
-    return User(
+    email = member_details.member_email(membership, person)
+    shown = USER(
         schemas=[User.__schema__],
         id=membership.membership_id,
         external_id=membership.external_id or None,
-        user_name=names.member_user_name(membership, person) or membership.membership_id,
+        user_name=member_details.member_user_name(membership, person) or membership.membership_id,
         name=_name(name, membership),
         display_name=name or None,
         active=membership.enabled,
@@ -207,6 +244,22 @@ def user(
             location=Reference[URI](f"{root}/Users/{membership.membership_id}"),
         ),
     )
+    for detail, (schema, name_) in _PLAIN.items():
+        _write_text(shown, schema, _attribute(name_), getattr(membership, detail))
+    return shown
+
+
+def _write_text(shown: User, schema: str, name: str, text: str) -> None:
+    if not text:
+        return
+    if schema and shown[ENTERPRISE] is None:
+        shown[ENTERPRISE] = ENTERPRISE()
+        shown.schemas.append(URN(schema))
+    setattr(shown[ENTERPRISE] if schema else shown, name, text)
+
+
+def _read_text(sent: User, schema: str, name: str) -> str:
+    return getattr(sent[ENTERPRISE] if schema else sent, name, None) or ""
 
 
 def group(role: GroupRole, *, root: str) -> Group:
@@ -254,6 +307,7 @@ def read_details(sent: User, was: User | None = None, membership: Membership | N
         given_name=name.given_name or "",
         family_name=name.family_name or "",
         email=_one_address(sent),
+        **{detail: _read_text(sent, schema, _attribute(each)) for detail, (schema, each) in _PLAIN.items()},
     )
     if was is None or membership is None:
         return WrittenMember(details=details, active=sent.active)

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, Union
 
 import msgspec
 import sqlalchemy as sa
-from msgspec.structs import fields, replace
+from msgspec.structs import replace
+
+from corpid.rules.fields import Field, fields_of
 
 if TYPE_CHECKING:
     from sqlalchemy.sql.schema import SchemaItem
@@ -76,14 +78,6 @@ def source() -> sa.Column[str]:
     return later("source", "")
 
 
-def dated() -> tuple[SchemaItem, ...]:
-    """The columns that every role and grant has."""
-    return (
-        key("role"), key("sub_entity"), key("ref"),
-        text("start_date"), text("end_date"), text("parameters"),
-    )  # fmt: skip
-
-
 def foreign_key(target: str) -> sa.ForeignKey:
     """A reference; the row ends with what it refers to."""
     return sa.ForeignKey(target, ondelete="CASCADE")
@@ -104,6 +98,26 @@ def partial(name: str, *columns: str, rows: str, unique: bool = False) -> sa.Ind
     return sa.Index(name, *columns, unique=unique, sqlite_where=sa.text(rows))
 
 
+def record_columns(record: type[msgspec.Struct]) -> list[SchemaItem]:
+    """The columns of a record's fields, its key first."""
+    declared = sorted(fields_of(record).values(), key=lambda each: not each.identifies)
+    return [_record_column(each) for each in declared]
+
+
+def _record_column(field: Field) -> sa.Column[Any]:
+    references = [foreign_key(field.refers)] if field.refers else []
+    if field.identifies:
+        return key(field.name, *references)
+    if field.type is bool:
+        return later_flag(field.name) if field.added else flag(field.name)
+    if field.type is int:
+        return later_moment(field.name) if field.added else integer(field.name)
+    if not field.added:
+        return text(field.name, *references, null=field.type == str | None)
+    default = field.default if isinstance(field.default, str) else msgspec.json.encode(field.default).decode()
+    return later(field.name, default)
+
+
 class Codec(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """A mapping between one type of record and a row's columns."""
 
@@ -120,7 +134,7 @@ def record_codec(record: type[T], forms: Mapping[str, tuple[Write, Read]] = Mapp
 
     `forms` are members whose text is not the JSON of their type: how each is written and read.
     """
-    declared = fields(record)
+    declared = fields_of(record).values()
     names = tuple(field.name for field in declared)
     structured = {field.name for field in declared if get_origin(field.type) in (tuple, dict, Union)}
     readers = [

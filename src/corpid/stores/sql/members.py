@@ -13,6 +13,8 @@ from corpid.rules.directory.names import fold_text, is_storable
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 from corpid.rules.directory.queries import SEARCH_WORDS, StoredMember
+from corpid.rules.directory.records import MemberDetails
+from corpid.rules.fields import documented_fields
 from corpid.stores.sql.columns import columns, record_codec
 from corpid.stores.sql.directory import bind_values, fold_ascii, make_pattern
 from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, USERS
@@ -76,10 +78,11 @@ _INVITED_USER_END: Final = len(USERS.columns)
 _INVITED_MEMBERSHIP_END: Final = _INVITED_USER_END + len(MEMBERSHIPS.columns)
 _SEARCHED: Final = sa.literal_column(
     f"lower(coalesce(nullif(memberships.name, ''), users.name) || ' ' || {SHOWN_USER_NAME} || ' ' || {SHOWN_EMAIL}"
-    " || ' ' || memberships.person_name_key)",
+    + "".join(f" || ' ' || memberships.{each}" for each in documented_fields(MemberDetails))
+    + " || ' ' || memberships.person_name_key)",
     sa.Text,
 )
-"""name, both user names and address of a member, in small letters of ASCII"""
+"""name, both user names, address, department and the like of a member, in small letters of ASCII"""
 _STATES: Final[Mapping[str, tuple[sa.ColumnElement[bool], ...]]] = {
     "": (),
     "invited": (_OF.invited,),

@@ -13,20 +13,31 @@ from typing import Final
 import sqlalchemy as sa
 
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.directory.records import NO_END
+from corpid.rules.directory.records import (
+    Administrator,
+    Assignment,
+    ChangeRequest,
+    DeletionRequest,
+    Entity,
+    Membership,
+    Operator,
+    Service,
+    ThirdPartyAssignment,
+    ThirdPartyGrant,
+    User,
+)
+from corpid.rules.directory.values import NO_END
 from corpid.stores.sql.columns import (
     METADATA,
     TEXT,
-    dated,
     flag,
     foreign_key,
     integer,
     key,
     later,
-    later_flag,
-    later_moment,
     membership,
     partial,
+    record_columns,
     source,
     table,
     text,
@@ -69,15 +80,8 @@ def _of_members(expression: str) -> sa.TextClause:
 
 entities: Final = table(
     "entities",
-    key("entity_id"),
-    text("type"),
-    text("registration_number"),
-    text("country"),
-    text("name"),
-    text("status"),
-    flag("enabled"),
+    *record_columns(Entity),
     text("search_text"),
-    later("approvals", "none"),
     source(),
     sa.Index("ix_entities_name", sa.text(BEGINNING_OF_NAME), "entity_id"),
     sa.Index("ix_entities_number", "registration_number", "entity_id"),
@@ -85,34 +89,19 @@ entities: Final = table(
 
 users: Final = table(
     "users",
-    key("user_id"),
-    text("user_name"),
+    *record_columns(User),
     sa.Column("user_name_key", TEXT, nullable=False, unique=True),
-    text("name"),
-    text("email"),
-    text("language"),
-    text("identity_number"),
-    text("identity_country"),
-    text("account_type"),
-    flag("enabled"),
     source(),
     later("member_sources", "{}"),
-    later_flag("placeholder"),
     sa.Index("ix_users_name", sa.text(BEGINNING_OF_PERSONS_NAME), "user_id"),
     sa.Index("ix_users_email", sa.text(BEGINNING_OF_ADDRESS), "user_id"),
 )
 
 memberships: Final = table(
     "memberships",
-    key("user_id", foreign_key("users.user_id")),
-    key("entity_id", foreign_key("entities.entity_id")),
-    flag("enabled"),
+    *record_columns(Membership),
+    *(later(name, "") for name in ("user_name_key", "person_name_key", "person_email")),
     source(),
-    *(later(name, "") for name in ("membership_id", "user_name", "user_name_key", "external_id", "name")),
-    *(later(name, "") for name in ("given_name", "family_name", "email")),
-    *(later_moment(name) for name in ("created_at", "changed_at", "invitation_sent_at")),
-    later_flag("invited"),
-    *(later(name, "") for name in ("person_name_key", "person_email")),
     sa.Index(None, "entity_id"),
     partial("ix_memberships_membership_id", "membership_id", rows=IDENTIFIED, unique=True),
     partial("ix_memberships_user_name", "entity_id", "user_name_key", rows=HAS_USER_NAME, unique=True),
@@ -143,42 +132,23 @@ provisioning_tokens: Final = table(
 
 administrators: Final = table(
     "administrators",
-    key("user_id"),
-    key("entity_id"),
-    text("level"),
-    text("services"),
+    *record_columns(Administrator),
     source(),
     membership(),
     sa.Index(None, "entity_id"),
 )
 
-operators: Final = table(
-    "operators", key("user_id", foreign_key("users.user_id")), text("level"), source(), sa.Index(None, "level")
-)
+operators: Final = table("operators", *record_columns(Operator), source(), sa.Index(None, "level"))
 
 services: Final = table(
     "services",
-    key("service_id"),
-    text("name"),
-    text("roles"),
-    text("parameters"),
-    flag("third_parties"),
-    text("sub_entity"),
-    text("entity_types"),
-    text("entity_statuses"),
-    flag("enabled"),
-    later_flag("approval_required"),
-    later("description", ""),
-    later("role_descriptions", "[]"),
+    *record_columns(Service),
     source(),
 )
 
 assignments: Final = table(
     "assignments",
-    key("user_id"),
-    key("entity_id"),
-    key("service_id", foreign_key("services.service_id")),
-    *dated(),
+    *record_columns(Assignment),
     source(),
     membership(),
     sa.Index(None, "entity_id", "user_id"),
@@ -189,11 +159,7 @@ assignments: Final = table(
 
 third_party_grants: Final = table(
     "third_party_grants",
-    key("client_entity_id", foreign_key("entities.entity_id")),
-    key("entity_id", foreign_key("entities.entity_id")),
-    key("service_id", foreign_key("services.service_id")),
-    *dated(),
-    later("state", "accepted"),
+    *record_columns(ThirdPartyGrant),
     source(),
     sa.Index(None, "entity_id"),
     sa.Index(None, "service_id"),
@@ -201,11 +167,7 @@ third_party_grants: Final = table(
 
 third_party_assignments: Final = table(
     "third_party_assignments",
-    key("user_id"),
-    key("entity_id"),
-    key("client_entity_id", foreign_key("entities.entity_id")),
-    key("service_id", foreign_key("services.service_id")),
-    *dated(),
+    *record_columns(ThirdPartyAssignment),
     source(),
     membership(),
     sa.Index(None, "entity_id", "user_id"),
@@ -216,25 +178,12 @@ third_party_assignments: Final = table(
 
 change_requests: Final = table(
     "change_requests",
-    key("request_id"),
-    text("entity_id", foreign_key("entities.entity_id")),
-    text("requester"),
-    text("bound_to"),
-    text("changes"),
-    text("reason"),
-    integer("created_at"),
-    text("state"),
-    text("decided_by"),
-    text("decided_reason"),
-    integer("decided_at"),
-    later("people", "[]"),
+    *record_columns(ChangeRequest),
     sa.Index(None, "entity_id", "state", "request_id"),
     sa.Index(None, "state", "request_id"),
 )
 
-deletion_requests: Final = table(
-    "deletion_requests", key("user_id", foreign_key("users.user_id")), integer("requested_at")
-)
+deletion_requests: Final = table("deletion_requests", *record_columns(DeletionRequest))
 
 
 notices: Final = table(

@@ -29,8 +29,8 @@ from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, decision_reason
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.parties import consent_items, consent_summary
-from corpid.rules.directory.records import NO_END
 from corpid.rules.directory.role_forms import faults, row_of
+from corpid.rules.directory.values import NO_END
 from corpid.rules.limits import (
     ACCESS_REQUESTS_PER_DAY,
     ACCESS_TOKEN_SECONDS,

@@ -6,6 +6,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 import msgspec
+from msgspec.structs import asdict
 
 from corpid import __version__
 from corpid.flows.operations.overview import (
@@ -23,7 +24,9 @@ from corpid.rules.audit_seals import SealFinding
 from corpid.rules.diagnostics import Finding
 from corpid.rules.directory.invitations import EmailState
 from corpid.rules.directory.objects import RESOURCES
+from corpid.rules.directory.records import MemberDetails
 from corpid.rules.directory.sections import SECTIONS
+from corpid.rules.fields import fields_of
 from corpid.rules.hourly_counts import Point
 from corpid.rules.oauth.api_client import API_SCOPE_MEANINGS
 from corpid.rules.oauth.api_server import API_PATH
@@ -144,10 +147,12 @@ _REFUSAL: Final[Schema] = {
     "reason": "assertion_expired", "detail": "client_assertion: exp is 65 s in the past",
     "remedy": "Send an assertion that was made for this request.",
 }  # fmt: skip
+_DETAILS: Final = {name: {**_TEXT, "description": each.help} for name, each in fields_of(MemberDetails).items()}
 _NEW_INVITATION: Final[Schema] = {"entity": "E1001", "name": "Tan Mei", "email": "mei@example.org"}
 _INVITATION: Final[Schema] = {
-    "id": "0f9d7c52-6a3b-4f0e-9a55-7d1c2b3a4e5f", "entity": "E1001", "user_name": "mei@example.org", "external_id": "",
-    "name": "Tan Mei", "email": "mei@example.org", "state": "invited", "email_state": "waiting", "email_sent_at": None,
+    "id": "0f9d7c52-6a3b-4f0e-9a55-7d1c2b3a4e5f", "entity": "E1001",
+    **asdict(MemberDetails(user_name="mei@example.org", name="Tan Mei", email="mei@example.org")),
+    "state": "invited", "email_state": "waiting", "email_sent_at": None,
     "created_at": 1795000000, "etag": '"r5x0dYzq1B7cWm3kTtq8AqvJw2E"',
 }  # fmt: skip
 _PUBLIC_KEY: Final[Schema] = {
@@ -614,7 +619,7 @@ def _lock() -> Schema:
 def _invitation() -> Schema:
     kinds: dict[str, Schema] = {
         "email_sent_at": _MAYBE_NUMBER, "created_at": _NUMBER,
-        "user_name": {**_TEXT, "description": "The entity's name for the member; the address if the entity set none."},
+        **_DETAILS,
         "state": {"type": "string", "enum": ["invited", "accepted"]},
         "email_state": {
             "type": "string", "enum": list(get_args(EmailState)),
@@ -630,10 +635,7 @@ def _new_invitation() -> Schema:
         "type": "object",
         "properties": {
             "entity": {**_TEXT, "description": "The entity that invites; by default the client's own entity."},
-            "name": {**_TEXT, "description": "The person's name."},
-            "email": {**_TEXT, "description": "The address that the e-mail goes to."},
-            "user_name": {**_TEXT, "description": "The entity's name for the member; by default the address."},
-            "external_id": {**_TEXT, "description": "The member's identifier in another system."},
+            **_DETAILS,
             "send": {"type": "boolean", "default": True, "description": "Whether to send the e-mail."},
         },
         "required": ["name", "email"],

@@ -16,16 +16,15 @@ from corpid.flows.directory.members import UnknownMember, load_member
 from corpid.flows.directory.objects import ObjectChanged, ObjectNotFound
 from corpid.flows.directory.write import Refused, RequestDetails
 from corpid.flows.operations import erasure
-from corpid.rules.directory import names
+from corpid.rules.directory import member_details
 from corpid.rules.directory.access import Object, refuse_early
 from corpid.rules.directory.actors import ALL_SCOPES
 from corpid.rules.directory.invitations import email_state, was_invitation
-from corpid.rules.directory.member_details import MemberDetails
 from corpid.rules.directory.members import visible_members
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import SHOWN
 from corpid.rules.directory.objects import ENTITY, RESOURCES, InvalidObject, MemberFault, object_id, unknown_member
-from corpid.rules.directory.records import ChangeRequest, Membership
+from corpid.rules.directory.records import ChangeRequest, MemberDetails, Membership
 from corpid.web.api import approvals
 from corpid.web.api.calls import (
     JSON,
@@ -55,7 +54,7 @@ _WHERE: Final = {UNKNOWN_BROWSERS: "new", LINK_GUESSES: "link"}
 """group of browsers → its word, as the audit has it; any other is a known browser"""
 
 
-_TEXTS: Final = ("entity", "user_name", "external_id", "name", "email")
+_TEXTS: Final = ("entity", *MemberDetails.__struct_fields__)
 _NEW_MEMBERS: Final = (*_TEXTS, "send")
 _MEMBERSHIPS: Final = next(each for each in RESOURCES if each.record is Membership)
 
@@ -381,10 +380,7 @@ def _invitation_members(call: Call, membership: Membership) -> dict[str, Any]:
     return {
         "id": membership.membership_id,
         "entity": membership.entity_id,
-        "user_name": membership.user_name,
-        "external_id": membership.external_id,
-        "name": membership.name,
-        "email": membership.email,
+        **{name: getattr(membership, name) for name in MemberDetails.__struct_fields__},
         "state": "invited" if membership.invited else "accepted",
         "email_state": state,
         "email_sent_at": sent_at if state == "sent" else None,
@@ -400,8 +396,8 @@ def _reviewed_members(found: ReviewedPerson) -> dict[str, Any]:
     return {
         "membership": membership.membership_id,
         "user_id": found.user.user_id,
-        "user": names.identity(membership, found.user),
-        "name": names.member_full_name(membership, found.user),
+        "user": member_details.identity(membership, found.user),
+        "name": member_details.member_full_name(membership, found.user),
         "enabled": membership.enabled,
         "invited": membership.invited,
         "level": held.level if held else "",

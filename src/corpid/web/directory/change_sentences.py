@@ -11,8 +11,7 @@ from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.invitations import is_redirection
 from corpid.rules.directory.names import label_identity
 from corpid.rules.directory.records import (
-    NO_BEGINNING,
-    NO_END,
+    RECORDS,
     Administrator,
     Assignment,
     Entity,
@@ -20,6 +19,8 @@ from corpid.rules.directory.records import (
     ThirdPartyAssignment,
     ThirdPartyGrant,
 )
+from corpid.rules.directory.values import NO_BEGINNING, NO_END
+from corpid.rules.fields import fields_of
 from corpid.texts import counted, phrase
 from corpid.web.pages.access_texts import APPROVALS, GONE, LEVELS, duration, role_end_sentence, role_sentence
 from corpid.web.pages.layout import ViewPart
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
     from corpid.flows.directory.approvals import RequestNames
     from corpid.flows.operations.history import HistoryNames
     from corpid.rules.audit_records import AuditEntry
-    from corpid.rules.directory.records import Change, Parameter
+    from corpid.rules.directory.records import Change
+    from corpid.rules.directory.values import Parameter
     from corpid.texts import Phrase
 
 
@@ -156,26 +158,6 @@ def _describe_membership(change: Change, held: Membership, names: RequestNames) 
     return phrase("{person} becomes a member of the organisation.", person=person)
 
 
-MEMBERS: Final[Mapping[str, Phrase]] = {
-    "role": phrase("Role"),
-    "sub_entity": phrase("Part of the organisation"),
-    "ref": phrase("Reference"),
-    "start_date": phrase("From"),
-    "end_date": phrase("Until"),
-    "parameters": phrase("Details"),
-    "state": phrase("State"),
-    "level": phrase("Level"),
-    "services": phrase("Services"),
-    "approvals": phrase("Changes that need approval"),
-    "enabled": phrase("May sign in for the organisation"),
-    "name": phrase("Name"),
-    "given_name": phrase("Given name"),
-    "family_name": phrase("Family name"),
-    "email": phrase("E-mail address"),
-    "user_name": phrase("User name"),
-    "external_id": phrase("Identifier in your system"),
-}
-"""members that are shown, in this order"""
 _STATES: Final = {"offered": phrase("offered"), "accepted": phrase("accepted")}
 _WITHOUT_NEWS: Final = frozenset({"state", "enabled"})
 """members that say nothing new about a record that is added or removed"""
@@ -185,8 +167,9 @@ def _compare_members(
     was: msgspec.Struct | None, becomes: msgspec.Struct | None, names: RequestNames
 ) -> Iterator[MemberChange]:
     record = becomes or was
-    for member, name in MEMBERS.items():
-        if not hasattr(record, member) or (isinstance(record, Entity) and member != "approvals"):
+    labels = {each.name: each.label for each in fields_of(type(record)).values()} if record is not None else {}
+    for member, name in labels.items():
+        if name is None:
             continue
         before, after = (
             _display(member, getattr(each, member), names) if each else DisplayValue() for each in (was, becomes)
@@ -330,13 +313,15 @@ _PLAIN: Final[Mapping[str, Phrase]] = {
 }
 
 _MEMBERS: Final[Mapping[str, Phrase]] = {
-    **MEMBERS,
+    **{
+        each.name: each.label
+        for record in RECORDS.values()
+        for each in fields_of(record).values()
+        if each.label is not None
+    },
     "service_id": phrase("Service"),
     "enabled": phrase("Enabled"),
     "invited": phrase("Invited"),
-    "status": phrase("Status in the register"),
-    "registration_number": phrase("Registration number"),
-    "country": phrase("Country"),
     "reason": phrase("Reason"),
     "decided_reason": phrase("Reason of the decision"),
     "expires_at": phrase("Lasts until"),

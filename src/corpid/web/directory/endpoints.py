@@ -14,7 +14,7 @@ from corpid.flows.directory.access_review import load_review_state
 from corpid.flows.directory.notice_texts import REVIEW_OF
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.entity_choice import NUMBERS, STATUSES, search_words
-from corpid.rules.directory.names import shown_name
+from corpid.rules.directory.member_details import shown_name
 from corpid.texts import counted, phrase
 from corpid.web.directory import (
     access,

@@ -14,8 +14,10 @@ from corpid.flows.directory.member_changes import MOST_INVITED
 from corpid.flows.directory.members import MemberFilter
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory import tables
-from corpid.rules.directory.member_details import InvalidDetails, MemberDetails, check_details
+from corpid.rules.directory.member_details import InvalidDetails, check_details
 from corpid.rules.directory.queries import MemberState
+from corpid.rules.directory.records import MemberDetails
+from corpid.rules.fields import documented_fields
 from corpid.texts import Phrase, counted, phrase
 from corpid.web.directory.member_texts import EACH_GETS, REFUSALS, STATES, belongs, rejected
 from corpid.web.directory.page_context import (
@@ -131,6 +133,9 @@ async def show_people(at: PortalContext) -> View:
                 state_text=STATES[each.member.state],
                 level=LEVELS[each.level] if each.level else None,
                 roles=each.roles,
+                details=tuple(
+                    filter(None, (getattr(each.member.membership, name) for name in documented_fields(MemberDetails)))
+                ),
             )
             for each in page.found
         ),
@@ -267,6 +272,8 @@ def detail_errors(error: InvalidDetails) -> list[FieldError]:
 def _detail_remedy(member: str, sentence: str) -> Phrase:
     if member == "name":
         return phrase("This name cannot be used. The reason: {reason}.", reason=sentence.rstrip("."))
+    if member in documented_fields(MemberDetails):
+        return phrase("This text cannot be used. The reason: {reason}.", reason=sentence.rstrip("."))
     return phrase("Enter an e-mail address such as name@example.com.")
 
 

@@ -13,6 +13,14 @@ if TYPE_CHECKING:
     from corpid.texts import Phrase
 
 
+class Detail(ViewPart, frozen=True, kw_only=True):
+    """A detail that an entity writes about a person, shown or typed."""
+
+    name: str
+    label: Phrase | str
+    value: str
+
+
 class PersonRow(ViewPart, frozen=True, kw_only=True):
     url: str
     name: str
@@ -22,6 +30,8 @@ class PersonRow(ViewPart, frozen=True, kw_only=True):
     state_text: Phrase
     level: Phrase | None
     roles: int
+    details: tuple[str, ...] = ()
+    """job title, department and the like"""
 
 
 class People(PageView, frozen=True, kw_only=True):
@@ -134,6 +144,8 @@ class PersonPage(PageView, frozen=True, kw_only=True):
     written_user_name: str
     """that which the entity wrote, if it is another one"""
     email: str
+    details: tuple[Detail, ...]
+    """those that the entity wrote"""
     state: str
     state_text: Phrase
     state_sentence: Phrase
@@ -168,16 +180,17 @@ class PersonPage(PageView, frozen=True, kw_only=True):
 
 
 class EditPerson(PageView, frozen=True, kw_only=True):
-    """A form for the name and address that an entity writes."""
+    """A form for what an entity writes about a person."""
 
     template: ClassVar[str] = "manage/edit_person.html"
-    heading: ClassVar[Phrase] = phrase("Change name and e-mail")
+    heading: ClassVar[Phrase] = phrase("Change details")
 
     action: str
     name: str
     email: str
     name_hint: Phrase
     email_hint: Phrase
+    details: tuple[Detail, ...]
     seen: int
     """when the entity changed it last"""
     needs_approval: bool

@@ -21,8 +21,9 @@ from corpid.rules.directory.invitations import email_state
 from corpid.rules.directory.member_details import InvalidDetails
 from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.objects import object_id
-from corpid.rules.directory.records import Assignment, Service
+from corpid.rules.directory.records import Assignment, MemberDetails, Service
 from corpid.rules.directory.roles import reasons
+from corpid.rules.fields import documented_fields
 from corpid.rules.limits import MINUTE, RESEND_SECONDS
 from corpid.rules.networks import neighbourhood
 from corpid.texts import counted, phrase
@@ -60,7 +61,7 @@ from corpid.web.directory.page_context import (
     section_link,
 )
 from corpid.web.directory.people import PEOPLE, PERSON, detail_errors
-from corpid.web.directory.people_views import ConfirmAction, EditPerson, HistoryEntry, PersonPage, RoleSentence
+from corpid.web.directory.people_views import ConfirmAction, Detail, EditPerson, HistoryEntry, PersonPage, RoleSentence
 from corpid.web.directory.requests import REQUESTS
 from corpid.web.pages import access_texts
 from corpid.web.pages.layout import Link, Pager, ViewPart
@@ -76,6 +77,8 @@ if TYPE_CHECKING:
     from corpid.web.directory.member_texts import HelpPage
     from corpid.web.pages.views import View
 
+_WRITTEN: Final = ("name", "email", *documented_fields(MemberDetails))
+"""details that the form has"""
 _SHOWN: Final = 100
 """roles a page"""
 _ENTRIES: Final = 5
@@ -85,7 +88,7 @@ _EXAMINED: Final = 50
 _LISTED: Final = 20
 """roles of each kind that the page lists; further ones are counted"""
 ACTIONS: Final[Mapping[str, Phrase]] = {
-    "details": phrase("Change name and e-mail"),
+    "details": phrase("Change details"),
     "send-again": phrase("Send the invitation again"),
     "restore": phrase("Restore"),
     "suspend": phrase("Suspend"),
@@ -140,6 +143,7 @@ async def show_person(at: PortalContext) -> View:
         user_name="" if membership.invited else found.identity,
         written_user_name=membership.user_name if fold_text(membership.user_name) != fold_text(found.identity) else "",
         email=found.email,
+        details=tuple(each for each in show_details_of(membership) if each.value),
         state=state,
         state_text=STATES[state],
         state_sentence=state_sentence(state, entity),
@@ -315,7 +319,17 @@ async def _require_help(at: PortalContext) -> tuple[Member, HelpPage]:
     return found, HELP_PAGES[at.page.rpartition("/")[2]]
 
 
-# --- name and e-mail
+# --- what the entity writes about a person
+
+
+def show_details_of(membership: Membership, typed: Mapping[str, str] | None = None) -> tuple[Detail, ...]:
+    """The plain details of a member, or what was typed for them."""
+    return tuple(
+        Detail(
+            name=each.name, label=each.label or "", value=(typed or {}).get(each.name, getattr(membership, each.name))
+        )
+        for each in documented_fields(MemberDetails).values()
+    )
 
 
 async def show_details(at: PortalContext) -> View:
@@ -342,6 +356,7 @@ async def show_details(at: PortalContext) -> View:
             "The invitation goes to this address. Another one is a new invitation: access and a level that were given or "
             "requested for this address end."
         ),
+        details=show_details_of(membership, at.form),
         seen=membership.changed_at,
         needs_approval=possible.needs_approval,
         reason=at.form.get("reason", ""),
@@ -352,18 +367,18 @@ async def show_details(at: PortalContext) -> View:
 
 
 async def save_details(at: PortalContext) -> FormResult:
-    """Write name and e-mail. Raises NotFound, InvalidForm, InvalidInput."""
+    """Write the details. Raises NotFound, InvalidForm, InvalidInput."""
     found = await this_member(at, membership_id_of(at))
     if at.form.get("seen") != str(found.membership.changed_at):
         raise InvalidInput(CHANGED_MEANWHILE)
-    name, email = at.form.get("name", "").strip(), at.form.get("email", "").strip()
-    if not email and found.membership.invited:
+    written = {name: at.form[name].strip() for name in _WRITTEN if name in at.form}
+    if not written.get("email") and found.membership.invited:
         raise InvalidInput(phrase("Enter an e-mail address such as name@example.com."), field="email")
 
     async def change(asking: RequestDetails) -> ChangeRequest | None:
         limit = InvitationLimit.for_request(at.context)
         return await member_changes.submit_details(
-            at.registry, limit, found.membership, name=name, email=email, actor=at.actor, asking=asking
+            at.registry, limit, found.membership, actor=at.actor, asking=asking, **written
         )
 
     return await _submit_change(at, found, change, "person-changed")
@@ -635,10 +650,10 @@ SECTION: Final = Section[PortalContext](
         _path(*CONFIRMED_ACTIONS): PortalPage(view=show_action, submit=carry_out, fresh=True, needs=_CHANGING),
         _path(*HELP_PAGES): PortalPage(view=show_help, submit=help_person, fresh=True),
     },
-    fields=frozenset({"name", "email", "reason", "seen"}),
+    fields=frozenset({*_WRITTEN, "reason", "seen"}),
     filters=frozenset({"after"}),
     changes={
-        "person-changed": phrase("Name and e-mail have been changed."),
+        "person-changed": phrase("The details have been changed."),
         "person-suspended": phrase("The membership has been suspended."),
         "person-restored": phrase("The membership has been restored."),
         "person-ended": phrase("The membership has been ended."),

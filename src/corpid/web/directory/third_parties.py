@@ -13,7 +13,8 @@ from corpid.flows.directory import grants
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.objects import key_of, object_id
-from corpid.rules.directory.records import NO_BEGINNING, NO_END, Change
+from corpid.rules.directory.records import Change
+from corpid.rules.directory.values import NO_BEGINNING, NO_END
 from corpid.texts import Phrase, counted, phrase
 from corpid.web.directory.change_sentences import describe_authorisation, list_parameters
 from corpid.web.directory.page_context import (

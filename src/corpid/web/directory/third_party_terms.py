@@ -14,15 +14,7 @@ from corpid.flows.directory.members import find_one_member
 from corpid.flows.directory.person_names import digest_names
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.rules.directory.entity_choice import NUMBERS
-from corpid.rules.directory.records import (
-    NO_BEGINNING,
-    NO_END,
-    Change,
-    Parameter,
-    ThirdPartyAssignment,
-    ThirdPartyGrant,
-    parameter_values,
-)
+from corpid.rules.directory.records import Change, ThirdPartyAssignment, ThirdPartyGrant
 from corpid.rules.directory.role_forms import (
     ENDS_BEFORE_START,
     day,
@@ -31,7 +23,7 @@ from corpid.rules.directory.role_forms import (
     sub_entity_fault,
     value_fault,
 )
-from corpid.rules.directory.values import stored_value
+from corpid.rules.directory.values import NO_BEGINNING, NO_END, Parameter, parameter_values, stored_value
 from corpid.texts import Phrase, phrase
 from corpid.web.context import ENTERED
 from corpid.web.directory.page_context import (
@@ -72,7 +64,8 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.grants import ThirdPartyRole
     from corpid.flows.directory.members import Member
-    from corpid.rules.directory.records import Entity, ParameterDefinition, Service
+    from corpid.rules.directory.records import Entity, Service
+    from corpid.rules.directory.values import ParameterDefinition
     from corpid.web.pages.layout import FieldError
     from corpid.web.pages.role_fields import Option
     from corpid.web.pages.views import View

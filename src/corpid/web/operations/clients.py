@@ -18,7 +18,7 @@ from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditQuery
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.changes import Conflict
-from corpid.rules.directory.sections import NOTHING
+from corpid.rules.fields import NOTHING
 from corpid.rules.oauth.client_registration import used_generations
 from corpid.rules.oauth.errors import reason_of
 from corpid.rules.oauth.generations import GENERATIONS

@@ -16,11 +16,11 @@ from corpid.flows.operations.console import find_open_invitation, load_entity
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.entity_choice import NUMBERS, STATUSES
-from corpid.rules.directory.member_details import InvalidDetails, MemberDetails
-from corpid.rules.directory.names import COUNTRIES, identity, remedy_of, shown_name
-from corpid.rules.directory.records import NO_END
+from corpid.rules.directory.member_details import InvalidDetails, identity, shown_name
+from corpid.rules.directory.names import COUNTRIES, remedy_of
+from corpid.rules.directory.records import MemberDetails
 from corpid.rules.directory.sections import SECTIONS
-from corpid.rules.directory.values import address
+from corpid.rules.directory.values import NO_END, address
 from corpid.rules.limits import MINUTE, RESEND_SECONDS
 from corpid.texts import counted, phrase
 from corpid.web.operations import views

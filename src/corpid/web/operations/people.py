@@ -15,7 +15,7 @@ from corpid.flows.directory.write import Refused
 from corpid.flows.operations import console as flow
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.changes import LastOwnerRemoved
-from corpid.rules.directory.records import NO_END
+from corpid.rules.directory.values import NO_END
 from corpid.rules.limits import HOUR, MINUTE, PASSWORD_LINK_SECONDS, SECOND_FACTOR_LINK_SECONDS, SET_UP_LINK_SECONDS
 from corpid.rules.oauth import acr
 from corpid.texts import counted, phrase

@@ -12,8 +12,7 @@ from corpid.flows.directory import lists
 from corpid.flows.directory.finding import find_service
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.changes import Conflict
-from corpid.rules.directory.records import RoleDescription, Service
-from corpid.rules.directory.values import DESCRIPTION_CHARACTERS
+from corpid.rules.directory.values import DESCRIPTION_CHARACTERS, RoleDescription
 from corpid.texts import phrase
 from corpid.web.operations import views
 from corpid.web.operations.page_context import (
@@ -35,6 +34,7 @@ from corpid.web.pages.layout import Link
 from corpid.web.sites import EditConflict, FormResult, InvalidForm, Section, await_found
 
 if TYPE_CHECKING:
+    from corpid.rules.directory.records import Service
     from corpid.texts import Phrase
     from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from typing import TYPE_CHECKING, Final
 
-from corpid.rules.directory.records import NO_BEGINNING, NO_END
+from corpid.rules.directory.values import NO_BEGINNING, NO_END
 from corpid.texts import phrase
 
 if TYPE_CHECKING:

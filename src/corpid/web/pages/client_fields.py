@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from corpid.rules.characters import typed_number
-from corpid.rules.directory.sections import NOTHING
+from corpid.rules.fields import NOTHING
 from corpid.rules.oauth.client_registration import public_part
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS

@@ -5,7 +5,6 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
-from corpid.rules.directory.records import NO_BEGINNING
 from corpid.rules.directory.role_forms import (
     ALWAYS,
     ENDLESS,
@@ -17,6 +16,7 @@ from corpid.rules.directory.role_forms import (
     RoleForm,
     year_end,
 )
+from corpid.rules.directory.values import NO_BEGINNING
 from corpid.texts import phrase
 from corpid.web.pages.layout import ViewPart
 
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import date
 
-    from corpid.rules.directory.records import ParameterDefinition, Service
+    from corpid.rules.directory.records import Service
     from corpid.rules.directory.role_forms import ValuesInUse
+    from corpid.rules.directory.values import ParameterDefinition
     from corpid.texts import Phrase
     from corpid.web.pages.layout import FieldError
 

@@ -231,9 +231,10 @@ class Service(ScimService):
         PATCH removes it, but a client need not send it. Raises SCIMException. Source: RFC 7643 §2.2, §2.5
         """
         content = self.decode_body(body, content_type)
-        if model is User and isinstance(content, dict):
+        is_user = issubclass(model, User) and isinstance(content, dict)
+        if is_user:
             content = {name: value for name, value in content.items() if name.lower() != "active" or value is not None}
-        silent = model is User and isinstance(content, dict) and "active" not in {name.lower() for name in content}
+        silent = is_user and "active" not in {name.lower() for name in content}
         try:
             read = model.model_validate({**content, "active": True} if silent else content, scim_ctx=scim_ctx)
         except ValidationError as error:

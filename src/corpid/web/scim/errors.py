@@ -29,6 +29,8 @@ from corpid.flows.directory.write import IdentifierConflict, Refused
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.changes import ChangedMeanwhile, Conflict
 from corpid.rules.directory.member_details import InvalidDetails
+from corpid.rules.directory.records import MemberDetails
+from corpid.rules.fields import fields_of
 from corpid.rules.oauth.errors import CredentialsRequired, TemporarilyUnavailable
 from corpid.texts import capitalise
 from corpid.web.pages import errors
@@ -40,15 +42,7 @@ if TYPE_CHECKING:
 
     from corpid.web.context import WebContext
 
-_ATTRIBUTES: Final = {
-    "user_name": "userName",
-    "external_id": "externalId",
-    "name": "displayName",
-    "given_name": "name.givenName",
-    "family_name": "name.familyName",
-    "email": "emails",
-}
-"""the attribute of SCIM for each member of a membership"""
+_ATTRIBUTES: Final = {each.name: each.scim for each in fields_of(MemberDetails).values()}
 
 
 _EXPECTED: Final = {

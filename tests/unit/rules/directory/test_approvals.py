@@ -32,11 +32,11 @@ from corpid.rules.directory.records import (
     ChangeRequest,
     Entity,
     Membership,
-    Parameter,
     Service,
     ThirdPartyAssignment,
     ThirdPartyGrant,
 )
+from corpid.rules.directory.values import Parameter
 from tests.unit.rules.directory.directory import FILE, after
 
 if TYPE_CHECKING:

@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 from corpid.rules.directory.records import (
     Assignment,
     Entity,
-    Parameter,
-    ParameterDefinition,
     Service,
     ThirdPartyAssignment,
     ThirdPartyGrant,
     ThirdPartyRow,
 )
 from corpid.rules.directory.roles import auth_info, tp_auth_info
+from corpid.rules.directory.values import Parameter, ParameterDefinition
 
 TODAY = date(2026, 11, 20)
 PERMIT = Service(

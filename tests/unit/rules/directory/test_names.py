@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from corpid.rules.characters import printable
 from corpid.rules.directory.document import parse
-from corpid.rules.directory.member_details import InvalidDetails, MemberDetails, check_details
+from corpid.rules.directory.member_details import InvalidDetails, check_details
 from corpid.rules.directory.names import (
     InvisibleCharacter,
     display_name,
@@ -19,6 +19,7 @@ from corpid.rules.directory.names import (
     without_marks,
 )
 from corpid.rules.directory.nodes import DirectoryError, json_value
+from corpid.rules.directory.records import MemberDetails
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.differences import difference
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.plan import Plan, with_factors
-from corpid.rules.directory.records import Entity, RoleDescription, User
+from corpid.rules.directory.records import Entity, User
+from corpid.rules.directory.values import RoleDescription
 from tests.unit.rules.directory.directory import FILE, after, planned
 
 HASH = "$argon2id$v=19$m=65536,t=3,p=4$c2FsdHNhbHRzYWx0$aGFzaGhhc2hoYXNoaGFzaGhhc2g"

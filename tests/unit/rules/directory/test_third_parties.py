@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from corpid.rules.directory.access import Forbidden, Object, authorise
-from corpid.rules.directory.records import Parameter, ThirdPartyAssignment, ThirdPartyGrant
+from corpid.rules.directory.records import ThirdPartyAssignment, ThirdPartyGrant
 from corpid.rules.directory.third_parties import (
     SIDES,
     TRANSITIONS,
@@ -23,6 +23,7 @@ from corpid.rules.directory.third_parties import (
     sides,
     without_grant,
 )
+from corpid.rules.directory.values import Parameter
 from tests.unit.rules.directory.test_access import ACTORS, administering
 
 YEAR = (Parameter(name="Year", value="2026"), Parameter(name="Year", value="2027"))

@@ -1,0 +1,116 @@
+"""Declaration of a record's fields: each stands once, in the record's class.
+
+From it follow the column, the keys of a directory file, the members of the admin API, columns of tables (CSV), the
+attribute of SCIM, options of commands, labels on pages and in the history, and what plan, audit and exports may show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum, auto
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_origin
+
+import msgspec
+
+from corpid.texts import Phrase
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NOTHING: Final = "none"
+"""the word in a document that takes a value away"""
+
+
+class Disclosure(Enum):
+    """The form in which plan and audit show a field (D57)."""
+
+    SECRET = auto()
+    """only whether it is set, and that it changed: hashes, secrets, key material"""
+    BOOKKEEPING = auto()
+    """nothing: it serves the record alone, and follows from others"""
+    PERSONAL = auto()
+    """the value, and in the audit only in the details, which can be erased"""
+    MASKED = auto()
+    """as PERSONAL, and only its last characters"""
+    MARK = auto()
+    """the value, of a record that is added or removed only if it is true"""
+
+
+class Field(msgspec.Struct, frozen=True, kw_only=True):
+    """The declaration of a field, beside its type and default."""
+
+    key: str = ""
+    """its name in documents, tables and JSON; the field's own if it is empty"""
+    read: Callable[[Any], object] | None = None
+    """the reader of a document's node, which raises InvalidValue; None: no door writes the field"""
+    in_documents: bool = True
+    """whether directory files and the admin API write it; else only doors of its record do"""
+    needed: bool = False
+    """whether a new record has to name it"""
+    clearable: bool = False
+    """whether `none` takes the value away, which leaving the key out does not"""
+    label: Phrase | None = None
+    """its name on pages and in the history, in the order of the record; None: they do not show it"""
+    help: str = ""
+    """a sentence for options of commands, the admin API and documents"""
+    disclosure: Disclosure | None = None
+    """None: plan and audit show the value"""
+    scim: str = ""
+    """attribute of SCIM's core User, or of an extension: `urn:…:department`"""
+    refers: str = ""
+    """the column that it refers to, such as entities.entity_id; the record ends with the other one"""
+    identifies: bool = False
+    """part of the record's key"""
+    added: bool = False
+    """whether the column came after the table, so that servers of the previous version do not write it"""
+    name: str = ""
+    """in the class; given by `fields_of`"""
+    type: Any = None
+    """of the class's annotation; given by `fields_of`"""
+    default: Any = None
+    """`msgspec.NODEFAULT` if there is none; given by `fields_of`"""
+
+    def value(self, node: Any) -> object:  # noqa: ANN401 - a node of a document, which is no concern of declarations
+        """The value for the record, None to remove it.
+
+        Raises InvalidValue. Source: docs/directory.md
+        """
+        assert self.read is not None  # noqa: S101 - of those that documents name
+        return None if self.clearable and getattr(node, "text", None) == NOTHING else self.read(node)
+
+
+SECRET: Final = Field(disclosure=Disclosure.SECRET)
+BOOKKEEPING: Final = Field(disclosure=Disclosure.BOOKKEEPING)
+PERSONAL: Final = Field(disclosure=Disclosure.PERSONAL)
+
+
+@cache
+def fields_of(record: type[msgspec.Struct]) -> Mapping[str, Field]:
+    """The fields of a record, by name and in its order.
+
+    One that declares nothing is a plain column. Source: docs/architecture.md, "One declaration"
+    """
+    found = {}
+    for each in msgspec.structs.fields(record):
+        annotated, declared = each.type, Field()
+        if get_origin(annotated) is Annotated:
+            annotated, *marks = get_args(annotated)
+            declared = next((mark for mark in marks if isinstance(mark, Field)), declared)
+        default = each.default
+        if each.default_factory is not msgspec.NODEFAULT:
+            default = each.default_factory()
+        found[each.name] = msgspec.structs.replace(
+            declared, key=declared.key or each.name, name=each.name, type=annotated, default=default
+        )
+    return MappingProxyType(found)
+
+
+def documented_fields(record: type[msgspec.Struct]) -> dict[str, Field]:
+    """Fields that directory files and the admin API write, by key.
+
+    Those that identify the record come first. Source: docs/directory.md
+    """
+    found = [each for each in fields_of(record).values() if each.read is not None and each.in_documents]
+    return {each.key: each for each in sorted(found, key=lambda each: not each.identifies)}

@@ -1,0 +1,115 @@
+"""What an entity writes about a member goes through every door by its declaration (D61, D84)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urljoin
+
+import pytest
+from msgspec.structs import replace
+
+from corpid.flows.account import own_data
+from corpid.rules.directory.document import parse, user_text
+from corpid.rules.directory.member_details import InvalidDetails, check_details
+from corpid.rules.directory.members import compare_members
+from corpid.rules.directory.nodes import DirectoryError
+from corpid.rules.directory.objects import MEMBERSHIP, InvalidObject, read_changed, to_json_object
+from corpid.rules.directory.records import MemberDetails, Membership, User
+from corpid.rules.directory.tables import parse_members
+from corpid.rules.fields import documented_fields, fields_of
+from corpid.rules.scim.resources import USER, read_details, user
+from tests.manage.access_scene import staffed
+from tests.manage.scene import in_portal
+from tests.manage.test_people import membership
+
+if TYPE_CHECKING:
+    from tests.sign_in.world import World
+
+UUID = "5b0b6d0e-21a4-4c55-8a19-3c2e6f7b9a10"
+PLAIN = documented_fields(MemberDetails)
+HELD = Membership(user_id=UUID, entity_id="E1", membership_id="m", name="Marcus", user_name="marcus")
+MARCUS = User(user_id=UUID, user_name="marcus", name="Marcus Lee")
+LONG = "x" * 201
+
+
+@pytest.mark.parametrize("name", fields_of(MemberDetails))
+def test_a_detail_is_personal_and_has_a_name_for_people(name: str) -> None:
+    """D57, D84."""
+    assert compare_members(HELD, replace(HELD, **{name: "a@b.example"})).personal == {name}
+    assert fields_of(MemberDetails)[name].label
+    assert fields_of(MemberDetails)[name].help.endswith(".")
+
+
+@pytest.mark.parametrize("name", fields_of(MemberDetails))
+def test_a_table_has_a_column_for_every_detail(name: str) -> None:
+    """D61, RFC 4180."""
+    others = {"user_name": "marcus", "name": "Marcus"} | {name: "m@firm.example"}
+    table = f"{','.join(others)}\n{','.join(others.values())}\n"
+    [(_, details)] = parse_members(table.encode(), "people.csv")
+    assert getattr(details, name) == "m@firm.example"
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_a_file_a_resource_and_a_user_of_scim_carry_a_plain_detail(name: str) -> None:
+    """D51, D59, D60: each writes it, and each shows what another one wrote."""
+    held = replace(HELD, **{name: "Quay 3"})
+    written = parse(b"users:\n" + user_text(MARCUS, [held]).encode(), "f").entries_of("membership")
+    assert written["marcus", "E1"].fields == {"enabled": True, name: "Quay 3"}
+
+    shown = to_json_object(MEMBERSHIP, held, user_name="marcus", whole=False)
+    assert shown[name] == "Quay 3"
+    assert read_changed(MEMBERSHIP, {"user": "marcus", "entity": "E1", name: "Pier"}, held).entry.fields[name] == "Pier"
+
+    as_user = user(held, MARCUS, None, version="v", root="https://op.example/scim/v2")
+    again = USER.model_validate(as_user.model_dump())
+    assert getattr(read_details(again).details, name) == "Quay 3"
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_a_detail_that_no_door_takes_has_the_same_sentence_at_each(name: str) -> None:
+    """D51."""
+    sentence = "201 characters are too many: at most 200"
+    with pytest.raises(InvalidDetails) as typed:
+        check_details(MemberDetails(user_name="marcus", **{name: LONG}))
+    with pytest.raises(InvalidObject) as sent:
+        read_changed(MEMBERSHIP, {"user": "marcus", "entity": "E1", name: LONG}, HELD)
+    with pytest.raises(DirectoryError) as pasted:
+        parse_members(f"user_name,name,{name}\nmarcus,Marcus,{LONG}\n".encode(), "people.csv")
+    with pytest.raises(DirectoryError) as applied:
+        parse(f"users:\n  marcus:\n    memberships: [{{entity: E1, {name}: {LONG}}}]\n".encode(), "f")
+    assert typed.value.faults == ((name, sentence),)
+    assert [fault.detail for fault in sent.value.faults] == [sentence]
+    assert [problem.reason for problem in pasted.value.problems] == [f"{name}: {sentence}"]
+    assert [problem.reason for problem in applied.value.problems] == [f"memberships: {name}: {sentence}"]
+
+
+def test_who_downloads_their_data_gets_every_detail() -> None:
+    """D61: what an organisation wrote about the person."""
+    held = replace(HELD, **{name: f"the {name}" for name in fields_of(MemberDetails)})
+    told = own_data.describe_membership(held, None, None)["written_by_entity"]
+    assert told == {name: f"the {name}" for name in fields_of(MemberDetails)}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+async def test_an_administrator_writes_and_finds_a_plain_detail(made: World, name: str) -> None:
+    """D61, D84: on the page of the person, in the list, by search, and in the history."""
+    await staffed(made)
+    browser = await in_portal(made, "person/m-marcus/details")
+    before = await membership(made)
+    await browser.fill_and_submit(**{name: "  Quay   three "})
+    after = await membership(made)
+    assert browser.page.heading == "marcus (Marcus Lee)", browser.page.text
+    assert before is not None
+    assert after == replace(before, changed_at=int(made.clock()), **{name: "Quay three"}), "and nothing else changes"
+    label = str(PLAIN[name].label)
+    assert label in browser.page.text
+    assert "Quay three" in browser.page.text
+    await browser.open(f"{made.base}/manage/people", site="none")
+    await browser.fill_and_submit(q="three qua")
+    assert "Marcus Lee" in browser.page.text
+    assert "Nadia Rahman" not in browser.page.text
+    await browser.open(f"{made.base}/manage/history", site="none")
+    entry = next(target for target, _ in browser.page.links if "/manage/history/" in target)
+    await browser.open(urljoin(made.base, entry), site="none")
+    assert label in browser.page.text
+    assert "Quay three" in browser.page.text
