@@ -10,15 +10,13 @@ import sqlalchemy as sa
 from msgspec.structs import replace
 
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.directory.changes import NameRefused
+from corpid.rules.directory.changes import NameRefused, decode_changes, encode_changes
 from corpid.rules.directory.entity_choice import search_text
 from corpid.rules.directory.names import fold_text, user_name
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 from corpid.rules.directory.records import (
-    RECORDS,
     Administrator,
     Assignment,
-    Change,
     ChangeRequest,
     DeletionRequest,
     Entity,
@@ -41,7 +39,6 @@ from corpid.stores.sql.statements import insert, parameters, upsert
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from corpid.rules.directory.sections import Kind
     from corpid.stores.encryption_at_rest import SecretCipher
     from corpid.stores.sql.statements import CompiledStatement, Database
 
@@ -84,28 +81,10 @@ def _entities() -> Codec[Entity]:
     )
 
 
-def _write_requested(changes: tuple[Change, ...]) -> bytes:
-    """Changes as a request keeps them, in every version (D55)."""
-    return msgspec.json.encode(
-        [
-            {"verb": each.verb, "kind": each.kind, "key": each.key, "was": each.before, "becomes": each.after}
-            for each in changes
-        ]
-    )
-
-
-def _read_requested(text: str) -> tuple[Change, ...]:
-    def read(kind: Kind, members: dict[str, object] | None) -> Any:  # noqa: ANN401 - a record of this kind
-        return None if members is None else msgspec.convert(members, RECORDS[kind])
-
-    kept = msgspec.json.decode(text)
-    return tuple(Change(read(each["kind"], each["was"]), read(each["kind"], each["becomes"])) for each in kept)
-
-
 ENTITIES: Final = _entities()
 USERS: Final = _users()
 MEMBERSHIPS: Final = _memberships()
-CHANGE_REQUESTS: Final = record_codec(ChangeRequest, {"changes": (_write_requested, _read_requested)})
+CHANGE_REQUESTS: Final = record_codec(ChangeRequest, {"changes": (encode_changes, decode_changes)})
 
 
 PAGE: Final = 500

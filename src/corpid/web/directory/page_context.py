@@ -14,6 +14,7 @@ from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory.approvals import AlreadyDecided, NamesChanged, StaleRequest
 from corpid.flows.directory.person_names import digest_names, name_as_known
 from corpid.flows.directory.portal import PortalRequest
+from corpid.flows.directory.undo import keep_for_undo
 from corpid.flows.directory.write import NoReason, Refused, RequestDetails, guard_records, write_changes
 from corpid.rules.directory.access import Forbidden, Object, refuse_early
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
@@ -242,7 +243,10 @@ async def submit_changes(
     """
     seen = [*guard_records(changes), *([Precondition(Membership, of.key, of)] if of is not None else ())]
     writing = write_changes(at.registry, at.actor, changes, asking=request_details(at), seen=seen)
-    return saved_or_requested(await await_change(at, writing), saved)
+    made = await await_change(at, writing)
+    if made is None:
+        await keep_for_undo(at.context, at.visit.session.session_id, at.actor, changes)
+    return saved_or_requested(made, saved)
 
 
 def request_details(at: PortalContext) -> RequestDetails:
