@@ -57,6 +57,7 @@ from corpid.rules.directory.records import (
 from corpid.rules.directory.sections import KINDS, LEVELS, SECTIONS
 from corpid.rules.directory.sources import RELATIONS, UNKNOWN, Ownership, channel, people
 from corpid.rules.fields import NOTHING
+from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.client_registration import (
     PLAIN_RULES,
     RegistrationError,
@@ -616,7 +617,7 @@ def _guard_seen(changes: Iterable[Change], was: Entity | Client | Service | None
     found = []
     for change in changes:
         record = change.record
-        if isinstance(record, Entity | Client | Service):
+        if isinstance(record, Entity | Client | RegisteredApiClient | Service):
             decided_on = was if was is not None and type(was) is type(record) else change.before
             found.append(Precondition(type(record), change.key, decided_on))  # type: ignore[arg-type]  # of the same type
     return found

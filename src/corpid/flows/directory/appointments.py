@@ -17,7 +17,6 @@ from corpid.flows.directory.members import Member
 from corpid.flows.directory.write import Refused, write_changes
 from corpid.rules.directory.access import Object, authorise, find_obstacle
 from corpid.rules.directory.access_conditions import APPOINTS, Condition
-from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.records import (
@@ -161,11 +160,6 @@ def find_refusal(actor: EntityAdministrator, held: MemberLevel, becomes: Level) 
         takes_last_owner=held.last_owner and becomes != "owner",
     )
     return find_obstacle(actor, "write" if becomes else "delete", thing, unruled=APPOINTS)
-
-
-def needs_approval(entity: Entity) -> bool:
-    """Return whether a change of a level becomes a request. Source: D55"""
-    return kind_needs_approval("administrator", entity)
 
 
 async def add_entity_with_owner(

@@ -25,7 +25,6 @@ from corpid.flows.directory.write import (
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import member_details
 from corpid.rules.directory.access import Forbidden, Object, authorise
-from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.differences import difference
 from corpid.rules.directory.entity_choice import search_words
 from corpid.rules.directory.names import is_storable
@@ -165,14 +164,6 @@ async def find_authorisation(registry: Registry, actor: Actor, key: tuple[str, .
     if not found:
         raise NoGrant(phrase("there is no such authorisation"))
     return found[0]
-
-
-def needs_approval(entity: Entity, service: Service) -> bool:
-    """Return whether an entity's grants and roles at a service need approval.
-
-    Ending a grant needs none. Source: D55, D56
-    """
-    return kind_needs_approval("grant", entity, service)
 
 
 async def plan_terms(

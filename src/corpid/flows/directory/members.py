@@ -14,14 +14,12 @@ from corpid.flows.directory.lists import ListPage, cut_page, format_place, load_
 from corpid.flows.directory.write import Refused, authorise_changes
 from corpid.rules.directory import member_details, names
 from corpid.rules.directory.access import Forbidden, Level, Object, authorise
-from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.names import canonical, is_storable
 from corpid.rules.directory.queries import SEARCH_WORDS, MemberQuery, MemberSearch, MemberState
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
     Change,
-    Entity,
     Membership,
     ThirdPartyAssignment,
     User,
@@ -370,11 +368,6 @@ def may_send_again(of: Membership, *, actor: EntityAdministrator) -> bool:
     """Return whether an actor may have an invitation sent again. Source: D53, D60"""
     thing = Object(kind="invitation", entity_id=of.entity_id, user_id=of.user_id)
     return of.invited and is_allowed(assume_recent(actor), "write", thing)
-
-
-def invitation_needs_approval(entity: Entity) -> bool:
-    """Return whether an invitation becomes a request. Source: D55"""
-    return kind_needs_approval("membership", entity)
 
 
 async def _search(registry: Registry, search: MemberSearch, after: str, limit: int) -> ListPage[Member]:

@@ -82,7 +82,7 @@ async def undo_changes(
 
 
 def _as_of(made: Change, *, now: float) -> msgspec.Struct | None:
-    """What was there before a change; of a membership, changed now."""
+    """The record before a change; a membership is changed now."""
     return replace(made.before, changed_at=int(now)) if isinstance(made.before, Membership) else made.before
 
 

@@ -94,13 +94,19 @@ if TYPE_CHECKING:
 NEEDS_APPROVAL: Final = phrase("this needs the approval of another administrator")
 Records: TypeAlias = "dict[Kind, dict[Key, msgspec.Struct]]"
 S = TypeVar("S", Client, Entity, RegisteredApiClient, User)
-_NOUNS: Final[Mapping[Kind, str]] = {"third-party row": "third_party_assignment"}
+_NOUNS: Final[Mapping[str, str]] = {
+    "third-party row": "third_party_assignment", "API client": "api_client", "provisioning token": "provisioning_token",
+}  # fmt: skip
 """of kinds whose name is no noun of an action"""
 _VERBS: Final[Mapping[Verb, str]] = {"add": "add", "change": "update", "remove": "remove"}
-ACTIONS: Final[Mapping[tuple[Kind, Verb], AuditAction]] = {
-    (kind, verb): AuditAction(f"{_NOUNS.get(kind, kind)}.{word}") for kind in KINDS for verb, word in _VERBS.items()
+ACTIONS: Final[Mapping[tuple[str, Verb], AuditAction]] = {
+    (kind, verb): AuditAction(f"{_NOUNS.get(kind, kind)}.{word}")
+    for kind in (*KINDS, "API client", "provisioning token")
+    for verb, word in _VERBS.items()
+    if (kind, verb) != ("provisioning token", "change")
 }
-SWITCHES: Final[Mapping[Kind, tuple[AuditAction, AuditAction]]] = {
+SWITCHES: Final[Mapping[str, tuple[AuditAction, AuditAction]]] = {
+    "API client": (AuditAction.API_CLIENT_DISABLE, AuditAction.API_CLIENT_ENABLE),
     "client": (AuditAction.CLIENT_DISABLE, AuditAction.CLIENT_ENABLE),
     "entity": (AuditAction.ENTITY_DISABLE, AuditAction.ENTITY_ENABLE),
     "user": (AuditAction.USER_DISABLE, AuditAction.USER_ENABLE),
@@ -459,7 +465,7 @@ def build_change_event(
         detail |= name_invitation(invited)
     action = action or find_decision(actor, change) or find_action(change)
     event = audit_event(actor, action, "/".join(change.key), entity_id=thing.entity_id, **detail)
-    client_id = change.key[0] if change.kind == "client" else ""
+    client_id = getattr(change.record, "client_id", "")
     return replace(event, client_id=client_id, other_entity_id=thing.other_entity_id)
 
 

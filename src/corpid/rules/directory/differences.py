@@ -186,7 +186,8 @@ def _row(service_id: str, role: str, sub_entity: str, ref: str) -> str:
     return f"at {service_id}{''.join(parts)}"
 
 
-_SUBJECTS: Final[Mapping[Kind, Callable[[Key], str]]] = {
+_SUBJECTS: Final[Mapping[Kind | Literal["API client"], Callable[[Key], str]]] = {
+    "API client": lambda key: f"API client {key[0]}",
     "service": lambda key: f"service {key[0]}",
     "entity": lambda key: f"entity {key[0]}",
     "user": lambda key: f"user {key[0]}",

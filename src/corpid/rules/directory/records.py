@@ -14,6 +14,7 @@ from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import Credentials, PersonFactors
 from corpid.rules.authentication.throttling import CodeGuesses
 from corpid.rules.directory import values
+from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 from corpid.rules.directory.values import (
     NO_BEGINNING,
     NO_END,
@@ -527,7 +528,7 @@ RECORDS: Final[Mapping[Any, type[Record]]] = {
 KIND_OF: Final[Mapping[type, str]] = {
     **{record: kind for kind, record in RECORDS.items()},
     Client: "client", RegisteredApiClient: "API client", ChangeRequest: "approval",
-    DeletionRequest: "deletion request",
+    RegisteredProvisioningToken: "provisioning token", DeletionRequest: "deletion request",
 }  # fmt: skip
 """type of record → its kind"""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import appointments, lists
 from corpid.rules.directory import access_conditions as conditions
+from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.records import Administrator, Change, Service
 from corpid.texts import phrase
 from corpid.web.directory.page_context import (
@@ -355,7 +356,7 @@ def _single(form: Mapping[str, str]) -> tuple[str, ...]:
 
 def _explains(at: PortalContext) -> bool:
     """Return whether the entity wants levels approved (D55)."""
-    return appointments.needs_approval(at.entity)
+    return kind_needs_approval("administrator", at.entity)
 
 
 def _mark(held: MemberLevel) -> str:

@@ -10,7 +10,7 @@ import msgspec
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import grants
-from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
+from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, kind_needs_approval
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.objects import key_of, object_id
 from corpid.rules.directory.records import Change
@@ -427,7 +427,7 @@ async def show_acceptance(at: PortalContext) -> View:
             phrase("You can then give your people access within it. Either organisation can end it at any time."),
             phrase("{name} sees which of your people act for it.", name=found.client_entity.name),
         ),
-        reason=at.form.get("reason", "") if grants.needs_approval(at.entity, found.service) else None,
+        reason=at.form.get("reason", "") if kind_needs_approval("grant", at.entity, found.service) else None,
         button=phrase("Accept"),
     )
 

@@ -12,7 +12,7 @@ from corpid.flows.directory import grants
 from corpid.flows.directory.grants import Authorisation
 from corpid.flows.directory.members import find_one_member
 from corpid.flows.directory.person_names import digest_names
-from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
+from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, kind_needs_approval
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.records import Change, ThirdPartyAssignment, ThirdPartyGrant
 from corpid.rules.directory.role_forms import (
@@ -414,7 +414,7 @@ def _show_terms(at: PortalContext, to: Entity, service: Service) -> View:
         end_hint=NO_END_HINT,
         parameters=parameter_fields(at, service, (), None),
         hidden=(("to", to.entity_id), ("service", service.service_id)),
-        reason=at.form.get("reason", "") if grants.needs_approval(at.entity, service) else None,
+        reason=at.form.get("reason", "") if kind_needs_approval("grant", at.entity, service) else None,
         back=f"{portal_path(at.web, OFFER)}?{urlencode({'to': to.entity_id})}",
         notes=at.notes,
     )
@@ -490,7 +490,7 @@ async def check_offer(at: PortalContext) -> View:
 
 def require_reason(at: PortalContext, service: Service) -> None:
     """Raise InvalidInput for a form without the reason that its approval needs."""
-    if grants.needs_approval(at.entity, service) and not at.form.get("reason", "").strip():
+    if kind_needs_approval("grant", at.entity, service) and not at.form.get("reason", "").strip():
         raise InvalidInput(NO_REASON, field="reason")
 
 
@@ -515,7 +515,7 @@ async def show_change(at: PortalContext) -> View:
         end_hint=NO_END_HINT,
         parameters=parameter_fields(at, found.service, grant.parameters, None),
         hidden=(("version", version(at, grant)),),
-        reason=form.get("reason", "") if grants.needs_approval(at.entity, found.service) else None,
+        reason=form.get("reason", "") if kind_needs_approval("grant", at.entity, found.service) else None,
         back=url(at, "grant", grant),
         notes=at.notes,
     )
@@ -656,7 +656,7 @@ def _show_access_terms(at: PortalContext, found: Authorisation, person: Member) 
         end_hint=NO_END_HINT if grant.end_date == NO_END else _END_OF_GRANT,
         parameters=parameter_fields(at, service, (), grant),
         hidden=((PERSON_CHOSEN, person.membership.membership_id),),
-        reason=form.get("reason", "") if grants.needs_approval(at.entity, service) else None,
+        reason=form.get("reason", "") if kind_needs_approval("grant", at.entity, service) else None,
         back=portal_path(at.web, at.page),
         notes=at.notes,
     )
@@ -760,7 +760,7 @@ async def show_role_change(at: PortalContext) -> View:
         end_hint=NO_END_HINT if found.grant.end_date == NO_END else _END_OF_GRANT,
         parameters=parameter_fields(at, found.service, row.parameters, found.grant),
         hidden=(("version", version(at, row)),),
-        reason=form.get("reason", "") if grants.needs_approval(at.entity, found.service) else None,
+        reason=form.get("reason", "") if kind_needs_approval("grant", at.entity, found.service) else None,
         back=url(at, "grant", found.grant),
         notes=at.notes,
         further=Link(url=url(at, "take-away", row), text=phrase("Take this access away")),
@@ -810,7 +810,7 @@ async def show_removal(at: PortalContext) -> View:
         facts=facts(row),
         consequences=(phrase("Other access of this person stays."),),
         hidden=(("version", version(at, row)),),
-        reason=at.form.get("reason", "") if grants.needs_approval(at.entity, found.service) else None,
+        reason=at.form.get("reason", "") if kind_needs_approval("grant", at.entity, found.service) else None,
         button=phrase("Take it away"),
         danger=True,
         back=url(at, "grant", found.under.grant) if found.under is not None else portal_path(at.web, THIRD_PARTIES),
