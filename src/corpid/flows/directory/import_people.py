@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
@@ -11,16 +10,14 @@ import msgspec
 from corpid.flows.directory.apply import prepare_document
 from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.member_changes import plan_invitation
-from corpid.flows.directory.write import IdentifierConflict, needs_approval, write_changes
+from corpid.flows.directory.write import IdentifierConflict, needs_approval, write_parts
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.invitations import UNREACHABLE, is_unreachable
 from corpid.rules.directory.nodes import DirectoryError, FileProblem
-from corpid.rules.directory.records import Membership
 from corpid.rules.directory.tables import parse_members, parse_people
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor
@@ -86,7 +83,8 @@ async def import_people(
     if problems:
         raise DirectoryError(file, problems)
     if not dry_run:
-        await write_parts(registry, actor, parts, report, total, batch=new_user_id())
+        async for number, _ in write_parts(registry, actor, parts, planned=True, batch=new_user_id()):
+            report("imported", min(number * PEOPLE_AT_ONCE, total), total)
     kinds = [change.kind for part in parts for change in part]
     return ImportResult(
         people=total,
@@ -95,30 +93,6 @@ async def import_people(
         remarks=tuple(sorted(remarks)),
         written=bool(kinds) and not dry_run,
     )
-
-
-async def write_parts(
-    registry: Registry,
-    actor: Actor,
-    parts: Sequence[list[Change]],
-    report: Report,
-    total: int,
-    *,
-    batch: str,
-    seen: Callable[[Change], Iterable[Precondition]] = lambda _: (),
-) -> None:
-    """Write the changes of each hundred people in one transaction.
-
-    `batch` names all of them, `seen` gives the guards of a change. Raises access.Forbidden, Conflict, StoreUnavailable. Source: docs/directory.md
-    """
-    for number, changes in enumerate(parts, start=1):
-        if changes:
-            started = time.monotonic()
-            guards = [guard for change in changes for guard in seen(change)]
-            await write_changes(registry, actor, changes, planned=True, seen=guards, batch=batch)
-            # SQLite has no queue for writers: others need a gap between two writes.
-            await asyncio.sleep(time.monotonic() - started)
-        report("imported", min(number * PEOPLE_AT_ONCE, total), total)
 
 
 async def import_members(
@@ -166,10 +140,8 @@ async def import_members(
         raise DirectoryError(file, problems)
     if not dry_run:
         parts = [changes[start : start + PEOPLE_AT_ONCE] for start in range(0, len(changes), PEOPLE_AT_ONCE)]
-        await write_parts(
-            registry, actor, parts, report, len(changes), batch=new_id(),
-            seen=lambda change: [Precondition(Membership, change.key, None)],
-        )  # fmt: skip
+        async for number, _ in write_parts(registry, actor, parts, planned=True, guarded=True, batch=new_id()):
+            report("imported", min(number * PEOPLE_AT_ONCE, len(changes)), len(changes))
     return ImportResult(
         people=len(rows), added=0, memberships=len(changes), remarks=tuple(unreachable),
         written=bool(changes) and not dry_run,

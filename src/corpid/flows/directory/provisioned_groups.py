@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.directory.write import Refused, read_pages, write_changes
+from corpid.flows.directory.write import Refused, read_pages, write_parts
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.records import Assignment, Change, Entity, GroupRole, Membership, Service
 
@@ -115,11 +115,10 @@ async def change_group(
     made = [change for change in changes if change is not None]
     if len(made) > MOST_CHANGES:
         raise Refused(f"this gives or takes a role more than {MOST_CHANGES:,} times: change the group in several steps")
-    for start in range(0, len(made), _AT_ONCE):
-        if start and still is not None:
+    parts = [made[start : start + _AT_ONCE] for start in range(0, len(made), _AT_ONCE)]
+    async for number, _ in write_parts(registry, actor, parts, batch=actor.request_id):
+        if still is not None and number < len(parts):
             await still()
-        await write_changes(registry, actor, made[start : start + _AT_ONCE])
-        await asyncio.sleep(0)
 
 
 def _plan_role(

@@ -8,6 +8,8 @@ another administrator becomes a request (D55).
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections import defaultdict
 from functools import partial
 from types import MappingProxyType
@@ -236,10 +238,10 @@ async def write_changes(
     This is the only way from a door to the store: authorise, check the records that would result, ask for approval or
     write. Returns the request, None if the changes were written. Without `asking` what needs approval is refused;
     `approved` is the request that is carried out; `planned` changes have been checked by a plan. `seen` are records
-    that the caller has decided on, `along` is what ends with the changes,
-    without being authorised on its own; a request has it, unless it is too much. `batch`
-    names changes that belong together, in the event of each. `action` is the action of the only change, if a command
-    knows a more exact one than `find_action`; `summary` is an event about all changes, written with the last one.
+    that the caller has decided on, `along` is what ends with the changes, without being authorised on its own; a request
+    has it, unless it is too much. `batch` names changes that belong together, in the event of each. `action` is the
+    action of the only change, if a command knows a more exact one than `find_action`; `summary` is an event about all
+    changes, written with the last one.
     `once_checked` is awaited before anything is written, `within` in the transaction of the last change. Raises
     access.Forbidden, NoReason, IdentifierConflict, Refused, Conflict (LastOwnerRemoved if the last operator or owner
     would go, ChangedMeanwhile if what was decided on is no longer so), StoreUnavailable. Source: SECURITY.md, D53, D55,
@@ -279,6 +281,36 @@ async def write_changes(
     written += await in_thread_if_many(lambda: dict.fromkeys(guards), len(guards))
     await registry.directory.write(written, summary, within)
     return request
+
+
+async def write_parts(
+    registry: Registry,
+    actor: Actor,
+    parts: Iterable[Sequence[Change]],
+    *,
+    batch: str,
+    asking: RequestDetails | None = None,
+    planned: bool = False,
+    guarded: bool = False,
+) -> AsyncIterator[tuple[int, ChangeRequest | None]]:
+    """Write many changes, each part in one transaction, or request it.
+
+    After each part its number, from 1, and its request. All events have the same batch; the identifiers of requests
+    begin alike. `guarded`: the records must be as the changes were decided on. The rest is as in `write_changes`; after
+    an exception the parts before stay. Source: D55, D81
+    """
+    for number, part in enumerate(parts, start=1):
+        started = time.monotonic()
+        details = asking and replace(asking, unique=f"{asking.unique}-{number:04}")
+        seen = guard_records(part) if guarded else ()
+        request = None
+        if part:
+            request = await write_changes(
+                registry, actor, part, asking=details, planned=planned, seen=seen, batch=batch
+            )
+        # SQLite has no queue for writers: others need a gap between two writes.
+        await asyncio.sleep(time.monotonic() - started)
+        yield number, request
 
 
 async def authorise_changes(
