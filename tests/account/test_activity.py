@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from corpid import app, settings
 from corpid.flows.authentication import browsers
 from corpid.rules.audit_records import AuditEvent
-from corpid.rules.directory.changes import Delete
-from corpid.rules.directory.records import Entity, Membership
+from corpid.rules.directory.records import Change, Entity, Membership
 from corpid.rules.limits import ACCOUNT_IDLE_SECONDS
 from tests.account.scene import AGENT, account, at_account, go, hidden, reachable, send, sessions
 from tests.contexts import context
@@ -233,7 +232,8 @@ async def test_a_sign_in_with_what_is_gone_names_no_identifier(made: World) -> N
     client = await made.provider.registry.clients.get("rp1")
     event = AuditEvent(actor="operator", action="test.remove")
     await made.provider.registry.directory.write(
-        [Delete(Membership(user_id=ALICE, entity_id="200000001A")), Delete(acme), Delete(client)], event
+        [Change(Membership(user_id=ALICE, entity_id="200000001A"), None), Change(acme, None), Change(client, None)],
+        event,
     )
     text = (await at_account(made, "sign-ins")).page.text
     assert "A service that is no longer available" in text

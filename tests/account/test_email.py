@@ -15,8 +15,8 @@ from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import Credentials, EmailChange
 from corpid.rules.directory.actors import CommandLine
-from corpid.rules.directory.changes import SignOut, Upsert
-from corpid.rules.directory.records import User
+from corpid.rules.directory.changes import SignOut
+from corpid.rules.directory.records import Change, User
 from corpid.rules.limits import (
     CODE_MISSES,
     EMAIL_CODES_PER_ADDRESS,
@@ -372,7 +372,7 @@ async def test_the_page_says_that_the_address_comes_from_a_file_which_then_leave
         registry = made.provider.registry
         event = AuditEvent(actor="file:hr.yaml", action=AuditAction.USER_UPDATE)
         user = replace(await alice(made), email="alice@hr.example")
-        await registry.directory.write([Upsert(user, event)])
+        await registry.directory.write([Change(None, user, event)])
         browser = await at_account(made, "email")
         assert "comes from a list that the operator of CorpID keeps" in browser.page.text
         await proven(made, postbox)

@@ -13,8 +13,7 @@ from corpid.flows.directory.write import Refused
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.changes import Delete, Upsert
-from corpid.rules.directory.records import Administrator, Membership
+from corpid.rules.directory.records import Administrator, Change, Membership
 from corpid.rules.limits import ACCESS_REQUESTS_PER_DAY
 from corpid.web.pages.role_fields import parameter_field
 from tests.account.scene import at_account, go, hidden, send
@@ -54,14 +53,14 @@ async def test_a_person_reads_their_roles_in_sentences_with_who_gave_them(made: 
     await managed(made)
     event = AuditEvent(actor="user:id-nadia", action=AuditAction.ASSIGNMENT_ADD, object="x", entity_id=ACME)
     mine = checker("alice", end_date="2099-12-31")
-    await made.provider.registry.directory.write([Upsert(mine, event)])
+    await made.provider.registry.directory.write([Change(None, mine, event)])
     browser = await at_account(made, "access")
     text = browser.page.text
     assert "You may act as Checker at Harbour permits for Acme Pte. Ltd. until 31 Dec" in text
     assert "Permit Year: 2026" in text
     assert "Given by nadia (Nadia Rahman)" in text
     level = Administrator(user_id="id-nadia", entity_id=ACME, level="owner")
-    await made.provider.registry.directory.write([Delete(level), Delete(await _membership(made, "nadia"))])
+    await made.provider.registry.directory.write([Change(level, None), Change(await _membership(made, "nadia"), None)])
     await go(made, browser, "access")
     assert "Nadia" not in browser.page.text
 

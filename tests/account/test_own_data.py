@@ -10,8 +10,14 @@ from msgspec.structs import replace
 
 from corpid.flows.account.own_data import FORMAT
 from corpid.rules.audit_records import AuditEvent
-from corpid.rules.directory.changes import Upsert
-from corpid.rules.directory.records import Administrator, Assignment, Membership, ThirdPartyAssignment, ThirdPartyGrant
+from corpid.rules.directory.records import (
+    Administrator,
+    Assignment,
+    Change,
+    Membership,
+    ThirdPartyAssignment,
+    ThirdPartyGrant,
+)
 from corpid.rules.limits import DATA_COPIES_PER_DAY
 from corpid.rules.oauth.consent import Consent
 from tests.account.scene import at_account, go, hidden, rejected, send
@@ -105,7 +111,8 @@ async def test_what_others_did_and_what_was_done_to_others_says_nothing_about_th
         await registry.audit.write(event, now=made.clock())
     await registry.directory.write(
         [
-            Upsert(
+            Change(
+                None,
                 Membership(user_id=ALICE, entity_id=ACME, name="Alice T."),
                 AuditEvent(actor="user:id-boss", action="membership.update", object=f"{ALICE}/{ACME}"),
             )

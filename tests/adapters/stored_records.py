@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING
 
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.directory.changes import Delete, Upsert
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
+    Change,
     ChangeRequest,
     Entity,
     Membership,
     Operator,
-    RequestedChange,
     Service,
     ThirdPartyAssignment,
     ThirdPartyGrant,
@@ -113,7 +112,7 @@ REQUEST = ChangeRequest(
     entity_id="E1",
     requester="client:c",
     bound_to="E1",
-    changes=(RequestedChange(verb="change", kind="entity", key=("E1",), was={"name": "A"}, becomes={"name": "B"}),),
+    changes=(Change(BOOKS, None),),
     reason="Because",
     created_at=1,
     state="declined",
@@ -129,11 +128,11 @@ CLIENT_EVENT = AuditEvent(actor="client:rp", action="code.replay", client_id="rp
 
 
 async def write(stores: SqlStores, *records: Written) -> None:
-    await stores.registry.directory.write([Upsert(record) for record in records], EVENT)
+    await stores.registry.directory.write([Change(None, record) for record in records], EVENT)
 
 
 async def remove(stores: SqlStores, *records: Written) -> None:
-    await stores.registry.directory.write([Delete(record) for record in records], EVENT)
+    await stores.registry.directory.write([Change(record, None) for record in records], EVENT)
 
 
 async def everything(stores: SqlStores) -> list[Record]:

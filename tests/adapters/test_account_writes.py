@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.rules.authentication.records import FactorChange, FactorLink, Session
-from corpid.rules.directory.changes import Delete, MissingReference, SignOut, Upsert
-from corpid.rules.directory.records import User
+from corpid.rules.directory.changes import MissingReference, SignOut
+from corpid.rules.directory.records import Change, User
 from corpid.rules.limits import BROWSER_NAMES
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import LIM, TAN, write
@@ -123,7 +123,7 @@ async def test_who_is_signed_out_has_neither_sessions_nor_links(place: Place) ->
         off = replace(TAN, enabled=False)
         await stores.registry.directory.write([SignOut(LIM.user_id)], EVENT)
         assert await stores.registry.sessions.get("s", now=now) is not None
-        await stores.registry.directory.write([SignOut(TAN.user_id), Upsert(off)], EVENT)
+        await stores.registry.directory.write([SignOut(TAN.user_id), Change(None, off)], EVENT)
         assert await stores.registry.sessions.get("s", now=now) is None
         assert await stores.registry.factors.link(LINK.link_hash) is None
         assert await stores.registry.directory.user(TAN.user_id) == off
@@ -144,7 +144,7 @@ async def test_browsers_keep_the_names_given_last_and_lose_them_with_their_perso
         await sessions.name_browser(TAN.user_id, "b06", "", EVENT, at=99)
         names = await sessions.browser_names(TAN.user_id)
         assert (names["b05"], "b06" in names, len(names)) == ("Another", False, BROWSER_NAMES - 1)
-        await stores.registry.directory.write([Delete(TAN)])
+        await stores.registry.directory.write([Change(TAN, None)])
         assert await sessions.browser_names(TAN.user_id) == {}
         assert await sessions.browser_names(LIM.user_id) == {"b05": "Mine"}
         with pytest.raises(MissingReference):

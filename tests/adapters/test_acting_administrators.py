@@ -9,22 +9,30 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.directory.actors import load_administrator, load_operator
-from corpid.flows.directory.write import add_facts, authorise_changes, record_changes
-from corpid.flows.directory.write import write_changes as write_as
+from corpid.flows.directory.write import add_facts, authorise_changes, record_changes, write_changes
 from corpid.rules.directory.access import Forbidden, Object
 from corpid.rules.directory.actors import ApiClient, CommandLine, ProvisioningToken
-from corpid.rules.directory.changes import ChangedMeanwhile, Delete, LastOwnerRemoved, Upsert
-from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import Administrator, Assignment, Membership, Operator, Service, ThirdPartyGrant
+from corpid.rules.directory.changes import ChangedMeanwhile, LastOwnerRemoved
+from corpid.rules.directory.records import (
+    Administrator,
+    Assignment,
+    Change,
+    Membership,
+    Operator,
+    Service,
+    ThirdPartyGrant,
+)
 from corpid.rules.directory.values import ParameterDefinition
 from tests.adapters.stored_records import ACME, BOOKS, LIM, remove, write
 from tests.adapters.test_administrators import LIM_OWNS, PEOPLE, RINA, RINA_HELPS, RINA_OWNS
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.actors import EntityAdministrator
-    from corpid.rules.directory.plan import Verb
+    from collections.abc import Sequence
+
+    from corpid.rules.directory.actors import Actor, EntityAdministrator
     from corpid.rules.directory.records import Record
     from corpid.stores.sql.open import SqlStores
+    from corpid.stores.sql.registry import Registry
     from tests.adapters.databases import Place
 
 NOW = 1_800_000_000.0
@@ -35,14 +43,16 @@ EVERYBODY: tuple[Record, ...] = (*PEOPLE, FIRM, PLAIN, YEARLY)
 
 
 def given(record: Assignment | Administrator | Membership | ThirdPartyGrant) -> Change:
-    kinds = {
-        Assignment: "assignment", Administrator: "administrator", Membership: "membership", ThirdPartyGrant: "grant",
-    }  # fmt: skip
-    return Change(verb="add", kind=kinds[type(record)], key=record.key, becomes=record)  # type: ignore[arg-type]
+    return Change(None, record)
+
+
+async def write_as(registry: Registry, actor: Actor, changes: Sequence[Change]) -> None:
+    """Changes whose records are known to fit."""
+    await write_changes(registry, actor, changes, planned=True)
 
 
 def taken(record: Administrator | Membership | ThirdPartyGrant) -> Change:
-    return replace(given(record), verb="remove", was=record, becomes=None)
+    return Change(record, None)
 
 
 def role(user_id: str, service_id: str = "plain", entity_id: str = "E1") -> Change:
@@ -108,9 +118,9 @@ async def test_a_membership_that_ended_a_second_ago_gives_nothing(place: Place) 
         actor, change = await acting(stores, "u2"), role("u3")
         thing = Object(kind="assignment", entity_id="E1", service_id="plain", user_id="u3")
         _, guards = await add_facts(stores.registry, actor, [change], [thing])
-        await stores.registry.directory.write([Delete(Membership(user_id="u2", entity_id="E1"))])
+        await stores.registry.directory.write([Change(Membership(user_id="u2", entity_id="E1"), None)])
         with pytest.raises(ChangedMeanwhile):
-            await stores.registry.directory.write([Upsert(change.becomes), *guards])  # type: ignore[arg-type]
+            await stores.registry.directory.write([Change(None, change.after), *guards])
         with pytest.raises(Forbidden):
             await write_as(stores.registry, actor, [change])
         assert await roles(stores, "u3") == 0
@@ -223,7 +233,7 @@ async def test_an_operator_whose_right_ends_meanwhile_changes_nothing(place: Pla
                 stores, replace(appointed, level="support") if ends == "level" else replace(RINA, enabled=False)
             )
         with pytest.raises(ChangedMeanwhile):
-            await registry.directory.write(record_changes(decided))
+            await registry.directory.write([*record_changes(decided), *decided.guards])
         with pytest.raises(Forbidden) as refused:
             await write_as(registry, operator, [taken(LIM_OWNS)])
         assert refused.value.reason == "you no longer operate this deployment"
@@ -240,8 +250,7 @@ async def test_an_api_client_disables_no_last_owner_of_any_entity(place: Place, 
         await write(stores, *EVERYBODY, replace(LIM_OWNS, entity_id="E2"), LIM_OWNS, RINA_OWNS)
         client = ApiClient(client_id="c", scopes=frozenset({"directory.write"}))
         becomes = None if removed else replace(LIM, enabled=False)
-        verb: Verb = "remove" if removed else "change"
-        change = Change(verb=verb, kind="user", key=LIM.key, was=LIM, becomes=becomes)
+        change = Change(LIM, becomes)
         with pytest.raises(Forbidden) as refused:
             await write_as(stores.registry, client, [change])
         assert refused.value.reason == "the last owner must stay: appoint another owner first"
@@ -282,6 +291,6 @@ async def test_an_owner_suspends_a_member(place: Place) -> None:
         await write(stores, *EVERYBODY, LIM_OWNS)
         membership = Membership(user_id=RINA.user_id, entity_id="E1", membership_id="u3 at E1")
         suspended = replace(membership, enabled=False)
-        change = Change(verb="change", kind="membership", key=membership.key, was=membership, becomes=suspended)
+        change = Change(membership, suspended)
         await write_as(stores.registry, await acting(stores, "u2"), [change])
         assert await stores.registry.directory.read(Membership, [membership.key]) == {membership.key: suspended}

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from corpid.rules.directory.changes import (
-    ChangedMeanwhile,
-    Delete,
-    LastOwnerInvariant,
-    LastOwnerRemoved,
-    Precondition,
-    SignOut,
-    Upsert,
+from corpid.rules.directory.changes import ChangedMeanwhile, LastOwnerInvariant, LastOwnerRemoved, Precondition, SignOut
+from corpid.rules.directory.records import (
+    ActingPerson,
+    Administrator,
+    AppointmentStatus,
+    Change,
+    Membership,
+    Operator,
+    User,
 )
-from corpid.rules.directory.records import ActingPerson, Administrator, AppointmentStatus, Membership, Operator, User
 from corpid.stores.sql.changes import CHANGES_AT_ONCE
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import ACME, BOOKS, LIM, TAN, everything, write
@@ -96,10 +96,10 @@ async def test_operators_are_found_by_level(place: Place) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        Delete(LIM_OPERATES),
-        Upsert(Operator(user_id="u2", level="support")),
-        Upsert(msgspec.structs.replace(LIM, enabled=False)),
-        Delete(LIM),
+        Change(LIM_OPERATES, None),
+        Change(None, Operator(user_id="u2", level="support")),
+        Change(None, msgspec.structs.replace(LIM, enabled=False)),
+        Change(LIM, None),
     ],
     ids=["removed", "demoted", "disabled", "person removed"],
 )
@@ -110,16 +110,16 @@ async def test_the_last_operator_stays(place: Place, change: StoreChange) -> Non
         before = await everything(stores)
         assert not await changed(stores, change, SignOut("u2"), OPERATORS_REMAIN)
         assert await everything(stores) == before
-        assert await changed(stores, change, Upsert(RINA_OPERATES), OPERATORS_REMAIN)
+        assert await changed(stores, change, Change(None, RINA_OPERATES), OPERATORS_REMAIN)
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        Delete(LIM_OWNS),
-        Upsert(Administrator(user_id="u2", entity_id="E1", level="administrator")),
-        Upsert(Membership(user_id="u2", entity_id="E1", enabled=False)),
-        Delete(Membership(user_id="u2", entity_id="E1")),
+        Change(LIM_OWNS, None),
+        Change(None, Administrator(user_id="u2", entity_id="E1", level="administrator")),
+        Change(None, Membership(user_id="u2", entity_id="E1", enabled=False)),
+        Change(Membership(user_id="u2", entity_id="E1"), None),
     ],
     ids=["removed", "demoted", "suspended", "membership ended"],
 )
@@ -130,22 +130,22 @@ async def test_the_last_owner_stays(place: Place, change: StoreChange) -> None:
         before = await everything(stores)
         assert not await changed(stores, change, OWNERS_REMAIN)
         assert await everything(stores) == before
-        assert await changed(stores, change, Upsert(RINA_OWNS), OWNERS_REMAIN)
+        assert await changed(stores, change, Change(None, RINA_OWNS), OWNERS_REMAIN)
 
 
 async def test_where_nobody_was_before_nobody_need_remain(place: Place) -> None:
     """A deployment begins without operators, and an entity without owners."""
     async with place.opened() as stores:
         await write(stores, *PEOPLE)
-        assert await changed(stores, Delete(LIM), OPERATORS_REMAIN, OWNERS_REMAIN)
+        assert await changed(stores, Change(LIM, None), OPERATORS_REMAIN, OWNERS_REMAIN)
 
 
 async def test_the_last_operator_stays_in_a_change_of_several_transactions(place: Place) -> None:
     async with place.opened() as stores:
         await write(stores, *PEOPLE, LIM_OPERATES)
-        firms = [Upsert(msgspec.structs.replace(BOOKS, entity_id=f"F{n}")) for n in range(CHANGES_AT_ONCE + 1)]
-        assert not await changed(stores, *firms, Delete(LIM_OPERATES), OPERATORS_REMAIN)
-        assert await changed(stores, *firms, Delete(LIM_OPERATES), Upsert(RINA_OPERATES), OPERATORS_REMAIN)
+        firms = [Change(None, msgspec.structs.replace(BOOKS, entity_id=f"F{n}")) for n in range(CHANGES_AT_ONCE + 1)]
+        assert not await changed(stores, *firms, Change(LIM_OPERATES, None), OPERATORS_REMAIN)
+        assert await changed(stores, *firms, Change(LIM_OPERATES, None), Change(None, RINA_OPERATES), OPERATORS_REMAIN)
         assert [each.record for each in await stores.registry.directory.operators("operator")] == [RINA_OPERATES]
 
 
@@ -155,16 +155,16 @@ async def test_of_two_who_take_each_others_level_at_once_one_stays(place: Place,
 
     async def scenario(stores: SqlStores) -> None:
         await write(stores, *PEOPLE, LIM_OPERATES, RINA_OPERATES, LIM_OWNS, RINA_OWNS)
-        away: list[StoreChange] = [Delete(LIM_OPERATES), Delete(RINA_OPERATES)]
+        away: list[StoreChange] = [Change(LIM_OPERATES, None), Change(RINA_OPERATES, None)]
         if disable:
-            away = [Upsert(msgspec.structs.replace(each, enabled=False)) for each in (LIM, RINA)]
+            away = [Change(None, msgspec.structs.replace(each, enabled=False)) for each in (LIM, RINA)]
         written = await asyncio.gather(*(changed(stores, each, OPERATORS_REMAIN) for each in away))
         assert sorted(written) == [False, True]
         assert sum(each.enabled for each in await stores.registry.directory.operators("operator")) == 1
         if disable:
             return
         written = await asyncio.gather(
-            *(changed(stores, Delete(each), OWNERS_REMAIN) for each in (LIM_OWNS, RINA_OWNS))
+            *(changed(stores, Change(each, None), OWNERS_REMAIN) for each in (LIM_OWNS, RINA_OWNS))
         )
         assert sorted(written) == [False, True]
         assert len(await stores.registry.directory.administrators("E1")) == 1
@@ -173,13 +173,13 @@ async def test_of_two_who_take_each_others_level_at_once_one_stays(place: Place,
         await scenario(stores)
 
 
-WITHOUT = {user.user_id: Upsert(msgspec.structs.replace(user, enabled=False)) for user in (LIM, RINA)}
+WITHOUT = {user.user_id: Change(None, msgspec.structs.replace(user, enabled=False)) for user in (LIM, RINA)}
 CROSSING: dict[str, tuple[StoreChange, StoreChange, StoreChange]] = {
-    "operators removed": (Delete(LIM_OPERATES), Delete(RINA_OPERATES), OPERATORS_REMAIN),
+    "operators removed": (Change(LIM_OPERATES, None), Change(RINA_OPERATES, None), OPERATORS_REMAIN),
     "operators disabled": (WITHOUT["u2"], WITHOUT["u3"], OPERATORS_REMAIN),
-    "owners removed": (Delete(LIM_OWNS), Delete(RINA_OWNS), OWNERS_REMAIN),
+    "owners removed": (Change(LIM_OWNS, None), Change(RINA_OWNS, None), OWNERS_REMAIN),
     "right removed": (
-        Delete(LIM_OWNS), Upsert(RINA_HELPS), Precondition(Administrator, LIM_OWNS.key, LIM_OWNS),
+        Change(LIM_OWNS, None), Change(None, RINA_HELPS), Precondition(Administrator, LIM_OWNS.key, LIM_OWNS),
     ),
 }  # fmt: skip
 """the change that is not committed yet, the one that comes meanwhile, and what must hold for both"""
@@ -203,9 +203,9 @@ async def test_a_change_waits_for_one_that_may_take_what_it_rests_on(
 @pytest.mark.parametrize(
     "since",
     [
-        Delete(LIM_OWNS),
-        Delete(Membership(user_id="u2", entity_id="E1")),
-        Upsert(Administrator(user_id="u2", entity_id="E1", level="administrator")),
+        Change(LIM_OWNS, None),
+        Change(Membership(user_id="u2", entity_id="E1"), None),
+        Change(None, Administrator(user_id="u2", entity_id="E1", level="administrator")),
     ],
     ids=["level removed", "membership ended", "demoted"],
 )
@@ -214,9 +214,9 @@ async def test_nothing_is_written_if_the_right_to_it_has_ended_since(place: Plac
     async with place.opened() as stores:
         await write(stores, *PEOPLE, LIM_OWNS)
         seen = Precondition(Administrator, LIM_OWNS.key, LIM_OWNS)
-        assert await changed(stores, Upsert(RINA_HELPS), seen)
+        assert await changed(stores, Change(None, RINA_HELPS), seen)
         assert await changed(stores, since)
-        assert not await changed(stores, Upsert(RINA_OWNS), seen)
+        assert not await changed(stores, Change(None, RINA_OWNS), seen)
         assert await stores.registry.directory.read(Administrator, [RINA_OWNS.key]) == {}
         assert len(await stores.registry.audit.entries()) == 1
 
@@ -225,9 +225,9 @@ async def test_nothing_is_written_about_somebody_who_got_a_level_since(place: Pl
     async with place.opened() as stores:
         await write(stores, *PEOPLE)
         none = Precondition(Administrator, RINA_OWNS.key, None)
-        assert await changed(stores, Upsert(LIM_OWNS), none)
+        assert await changed(stores, Change(None, LIM_OWNS), none)
         await write(stores, RINA_OWNS)
-        assert not await changed(stores, Delete(LIM_OWNS), none)
+        assert not await changed(stores, Change(LIM_OWNS, None), none)
 
 
 async def test_a_level_needs_a_membership(place: Place) -> None:
@@ -235,8 +235,8 @@ async def test_a_level_needs_a_membership(place: Place) -> None:
     async with place.opened() as stores:
         await write(stores, *PEOPLE, LIM_OWNS)
         membership = Membership(user_id="u2", entity_id="E1")
-        await stores.registry.directory.write([Delete(membership)], EVENT)
-        await stores.registry.directory.write([Upsert(membership)], EVENT)
+        await stores.registry.directory.write([Change(membership, None)], EVENT)
+        await stores.registry.directory.write([Change(None, membership)], EVENT)
         acting = await stores.registry.directory.acting("u2", "E1")
         assert acting is not None
         assert acting.administrator is None

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.rules.directory.changes import ChangedMeanwhile, Conflict, Delete, Precondition, Upsert
+from corpid.rules.directory.changes import ChangedMeanwhile, Conflict, Precondition
+from corpid.rules.directory.records import Change
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client, FetchedKeySet
 from tests.adapters.opened import EVENT
@@ -37,7 +38,7 @@ def relying_party(client_id: str) -> Client:
 async def written(stores: SqlStores, *records: Written) -> bool:
     """Whether records were written; those whose identifier the other kind has are not."""
     try:
-        await stores.registry.directory.write([Upsert(each, EVENT) for each in records])
+        await stores.registry.directory.write([Change(None, each, EVENT) for each in records])
     except Conflict as conflict:
         return "a client of another kind has this identifier" not in str(conflict)
     return True
@@ -51,7 +52,7 @@ async def test_a_client_of_the_api_is_kept_and_listed(place: Place) -> None:
         assert await registry.api_clients.list_all() == [OTHER, PORTAL]
         assert await registry.api_clients.get("portal") == PORTAL
         assert (await registry.clients.get("portal"), await registry.clients.list_all()) == (None, [])
-        await registry.directory.write([Delete(PORTAL, EVENT)])
+        await registry.directory.write([Change(PORTAL, None, EVENT)])
         assert await registry.api_clients.get("portal") is None
 
 
@@ -62,7 +63,10 @@ async def test_a_change_of_a_record_that_was_changed_meanwhile_is_refused(place:
         await written(stores, replace(PORTAL, enabled=False))
         with pytest.raises(ChangedMeanwhile):
             await stores.registry.directory.write(
-                [Precondition(RegisteredApiClient, PORTAL.key, PORTAL), Upsert(replace(PORTAL, name="New"), EVENT)]
+                [
+                    Precondition(RegisteredApiClient, PORTAL.key, PORTAL),
+                    Change(None, replace(PORTAL, name="New"), EVENT),
+                ]
             )
         assert await stores.registry.api_clients.get("portal") == replace(PORTAL, enabled=False)
 
@@ -78,7 +82,7 @@ async def test_fetched_keys_are_kept_apart_and_end_with_the_client(place: Place)
         await registry.api_clients.drop_fetched_key_set("portal", EVENT)
         assert await registry.api_clients.fetched_key_set("portal") is None
         await registry.api_clients.keep_fetched_key_set("portal", FETCHED)
-        await registry.directory.write([Delete(PORTAL, EVENT)])
+        await registry.directory.write([Change(PORTAL, None, EVENT)])
         assert await registry.api_clients.fetched_key_set("portal") is None
 
 
@@ -89,7 +93,7 @@ async def test_an_identifier_is_of_one_kind_of_client(place: Place) -> None:
         assert not await written(stores, relying_party("portal"))
         assert not await written(stores, replace(PORTAL, client_id="rp"))
         assert await written(stores, replace(PORTAL, name="New"), replace(relying_party("rp"), name="New"))
-        await stores.registry.directory.write([Delete(PORTAL, EVENT)])
+        await stores.registry.directory.write([Change(PORTAL, None, EVENT)])
         assert await written(stores, relying_party("portal"))
 
 

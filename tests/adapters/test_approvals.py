@@ -10,14 +10,13 @@ from msgspec.structs import replace
 
 from corpid.flows.directory import approvals
 from corpid.flows.directory.actors import load_administrator
-from corpid.flows.directory.write import Refused, write_or_request
+from corpid.flows.directory.write import Refused, RequestDetails, write_changes
 from corpid.flows.directory.write import write_changes as write_as
 from corpid.rules.audit_records import AuditEvent, AuditQuery
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import ApiClient, CommandLine, DeploymentOperator, ProvisioningToken
-from corpid.rules.directory.changes import ChangedMeanwhile, Delete, LastOwnerRemoved, Upsert
-from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import Administrator, Assignment, ChangeRequest, Membership
+from corpid.rules.directory.changes import ChangedMeanwhile, LastOwnerRemoved
+from corpid.rules.directory.records import Administrator, Assignment, Change, ChangeRequest, Membership
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.stores.sql.audit_retention import RetentionPeriods, prune
 from tests.adapters.stored_records import BOOKS, TAN, write
@@ -57,8 +56,8 @@ async def asked(
 ) -> ChangeRequest | None:
     """The request that Lim makes, or another one."""
     requester = actor or await acting(stores, "u2")
-    return await write_or_request(
-        stores.registry, requester, [change], reason="A new colleague", now=NOW, unique=f"r{number}"
+    return await write_changes(
+        stores.registry, requester, [change], asking=RequestDetails("A new colleague", NOW, f"r{number}")
     )
 
 
@@ -91,7 +90,7 @@ async def outcome(work: Awaitable[object]) -> bool:
 
 
 def entity(was: Entity, becomes: Entity) -> Change:
-    return Change(verb="change", kind="entity", key=was.key, was=was, becomes=becomes)
+    return Change(was, becomes)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +101,7 @@ async def test_sending_an_invitation_makes_no_request_stale_and_another_address_
 ) -> None:
     """D55, D60: sending is nobody's decision."""
     invited = replace(TAN_IS_MEMBER, invited=True, email="tan@firm.example", invitation_sent_at=0)
-    ending = Change(verb="remove", kind="membership", key=invited.key, was=invited)
+    ending = Change(invited, None)
 
     async with place.opened() as stores:
         others = [each for each in EVERYBODY if getattr(each, "user_id", "") != "u1"]
@@ -194,14 +193,14 @@ async def test_of_two_decisions_at_once_one_is_made(place: Place, other: str) ->
 @pytest.mark.parametrize(
     ("since", "reason"),
     [
-        (Delete(LIM_OWNS), "the requester may not do this any more: you no longer administer this entity"),
-        (Upsert(replace(LIM_OWNS, level="sub_administrator")), "the requester may not do this any more"),
-        (Delete(Membership(user_id="u2", entity_id="E1")), "the requester may not do this any more"),
-        (Upsert(GIVEN.becomes), "this was changed since it was requested"),  # type: ignore[arg-type]
-        (Upsert(replace(PLAIN, enabled=False)), "the rules no longer allow this"),
-        (Upsert(replace(PLAIN, roles=("Checker",))), "the rules no longer allow this"),
-        (Delete(TAN_IS_MEMBER), "the rules no longer allow this"),
-        (Delete(PLAIN), "the rules no longer allow this"),
+        (Change(LIM_OWNS, None), "the requester may not do this any more: you no longer administer this entity"),
+        (Change(None, replace(LIM_OWNS, level="sub_administrator")), "the requester may not do this any more"),
+        (Change(Membership(user_id="u2", entity_id="E1"), None), "the requester may not do this any more"),
+        (Change(None, GIVEN.after), "this was changed since it was requested"),
+        (Change(None, replace(PLAIN, enabled=False)), "the rules no longer allow this"),
+        (Change(None, replace(PLAIN, roles=("Checker",))), "the rules no longer allow this"),
+        (Change(TAN_IS_MEMBER, None), "the rules no longer allow this"),
+        (Change(PLAIN, None), "the rules no longer allow this"),
     ],
     ids=[
         "level ended",
@@ -245,9 +244,9 @@ async def test_a_service_that_is_disabled_at_the_same_moment_decides(postgresql:
 
 async def test_a_record_that_is_changed_at_the_same_moment_is_not_overwritten(postgresql: Place) -> None:
     async with postgresql.opened() as stores:
-        held = replace(GIVEN.becomes, end_date="2030-12-31")  # type: ignore[type-var]
+        held = replace(GIVEN.after, end_date="2030-12-31")  # type: ignore[type-var]
         await write(stores, *EVERYBODY, held)  # type: ignore[arg-type]
-        longer = replace(GIVEN, verb="change", was=held)
+        longer = Change(held, GIVEN.after)
         made, rina = await request(stores, longer), await acting(stores, "u3")
         async with stores.transient.batch(NOW):
             await write(stores, replace(held, end_date="2028-12-31"))  # type: ignore[type-var, arg-type]
@@ -263,7 +262,7 @@ async def test_a_right_that_ends_while_it_is_approved_gives_nothing(postgresql: 
         await write(stores, *EVERYBODY)
         made, rina = await request(stores), await acting(stores, "u3")
         async with stores.transient.batch(NOW):
-            await stores.registry.directory.write([Delete(LIM_OWNS)])
+            await stores.registry.directory.write([Change(LIM_OWNS, None)])
             late = asyncio.create_task(outcome(approved(stores, made, rina)))
             done, _ = await asyncio.wait({late}, timeout=WAITS_SECONDS)
             assert not done
@@ -331,7 +330,7 @@ async def test_lowering_approvals_needs_approval_and_turning_them_on_two_people(
             await asked(stores, entity(STRICT, replace(FIRM, name="Other")))
         await approved(stores, made, await acting(stores, "u3"))
         assert await asked(stores) is None
-        await stores.registry.directory.write([Delete(RINA_OWNS)])
+        await stores.registry.directory.write([Change(RINA_OWNS, None)])
         alone = await acting(stores, "u2")
         with pytest.raises(Refused, match="two people have to be there who can approve"):
             await asked(stores, entity(FIRM, STRICT), actor=alone)
@@ -360,15 +359,11 @@ async def test_the_entity_and_the_service_say_what_needs_approval(
         suspended = replace(TAN_IS_MEMBER, enabled=False)
         helper = Administrator(user_id="u1", entity_id="E1", level="sub_administrator")
         named = {
-            "appoint": Change(verb="add", kind="administrator", key=helper.key, becomes=helper),
-            "suspend": Change(
-                verb="change", kind="membership", key=suspended.key, was=TAN_IS_MEMBER, becomes=suspended
-            ),
+            "appoint": Change(None, helper),
+            "suspend": Change(TAN_IS_MEMBER, suspended),
         }
         owner = Membership(user_id="u3", entity_id="E1", membership_id="u3 at E1")
-        named["suspend an owner"] = replace(
-            named["suspend"], key=owner.key, was=owner, becomes=replace(owner, enabled=False)
-        )
+        named["suspend an owner"] = Change(owner, replace(owner, enabled=False))
         wanted = named[change] if isinstance(change, str) else change
         assert (await asked(stores, wanted) is not None) is waits
 
@@ -387,10 +382,10 @@ async def test_provisioning_requests_nothing_and_a_reason_is_needed(place: Place
         await write(stores, *EVERYBODY)
         with pytest.raises(Forbidden) as refused:
             await asked(stores, actor=ProvisioningToken(token_id="t", entity_id="E1"))
-        assert refused.value.reason == "this is read-only here: it needs approval"
+        assert refused.value.reason == "this needs the approval of another administrator"
         for reason in ("", " ", "two\nlines", "x" * 501):
             with pytest.raises(Refused, match="reason: "):
-                await write_or_request(stores.registry, CLIENT, [GIVEN], reason=reason, now=NOW, unique="r")
+                await write_changes(stores.registry, CLIENT, [GIVEN], asking=RequestDetails(reason, NOW, "r"))
         assert await approvals.expire_requests(stores.registry, now=NOW + 15 * DAY) == 0
 
 

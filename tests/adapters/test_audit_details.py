@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from corpid.rules.audit_records import AuditEvent, AuditQuery
 from corpid.rules.authentication.records import Credentials, FactorChange, FactorLink, Passkey
-from corpid.rules.directory.changes import Delete, MissingReference, Upsert
-from corpid.rules.directory.records import Membership, User
+from corpid.rules.directory.changes import MissingReference
+from corpid.rules.directory.records import Change, Membership, User
 from corpid.rules.oauth.records import Client, FetchedKeySet
 from corpid.rules.signing_keys import ProviderKey
 from corpid.stores.sql.audit_retention import RetentionPeriods, erase, prune
@@ -56,17 +56,17 @@ async def test_a_change_tells_its_members_before_and_after(place: Place) -> None
     """D57: those that differ; all that are set of a record that is added or removed."""
     async with place.opened() as stores:
         directory = stores.registry.directory
-        await directory.write([Upsert(LIM, about(LIM, "user.add"))])
+        await directory.write([Change(None, LIM, about(LIM, "user.add"))])
         assert (await last(stores)).before == {}
         assert (await last(stores)).after["user_name"] == "lim"
-        await directory.write([Upsert(replace(LIM, name="Lim B", language="zh"), about(LIM))])
+        await directory.write([Change(None, replace(LIM, name="Lim B", language="zh"), about(LIM))])
         changed = await last(stores)
         assert (changed.before, changed.after) == (
             {"language": "en", "name": "Lim"},
             {"language": "zh", "name": "Lim B"},
         )
         assert changed.detail == {"address": ADDRESS, "members": "name language"}
-        await directory.write([Delete(LIM, about(LIM, "user.remove"))])
+        await directory.write([Change(LIM, None, about(LIM, "user.remove"))])
         assert ((await last(stores)).before["name"], (await last(stores)).after) == ("Lim B", {})
 
 
@@ -74,7 +74,7 @@ async def test_what_is_personal_stands_in_the_details_and_the_entry_has_their_di
     async with place.opened() as stores:
         await write(stores, TAN)
         changed = replace(TAN, name="Tan W M", email="new@example.org", identity_number="S7654321Z", language="en")
-        await stores.registry.directory.write([Upsert(changed, about(TAN))])
+        await stores.registry.directory.write([Change(None, changed, about(TAN))])
     _, members, detail, digest, salt, private = rows(place)[-1]
     assert json.loads(members) == {"before": {"language": "zh"}, "after": {"language": "en"}}
     assert json.loads(detail) == {"members": "name email language identity_number"}
@@ -111,7 +111,7 @@ async def test_old_details_go_and_their_entry_stays_as_it_was(place: Place) -> N
         for days, name in ((400, "Tan A"), (1, "Tan B")):
             event = AuditEvent(actor="operator", action="user.update", object="u1", detail={"address": ADDRESS})
             stores.registry.audit._clock = lambda days=days: NOW - days * DAY  # type: ignore[misc]
-            await stores.registry.directory.write([Upsert(replace(TAN, name=name, language=name[-1]), event)])
+            await stores.registry.directory.write([Change(None, replace(TAN, name=name, language=name[-1]), event)])
     stored = [row[:4] for row in rows(place)]
     async with place.opened() as stores:
         kept = RetentionPeriods(audit_detail_days=365)
@@ -138,8 +138,8 @@ async def test_no_details_are_left_of_entries_that_are_gone(place: Place) -> Non
 async def test_the_details_of_one_person_are_erased_and_no_other(place: Place) -> None:
     async with place.opened() as stores:
         membership = Membership(user_id="u1", entity_id="E2")
-        of_tan = [Upsert(TAN, about(TAN)), Upsert(membership, replace(about(TAN), object="u1/E2"))]
-        await stores.registry.directory.write([Upsert(BOOKS), *of_tan, Upsert(LIM, about(LIM))])
+        of_tan = [Change(None, TAN, about(TAN)), Change(None, membership, replace(about(TAN), object="u1/E2"))]
+        await stores.registry.directory.write([Change(None, BOOKS), *of_tan, Change(None, LIM, about(LIM))])
         signed_in = AuditEvent(actor="user:u1", action="sign_in.complete", detail={"address": ADDRESS, "amr": "pwd"})
         await stores.registry.audit.write(signed_in, now=NOW)
         nearly = replace(about(TAN), object="u10")
@@ -173,9 +173,11 @@ async def test_no_secret_is_anywhere_in_the_audit(place: Place) -> None:
         link = FactorLink(
             link_hash=f"{MARK}11", purpose="password", user_id="u2", created_at=1, expires_at=2, factors=f"{MARK}12"
         )
-        add = [Upsert(LIM, EVENT), Upsert(client, EVENT), Upsert(first, EVENT)]
+        add = [Change(None, LIM, EVENT), Change(None, client, EVENT), Change(None, first, EVENT)]
         await registry.directory.write(add)
-        await registry.directory.write([Upsert(replace(client, jwks=f"{MARK}13"), EVENT), Upsert(second, EVENT)])
+        await registry.directory.write(
+            [Change(None, replace(client, jwks=f"{MARK}13"), EVENT), Change(None, second, EVENT)]
+        )
         changes = (
             FactorChange(before=second, after=first, add_passkey=passkey, recovery_codes=(f"{MARK}14", f"{MARK}15")),
             FactorChange(before=first, after=first, remove_passkey=passkey.credential_id, recovery_codes=()),
@@ -190,7 +192,9 @@ async def test_no_secret_is_anywhere_in_the_audit(place: Place) -> None:
             "rp", FetchedKeySet(jwks_uri="https://rp.example/j", jwks=f"{MARK}16", fetched_at=1)
         )
         await registry.clients.drop_fetched_key_set("rp", EVENT)
-        await registry.directory.write([Delete(second, EVENT), Delete(client, EVENT), Delete(LIM, EVENT)])
+        await registry.directory.write(
+            [Change(second, None, EVENT), Change(client, None, EVENT), Change(LIM, None, EVENT)]
+        )
         told = await entries(stores)
         assert len(told) == 15
         assert told[2].after == {"user_id": "u2", "password_hash": "set", "totp_secret": "set"}
@@ -208,7 +212,7 @@ async def test_of_two_changes_at_the_same_moment_the_second_tells_what_the_first
     """Both planned from the same state; the audit tells what was replaced."""
     async with place.opened() as stores:
         await write(stores, LIM)
-        named = [Upsert(replace(LIM, name=name), about(LIM)) for name in ("One", "Two", "Three", "Four")]
+        named = [Change(None, replace(LIM, name=name), about(LIM)) for name in ("One", "Two", "Three", "Four")]
         await asyncio.gather(*(stores.registry.directory.write([change]) for change in named))
         told = [each for each in await entries(stores) if each.action == "user.update"]
         names = ["Lim", *(each.after["name"] for each in told)]
@@ -223,7 +227,9 @@ async def test_a_change_that_fails_leaves_neither_entry_nor_details(place: Place
     async with place.opened() as stores:
         orphan = Membership(user_id="nobody", entity_id="E1")
         with pytest.raises(MissingReference):
-            await stores.registry.directory.write([Upsert(LIM, about(LIM)), Upsert(ACME), Upsert(orphan, about(LIM))])
+            await stores.registry.directory.write(
+                [Change(None, LIM, about(LIM)), Change(None, ACME), Change(None, orphan, about(LIM))]
+            )
         assert await entries(stores) == []
     assert place.sql("SELECT * FROM audit_details") == []
 

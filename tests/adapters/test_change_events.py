@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import Session
-from corpid.rules.directory.changes import Delete, MissingReference, SignOut, Upsert
-from corpid.rules.directory.records import Entity, Membership
+from corpid.rules.directory.changes import MissingReference, SignOut
+from corpid.rules.directory.records import Change, Entity, Membership
 from corpid.stores.sql.changes import CHANGES_AT_ONCE
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import BOOKS, LIM, TAN, write
@@ -40,7 +40,11 @@ async def test_every_change_leaves_its_own_event_and_then_that_of_all_of_them(pl
     """D57, in the order of writing: removals first."""
     async with place.opened() as stores:
         await write(stores, LIM)
-        changes: list[StoreChange] = [Upsert(TAN, noted("u1")), Delete(LIM, noted("u2")), Upsert(BOOKS, noted("books"))]
+        changes: list[StoreChange] = [
+            Change(None, TAN, noted("u1")),
+            Change(LIM, None, noted("u2")),
+            Change(None, BOOKS, noted("books")),
+        ]
         await stores.registry.directory.write(changes, EVENT)
         assert [entry.object for entry in await audited(stores)][1:] == ["u2", "books", "u1", EVENT.object]
 
@@ -48,9 +52,11 @@ async def test_every_change_leaves_its_own_event_and_then_that_of_all_of_them(pl
 async def test_a_write_that_fails_half_way_leaves_the_events_of_what_it_wrote_and_no_other(place: Place) -> None:
     """Spec 7, D57: each part of a large file is one transaction; the last is undone, and its events with it."""
     async with place.opened() as stores:
-        changes: list[StoreChange] = [Upsert(firm, noted(firm.entity_id)) for firm in firms(2 * CHANGES_AT_ONCE + 1)]
+        changes: list[StoreChange] = [
+            Change(None, firm, noted(firm.entity_id)) for firm in firms(2 * CHANGES_AT_ONCE + 1)
+        ]
         with pytest.raises(MissingReference):
-            await stores.registry.directory.write([*changes, Upsert(ORPHAN, noted("orphan"))], EVENT)
+            await stores.registry.directory.write([*changes, Change(None, ORPHAN, noted("orphan"))], EVENT)
         written = [firm.entity_id async for firm in stores.registry.directory.scan(Entity)]
         assert len(written) == 2 * CHANGES_AT_ONCE
         assert [entry.object for entry in await audited(stores)] == written
@@ -71,9 +77,13 @@ async def test_a_person_is_signed_out_with_their_own_change_also_if_a_later_part
             expires_at=now + 900,
         )
         await stores.registry.sessions.put(session)
-        members = [Upsert(Membership(user_id=TAN.user_id, entity_id=firm.entity_id)) for firm in firms(CHANGES_AT_ONCE)]
+        members = [
+            Change(None, Membership(user_id=TAN.user_id, entity_id=firm.entity_id)) for firm in firms(CHANGES_AT_ONCE)
+        ]
         off = replace(TAN, enabled=False)
         with pytest.raises(MissingReference):
-            await stores.registry.directory.write([SignOut(TAN.user_id), *members, Upsert(off), Upsert(ORPHAN)], EVENT)
+            await stores.registry.directory.write(
+                [SignOut(TAN.user_id), *members, Change(None, off), Change(None, ORPHAN)], EVENT
+            )
         assert await stores.registry.directory.user(TAN.user_id) == off
         assert await stores.registry.sessions.get("s", now=now) is None

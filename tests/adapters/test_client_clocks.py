@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from corpid.rules.client_clocks import ClientClock
-from corpid.rules.directory.changes import Delete, Upsert
+from corpid.rules.directory.records import Change
 from corpid.rules.oauth.records import Client
 from tests.adapters.opened import EVENT
 
@@ -23,7 +23,7 @@ RP = Client(client_id="rp", name="RP", redirect_uris=("https://rp.example/cb",),
 @asynccontextmanager
 async def registered(place: Place) -> AsyncIterator[SqlStores]:
     async with place.opened() as stores:
-        await stores.registry.directory.write([Upsert(RP)], EVENT)
+        await stores.registry.directory.write([Change(None, RP)], EVENT)
         yield stores
 
 
@@ -66,7 +66,7 @@ async def test_a_client_takes_its_clock_along_when_it_is_removed(place: Place) -
         await clocks.note("rp", skew=1, period=7, now=1.0)
         await clocks.note("nobody", skew=1, period=7, now=1.0)
         assert await clocks.find("nobody") is None
-        await stores.registry.directory.write([Delete(RP)], EVENT)
+        await stores.registry.directory.write([Change(RP, None)], EVENT)
         assert await clocks.find("rp") is None
 
 

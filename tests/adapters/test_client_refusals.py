@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from corpid.flows.operations.buffers import RecentRefusals
-from corpid.rules.directory.changes import Delete, Upsert
+from corpid.rules.directory.records import Change
 from corpid.rules.oauth.records import Client
 from corpid.rules.oauth.refusals import ClientRefusal
 from tests.adapters.opened import EVENT
@@ -39,7 +39,7 @@ def refusal(at: float, request_id: str = "r", *, client_id: str = "rp", claimed:
 @asynccontextmanager
 async def registered(place: Place) -> AsyncIterator[SqlStores]:
     async with place.opened() as stores:
-        await stores.registry.directory.write([Upsert(RP), Upsert(OTHER)], EVENT)
+        await stores.registry.directory.write([Change(None, RP), Change(None, OTHER)], EVENT)
         yield stores
 
 
@@ -71,7 +71,7 @@ async def test_refusals_of_a_client_that_does_not_exist_or_is_removed_are_gone(p
         await kept.add([refusal(100, client_id="nobody", claimed=True)], kept=2)
         assert await kept.list_for_client("nobody") == []
         await kept.add([refusal(100)], kept=2)
-        await stores.registry.directory.write([Delete(RP)], EVENT)
+        await stores.registry.directory.write([Change(RP, None)], EVENT)
         assert await kept.list_for_client("rp") == []
 
 

@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.rules.authentication.records import EmailChange, Session
-from corpid.rules.directory.changes import SignOut, Upsert
-from corpid.rules.directory.records import User
+from corpid.rules.directory.changes import SignOut
+from corpid.rules.directory.records import Change, User
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import LIM, TAN, remove, write
 
@@ -163,10 +163,10 @@ async def test_a_change_does_not_come_back_with_the_address_that_it_rested_on(pl
         await fill(stores)
         assert await begin(stores)
         directory, changes = stores.registry.directory, stores.registry.email_changes
-        await directory.write([Upsert(replace(WITH_ADDRESS, name="Tan A."), EVENT)])
+        await directory.write([Change(None, replace(WITH_ADDRESS, name="Tan A."), EVENT)])
         assert await changes.find(TAN.user_id) is not None
         for email in ("payroll@new.example", OLD):
-            await directory.write([Upsert(replace(WITH_ADDRESS, email=email), EVENT)])
+            await directory.write([Change(None, replace(WITH_ADDRESS, email=email), EVENT)])
         assert await changes.find(TAN.user_id) is None
         assert await changes.finish(CHANGE, BY_THE_PERSON) == "gone"
         assert await address(stores) == OLD

@@ -11,8 +11,7 @@ import pytest
 
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.directory.changes import Upsert
-from corpid.rules.directory.records import User
+from corpid.rules.directory.records import Change, User
 from corpid.rules.signing_keys import ProviderKey
 from corpid.stores.encryption_at_rest import (
     EncryptionError,
@@ -159,7 +158,7 @@ def test_a_data_directory_that_cannot_hold_the_key_is_named(tmp_path: Path) -> N
 
 async def test_secrets_never_stand_in_the_database_file(tmp_path: Path) -> None:
     async with sqlite(tmp_path) as stores:
-        await stores.registry.directory.write([Upsert(PERSON), Upsert(FACTORS)], EVENT)
+        await stores.registry.directory.write([Change(None, PERSON), Change(None, FACTORS)], EVENT)
         await stores.registry.keys.add(SIGNING, EVENT)
         assert await stores.registry.factors.credentials("u1") == FACTORS
         assert await stores.registry.keys.list_all() == [SIGNING]
@@ -184,7 +183,7 @@ async def test_after_a_rewrap_the_older_key_is_not_needed(place: Place) -> None:
     event = AuditEvent(actor="operator", action="key.rewrap")
 
     async with place.opened() as stores:
-        await stores.registry.directory.write([Upsert(PERSON), Upsert(FACTORS)], EVENT)
+        await stores.registry.directory.write([Change(None, PERSON), Change(None, FACTORS)], EVENT)
         await stores.registry.keys.add(SIGNING, EVENT)
     async with place.opened(cipher=both) as stores:
         assert await rewrap(stores.database, both, stores.registry.audit, event) == 3

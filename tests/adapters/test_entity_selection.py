@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, get_args
 import msgspec
 import pytest
 
-from corpid.rules.directory.changes import Upsert
 from corpid.rules.directory.entity_choice import FORMS, accepted_entities, search_text, search_words, usable
-from corpid.rules.directory.records import Entity, EntityStatus, EntityType, Membership, Service, User
+from corpid.rules.directory.records import Change, Entity, EntityStatus, EntityType, Membership, Service, User
 from corpid.stores.sql.sqlite import SqliteDatabase
 from tests.adapters.databases import Place
 from tests.adapters.opened import EVENT
@@ -47,7 +46,7 @@ async def peopled(place: Place) -> AsyncIterator[SqlStores]:
 
 
 async def write(stores: SqlStores, *records: Record) -> None:
-    await stores.registry.directory.write([Upsert(record) for record in records], EVENT)
+    await stores.registry.directory.write([Change(None, record) for record in records], EVENT)
 
 
 async def found(stores: SqlStores, query: str = "", *, first: str = "", limit: int = 50) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.rules.directory.changes import Delete, Upsert
+from corpid.rules.directory.records import Change
 from corpid.rules.hourly_counts import CountOfReason, HourlyCount, Point
 from corpid.rules.limits import HOUR
 from corpid.rules.oauth.records import Client
@@ -50,7 +50,7 @@ def point(hour: int, sign_ins: int, refusals: int) -> Point:
 @asynccontextmanager
 async def registered(place: Place) -> AsyncIterator[SqlStores]:
     async with place.opened() as stores:
-        await stores.registry.directory.write([Upsert(RP)], EVENT)
+        await stores.registry.directory.write([Change(None, RP)], EVENT)
         yield stores
 
 
@@ -86,7 +86,7 @@ async def test_clients_that_are_not_registered_share_one_row(place: Place) -> No
 async def test_what_was_counted_of_a_client_that_is_removed_stays_in_the_totals(place: Place) -> None:
     async with registered(place) as stores:
         await stores.registry.hourly_counts.add([count()])
-        await stores.registry.directory.write([Delete(RP)], EVENT)
+        await stores.registry.directory.write([Change(RP, None)], EVENT)
         assert await stores.registry.hourly_counts.totals(since=0, until=EVER) == [point(1, 1, 0)]
 
 

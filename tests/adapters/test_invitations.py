@@ -24,17 +24,9 @@ from corpid.rules.authentication import link_codes
 from corpid.rules.authentication.records import Credentials, FactorChange
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import DeploymentOperator, EntityAdministrator, Person, ProvisioningToken
-from corpid.rules.directory.changes import (
-    ChangedMeanwhile,
-    Conflict,
-    Delete,
-    MissingReference,
-    NameTaken,
-    Precondition,
-    Upsert,
-)
+from corpid.rules.directory.changes import ChangedMeanwhile, Conflict, MissingReference, NameTaken, Precondition
 from corpid.rules.directory.invitations import SENDING_SECONDS, being_sent
-from corpid.rules.directory.records import Assignment, Entity, Membership, Service, User
+from corpid.rules.directory.records import Assignment, Change, Entity, Membership, Service, User
 from corpid.rules.limits import RESEND_SECONDS
 from tests.adapters.opened import NOW
 
@@ -68,8 +60,8 @@ ROUNDS: Final = 4
 async def sent(stores: SqlStores) -> tuple[OpenInvitation, str]:
     """A new invitation whose e-mail was sent, and the hash of its link."""
     write = stores.registry.directory.write
-    await write([Upsert(HARBOUR), *map(Upsert, PEOPLE)])
-    await write([Precondition(Membership, INVITED.key, None), Upsert(INVITED, BY_TOKEN)])
+    await write([Change(None, HARBOUR), *(Change(None, each) for each in PEOPLE)])
+    await write([Precondition(Membership, INVITED.key, None), Change(None, INVITED, BY_TOKEN)])
     found = await stores.registry.invitations.find(WAITING)
     assert found is not None
     link = links.make_invitation_link(found, link_codes.code_from("random"), now=NOW)
@@ -112,7 +104,7 @@ async def with_account(stores: SqlStores, found: OpenInvitation, user: User) -> 
 
 async def revoke(stores: SqlStores, found: OpenInvitation) -> None:
     member = found.membership
-    await stores.registry.directory.write([Precondition(Membership, member.key, member), Delete(member, REVOKED)])
+    await stores.registry.directory.write([Precondition(Membership, member.key, member), Change(member, None, REVOKED)])
 
 
 async def belonging(stores: SqlStores) -> list[Membership]:
@@ -165,10 +157,10 @@ async def test_two_answers_at_once_have_one_outcome(place: Place, rivals: str) -
             assert await stores.registry.invitations.find(WAITING) is None
             assert await stores.registry.factors.link(link_hash) is None
             for each in left:
-                await stores.registry.directory.write([Delete(each, REVOKED)])
+                await stores.registry.directory.write([Change(each, None, REVOKED)])
             if NEW in accepted_by:
                 [user] = (await stores.registry.directory.read(User, [(NEW,)])).values()
-                await stores.registry.directory.write([Delete(user)])
+                await stores.registry.directory.write([Change(user, None)])
 
 
 @pytest.mark.parametrize("answer", [RIVALS["two accounts"][0], as_new_person], ids=["account", "new person"])
@@ -183,7 +175,7 @@ async def test_an_entity_that_ends_an_invitation_while_it_is_accepted_ends_it(
             found, link_hash = await sent(stores)
             service = Service(service_id="PERMITS", name="Permits", roles=("Maker",))
             role = Assignment(user_id=WAITING, entity_id=HARBOUR.entity_id, service_id="PERMITS", role="Maker")
-            await stores.registry.directory.write([Upsert(service), Upsert(role)])
+            await stores.registry.directory.write([Change(None, service), Change(None, role)])
             ending = member_changes.end_member(stores.registry, found.membership.membership_id, actor=token)
             accepting, ended = await asyncio.gather(answer(stores, found, link_hash), ending, return_exceptions=True)
             assert ended is None, ended
@@ -193,7 +185,7 @@ async def test_an_entity_that_ends_an_invitation_while_it_is_accepted_ends_it(
             new = {NEW} if accepting is None and answer is as_new_person else set()
             assert await people(stores) == {user.user_id for user in PEOPLE} | new
             for user in (await stores.registry.directory.read(User, [(NEW,)])).values():
-                await stores.registry.directory.write([Delete(user)])
+                await stores.registry.directory.write([Change(user, None)])
 
 
 async def test_a_new_person_without_their_factors_is_none(place: Place) -> None:
@@ -212,7 +204,7 @@ async def test_an_answer_to_an_invitation_that_has_changed_is_none(place: Place)
     async with place.opened() as stores:
         found, link_hash = await sent(stores)
         another = replace(found.membership, email="victim@example.org")
-        await stores.registry.directory.write([Upsert(another)])
+        await stores.registry.directory.write([Change(None, another)])
         for answer in (as_new_person, RIVALS["two accounts"][0], RIVALS["declined and accepted"][0]):
             with pytest.raises(ChangedMeanwhile):
                 await answer(stores, found, link_hash)
@@ -225,7 +217,7 @@ async def test_a_new_person_takes_nobodys_user_name(place: Place) -> None:
     async with place.opened() as stores:
         found, link_hash = await sent(stores)
         own = Credentials(user_id=PEOPLE[0].user_id, password_hash="$argon2id$own", password_set_by="user")
-        await stores.registry.directory.write([Upsert(own)])
+        await stores.registry.directory.write([Change(None, own)])
         with pytest.raises(NameTaken):
             await as_new_person(stores, found, link_hash, PEOPLE[0].user_name.upper())
         assert await stores.registry.invitations.find(WAITING) == found
@@ -237,7 +229,7 @@ async def test_who_belongs_already_cannot_accept(place: Place) -> None:
     async with place.opened() as stores:
         found, _ = await sent(stores)
         own = Membership(user_id=PEOPLE[0].user_id, entity_id=HARBOUR.entity_id, enabled=False)
-        await stores.registry.directory.write([Upsert(own)])
+        await stores.registry.directory.write([Change(None, own)])
         with pytest.raises(AlreadyBelongs):
             await with_account(stores, found, PEOPLE[0])
         assert await stores.registry.invitations.find(WAITING) == found
@@ -249,7 +241,7 @@ async def test_a_letter_is_taken_by_one_process_and_not_after_a_revocation(place
         found, _ = await sent(stores)
         invited = stores.registry.invitations
         assert await invited.due(now=NOW, limit=10) == []
-        await stores.registry.directory.write([Upsert(replace(found.membership, invitation_sent_at=0))])
+        await stores.registry.directory.write([Change(None, replace(found.membership, invitation_sent_at=0))])
         [due] = await invited.due(now=NOW, limit=10)
         takes = await asyncio.gather(*(invited.take(due, now=NOW) for _ in range(4)))
         assert sorted(takes) == [False, False, False, True]
@@ -274,7 +266,7 @@ async def test_untried_letters_go_before_those_of_dead_senders(place: Place) -> 
         marks: dict[str, Any] = {"b": being_sent(NOW - 1000), "c": 0, "d": being_sent(NOW - 2000), "e": -1, "f": -2}
         for name, mark in marks.items():
             each = replace(INVITED, user_id=WAITING[:-1] + name, user_name=name, invitation_sent_at=mark)
-            await write([Precondition(Membership, each.key, None), Upsert(each, BY_TOKEN)])
+            await write([Precondition(Membership, each.key, None), Change(None, each, BY_TOKEN)])
         found = await stores.registry.invitations.due(now=NOW, limit=10)
         assert [each.user.user_id[-1] for each in found] == ["c", "d", "b"]
 

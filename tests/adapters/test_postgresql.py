@@ -10,8 +10,8 @@ import pytest
 import sqlalchemy as sa
 
 from corpid.rules.authentication.records import Session
-from corpid.rules.directory.changes import Conflict, MissingReference, NameTaken, Upsert
-from corpid.rules.directory.records import User
+from corpid.rules.directory.changes import Conflict, MissingReference, NameTaken
+from corpid.rules.directory.records import Change, User
 from corpid.rules.failures import StoreUnavailable
 from corpid.rules.oauth.errors import InvalidGrant
 from corpid.rules.oauth.refusals import Reason
@@ -99,7 +99,9 @@ async def test_a_text_that_postgresql_cannot_keep_is_found_nowhere_and_refused(p
         assert await stores.registry.clients.get("a\0b") is None
         assert await stores.registry.directory.services(["\0"]) == []
         with pytest.raises(Conflict, match=r"U\+0000"):
-            await stores.registry.directory.write([Upsert(User(user_id="u\0", user_name="lim", name="Lim"))], EVENT)
+            await stores.registry.directory.write(
+                [Change(None, User(user_id="u\0", user_name="lim", name="Lim"))], EVENT
+            )
 
 
 @pytest.mark.full

@@ -9,7 +9,8 @@ import pytest
 
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import Session
-from corpid.rules.directory.changes import Conflict, MissingReference, Upsert
+from corpid.rules.directory.changes import Conflict, MissingReference
+from corpid.rules.directory.records import Change
 from corpid.rules.oauth.records import FetchedKeySet
 from corpid.rules.signing_keys import ProviderKey
 from tests.adapters.opened import EVENT, NOW
@@ -112,7 +113,7 @@ async def test_every_session_of_a_person_ends_and_nobody_elses(place: Place) -> 
     )
 
     async with place.opened() as stores:
-        await stores.registry.directory.write([Upsert(TAN), Upsert(LIM)], EVENT)
+        await stores.registry.directory.write([Change(None, TAN), Change(None, LIM)], EVENT)
         sessions = stores.registry.sessions
         for name, user in (("s", TAN), ("t", TAN), ("x", LIM)):
             await sessions.put(msgspec.structs.replace(session, session_id=name, user_id=user.user_id))

@@ -15,12 +15,10 @@ from corpid.rules.directory.changes import (
     Accept,
     ChangedMeanwhile,
     Conflict,
-    Delete,
     ExternalIdTaken,
     MemberNameTaken,
     MissingReference,
     Precondition,
-    Upsert,
 )
 from corpid.rules.directory.invitations import accepted_by, account, placeholder
 from corpid.rules.directory.lists import MEMBERS
@@ -29,6 +27,7 @@ from corpid.rules.directory.queries import MemberQuery, MemberSearch
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
+    Change,
     Membership,
     ThirdPartyAssignment,
     User,
@@ -56,7 +55,7 @@ TOKEN = RegisteredProvisioningToken(
 
 async def invite(stores: SqlStores, membership: Membership = INVITED) -> None:
     guard = Precondition(Membership, membership.key, None)
-    await stores.registry.directory.write([guard, Upsert(membership, BY_TOKEN)])
+    await stores.registry.directory.write([guard, Change(None, membership, BY_TOKEN)])
 
 
 async def prepared(stores: SqlStores) -> None:
@@ -78,10 +77,10 @@ async def test_an_invited_member_stands_on_a_placeholder_that_ends_with_it(place
         await prepared(stores)
         assert (await people(stores))["p1"] == placeholder(INVITED)
         assert await memberships(stores) == [INVITED]
-        await stores.registry.directory.write([Delete(INVITED, EVENT)])
+        await stores.registry.directory.write([Change(INVITED, None, EVENT)])
         assert list(await people(stores)) == ["u2"]
         await invite(stores)
-        await stores.registry.directory.write([Delete(BOOKS, EVENT)])
+        await stores.registry.directory.write([Change(BOOKS, None, EVENT)])
         assert list(await people(stores)) == ["u2"]
 
 
@@ -101,14 +100,16 @@ async def test_a_late_write_neither_renews_an_invitation_that_ended_nor_takes_ba
         await prepared(stores)
         directory = stores.registry.directory
         became = account("p1", user_name="newcomer", name="New", email="lim@books.example", language="en")
-        await directory.write([Upsert(became), Upsert(replace(INVITED, invited=False))])
-        await directory.write([Upsert(replace(INVITED, enabled=False)), Upsert(replace(became, placeholder=True))])
+        await directory.write([Change(None, became), Change(None, replace(INVITED, invited=False))])
+        await directory.write(
+            [Change(None, replace(INVITED, enabled=False)), Change(None, replace(became, placeholder=True))]
+        )
         [membership] = await memberships(stores)
         assert (membership.invited, membership.enabled, membership.membership_id) == (False, False, "m1")
         assert not (await people(stores))["p1"].placeholder
-        await directory.write([Delete(became)])
+        await directory.write([Change(became, None)])
         with pytest.raises(MissingReference):
-            await directory.write([Upsert(INVITED)])
+            await directory.write([Change(None, INVITED)])
 
 
 async def test_every_membership_has_an_identifier_that_stays(place: Place) -> None:
@@ -176,9 +177,9 @@ async def test_an_acceptance_that_comes_too_late_changes_nothing(place: Place, m
         await prepared(stores)
         directory = stores.registry.directory
         if meanwhile == "changed":
-            await directory.write([Upsert(replace(INVITED, email="mallory@books.example"), BY_TOKEN)])
+            await directory.write([Change(None, replace(INVITED, email="mallory@books.example"), BY_TOKEN)])
         elif meanwhile == "ended":
-            await directory.write([Delete(INVITED, BY_TOKEN)])
+            await directory.write([Change(INVITED, None, BY_TOKEN)])
         elif meanwhile == "accepted":
             await directory.write([Accept(INVITED, ACCEPTED, BY_LIM)])
         else:
@@ -196,7 +197,9 @@ async def test_a_role_given_at_the_moment_of_acceptance_is_not_lost(place: Place
         directory = stores.registry.directory
         role = Assignment(user_id="p1", entity_id="E2", service_id="s2")
         accepting = directory.write([Accept(INVITED, ACCEPTED, BY_LIM)])
-        done, given = await asyncio.gather(accepting, directory.write([Upsert(role, BY_TOKEN)]), return_exceptions=True)
+        done, given = await asyncio.gather(
+            accepting, directory.write([Change(None, role, BY_TOKEN)]), return_exceptions=True
+        )
         assert done is None
         rows = [each async for each in directory.scan(Assignment)]
         assert rows == ([replace(role, user_id="u2")] if given is None else [])
@@ -356,7 +359,7 @@ async def test_a_token_is_found_by_its_hash_and_its_use_noted_once_an_hour(place
         assert [each.last_used_at for each in await provisioning.tokens("E2")] == [0, 7200]
         with pytest.raises(Conflict):
             await write(stores, replace(TOKEN, token_id="t3"))
-        await stores.registry.directory.write([Delete(books)])
+        await stores.registry.directory.write([Change(books, None)])
         assert await provisioning.token(TOKEN.token_hash) is None
 
 

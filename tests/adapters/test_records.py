@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from corpid.rules.directory.changes import Delete, Upsert
-from corpid.rules.directory.records import Entity, User
+from corpid.rules.directory.records import Change, Entity, User
+from corpid.stores.sql.mappers import CHANGE_REQUESTS
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import (
     ACME,
@@ -90,7 +90,7 @@ async def test_removals_come_before_what_is_written(place: Place) -> None:
     async with place.opened() as stores:
         await write(stores, LIM)
         heir = User(user_id="u3", user_name="LIM", name="Another Lim")
-        await stores.registry.directory.write([Upsert(heir), Delete(LIM)], EVENT)
+        await stores.registry.directory.write([Change(None, heir), Change(LIM, None)], EVENT)
         assert await stores.registry.directory.user_by_name("lim") == heir
 
 
@@ -119,3 +119,15 @@ async def test_a_change_without_records_still_leaves_its_event(place: Place) -> 
     async with place.opened() as stores:
         await write(stores)
         assert len(await stores.registry.audit.entries()) == 1
+
+
+def test_a_request_keeps_its_changes_as_every_version_reads_them() -> None:
+    """D55: requests that wait at an upgrade are still decided."""
+    changes = (Change(None, ASSIGNED), Change(ACME, BOOKS), Change(MEMBER, None))
+    row = CHANGE_REQUESTS.encode(msgspec.structs.replace(REQUEST, changes=changes))
+    assert [(each["verb"], each["kind"], each["key"]) for each in msgspec.json.decode(row["changes"])] == [
+        ("add", "assignment", [*ASSIGNED.key]), ("change", "entity", ["E2"]), ("remove", "membership", [*MEMBER.key]),
+    ]  # fmt: skip
+    assert msgspec.json.decode(row["changes"])[1]["was"]["name"] == ACME.name
+    kept = CHANGE_REQUESTS.decode([row[name] for name in CHANGE_REQUESTS.columns])
+    assert kept.changes == changes

@@ -9,7 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.rules.authentication.records import Credentials, FactorChange, FactorLink, Session
-from corpid.rules.directory.changes import SignOut, Upsert
+from corpid.rules.directory.changes import SignOut
+from corpid.rules.directory.records import Change
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import LIM, TAN, write
 from tests.adapters.test_factors import KEY, NOBODY, WITH, add
@@ -76,7 +77,7 @@ async def test_of_a_change_and_the_end_of_its_session_the_later_one_finds_the_ea
             await asyncio.gather(registry.factors.change(CHANGE, EVENT), ends[number % len(ends)]())
             assert not await held(place, "here")
             assert not await registry.factors.change(replace(CHANGE, before=WITH, after=NOBODY), EVENT)
-            await registry.directory.write([Upsert(NOBODY)], EVENT)
+            await registry.directory.write([Change(None, NOBODY)], EVENT)
 
 
 async def test_of_changes_at_once_by_somebody_without_factors_one_is_written(place: Place) -> None:
@@ -118,7 +119,7 @@ async def test_of_two_links_of_a_person_one_is_finished_and_the_other_is_told_at
             )
             assert {first, second} == {False, True}
             await asyncio.gather(
-                registry.directory.write([Upsert(NOBODY), SignOut(TAN.user_id)], EVENT),
+                registry.directory.write([Change(None, NOBODY), SignOut(TAN.user_id)], EVENT),
                 registry.factors.change(FactorChange(before=NOBODY, after=NOBODY, end_sessions_but=""), EVENT),
             )
 
@@ -128,7 +129,7 @@ async def new_password(stores: SqlStores) -> None:
 
 
 async def disabled(stores: SqlStores) -> None:
-    await stores.registry.directory.write([Upsert(replace(TAN, enabled=False)), SignOut(TAN.user_id)], EVENT)
+    await stores.registry.directory.write([Change(None, replace(TAN, enabled=False)), SignOut(TAN.user_id)], EVENT)
 
 
 async def begun(stores: SqlStores) -> bool:

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.directory.changes import ChangedMeanwhile, Delete, Precondition, RolesUnder, Upsert
-from corpid.rules.directory.records import ChangeRequest, Entity
-from corpid.rules.directory.sources import ABSENT, UNKNOWN, Sources
+from corpid.rules.directory.changes import ChangedMeanwhile, Precondition, RolesUnder
+from corpid.rules.directory.records import Change, ChangeRequest, Entity, Sources
+from corpid.rules.directory.sources import ABSENT, UNKNOWN
 from corpid.stores.sql.changes import CHANGES_AT_ONCE
 from tests.adapters.stored_records import ACME, BOOKS, CLIENT, EVERYTHING, LIM, MEMBER, TAN, write
 from tests.adapters.test_third_parties import ACCEPTED, EVERYBODY, GIVEN, there
@@ -32,7 +32,7 @@ def by(actor: str) -> AuditEvent:
 
 
 async def put(stores: SqlStores, actor: str, *records: Record | Client) -> None:
-    await stores.registry.directory.write([Upsert(record, by(actor)) for record in records])
+    await stores.registry.directory.write([Change(None, record, by(actor)) for record in records])
 
 
 async def sources(stores: SqlStores, record: Record | Client) -> Sources:
@@ -58,7 +58,7 @@ async def test_each_kind_of_record_keeps_who_wrote_it_last(place: Place) -> None
         assert await sources(stores, other) == Sources(record=COMMAND)
         await put(stores, "system", BOOKS)
         assert await sources(stores, BOOKS) == Sources(record=COMMAND)
-        await stores.registry.directory.write([Upsert(BOOKS, by(FILE), frozenset({"*"}))])
+        await stores.registry.directory.write([Change(None, BOOKS, by(FILE), taken={"*": ""})])
         assert await sources(stores, BOOKS) == Sources(record=FILE)
 
 
@@ -73,7 +73,7 @@ async def test_of_a_person_each_member_has_its_own_source(place: Place) -> None:
         await put(stores, "operator:u1", locked)
         members = {"language": "user:u2", "enabled": "operator:u1"}
         assert await sources(stores, locked) == Sources(record=FILE, members=members)
-        await directory.write([Upsert(locked, by(FILE), frozenset({"enabled"}))])
+        await directory.write([Change(None, locked, by(FILE), taken={"enabled": ""})])
         assert await sources(stores, locked) == Sources(record=FILE, members={"language": "user:u2"})
 
 
@@ -87,15 +87,15 @@ async def test_what_others_changed_since_it_was_read_is_neither_replaced_nor_rem
         seen, other, wanted = await sources(stores, record), replace(record, name="Two"), replace(record, name="Three")
         await put(stores, API, other)
         late: list[StoreChange] = [
-            Upsert(wanted, by(FILE), seen=seen), Upsert(wanted, by(FILE), seen=ABSENT), Delete(record, by(FILE), seen=seen),
+            Change(None, wanted, by(FILE), seen=seen), Change(None, wanted, by(FILE), seen=ABSENT), Change(record, None, by(FILE), seen=seen),
         ]  # fmt: skip
         for change in late:
             with pytest.raises(ChangedMeanwhile):
                 await stores.registry.directory.write([change])
         now = await sources(stores, other)
-        await stores.registry.directory.write([Upsert(wanted, by(FILE), seen=now)])
-        await stores.registry.directory.write([Delete(wanted, by(FILE), seen=await sources(stores, wanted))])
-        await stores.registry.directory.write([Delete(wanted, by(FILE), seen=now)])
+        await stores.registry.directory.write([Change(None, wanted, by(FILE), seen=now)])
+        await stores.registry.directory.write([Change(wanted, None, by(FILE), seen=await sources(stores, wanted))])
+        await stores.registry.directory.write([Change(wanted, None, by(FILE), seen=now)])
 
 
 async def test_a_record_to_which_somebody_was_added_meanwhile_is_not_removed(place: Place) -> None:
@@ -106,14 +106,14 @@ async def test_a_record_to_which_somebody_was_added_meanwhile_is_not_removed(pla
         await put(stores, API, MEMBER)
         for record in (TAN, ACME):
             with pytest.raises(ChangedMeanwhile):
-                await stores.registry.directory.write([Delete(record, by(FILE), seen=seen)])
-        await stores.registry.directory.write([Delete(TAN, by(COMMAND))])
+                await stores.registry.directory.write([Change(record, None, by(FILE), seen=seen)])
+        await stores.registry.directory.write([Change(TAN, None, by(COMMAND))])
 
 
 async def test_a_record_that_has_to_be_new_keeps_who_wrote_it(place: Place) -> None:
     """D55, D65: an approved change inserts what nobody was to have added meanwhile."""
     async with place.opened() as stores:
-        new: list[StoreChange] = [Precondition(Entity, BOOKS.key, None), Upsert(BOOKS, by(API))]
+        new: list[StoreChange] = [Precondition(Entity, BOOKS.key, None), Change(None, BOOKS, by(API))]
         await stores.registry.directory.write(new)
         assert await sources(stores, BOOKS) == Sources(record=API)
         with pytest.raises(ChangedMeanwhile):
@@ -128,9 +128,11 @@ async def test_a_file_ends_no_role_that_was_given_since_it_was_read_and_other_do
         seen = await sources(stores, ACCEPTED)
         await put(stores, API, GIVEN)
         with pytest.raises(ChangedMeanwhile):
-            await directory.write([Delete(ACCEPTED, by(FILE), seen=seen), RolesUnder(ACCEPTED, by(FILE), planned=True)])
+            await directory.write(
+                [Change(ACCEPTED, None, by(FILE), seen=seen), RolesUnder(ACCEPTED, by(FILE), planned=True)]
+            )
         assert await there(stores) == ([ACCEPTED], [GIVEN])
-        await directory.write([Delete(ACCEPTED, by(COMMAND)), RolesUnder(ACCEPTED, by(COMMAND))])
+        await directory.write([Change(ACCEPTED, None, by(COMMAND)), RolesUnder(ACCEPTED, by(COMMAND))])
         assert await there(stores) == ([], [])
 
 
@@ -143,10 +145,10 @@ async def test_a_grant_that_another_one_replaces_ends_no_role_however_many_chang
 
     async with place.opened() as stores:
         await put(stores, FILE, *EVERYBODY, ACCEPTED, GIVEN)
-        changes: list[StoreChange] = [Upsert(each, by(FILE)) for each in many]
-        removal = Delete(ACCEPTED, by(FILE), seen=await sources(stores, ACCEPTED))
+        changes: list[StoreChange] = [Change(None, each, by(FILE)) for each in many]
+        removal = Change(ACCEPTED, None, by(FILE), seen=await sources(stores, ACCEPTED))
         ends = RolesUnder(ACCEPTED, by(FILE), planned=True)
-        await stores.registry.directory.write([*changes, Upsert(other, by(FILE)), removal, ends])
+        await stores.registry.directory.write([*changes, Change(None, other, by(FILE)), removal, ends])
         assert await there(stores) == ([other], [GIVEN])
 
 

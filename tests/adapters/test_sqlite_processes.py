@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 import sqlalchemy as sa
 
-from corpid.rules.directory.changes import Upsert
-from corpid.rules.directory.records import Entity
+from corpid.rules.directory.records import Change, Entity
 from corpid.rules.failures import StoreUnavailable
 from corpid.stores.sql.sqlite import BUSY_SECONDS, Checkpoints
 from tests import engines
@@ -60,7 +59,7 @@ BULK_WRITER = """
 async def main():
     stores = await opened()
     changes = [
-        Upsert(Entity(entity_id=f"E{n}", type="UEN", registration_number=str(n), country="SG", name=f"Firm {n}"))
+        Change(None, Entity(entity_id=f"E{n}", type="UEN", registration_number=str(n), country="SG", name=f"Firm {n}"))
         for n in range(20_000)
     ]
     go()
@@ -208,7 +207,7 @@ async def test_a_full_disk_makes_the_store_unavailable_and_changes_nothing(tmp_p
         await stores.database.rows(limit, {})
         big = Entity(entity_id="E1", type="UEN", registration_number="1", country="SG", name="x" * 2_000_000)
         with pytest.raises(StoreUnavailable, match="full"):
-            await stores.registry.directory.write([Upsert(big)], EVENT)
+            await stores.registry.directory.write([Change(None, big)], EVENT)
         assert await stores.registry.directory.read(Entity, [("E1",)]) == {}
         assert await stores.registry.audit.entries() == []
 

@@ -16,8 +16,7 @@ from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import CommandLine
 from corpid.rules.directory.changes import ChangedMeanwhile
-from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import Membership, Service, ThirdPartyAssignment, ThirdPartyGrant
+from corpid.rules.directory.records import Change, Membership, Service, ThirdPartyAssignment, ThirdPartyGrant
 from tests.adapters.stored_records import BOOKS, write
 from tests.adapters.test_acting_administrators import FIRM, NOW, taken
 from tests.adapters.test_administrators import LIM_OWNS, PEOPLE, RINA_OWNS, WAITS_SECONDS
@@ -54,11 +53,11 @@ async def both(stores: SqlStores) -> tuple[EntityAdministrator, EntityAdministra
 
 
 def becoming(was: ThirdPartyGrant | None, becomes: ThirdPartyGrant) -> Change:
-    return Change(verb="change" if was else "add", kind="grant", key=becomes.key, was=was, becomes=becomes)
+    return Change(was, becomes)
 
 
 def role(row: ThirdPartyAssignment = GIVEN) -> Change:
-    return Change(verb="add", kind="third-party row", key=row.key, becomes=row)
+    return Change(None, row)
 
 
 async def effective(stores: SqlStores) -> list[ThirdPartyGrant]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.rules.directory.changes import Delete, Upsert
+from corpid.rules.directory.records import Change
 from corpid.rules.failures import StoreUnavailable
 from corpid.rules.oauth.deprecated_usage import UseCount
 from corpid.rules.oauth.records import Client
@@ -53,7 +53,7 @@ def use(client_id: str = "rp", habit: str = "", count: int = 1, last_at: int = 1
 @asynccontextmanager
 async def registered(place: Place) -> AsyncIterator[SqlStores]:
     async with place.opened() as stores:
-        await stores.registry.directory.write([Upsert(RP), Upsert(OTHER)], EVENT)
+        await stores.registry.directory.write([Change(None, RP), Change(None, OTHER)], EVENT)
         yield stores
 
 
@@ -79,14 +79,14 @@ async def test_what_a_client_that_is_gone_counted_is_dropped_and_the_rest_is_kep
 async def test_a_client_that_is_removed_takes_its_counters_along(place: Place) -> None:
     async with registered(place) as stores:
         await stores.registry.usage.add([use(), use(client_id="other")])
-        await stores.registry.directory.write([Delete(RP)], EVENT)
+        await stores.registry.directory.write([Change(RP, None)], EVENT)
         assert await stores.registry.usage.list_all() == [use(client_id="other")]
 
 
 async def test_a_client_that_is_changed_keeps_its_counters(place: Place) -> None:
     async with registered(place) as stores:
         await stores.registry.usage.add([use()])
-        await stores.registry.directory.write([Upsert(RP)], EVENT)
+        await stores.registry.directory.write([Change(None, RP)], EVENT)
         assert await stores.registry.usage.list_all() == [use()]
 
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 from corpid.flows.directory.actors import load_administrator
 from corpid.flows.directory.notices import NoticeMaker
 from corpid.flows.directory.queued_emails import NoticeEmails
-from corpid.flows.directory.write import write_changes, write_or_request
+from corpid.flows.directory.write import RequestDetails, write_changes
 from corpid.rules.directory.notices import COLLECTED_SECONDS
-from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import Administrator, Assignment
+from corpid.rules.directory.records import Administrator, Assignment, Change
 from tests.postbox import Postbox
 from tests.sign_in.world import entity
 
@@ -31,16 +30,11 @@ def role(who: str, name: str = "Maker", **members: Any) -> Assignment:
 
 
 def given(record: Assignment | Administrator) -> Change:
-    kind: Any = "assignment" if isinstance(record, Assignment) else "administrator"
-    return Change(verb="add", kind=kind, key=record.key, becomes=record)
+    return Change(None, record)
 
 
 def taken(record: Assignment | Administrator) -> Change:
-    return replace_verb(given(record), was=record)
-
-
-def replace_verb(change: Change, was: Any) -> Change:
-    return Change(verb="remove", kind=change.kind, key=change.key, was=was)
+    return Change(record, None)
 
 
 async def peopled(made: World, **entity_members: Any) -> None:
@@ -60,13 +54,17 @@ async def acting(made: World, who: str = "olivia") -> EntityAdministrator:
 
 
 async def change(made: World, *changes: Change, actor: Actor | None = None) -> None:
-    await write_changes(made.provider.registry, actor or await acting(made), changes)
+    await write_changes(made.provider.registry, actor or await acting(made), changes, planned=True)
 
 
 async def ask(made: World, *changes: Change, by: str = "olivia", unique: str = "1") -> ChangeRequest:
     """A change request of somebody."""
-    found = await write_or_request(
-        made.provider.registry, await acting(made, by), changes, reason="New colleague", now=made.clock(), unique=unique
+    found = await write_changes(
+        made.provider.registry,
+        await acting(made, by),
+        changes,
+        planned=True,
+        asking=RequestDetails("New colleague", made.clock(), unique),
     )
     assert found is not None
     return found

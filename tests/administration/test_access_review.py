@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from corpid.flows.directory import access_review, approvals
 from corpid.flows.directory.access_review import MOST_DECISIONS, KeepDecision, ReviewDates
-from corpid.flows.directory.write import Refused
+from corpid.flows.directory.write import Refused, RequestDetails
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.access_review import YEAR_SECONDS
 from corpid.rules.directory.actors import ApiClient, CommandLine
@@ -56,13 +56,7 @@ async def kept(made: World, *who: str, by: str = "olivia") -> None:
 
 async def ended(made: World, who: str, *, by: str = "olivia", reason: str = "") -> ChangeRequest | None:
     return await access_review.end_access(
-        made.provider.registry,
-        await acting(made, by),
-        HARBOUR,
-        f"id-{who}",
-        reason=reason,
-        now=made.clock(),
-        unique="1",
+        made.provider.registry, await acting(made, by), HARBOUR, f"id-{who}", RequestDetails(reason, made.clock(), "1")
     )
 
 
@@ -243,7 +237,7 @@ async def test_only_people_who_administer_the_entity_decide(made: World, actor: 
     for work in (
         access_review.keep_access(registry, actor, HARBOUR, wanted, now=made.clock()),
         access_review.sign_off_review(registry, actor, HARBOUR, now=made.clock()),
-        access_review.end_access(registry, actor, HARBOUR, "id-mira", reason="", now=made.clock(), unique="1"),
+        access_review.end_access(registry, actor, HARBOUR, "id-mira", RequestDetails("", made.clock(), "1")),
     ):
         with pytest.raises(Forbidden):
             await work

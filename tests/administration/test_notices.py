@@ -14,12 +14,10 @@ from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.access_review import REMIND_SECONDS, YEAR_SECONDS
 from corpid.rules.directory.actors import CommandLine, DirectoryFile
-from corpid.rules.directory.changes import Upsert
 from corpid.rules.directory.invitations import SENDING_SECONDS
 from corpid.rules.directory.notices import COLLECTED_SECONDS, LONGEST_WAIT_SECONDS, NoticeGroup
-from corpid.rules.directory.plan import Change
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
-from corpid.rules.directory.records import Administrator, Membership
+from corpid.rules.directory.records import Administrator, Change, Membership
 from corpid.rules.failures import EmailDelayed, MailDelayed, MailRefused
 from corpid.rules.limits import DAY, NOTICES_PER_MINUTE, NOTICES_PER_PERSON
 from tests.administration.scene import HARBOUR, NAME, Process, acting, ask, begun, change, given, role, taken
@@ -56,7 +54,7 @@ async def test_nobody_is_told_of_their_own_changes_nor_of_those_of_a_file(made: 
     """D54: an owner alone changes their own roles; a file or SCIM has its own register."""
     process = await begun(made)
     own = AuditEvent(actor="user:id-mira", action=AuditAction.ASSIGNMENT_ADD, object="id-mira/x", entity_id=HARBOUR)
-    await made.provider.registry.directory.write([Upsert(role("mira"), own)])
+    await made.provider.registry.directory.write([Change(None, role("mira"), own)])
     await change(made, given(role("mira", "Checker")), actor=FILE)
     assert await process.sent() == []
 
@@ -69,8 +67,7 @@ async def test_a_suspended_or_ended_membership_is_told(made: World, becomes: dic
     key = ("id-mira", HARBOUR)
     was = (await made.provider.registry.directory.read(Membership, [key]))[key]
     after = replace(was, **becomes) if becomes else None
-    verb: Any = "change" if becomes else "remove"
-    await change(made, Change(verb=verb, kind="membership", key=key, was=was, becomes=after))
+    await change(made, Change(was, after))
     [sent] = await process.sent()
     assert f"{word} {NAME}" in sent.text
 
@@ -95,8 +92,8 @@ async def test_the_first_owners_that_a_file_gives_a_new_entity_are_no_news(made:
     owners = [replace(owner_level(who), entity_id="200000088J") for who in ("mira", "adam")]
     await change(
         made,
-        Change(verb="add", kind="entity", key=new.key, becomes=new),
-        *(Change(verb="add", kind="membership", key=each.key, becomes=each) for each in members),
+        Change(None, new),
+        *(Change(None, each) for each in members),
         *map(given, owners),
         actor=FILE,
     )

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from corpid.flows.directory.access_review import ReviewDates
 from corpid.rules.directory.access_review import YEAR_SECONDS
-from corpid.rules.directory.changes import Upsert
-from corpid.rules.directory.records import Administrator
+from corpid.rules.directory.records import Administrator, Change
 from tests.api.calling import HARBOUR, bound, calling
 from tests.protocol.directory import ALICE
 
@@ -20,7 +19,7 @@ def test_a_review_and_its_people_are_read(world: World, api: Api) -> None:
     entity = api.get("/memberships?user=alice").json()["items"][0]["entity"]
     assert api.get(f"/entities/{entity}/access-review").json()["due_at"] is None
     level = Administrator(user_id=ALICE.user_id, entity_id=entity, level="owner")
-    world.run(world.provider.registry.directory.write([Upsert(level)]))
+    world.run(world.provider.registry.directory.write([Change(None, level)]))
     world.run(ReviewDates(world.provider.registry).round(now=world.clock.now))
     shown = api.get(f"/entities/{entity}/access-review").json()
     assert (shown["due_at"], shown["began_at"]) == (int(world.clock.now) + YEAR_SECONDS, None)

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.directory import approvals
-from corpid.flows.directory.write import Refused, write_or_request
+from corpid.flows.directory.write import Refused, RequestDetails, write_changes
 from corpid.flows.operations.idempotency import run_once
 from corpid.rules.directory.actors import CommandLine
 from corpid.rules.oauth.api_client import StoredResponse
@@ -183,8 +183,8 @@ async def prepared(stores: SqlStores) -> None:
 
 async def call(stores: SqlStores, _: None) -> Any:
     async def ask() -> StoredResponse:
-        made = await write_or_request(
-            stores.registry, CLIENT, [GIVEN], reason="A colleague", now=NOW, unique=str(id(stores))
+        made = await write_changes(
+            stores.registry, CLIENT, [GIVEN], asking=RequestDetails("A colleague", NOW, str(id(stores)))
         )
         assert made is not None
         return StoredResponse(request="mac", status=202, headers={}, body=made.request_id)

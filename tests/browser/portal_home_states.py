@@ -159,7 +159,7 @@ def states(frame: Frame, below: Frame) -> Mapping[str, View]:
         ),
         "portal-history": told,
         "portal-history-none": replace(told, rows=(), narrowed=True, pager=Pager()),
-        "portal-change": history.Change(
+        "portal-change": history.ChangePage(
             frame=below, what=changes[0].what, who="Tan Wei Ling", at=AT, erased=False, reference="0123456789abcdef",
             notes=(phrase("Approved by {name}.", name="Marcus Lim Sample"),),
             differences=(

@@ -32,8 +32,8 @@ def is_clean(output: str) -> bool:
 def filled(kind: type[msgspec.Struct], **given: Any) -> Any:
     """A record in which every text, also within tuples and structs, is hostile, apart from what is given."""
     hints = get_type_hints(kind)
-    texts = {name: _value(hints[name], f"{kind.__name__}.{name}", given) for name in kind.__struct_fields__}
-    return kind(**{**texts, **given})
+    named = [name for name in kind.__struct_fields__ if name not in given]
+    return kind(**{name: _value(hints[name], f"{kind.__name__}.{name}", given) for name in named}, **given)
 
 
 def _value(hint: Any, where: str, given: dict[str, Any]) -> Any:

@@ -19,8 +19,7 @@ from corpid.cli.output import DIRECTORY_BYTES
 from corpid.engines import open_registry
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import Session
-from corpid.rules.directory.changes import Upsert
-from corpid.rules.directory.records import Assignment, Entity, Membership, User
+from corpid.rules.directory.records import Assignment, Change, Entity, Membership, User
 from tests import quick_start
 
 if TYPE_CHECKING:
@@ -126,7 +125,7 @@ def test_plain_passwords_are_refused_outside_development(terminal: Terminal) -> 
 
 
 async def change(own: Any, stores: Stores) -> None:
-    await stores.registry.directory.write([Upsert(own)], AuditEvent(actor="operator", action="test"))
+    await stores.registry.directory.write([Change(None, own)], AuditEvent(actor="operator", action="test"))
 
 
 @pytest.mark.parametrize("setter", ["user", "operator"])

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.flows.directory.actors import load_administrator
-from corpid.flows.directory.write import write_or_request
-from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import Assignment
+from corpid.flows.directory.write import RequestDetails, write_changes
+from corpid.rules.directory.records import Assignment, Change
 from tests.cli.directories import fill, last_event
 
 if TYPE_CHECKING:
@@ -30,8 +29,8 @@ def request(terminal: Terminal, role: str = "Filer") -> str:
         now = stores.clock()
         actor = await load_administrator(stores.registry, rina, "209900042K", auth_time=now, now=now)
         row = Assignment(user_id=arjun, entity_id="209900042K", service_id="PERMITS", role=role)
-        change = Change(verb="add", kind="assignment", key=row.key, becomes=row)
-        made = await write_or_request(stores.registry, actor, [change], reason="Covers for me", now=now, unique=role)
+        change = Change(None, row)
+        made = await write_changes(stores.registry, actor, [change], asking=RequestDetails("Covers for me", now, role))
         assert made is not None
         return made.request_id
 

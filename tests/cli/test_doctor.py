@@ -17,8 +17,7 @@ from corpid import settings
 from corpid.cli.doctor import local_checks, request_checks
 from corpid.cli.doctor.deployment import RawResponse
 from corpid.rules.audit_records import AuditEvent
-from corpid.rules.directory.changes import Upsert
-from corpid.rules.directory.records import Membership
+from corpid.rules.directory.records import Change, Membership
 from corpid.rules.server_processes import ServerProcess
 from tests import engines
 from tests.clusters import RedisCluster
@@ -166,7 +165,7 @@ def test_live_processes_of_another_version_or_with_other_settings_are_named(term
 async def aged(stores: Stores) -> None:
     [invited] = [each async for each in stores.registry.directory.scan(Membership) if each.invited]
     becomes = msgspec.structs.replace(invited, changed_at=int(time.time()) - 3 * 86_400)
-    await stores.registry.directory.write([Upsert(becomes)], AuditEvent(actor="system", action="test.change"))
+    await stores.registry.directory.write([Change(None, becomes)], AuditEvent(actor="system", action="test.change"))
 
 
 def test_emails_of_invitations_that_nobody_sends_are_a_warning(

@@ -8,8 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from corpid.rules.audit_records import AuditEvent
-from corpid.rules.directory.changes import Upsert
-from corpid.rules.directory.records import DeletionRequest
+from corpid.rules.directory.records import Change, DeletionRequest
 from tests.cli.directories import fill
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ async def _asks(stores: Stores, user_name: str) -> str:
     user = await stores.registry.directory.user_by_name(user_name)
     assert user is not None
     event = AuditEvent(actor=f"user:{user.user_id}", action="user.request_deletion", object=user.user_id)
-    await stores.registry.directory.write([Upsert(DeletionRequest(user_id=user.user_id, requested_at=0), event)])
+    await stores.registry.directory.write([Change(None, DeletionRequest(user_id=user.user_id, requested_at=0), event)])
     return user.user_id
 
 

@@ -11,7 +11,7 @@ import pytest
 from corpid import settings
 from corpid.cli.doctor import local_checks
 from corpid.rules.audit_records import AuditEvent
-from corpid.rules.directory.changes import Upsert
+from corpid.rules.directory.records import Change
 from corpid.rules.oauth.records import Client
 from tests.cli.test_clients import ADD
 from tests.machine import free_port
@@ -99,7 +99,7 @@ def about(chosen: settings.Settings) -> dict[str, Any]:
 
 async def written(stores: Stores) -> None:
     client = Client(client_id="rp", name="RP", redirect_uris=("https://rp.example/cb",), issuers=("gone", "first"))
-    await stores.registry.directory.write([Upsert(client)], EVENT)
+    await stores.registry.directory.write([Change(None, client)], EVENT)
 
 
 def test_the_doctor_says_where_passkeys_do_not_work_and_who_names_an_issuer_that_is_gone(terminal: Terminal) -> None:

@@ -15,7 +15,7 @@ from corpid.flows.operations.migration_report import report
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import Person
-from corpid.rules.directory.changes import Upsert
+from corpid.rules.directory.records import Change
 from corpid.rules.oauth.deprecated_usage import UseCount
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import Client
@@ -52,7 +52,7 @@ def use(client_id: str, count: int, habit: str = "", generation: str = "legacy")
 
 def keep(terminal: Terminal, clients: list[Client], counts: list[UseCount] | None = None) -> None:
     async def written(stores: Stores) -> None:
-        await stores.registry.directory.write([Upsert(each) for each in clients], EVENT)
+        await stores.registry.directory.write([Change(None, each) for each in clients], EVENT)
         await stores.registry.usage.add(counts or [])
 
     terminal.look(written)

@@ -13,7 +13,7 @@ from corpid.flows.directory.person_records import load_person
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import EmailChange, Session
-from corpid.rules.directory.changes import Upsert
+from corpid.rules.directory.records import Change
 from corpid.rules.oauth.consent import Consent
 from corpid.rules.oauth.records import Client
 from tests.cli.directories import fill
@@ -153,7 +153,7 @@ async def agree(stores: Stores) -> None:
     user = await stores.registry.directory.user_by_name("rina")
     client = Client(client_id="rp1", name="RP", redirect_uris=("https://rp.example/",), sector="private", scopes=())
     assert user is not None
-    await stores.registry.directory.write([Upsert(client)])
+    await stores.registry.directory.write([Change(None, client)])
     given = Consent(
         user_id=user.user_id, entity_id="209900042K", client_id="rp1", issuer_id="first",
         scopes=("openid", "user.name"), given_at=1_795_000_000, expires_at=4_000_000_000,

@@ -12,12 +12,10 @@ import yaml
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import FactorChange, Passkey
 from corpid.rules.characters import printable
-from corpid.rules.directory.approvals import to_requested_change
-from corpid.rules.directory.changes import Upsert
-from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
+    Change,
     ChangeRequest,
     Entity,
     Membership,
@@ -71,7 +69,7 @@ API_CLIENT: Final = filled(RegisteredApiClient, client_id="portal", jwks=key_set
 BETWEEN: Final = (ENTITY.entity_id, ENTITY.entity_id, filled(Service).service_id)
 REQUESTED: Final = filled(
     ChangeRequest, entity_id=ENTITY.entity_id,
-    changes=(to_requested_change(Change(verb="add", kind="assignment", key=RECORDS[-1].key, becomes=RECORDS[-1])),),
+    changes=(Change(None, RECORDS[-1]),),
 )  # fmt: skip
 EVENT: Final = filled(AuditEvent)
 KNOWN: Final = {
@@ -235,7 +233,7 @@ def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
 
 async def fill(stores: Stores) -> None:
     directory, factors = stores.registry.directory, stores.registry.factors
-    await directory.write([Upsert(record) for record in (*RECORDS, *THIRD_PARTIES, API_CLIENT, REQUESTED)], EVENT)
+    await directory.write([Change(None, record) for record in (*RECORDS, *THIRD_PARTIES, API_CLIENT, REQUESTED)], EVENT)
     before = await factors.credentials(USER.user_id)
     passkey = filled(Passkey, user_id=USER.user_id)
     assert await factors.change(FactorChange(before=before, after=before, add_passkey=passkey), EVENT)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from corpid.flows.directory.queued_emails import InvitationEmails
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditEvent
-from corpid.rules.directory.changes import Delete, Precondition, Upsert
-from corpid.rules.directory.records import Membership
+from corpid.rules.directory.changes import Precondition
+from corpid.rules.directory.records import Change, Membership
 from tests.enrolment import newcomer
 from tests.postbox import Postbox
 from tests.sign_in.world import entity
@@ -39,7 +39,7 @@ async def invite(made: World, waiting: str = WAITING, **members: Any) -> Members
     await made.write(entity(HARBOUR, NAME))
     event = AuditEvent(actor="token:t1", action=AuditAction.MEMBERSHIP_ADD, entity_id=HARBOUR)
     guard = Precondition(Membership, invited.key, None)
-    await made.provider.registry.directory.write([guard, Upsert(invited, event)])
+    await made.provider.registry.directory.write([guard, Change(None, invited, event)])
     return (await of(made, waiting)).membership
 
 
@@ -111,7 +111,7 @@ async def stands(made: World) -> bool:
 
 async def revoke(made: World) -> None:
     event = AuditEvent(actor="token:t1", action=AuditAction.MEMBERSHIP_REMOVE, entity_id=HARBOUR)
-    await made.provider.registry.directory.write([Delete((await of(made)).membership, event)])
+    await made.provider.registry.directory.write([Change((await of(made)).membership, None, event)])
 
 
 async def asked(made: World, url: str = "", *, who: str = "alice") -> Browser:

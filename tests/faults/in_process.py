@@ -12,7 +12,7 @@ from argon2.profiles import CHEAPEST
 
 from corpid import settings
 from corpid.outbound.passwords import Argon2Passwords
-from corpid.rules.directory.changes import Upsert
+from corpid.rules.directory.records import Change
 from corpid.web.http import server
 from corpid_dev.relying_party import people
 from corpid_dev.relying_party.browser import Browser
@@ -55,7 +55,7 @@ class Standing:
     async def registers(self, client_id: str, jwks_uri: str) -> None:
         """A client whose keys are fetched from an address."""
         client = registered(client_id, jwks=None, jwks_uri=jwks_uri)
-        await self.provider.registry.directory.write([Upsert(client)], EVENT)
+        await self.provider.registry.directory.write([Change(None, client)], EVENT)
 
     async def sign_in(self) -> None:
         """Alice, in a browser that later flows may use."""

@@ -15,8 +15,8 @@ from scim2_tester import CheckResult, Status, check_server
 from scim2_tester.filling import fill_with_random_values
 from scim2_tester.utils import ResourceManager
 
-from corpid.rules.directory.changes import Upsert
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
+from corpid.rules.directory.records import Change
 from tests.world.provider import EVENT
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def client(running: Provider) -> Iterator[SyncSCIMClient]:
         created_by="command:lee@node1",
     )
     running.apply({"entities": {ENTITY: {"type": "UEN", "country": "SG", "name": "Example Harbour"}}})
-    written = running.composed.provider.registry.directory.write([Upsert(record)], EVENT)
+    written = running.composed.provider.registry.directory.write([Change(None, record)], EVENT)
     asyncio.run_coroutine_threadsafe(written, running.loop).result(30)
     with httpx2.Client(
         base_url=f"{running.issuer}/scim/v2", headers={"authorization": f"Bearer {TOKEN}"}, trust_env=False

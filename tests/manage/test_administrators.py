@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from corpid.flows.directory import appointments
 from corpid.flows.directory.actors import load_administrator
-from corpid.flows.directory.write import Refused
-from corpid.rules.directory.records import Administrator, ChangeRequest, Entity, Service
+from corpid.flows.directory.write import Refused, RequestDetails, write_changes
+from corpid.rules.directory.records import Administrator, Change, ChangeRequest, Entity, Service
 from tests import contexts
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
 from tests.sign_in.world import World, entity, form_of, shown_again
@@ -152,9 +152,8 @@ async def test_the_flow_refuses_services_of_another_level_by_the_rule_of_files_a
     held = await appointments.load_member_level(registry, actor, bob)
     assert held is not None
     with pytest.raises(Refused, match="administrator has every service"):
-        await appointments.appoint_member(
-            registry, actor, held, "administrator", ("TAX",), reason="", now=now, unique="unique"
-        )
+        level = Administrator(user_id="id-bob", entity_id=ACME, level="administrator", services=("TAX",))
+        await write_changes(registry, actor, [Change(None, level)], asking=RequestDetails("", now, "unique"))
     assert await level_of(made) is None
 
 

@@ -10,12 +10,10 @@ from corpid.flows.directory import access_review
 from corpid.flows.directory.access_review import AccessChanged, KeepDecision, ReviewIncomplete
 from corpid.flows.directory.member_changes import submit_details, submit_invitations
 from corpid.flows.directory.members import Member
-from corpid.flows.directory.write import write_changes
+from corpid.flows.directory.write import RequestDetails, write_changes
 from corpid.rules.audit_actions import INVITED_PERSON
 from corpid.rules.audit_records import AuditEvent
-from corpid.rules.directory.changes import Upsert
-from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import Assignment, MemberDetails, Membership, ThirdPartyAssignment, User
+from corpid.rules.directory.records import Assignment, Change, MemberDetails, Membership, ThirdPartyAssignment, User
 from corpid.rules.directory.values import Parameter
 from corpid.web.directory.access import box
 from tests import contexts
@@ -35,10 +33,7 @@ GINAS = replace(ROLE, user_id="f1e2")
 
 async def invite_one(made: World, email: str) -> None:
     """Bob asks for an invitation, which Alice has to approve."""
-    await submit_invitations(
-        made.provider.registry, limit(made), [MemberDetails(user_name="gina2", name="Gina Teo", email=email)],
-        actor=owner(made), reason="r", now=made.clock(), new_id=made.provider.new_id,
-    )  # fmt: skip
+    await submit_invitations(made.provider.registry, limit(made), [MemberDetails(user_name="gina2", name="Gina Teo", email=email)], actor=owner(made), new_id=made.provider.new_id, asking=RequestDetails("r", made.clock(), made.provider.new_id()))  # fmt: skip
 
 
 async def shown_in_review(made: World, who: str) -> dict[str, str]:
@@ -53,12 +48,9 @@ async def redirected(made: World, roles: list[Assignment]) -> None:
     """Alice sends the invitation elsewhere, and gives the same roles again."""
     registry = made.provider.registry
     gina = await member(made, "f1e2")
-    await submit_details(
-        registry, limit(made), gina, {"name": gina.name, "email": EVIL}, actor=owner(made, "alice"), reason="",
-        now=made.clock(), new_id=made.provider.new_id,
-    )  # fmt: skip
+    await submit_details(registry, limit(made), gina, {"name": gina.name, "email": EVIL}, actor=owner(made, "alice"), asking=RequestDetails("", made.clock(), made.provider.new_id()))  # fmt: skip
     for role in roles:
-        change = Change(verb="add", kind="assignment", key=role.key, becomes=role)
+        change = Change(None, role)
         await write_changes(registry, owner(made, "alice"), [change])
 
 
@@ -141,7 +133,7 @@ async def test_a_third_partys_person_cannot_write_a_sentence_into_the_history_of
         actor="user:id-mallory", action="third_party_assignment.add", object="/".join(row.key),
         entity_id=BANYAN, other_entity_id=ACME,
     )  # fmt: skip
-    await made.provider.registry.directory.write([Upsert(row, event)])
+    await made.provider.registry.directory.write([Change(None, row, event)])
     browser = await in_portal(made, "history?kind=third-parties")
     assert "bob (Bob Lim) got access as Viewer at Permits" not in browser.page.text
 

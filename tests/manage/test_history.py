@@ -12,11 +12,9 @@ import pytest
 import corpid
 from corpid.flows.directory import approvals
 from corpid.flows.directory.actors import load_administrator
-from corpid.flows.directory.write import write_or_request
+from corpid.flows.directory.write import RequestDetails, write_changes
 from corpid.rules.audit_records import AuditEvent
-from corpid.rules.directory.changes import Delete, Upsert
-from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import Administrator, Assignment, Service, ThirdPartyGrant
+from corpid.rules.directory.records import Administrator, Assignment, Change, Service, ThirdPartyGrant
 from corpid.web.pages.responses import CsvFile
 from tests import contexts
 from tests.manage.scene import ACME, BANYAN, appoint, follow, go, in_portal, portal
@@ -31,7 +29,7 @@ ROLE = Assignment(user_id="id-bob", entity_id=ACME, service_id="PERMITS", role="
 KEY = "/".join(ROLE.key)
 
 
-async def write(made: World, *changes: Upsert | Delete) -> None:
+async def write(made: World, *changes: Change) -> None:
     registry: Registry = made.provider.registry
     await registry.directory.write(list(changes))
 
@@ -47,7 +45,7 @@ async def scene(made: World) -> None:
     """Alice gave Bob a role, which was changed later."""
     await appoint(made)
     await made.person("bob", entity(ACME, "Acme Pte. Ltd."), name="Bob Lim")
-    await write(made, Upsert(ROLE, event("assignment.add", address="192.0.2.7", reason_given="because")))
+    await write(made, Change(None, ROLE, event("assignment.add", address="192.0.2.7", reason_given="because")))
 
 
 async def shown(made: World, browser: Browser, query: str = "") -> str:
@@ -77,11 +75,11 @@ async def test_a_request_is_named_by_what_it_asks_for(made: World) -> None:
     alice, bob = [
         await load_administrator(registry, who, ACME, auth_time=now, now=now) for who in ("id-alice", "id-bob")
     ]
-    change = Change(verb="remove", kind="assignment", key=ROLE.key, was=ROLE)
-    asked = await write_or_request(registry, alice, [change], reason="No longer needed", now=now, unique="one")
+    change = Change(ROLE, None)
+    asked = await write_changes(registry, alice, [change], asking=RequestDetails("No longer needed", now, "one"))
     assert asked is not None
     await approvals.decline_request(registry, asked.request_id, actor=bob, reason="It is", now=now)
-    await write(made, Upsert(asked, event("approval.request", subject="gone")))
+    await write(made, Change(None, asked, event("approval.request", subject="gone")))
     browser = await in_portal(made, "history")
     for verb in ("A change was requested", "A request was declined"):
         assert f"{verb}: bob (Bob Lim) may no longer act as Maker at Permits for Acme Pte. Ltd." in browser.page.text
@@ -151,7 +149,9 @@ async def test_the_csv_has_the_filtered_list_and_no_formulas(made: World) -> Non
     await scene(made)
     await made.person("=hyperlink()", entity(ACME, "Acme Pte. Ltd."), name="Eve")
     role = Assignment(user_id="id-=hyperlink()", entity_id=ACME, service_id="PERMITS", role="Maker")
-    await write(made, Upsert(role, event("assignment.add", by="user:id-=hyperlink()", subject="/".join(role.key))))
+    await write(
+        made, Change(None, role, event("assignment.add", by="user:id-=hyperlink()", subject="/".join(role.key)))
+    )
     browser = await in_portal(made, "history")
     answer = await browser.http.get(portal(made, "history/export?kind=access"))
     assert answer.headers["content-type"] == "text/csv; charset=utf-8"
@@ -193,7 +193,7 @@ async def test_what_is_only_offered_is_called_an_offer(made: World) -> None:
     await made.person("dan", entity(BANYAN, "Banyan Trading"))
     offer = ThirdPartyGrant(client_entity_id=ACME, entity_id=BANYAN, service_id="PERMITS", state="offered")
     added = event("grant.add", by="cli:admin", subject="/".join(offer.key), other=BANYAN)
-    await write(made, Upsert(offer, added))
+    await write(made, Change(None, offer, added))
     browser = await in_portal(made, "history")
     assert "offers" in browser.page.text
     assert "may act for" not in browser.page.text
@@ -207,7 +207,7 @@ async def test_an_appointment_is_told_with_its_level(made: World, level: Adminis
     """D57: an owner is not called an administrator."""
     await scene(made)
     bob = Administrator(user_id="id-bob", entity_id=ACME, level=level)
-    await write(made, Upsert(bob, event("administrator.add", subject=f"id-bob/{ACME}")))
+    await write(made, Change(None, bob, event("administrator.add", subject=f"id-bob/{ACME}")))
     browser = await in_portal(made, "history")
     assert f"bob (Bob Lim) became {told}" in browser.page.text
 

@@ -7,10 +7,11 @@ from msgspec.structs import replace
 from corpid.flows.directory import approvals
 from corpid.flows.directory.actors import load_administrator
 from corpid.rules.audit_records import AuditEvent
-from corpid.rules.directory.changes import Precondition, Upsert
+from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
+    Change,
     Membership,
     ThirdPartyAssignment,
     ThirdPartyGrant,
@@ -34,7 +35,9 @@ async def invited(made: World, name: str = "Priya Nair") -> None:
         email="priya@acme.example", user_name="priya@acme.example", invitation_sent_at=1,
     )  # fmt: skip
     guard = Precondition(Membership, priya.key, None)
-    await made.provider.registry.directory.write([guard, Upsert(priya, AuditEvent(actor="system", action="test"))])
+    await made.provider.registry.directory.write(
+        [guard, Change(None, priya, AuditEvent(actor="system", action="test"))]
+    )
 
 
 async def test_the_list_shows_name_user_name_address_state_level_and_number_of_roles(made: World) -> None:

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows.directory import approvals, import_access, role_assignment
-from corpid.flows.directory.appointments import appoint_member as appointed
-from corpid.flows.directory.appointments import dismiss_member
+from corpid.flows.directory import approvals, import_access
 from corpid.flows.directory.appointments import load_member_level as held_by
-from corpid.flows.directory.role_assignment import plan_role
-from corpid.rules.directory.changes import ChangedMeanwhile
+from corpid.flows.directory.write import RequestDetails, write_changes
+from corpid.rules.directory.changes import ChangedMeanwhile, Precondition
 from corpid.rules.directory.invitations import placeholder
-from corpid.rules.directory.records import Administrator, Assignment, Membership, User
+from corpid.rules.directory.records import Administrator, Assignment, Change, Membership, User
 from tests.contexts import context
 from tests.manage.access_scene import checker, employed, identifier, roles, staffed
 from tests.manage.scene import ACME, BANYAN, go, in_portal, send
@@ -113,14 +111,12 @@ async def test_an_invitation_that_is_redirected_at_the_moment_of_writing_gives_n
     seen = await held_by(registry, alice, "m-gina")
     assert seen is not None
     await made.write(replace(seen.membership, email=OTHER))
-    written: dict[str, Any] = {"reason": "r", "now": now, "unique": "u"}
+    asking, of = RequestDetails("r", now, "u"), Precondition(Membership, seen.membership.key, seen.membership)
     role = replace(ROLE, user_id="f1e2")
     writing = {
-        "role": role_assignment.submit_role_changes(
-            registry, alice, seen.membership, [plan_role(None, role)], **written
-        ),
-        "level": appointed(registry, alice, seen, "administrator", (), **written),
-        "no level": dismiss_member(registry, alice, seen, **written),
+        "role": write_changes(registry, alice, [Change(None, role)], asking=asking, seen=[of]),
+        "level": write_changes(registry, alice, [Change(seen.administrator, level)], asking=asking, seen=[of]),
+        "no level": write_changes(registry, alice, [Change(seen.administrator, None)], asking=asking, seen=[of]),
     }
     with pytest.raises(ChangedMeanwhile):
         await writing.pop(door)
@@ -310,7 +306,7 @@ async def test_a_member_who_changes_at_the_moment_of_writing_gets_nothing_from_a
     )
     await made.write(replace(await member(made, "f1e2"), email=OTHER))
     with pytest.raises(ChangedMeanwhile):
-        await import_access.submit_import(registry, limit(made), alice, plan, reason="r", now=now, unique="u")
+        await import_access.submit_import(registry, limit(made), alice, plan, RequestDetails("r", now, "u"))
     assert await held(made, "f1e2") == []
 
 

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from corpid.flows.directory.approvals import load_names
 from corpid.flows.directory.person_names import read_names
 from corpid.rules.directory.invitations import placeholder
-from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import Membership, User
+from corpid.rules.directory.records import Change, Membership, User
 from corpid.web.directory.third_parties import page_of
 from tests.manage.scene import ACME, BANYAN, go, in_portal
 from tests.manage.test_third_parties import GRANT, ROW, three
@@ -62,11 +61,8 @@ async def test_the_third_party_sees_its_people_by_their_account_and_as_it_wrote_
 async def test_a_change_names_other_entities_people_by_their_own_name_only(made: World) -> None:
     """D55, D61: in the requests of the client entity; of an invited person it knows nothing."""
     await acting(made)
-    changes = [
-        Change(verb="remove", kind="third-party row", key=each.key, was=each)
-        for each in (ROW, replace(ROW, user_id=INVITED.user_id))
-    ]
-    changes.append(Change(verb="remove", kind="membership", key=INVITED.key, was=INVITED))
+    changes = [Change(each, None) for each in (ROW, replace(ROW, user_id=INVITED.user_id))]
+    changes.append(Change(INVITED, None))
     registry = made.provider.registry
     assert (await load_names(registry, ACME, changes)).people == {"id-finn": "Finn Goh"}
     of_banyan = (await load_names(registry, BANYAN, changes)).people

@@ -16,10 +16,8 @@ from corpid.flows.operations import audit
 from corpid.rules.audit_actions import INVITED_PERSON
 from corpid.rules.audit_records import AuditEvent, AuditQuery
 from corpid.rules.directory.actors import EntityAdministrator
-from corpid.rules.directory.changes import Upsert
 from corpid.rules.directory.invitations import placeholder
-from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import Administrator, Membership, ThirdPartyAssignment, ThirdPartyGrant
+from corpid.rules.directory.records import Administrator, Change, Membership, ThirdPartyAssignment, ThirdPartyGrant
 from tests.administration.scene import HARBOUR, begun, change
 from tests.administration.test_notices import COMMAND, FILE
 from tests.manage.scene import ACME, BANYAN, go, in_portal, portal
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
 EVIL = "mallory@evil.example"
 GINA = "gina@acme.example (Gina Teo)"
 GINAS = replace(ROLE, user_id="f1e2")
-GIVEN = Change(verb="add", kind="assignment", key=GINAS.key, becomes=GINAS)
+GIVEN = Change(None, GINAS)
 LEVEL = Administrator(user_id="f1e2", entity_id=ACME, level="owner")
 
 
@@ -80,7 +78,7 @@ async def test_the_history_says_to_which_address_a_role_and_a_level_were_given(m
     await acme(made)
     await made.write(entity(ACME, "Acme Pte. Ltd."), placeholder(INVITED), INVITED)
     actors: dict[str, Actor] = {"administrator": owner(made, "alice"), "command": COMMAND, "file": FILE}
-    level = Change(verb="add", kind="administrator", key=LEVEL.key, becomes=LEVEL)
+    level = Change(None, LEVEL)
     await write_changes(made.provider.registry, actors[by], [GIVEN, level])
     await end(made, then)
     browser = await in_portal(made, "history?kind=access")
@@ -136,8 +134,8 @@ async def test_a_client_does_not_learn_whom_its_third_party_invited(made: World)
     )
     await made.write(placeholder(invited), invited)
     registry = made.provider.registry
-    await write_changes(registry, COMMAND, [Change(verb="add", kind="third-party row", key=row.key, becomes=row)])
-    await write_changes(registry, COMMAND, [Change(verb="remove", kind="grant", key=grant.key, was=grant)])
+    await write_changes(registry, COMMAND, [Change(None, row)], planned=True)
+    await write_changes(registry, COMMAND, [Change(grant, None)])
     now, found = made.clock(), {}
     for entity_id in (ACME, BANYAN):
         actor = EntityAdministrator(
@@ -160,7 +158,7 @@ async def test_a_third_partys_person_who_changed_something_is_named_with_their_e
         actor="user:id-mallory", action="third_party_assignment.add", object="/".join(row.key),
         entity_id=BANYAN, other_entity_id=ACME, detail={"approved_by": "user:id-mallory"},
     )  # fmt: skip
-    await made.provider.registry.directory.write([Upsert(row, event)])
+    await made.provider.registry.directory.write([Change(None, row, event)])
     browser = await in_portal(made, "history?kind=third-parties")
     exported = await browser.http.get(portal(made, "history/export?kind=third-parties"))
     [line] = csv.DictReader(exported.text.removeprefix("\ufeff").splitlines())
@@ -177,7 +175,7 @@ async def test_the_email_about_a_new_owner_says_who_it_is(made: World, then: str
     invited = replace(INVITED, entity_id=HARBOUR, email="gina@harbour.example", user_name="gina")
     await made.write(placeholder(invited), invited)
     level = replace(LEVEL, entity_id=HARBOUR)
-    await change(made, Change(verb="add", kind="administrator", key=level.key, becomes=level), actor=COMMAND)
+    await change(made, Change(None, level), actor=COMMAND)
     if then == "accepted":
         await accept_with_new_account(
             registry, invited, "id-new", user_name="x9", name="Gina Teo", language="", now=made.clock()
@@ -185,7 +183,7 @@ async def test_the_email_about_a_new_owner_says_who_it_is(made: World, then: str
     else:
         moved = replace(invited, email=EVIL)
         await change(
-            made, Change(verb="change", kind="membership", key=invited.key, was=invited, becomes=moved),
+            made, Change(invited, moved),
             actor=COMMAND,
         )  # fmt: skip
     [text] = [each.text for each in await process.sent() if each.to == "adam@harbour.example"]
@@ -198,7 +196,7 @@ async def test_the_email_about_a_new_owner_names_them_as_they_were_when_it_was_m
     """D68: another name of the entity while notices are collected changes nothing."""
     process = await begun(made)
     level = Administrator(user_id="id-mira", entity_id=HARBOUR, level="owner")
-    await change(made, Change(verb="add", kind="administrator", key=level.key, becomes=level))
+    await change(made, Change(None, level))
     await process.notices.round()
     [mira] = (await made.provider.registry.directory.read(Membership, [("id-mira", HARBOUR)])).values()
     await made.write(replace(mira, name="Somebody Else"))

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from corpid.flows.directory.write import write_or_request
+from corpid.flows.directory.write import RequestDetails, write_changes
 from corpid.rules.directory.actors import EntityAdministrator
-from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import Assignment, ChangeRequest, Entity, Service
+from corpid.rules.directory.records import Assignment, Change, ChangeRequest, Entity, Service
 from tests import contexts
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
 from tests.manage.walking import follow, token
@@ -42,14 +41,13 @@ async def requested(
         user_id=f"id-{who}", entity_id=ACME, level=level, services=services, alone=False,
         auth_time=made.clock(), now=made.clock(),
     )  # fmt: skip
-    wanted = changes or (Change(verb="add", kind="assignment", key=ROLE.key, becomes=ROLE),)
-    found = await write_or_request(
+    wanted = changes or (Change(None, ROLE),)
+    found = await write_changes(
         made.provider.registry,
         actor,
         wanted,
-        reason="Cora joins the team",
-        now=made.clock(),
-        unique=f"r{made.clock()}".replace(".", "-"),
+        planned=True,
+        asking=RequestDetails("Cora joins the team", made.clock(), f"r{made.clock()}".replace(".", "-")),
     )
     assert found is not None
     return found
@@ -125,10 +123,7 @@ async def test_where_nobody_can_approve_a_request_the_pages_say_what_to_do() -> 
         await made.write(entity(ACME, "Acme Pte. Ltd."), Service(service_id="TAX", name="Tax", approval_required=True))
         found = await requested(
             made,
-            Change(
-                verb="add", kind="assignment", key=replace(ROLE, service_id="TAX", role="").key,
-                becomes=replace(ROLE, service_id="TAX", role=""),
-            ),
+            Change(None, replace(ROLE, service_id="TAX", role="")),
             who="alice",
         )  # fmt: skip
         page, form = (
@@ -241,7 +236,7 @@ async def test_a_sub_administrator_decides_at_the_listed_services_only(made: Wor
     here = await requested(made)
     tax = replace(ROLE, service_id="TAX")
     made.clock.pass_(1)
-    there = await requested(made, Change(verb="add", kind="assignment", key=tax.key, becomes=tax))
+    there = await requested(made, Change(None, tax))
     await made.person("sub", entity(ACME, "Acme Pte. Ltd.", approvals="roles"), name="Sue Ho")
     await appoint(made, level="sub_administrator", who="sub", services=("PERMITS",))
     browser = await in_portal(made, "requests", who="sub")
@@ -262,7 +257,7 @@ async def test_an_administrator_cannot_approve_what_only_an_owner_may_do(made: W
     """D55: the approver needs the right to make the change."""
     await acme(made)
     was = entity(ACME, "Acme Pte. Ltd.", approvals="roles")
-    lower = Change(verb="change", kind="entity", key=was.key, was=was, becomes=replace(was, approvals="none"))
+    lower = Change(was, replace(was, approvals="none"))
     found = await requested(made, lower)
     await appoint(made, level="administrator")
     browser = await in_portal(made, f"requests/decide/{found.request_id}")

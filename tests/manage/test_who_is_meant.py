@@ -11,16 +11,16 @@ from msgspec.structs import replace
 from corpid.flows.directory import approvals, member_changes, members
 from corpid.flows.directory.acceptance import accept_with_account
 from corpid.flows.directory.invitations import InvitationLimit
-from corpid.flows.directory.member_changes import IdentifierConflict, submit_details
+from corpid.flows.directory.member_changes import submit_details
 from corpid.flows.directory.members import AmbiguousName, find_member
-from corpid.flows.directory.write import write_changes
+from corpid.flows.directory.write import IdentifierConflict, RequestDetails, write_changes
 from corpid.rules.directory.actors import CommandLine, EntityAdministrator, ProvisioningToken
 from corpid.rules.directory.changes import ChangedMeanwhile
 from corpid.rules.directory.invitations import placeholder
-from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
+    Change,
     ChangeRequest,
     MemberDetails,
     Membership,
@@ -70,10 +70,7 @@ async def provisioned(made: World, membership: Membership, **changed: str) -> Me
 
 async def rename(made: World, membership: Membership, name: str, *, email: str | None = None) -> ChangeRequest | None:
     """Another name or address, as the portal's form writes it."""
-    return await submit_details(
-        made.provider.registry, limit(made), membership, {"name": name, "email": membership.email if email is None else email},
-        actor=owner(made), reason="r", now=made.clock(), new_id=made.provider.new_id,
-    )  # fmt: skip
+    return await submit_details(made.provider.registry, limit(made), membership, {"name": name, "email": membership.email if email is None else email}, actor=owner(made), asking=RequestDetails("r", made.clock(), made.provider.new_id()))  # fmt: skip
 
 
 @pytest.mark.parametrize("door", ["page", "provisioning"])
@@ -84,7 +81,7 @@ async def test_a_name_that_changes_while_a_request_waits_is_shown_and_asks_for_a
     await acme(made)
     await made.person("siti", entity(ACME, "Acme Pte. Ltd.", approvals="roles"), name="Siti Contoh")
     role = replace(ROLE, user_id="id-siti")
-    found = await requested(made, Change(verb="add", kind="assignment", key=role.key, becomes=role))
+    found = await requested(made, Change(None, role))
     browser = await in_portal(made, f"requests/decide/{found.request_id}")
     before = form_of(browser, "reason")
     if door == "page":
@@ -120,7 +117,7 @@ async def test_the_approver_of_an_invitation_sees_the_address_that_it_goes_to(ma
     await acme(made)
     await made.write(entity(ACME, "Acme Pte. Ltd.", approvals="all"))
     invited = replace(INVITED, name="Cora Chan", email="mallory@elsewhere.example")
-    await requested(made, Change(verb="add", kind="membership", key=invited.key, becomes=invited))
+    await requested(made, Change(None, invited))
     browser = await in_portal(made, "requests")
     assert "mallory@elsewhere.example (Cora Chan) is invited to the organisation." in browser.page.text
 
@@ -147,7 +144,7 @@ async def test_another_address_of_an_invitation_ends_what_was_given_and_asked_fo
     other = ThirdPartyAssignment(user_id="f1e2", entity_id=ACME, client_entity_id="200000002A", service_id="PERMITS")
     await made.write(placeholder(INVITED), INVITED, role, level, other)
     wanted = replace(role, role="Other")
-    found = await requested(made, Change(verb="add", kind="assignment", key=wanted.key, becomes=wanted))
+    found = await requested(made, Change(None, wanted))
     moved = await rename(made, await member(made, "f1e2"), "Gina Teo", email="mallory@elsewhere.example")
     assert moved is not None  # it takes a level, so that it needs approval
     await approvals.approve_request(
@@ -185,7 +182,7 @@ async def test_a_role_that_is_given_at_the_moment_of_another_address_is_not_give
     role = replace(ROLE, user_id="f1e2")
 
     async def give() -> None:
-        change = Change(verb="add", kind="assignment", key=role.key, becomes=role)
+        change = Change(None, role)
         await write_changes(registry, owner(made, "alice"), [change])
 
     done = await asyncio.gather(
@@ -230,7 +227,7 @@ async def test_whoever_is_renamed_onto_a_name_that_an_entity_wrote_keeps_it_alon
     await provisioned(made, await member(made, "id-cora"), user_name="robert", name="Cora Chan")
     registry = made.provider.registry
     [bob] = (await registry.directory.read(User, [("id-bob",)])).values()
-    change = Change(verb="change", kind="user", key=bob.key, was=bob, becomes=replace(bob, user_name="robert"))
+    change = Change(bob, replace(bob, user_name="robert"))
     await write_changes(registry, CommandLine(by="root@host"), [change])
     assert (await member(made, "id-cora")).user_name == ""
     found = await find_member(registry, ACME, "Robert")

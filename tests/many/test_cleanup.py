@@ -17,7 +17,7 @@ from corpid import periodic_tasks
 from corpid.flows.operations.audit_seals import verify
 from corpid.rules.authentication.records import Session
 from corpid.rules.directory.actors import CommandLine
-from corpid.rules.directory.changes import Upsert
+from corpid.rules.directory.records import Change
 from corpid.stores.sql.tables import sessions, transient
 from tests import engines
 from tests.logs import capture_logs
@@ -90,7 +90,7 @@ async def gone(world: World) -> None:
 
 
 def filled(world: World) -> None:
-    world.run(world.provider.registry.directory.write([Upsert(registered()), Upsert(ALICE)], EVENT))
+    world.run(world.provider.registry.directory.write([Change(None, registered()), Change(None, ALICE)], EVENT))
     world.run(expired(world))
 
 

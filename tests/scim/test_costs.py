@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.rules.directory.changes import Precondition, Upsert
-from corpid.rules.directory.records import Membership
+from corpid.rules.directory.changes import Precondition
+from corpid.rules.directory.records import Change, Membership
 from tests.scim.calling import HARBOUR, Scim, metered
 from tests.world.provider import EVENT
 
@@ -38,7 +38,7 @@ def provision(world: World, number: int) -> None:
     async def write() -> None:
         for some in batched(invited, AT_ONCE):
             new = [Precondition(Membership, each.key, None) for each in some]
-            await world.provider.registry.directory.write([*new, *map(Upsert, some)], EVENT)
+            await world.provider.registry.directory.write([*new, *(Change(None, each) for each in some)], EVENT)
 
     world.run(write())
 

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from corpid.rules.directory.approvals import to_requested_change
-from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import Administrator, Assignment, ChangeRequest, Membership, User
+from corpid.rules.directory.records import Administrator, Assignment, Change, ChangeRequest, Membership, User
 from tests.protocol import directory
 from tests.scim.calling import HARBOUR, ROOT, USER, Scim, address_of, refused
 
@@ -303,7 +301,7 @@ def test_roles_that_wait_for_approval_go_to_nobody_else(scim: Scim) -> None:
     user = scim.added("mei@harbour.example")
     waiting = _invitation(scim, user)
     role = Assignment(user_id=waiting.user_id, entity_id=HARBOUR, service_id="GRANTS", role="Applicant")
-    wanted = to_requested_change(Change(verb="add", kind="assignment", key=role.key, becomes=role))
+    wanted = Change(None, role)
     scim.world.writes(
         ChangeRequest(
             request_id="1",

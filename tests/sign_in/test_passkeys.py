@@ -16,8 +16,7 @@ from corpid.flows.authentication import interactions, throttle
 from corpid.jose.encoding import base64url
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.directory.changes import Delete
-from corpid.rules.directory.records import User
+from corpid.rules.directory.records import Change, User
 from tests.authenticator import KEYS, MAY_SYNC, PRESENT, SYNCED, VERIFIED, Authenticator, client_data
 from tests.contexts import context
 from tests.sign_in.factors import ALICE, REFUSED, answer_of, at_sign_in, change, options_of, passkey, use
@@ -92,7 +91,7 @@ async def test_a_person_without_password_signs_in_with_a_passkey(made: World) ->
     await made.write(User(user_id="id-new", user_name="new", name="New"))
     key = await passkey(made, "id-new")
     await made.provider.registry.directory.write(
-        [Delete(Credentials(user_id="id-new"))], AuditEvent(actor="operator", action="test.write")
+        [Change(Credentials(user_id="id-new"), None)], AuditEvent(actor="operator", action="test.write")
     )
     browser = await at_sign_in(made)
     assert await use(made, browser, key) == "You cannot use this service yet"

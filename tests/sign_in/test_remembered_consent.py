@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid.rules.directory.changes import Delete
-from corpid.rules.directory.records import Membership, User
+from corpid.rules.directory.records import Change, Membership, User
 from corpid_dev.relying_party.people import cancel
 from tests.sign_in.world import EVERY_SCOPE, form_of, new_world, post, query_of, walk_to
 
@@ -273,5 +272,5 @@ async def test_nothing_is_remembered_of_what_was_removed(ends: str) -> None:
             "membership": Membership(user_id="id-alice", entity_id="200000001A"),
             "client": await registry.clients.get("rp1"),
         }
-        await registry.directory.write([Delete(records[ends])])
+        await registry.directory.write([Change(records[ends], None)])
         assert await stored(made) == []

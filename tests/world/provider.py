@@ -25,7 +25,7 @@ from corpid import app, engines, settings
 from corpid.flows.operations.signing_keys import ensure_first_keys
 from corpid.outbound.passwords import Argon2Passwords
 from corpid.rules.audit_records import AuditEvent
-from corpid.rules.directory.changes import Delete, Upsert
+from corpid.rules.directory.records import Change
 from corpid.stores.data_loss import no_store_yet
 from corpid.stores.sql.open import open_sqlite
 from corpid.web.context import SIGN_IN_PATH
@@ -120,10 +120,10 @@ class RunningProvider:
 
     async def write(self, *records: Written) -> None:
         """Another process writes these records."""
-        await self.provider.registry.directory.write([Upsert(each) for each in records], EVENT)
+        await self.provider.registry.directory.write([Change(None, each) for each in records], EVENT)
 
     async def delete(self, *records: Written) -> None:
-        await self.provider.registry.directory.write([Delete(each) for each in records], EVENT)
+        await self.provider.registry.directory.write([Change(each, None) for each in records], EVENT)
 
 
 DIRECT: Final = frozenset({400, 403, 404, 408, 409, 410, 413, 421, 429, 500, 503})

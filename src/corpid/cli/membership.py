@@ -12,10 +12,10 @@ from corpid.cli.running import with_stores
 from corpid.engines import new_user_id
 from corpid.flows.directory import invitations, member_changes
 from corpid.flows.directory.apply import ApplyResult
+from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.invitations import InvitationLimit
-from corpid.flows.directory.member_changes import IdentifierConflict
 from corpid.flows.directory.members import UnknownMember, load_member
-from corpid.flows.directory.write import Refused
+from corpid.flows.directory.write import IdentifierConflict, Refused, needs_approval
 from corpid.rules.directory import member_details
 from corpid.rules.directory.differences import difference
 from corpid.rules.directory.invitations import UNREACHABLE, is_unreachable, placeholder
@@ -77,10 +77,10 @@ async def _write_invitation(
 ) -> tuple[ApplyResult, bool]:
     """The change, and whether its e-mail waits for a mail server."""
     try:
-        change = member_changes.plan_invitation(
-            details, entity, now=stores.clock(), new_id=new_user_id, enabled=True, send=send
-        )
-        _, membership = await member_changes.check_invitation(stores.registry, change, actor=stores.actor)
+        change = member_changes.plan_invitation(details, entity, now=stores.clock(), new_id=new_user_id, send=send)
+        membership = change.record
+        await find_entity(stores.registry, entity, actor=stores.actor)
+        await needs_approval(stores.registry, stores.actor, [change])
         if not dry_run:
             limit = InvitationLimit(transient=stores.transient, issuer=chosen.base_url)
             await member_changes.invite_member(

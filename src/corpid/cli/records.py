@@ -25,8 +25,7 @@ from corpid.rules.directory import member_details
 from corpid.rules.directory.differences import difference, to_text
 from corpid.rules.directory.lists import ENTITIES, GRANTS, MOST_COUNTED, SERVICES, USERS, RecordList
 from corpid.rules.directory.objects import MEMBERSHIP
-from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import Entity, User
+from corpid.rules.directory.records import Change, Entity, User
 from corpid.rules.directory.roles import RoleRecords, last_day, reasons
 from corpid.rules.directory.values import ALL, NO_BEGINNING, NO_END
 from corpid.rules.fields import NOTHING
@@ -464,8 +463,7 @@ def name_record(noun: Noun, found: NamedRecord) -> str:
     if noun.keyed:
         [name] = found.names.values()
         return name
-    key = found.record.key
-    return difference(Change(verb="add", kind=noun.kind, key=key, becomes=found.record), found.user_names).subject
+    return difference(Change(None, found.record), found.user_names).subject
 
 
 def _add(_: str, noun: Noun) -> Command:

@@ -278,6 +278,8 @@ SAVED_FORM: Final = Namespace("saved_form", 60, str)
 """where a form of portal or console led, so that a double click changes nothing twice; empty while it is used"""
 NEWEST_FORM: Final = Namespace("newest_form", limits.INTERACTION_SECONDS, bytes)
 """the form of portal or console that a session has accepted last: only its result is repeated"""
+UNDO: Final = Namespace("undo", limits.UNDO_SECONDS, str)
+"""what a session of portal or console has changed last, encrypted"""
 NEW_EMAIL: Final = Namespace("new_email", limits.MAILED_CODE_SECONDS, bytes)
 """the address that a person wants, while the code that was sent there works"""
 NEW_EMAIL_CODES: Final = Namespace("new_email_codes", DAY, int)

@@ -11,10 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.directory.actors import load_administrator
-from corpid.flows.directory.write import write_or_request
+from corpid.flows.directory.write import RequestDetails, write_changes
 from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import Assignment, ChangeRequest
+from corpid.rules.directory.records import Assignment, Change, ChangeRequest
 
 if TYPE_CHECKING:
     from corpid.flows.request_context import Provider
@@ -112,6 +111,6 @@ async def request_once(provider: Provider, directory: ExampleDirectory) -> None:
         role="Viewer",
         sub_entity="Market Street",
     )
-    change = Change(verb="add", kind="assignment", key=wanted.key, becomes=wanted)
+    change = Change(None, wanted)
     reason = "Wei Ling looks after the licence of Market Street."
-    await write_or_request(registry, actor, [change], reason=reason, now=now, unique=provider.new_id())
+    await write_changes(registry, actor, [change], asking=RequestDetails(reason, now, provider.new_id()))

@@ -21,7 +21,7 @@ from corpid.rules.client_clocks import (
     PERIOD_SECONDS,
 )
 from corpid.rules.data_loss import DataLoss
-from corpid.rules.directory.changes import Delete, Upsert
+from corpid.rules.directory.records import Change
 from corpid.rules.failures import StoreUnavailable
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.rules.oauth.client_assertion import Assertion
@@ -76,7 +76,7 @@ class Nodes:
 
     async def begin(self) -> None:
         registry = self.provider.registry
-        await registry.directory.write([Upsert(client("rp0")), Upsert(client("rp1"))], EVENT)
+        await registry.directory.write([Change(None, client("rp0")), Change(None, client("rp1"))], EVENT)
         await registry.client_clocks.begin(now=AGO)
 
     def dated(self, skew: float, client_id: str = "rp0") -> Assertion:
@@ -246,8 +246,8 @@ async def test_a_client_that_was_removed_may_have_had_a_larger_lead(tmp_path: Pa
         nodes.clock.now = NOW - 1
         captured = nodes.dated(LARGEST_RECORDED, "rp1")
         await nodes.send(captured, off=9.9)
-        await directory.write([Delete(client("rp1"))], EVENT)
-        await directory.write([Upsert(client("rp1"))], EVENT)
+        await directory.write([Change(client("rp1"), None)], EVENT)
+        await directory.write([Change(None, client("rp1"))], EVENT)
         nodes.clock.now = NOW
         nodes.engine, until = nodes.engine.lost()
         while nodes.clock.now < until + LONG:
@@ -285,7 +285,7 @@ async def test_a_lead_that_is_recorded_costs_no_statement_for_a_while(tmp_path: 
     """Afterwards it is looked up again: a record that was lost meanwhile is made again."""
     async with sqlite(tmp_path) as stores:
         registry = stores.registry
-        await registry.directory.write([Upsert(client("rp0"))], EVENT)
+        await registry.directory.write([Change(None, client("rp0"))], EVENT)
         clocks = ClockSkews(registry, "1")
         await clocks.record("rp0", 3, NOW)
         async with stores.database.transaction():

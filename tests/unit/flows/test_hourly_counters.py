@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from corpid.flows.operations import buffers
 from corpid.flows.operations.buffers import CLAIMED_ENTRIES, HourlyCounters, remove_old
-from corpid.rules.directory.changes import Upsert
+from corpid.rules.directory.records import Change
 from corpid.rules.hourly_counts import KEPT_DAYS, CountOfReason, Point
 from corpid.rules.limits import DAY, HOUR
 from tests.adapters.opened import EVENT, sqlite
@@ -29,7 +29,7 @@ NOW = 1_800_000_000.0
 @asynccontextmanager
 async def registry_at(path: Path) -> AsyncIterator[Registry]:
     async with sqlite(path) as stores:
-        await stores.registry.directory.write([Upsert(client("rp0")), Upsert(client("rp1"))], EVENT)
+        await stores.registry.directory.write([Change(None, client("rp0")), Change(None, client("rp1"))], EVENT)
         yield stores.registry
 
 

@@ -72,6 +72,7 @@ STORED = {
     "shown_once": (60, "6a82b9ae5487c86b"),
     "saved_form": (60, "9c5da726a2223538"),
     "newest_form": (600, "2d58a60785d2195b"),
+    "undo": (600, "178133ae622934d8"),
     "new_email": (600, "09007dd6b6c86838"),
     "new_email_codes": (86400, "5d92b8960ecae54c"),
     "new_email_codes_to": (86400, "1b75d3ff8647d57c"),

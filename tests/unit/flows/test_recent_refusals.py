@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from corpid.flows.operations.buffers import CLIENTS, REFUSALS_KEPT, RecentRefusals
-from corpid.rules.directory.changes import Upsert
+from corpid.rules.directory.records import Change
 from corpid.rules.oauth.refusals import ClientRefusal
 from tests.adapters.opened import EVENT, sqlite
 from tests.unit.flows.test_usage import client
@@ -36,7 +36,7 @@ def refusal(at: int, *, client_id: str = "rp0", claimed: bool = False) -> Client
 @asynccontextmanager
 async def registry_at(path: Path) -> AsyncIterator[Registry]:
     async with sqlite(path) as stores:
-        await stores.registry.directory.write([Upsert(client("rp0"))], EVENT)
+        await stores.registry.directory.write([Change(None, client("rp0"))], EVENT)
         yield stores.registry
 
 

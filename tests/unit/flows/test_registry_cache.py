@@ -9,8 +9,7 @@ import msgspec
 import pytest
 
 from corpid.flows.registry_cache import _Cache
-from corpid.rules.directory.changes import Upsert
-from corpid.rules.directory.records import Entity, Membership, User
+from corpid.rules.directory.records import Change, Entity, Membership, User
 from corpid.rules.oauth.errors import TemporarilyUnavailable
 from corpid.rules.oauth.records import Client
 from tests.unit.flows.opened import EVENT, NOW, provider_at
@@ -30,7 +29,7 @@ EVERY = (USER, ENTITY, MEMBER)
 
 async def write(provider: Provider, *records: Client | User | Entity | Membership) -> None:
     """As another process would: this one's cache does not learn of it."""
-    await provider.registry.directory.write([Upsert(record) for record in records], EVENT)
+    await provider.registry.directory.write([Change(None, record) for record in records], EVENT)
 
 
 async def test_a_change_elsewhere_is_seen_after_five_seconds_and_never_later(tmp_path: Path) -> None:

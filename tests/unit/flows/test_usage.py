@@ -11,7 +11,7 @@ import pytest
 
 from corpid.flows.operations import buffers
 from corpid.flows.operations.buffers import DeprecatedUsage
-from corpid.rules.directory.changes import Upsert
+from corpid.rules.directory.records import Change
 from corpid.rules.oauth.deprecated_usage import UseCount
 from corpid.rules.oauth.records import Client
 from tests.adapters.opened import EVENT, sqlite
@@ -32,7 +32,7 @@ def client(client_id: str) -> Client:
 @asynccontextmanager
 async def registry_at(path: Path, clients: int = 1) -> AsyncIterator[Registry]:
     async with sqlite(path) as stores:
-        await stores.registry.directory.write([Upsert(client(f"rp{n}")) for n in range(clients)], EVENT)
+        await stores.registry.directory.write([Change(None, client(f"rp{n}")) for n in range(clients)], EVENT)
         yield stores.registry
 
 

@@ -20,10 +20,11 @@ from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
 from corpid.rules.directory.audit_reading import format_moment, own_event
-from corpid.rules.directory.changes import ChangedMeanwhile, Delete, MissingReference, Precondition, Upsert
+from corpid.rules.directory.changes import ChangedMeanwhile, MissingReference, Precondition
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
+    Change,
     DeletionRequest,
     Entity,
     MemberDetails,
@@ -252,7 +253,7 @@ async def request_deletion(context: RequestContext, request: AccountRequest) -> 
     _authorise_request(request, "write")
     made = DeletionRequest(user_id=request.user.user_id, requested_at=int(context.now))
     event = account_sessions.event(context, request, AuditAction.USER_REQUEST_DELETION)
-    await _write_request(context, Precondition(DeletionRequest, made.key, None), Upsert(made, event))
+    await _write_request(context, Precondition(DeletionRequest, made.key, None), Change(None, made, event))
     await account_sessions.close(context, request)
     notifications.notify(context, request.user, notifications.DELETION_REQUESTED)
 
@@ -268,7 +269,7 @@ async def withdraw_deletion(context: RequestContext, request: AccountRequest) ->
     if found is None:
         raise StaleStep
     event = account_sessions.event(context, request, AuditAction.USER_WITHDRAW_DELETION)
-    await _write_request(context, Precondition(DeletionRequest, found.key, found), Delete(found, event))
+    await _write_request(context, Precondition(DeletionRequest, found.key, found), Change(found, None, event))
     await account_sessions.close(context, request)
     notifications.notify(context, request.user, notifications.DELETION_WITHDRAWN)
 

@@ -23,9 +23,9 @@ from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
-from corpid.rules.directory.changes import Accept, ChangedMeanwhile, Conflict, Delete, NameTaken, Precondition, Upsert
+from corpid.rules.directory.changes import Accept, ChangedMeanwhile, Conflict, NameTaken, Precondition
 from corpid.rules.directory.invitations import accepted_by, account
-from corpid.rules.directory.records import Administrator, Entity, Membership, User
+from corpid.rules.directory.records import Administrator, Change, Entity, Membership, User
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -204,7 +204,7 @@ async def accept_with_new_account(
     person = account(user_id, user_name=user_name, name=name, email=invited.email, language=language)
     added = audit_event(Person(user_id), AuditAction.USER_ADD, user_id)
     async with registry.transaction():
-        await registry.directory.write([Precondition(User, person.key, None), Upsert(person, added)])
+        await registry.directory.write([Precondition(User, person.key, None), Change(None, person, added)])
         await accept_with_account(registry, invited, person, now=now)
 
 
@@ -217,7 +217,7 @@ async def decline_membership(registry: Registry, invited: Membership) -> None:
     actor = Person(invited.user_id)
     _authorise(actor, "delete", invited)
     event = _event(actor, AuditAction.MEMBERSHIP_DECLINE, invited)
-    await registry.directory.write([Precondition(Membership, invited.key, invited), Delete(invited, event)])
+    await registry.directory.write([Precondition(Membership, invited.key, invited), Change(invited, None, event)])
 
 
 async def _answer(

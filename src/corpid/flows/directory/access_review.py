@@ -17,13 +17,14 @@ from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.lists import ListPage, cut_page
 from corpid.flows.directory.member_changes import plan_removals
 from corpid.flows.directory.write import (
-    NoReason,
     Refused,
+    RequestDetails,
     audit_event,
     authorise_changes,
+    check_reason,
     name_invitation,
     read_pages,
-    write_or_request,
+    write_changes,
 )
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import access_review as rules
@@ -32,8 +33,7 @@ from corpid.rules.directory.access_review import ACCESS_ACTIONS, AccessReview, R
 from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.lists import MEMBERS
 from corpid.rules.directory.names import is_storable
-from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import Administrator, Assignment, Membership, ThirdPartyAssignment, User
+from corpid.rules.directory.records import Administrator, Assignment, Change, Membership, ThirdPartyAssignment, User
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -229,12 +229,12 @@ async def keep_access(
 
 
 async def end_access(
-    registry: Registry, actor: Actor, entity_id: str, user_id: str, *, reason: str, now: float, unique: str
+    registry: Registry, actor: Actor, entity_id: str, user_id: str, asking: RequestDetails
 ) -> ChangeRequest | None:
     """End a person's membership, with their level and roles.
 
     As outside of a review: returns the request if it needs approval, until which the person stays in the list.
-    `reason` and `unique` are as in `write_or_request`. Raises Refused, access.Forbidden, Conflict, StoreUnavailable.
+    `asking` is as in `write_changes`. Raises Refused, access.Forbidden, Conflict, StoreUnavailable.
     Source: D53, D54, D55
     """
     await find_entity(registry, entity_id, actor=actor)
@@ -243,16 +243,19 @@ async def end_access(
     membership = (await registry.directory.read(Membership, [key])).get(key)
     if membership is None:
         raise Refused(_NO_SUCH_MEMBER)
-    end_of_membership = Change(verb="remove", kind="membership", key=key, was=membership)
-    changes = [*await plan_removals(registry, membership), end_of_membership]
-    found = await authorise_changes(registry, actor, changes)
-    if found.needing and not reason.strip():
-        raise NoReason("reason: say why, for the approver")
+    changes = [*await plan_removals(registry, membership), Change(membership, None)]
+    if (await authorise_changes(registry, actor, changes)).needing:
+        check_reason(asking.reason)
     decision = ReviewDecision(
-        entity_id=entity_id, user_id=user_id, decision="end", seen="", decided_at=int(now), decided_by=actor.name
+        entity_id=entity_id,
+        user_id=user_id,
+        decision="end",
+        seen="",
+        decided_at=int(asking.now),
+        decided_by=actor.name,
     )
-    await _write_decisions(registry, actor, entity_id, [decision], [], now=now)
-    return await write_or_request(registry, actor, changes, reason=reason, now=now, unique=unique)
+    await _write_decisions(registry, actor, entity_id, [decision], [], now=asking.now)
+    return await write_changes(registry, actor, changes, asking=asking)
 
 
 async def sign_off_review(registry: Registry, actor: Actor, entity_id: str, *, now: float) -> AccessReview:

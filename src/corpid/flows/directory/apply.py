@@ -40,10 +40,12 @@ from corpid.rules.directory.document import (
     user_text,
 )
 from corpid.rules.directory.nodes import DirectoryError, FileProblem
-from corpid.rules.directory.plan import ALL_BUT_LEVELS, RECORDS, Change, Plan, plan, record_key
+from corpid.rules.directory.plan import ALL_BUT_LEVELS, Plan, plan, record_key
 from corpid.rules.directory.records import (
+    RECORDS,
     Administrator,
     Assignment,
+    Change,
     Entity,
     Membership,
     Operator,
@@ -55,6 +57,7 @@ from corpid.rules.directory.records import (
 from corpid.rules.directory.sections import KINDS, LEVELS, SECTIONS
 from corpid.rules.directory.sources import RELATIONS, UNKNOWN, Ownership, channel, people
 from corpid.rules.fields import NOTHING
+from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.client_registration import (
     PLAIN_RULES,
     RegistrationError,
@@ -72,14 +75,14 @@ if TYPE_CHECKING:
     from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.document import DirectoryDocument, DocumentEntry, Key
-    from corpid.rules.directory.records import Record
+    from corpid.rules.directory.records import Record, Sources
     from corpid.rules.directory.sections import Kind
-    from corpid.rules.directory.sources import SourcedRecord, Sources
+    from corpid.rules.directory.sources import SourcedRecord
     from corpid.stores.sql.registry import Registry
 
     Records: TypeAlias = dict[Kind, dict[Key, msgspec.Struct]]
     AllSources: TypeAlias = dict[Kind, dict[Key, Sources]]
-    from corpid.rules.directory.plan import Verb
+    from corpid.rules.directory.records import Verb
     from corpid.rules.directory.sections import Kind
 
 HASHED_AT_ONCE: Final = 4
@@ -168,7 +171,7 @@ async def apply_document(
         }
         digest = hashlib.sha256(content).hexdigest()
         summary = audit_event(actor, AuditAction.DIRECTORY_APPLY, printable(file), sha256=digest, **counts)
-        await write_changes(registry, actor, changes, summary=summary, within=last)
+        await write_changes(registry, actor, changes, planned=True, summary=summary, within=last)
     elif within is not None and not dry_run:
         async with registry.transaction():
             await last()
@@ -306,7 +309,7 @@ async def prepare_addition(
     """
     kind = SECTIONS[section].kind
     prepared = await prepare_entry(registry, passwords, section, key, members, new_user_id=new_user_id, rules=rules)
-    added = [change.becomes for change in prepared.plan.changes if change.kind == kind and change.verb == "add"]
+    added = [change.after for change in prepared.plan.changes if change.kind == kind and change.verb == "add"]
     if not added or not isinstance(added[0], record):
         raise Refused(f"the {kind} {key} exists already: change it with `{_CHANGED_WITH.get(kind, 'corpid apply')}`")
     return added[0], prepared
@@ -332,7 +335,7 @@ async def carry_out(
     if any(change.verb not in verbs for change in changes):
         raise Refused(phrase("it was removed at the same moment: nothing was changed"))
     if changes and not dry_run:
-        await write_changes(registry, actor, changes, action=action, seen=_guard_seen(changes, was))
+        await write_changes(registry, actor, changes, planned=True, action=action, seen=_guard_seen(changes, was))
     return _describe(prepared, written=bool(changes) and not dry_run)
 
 
@@ -593,8 +596,8 @@ def _guard_seen(changes: Iterable[Change], was: Entity | Client | Service | None
     """The entities, clients and services that the changes were decided on."""
     found = []
     for change in changes:
-        record = change.becomes or change.was
-        if isinstance(record, Entity | Client | Service):
-            decided_on = was if was is not None and type(was) is type(record) else change.was
+        record = change.record
+        if isinstance(record, Entity | Client | RegisteredApiClient | Service):
+            decided_on = was if was is not None and type(was) is type(record) else change.before
             found.append(Precondition(type(record), change.key, decided_on))  # type: ignore[arg-type]  # of the same type
     return found

@@ -14,21 +14,17 @@ from corpid.flows.directory.apply import prepare_addition
 from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.member_changes import plan_invitation
 from corpid.flows.directory.members import Member
-from corpid.flows.directory.write import Refused, write_changes, write_or_request
+from corpid.flows.directory.write import write_changes
 from corpid.rules.directory.access import Object, authorise, find_obstacle
 from corpid.rules.directory.access_conditions import APPOINTS, Condition
-from corpid.rules.directory.approvals import change_needs_approval, unfit
 from corpid.rules.directory.changes import Precondition
-from corpid.rules.directory.document import Current
 from corpid.rules.directory.names import user_name as mapped
-from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import (
     Administrator,
-    AdministratorServices,
+    Change,
     Entity,
     Membership,
     OperatorLevel,
-    Service,
     User,
 )
 from corpid.texts import phrase
@@ -39,7 +35,7 @@ if TYPE_CHECKING:
     from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.access import Level
     from corpid.rules.directory.actors import Actor, EntityAdministrator
-    from corpid.rules.directory.records import AdministratorLevel, ChangeRequest, MemberDetails
+    from corpid.rules.directory.records import MemberDetails
     from corpid.stores.sql.registry import Registry
 
 _LEVELS: Final[tuple[Level, ...]] = ("owner", "administrator", "sub_administrator", "")
@@ -116,61 +112,6 @@ def find_refusal(actor: EntityAdministrator, held: MemberLevel, becomes: Level) 
     return find_obstacle(actor, "write" if becomes else "delete", thing, unruled=APPOINTS)
 
 
-def needs_approval(entity: Entity) -> bool:
-    """Return whether a change of a level becomes a request. Source: D55"""
-    return change_needs_approval(Change(verb="add", kind="administrator", key=()), "", entity, None)
-
-
-async def appoint_member(
-    registry: Registry,
-    actor: EntityAdministrator,
-    held: MemberLevel,
-    level: AdministratorLevel,
-    services: AdministratorServices,
-    *,
-    reason: str,
-    now: float,
-    unique: str,
-) -> ChangeRequest | None:
-    """Give a member a level, or request it if that needs approval.
-
-    `services` are of a sub-administrator only; `reason`, `now` and `unique` as in `write_or_request`. Raises Refused,
-    also for services of another level, access.Forbidden, Conflict, StoreUnavailable. Source: D53, D54, D55, D68
-    """
-    user_id, entity_id = key = held.membership.key
-    becomes = Administrator(user_id=user_id, entity_id=entity_id, level=level, services=services)
-    was = held.administrator
-    if becomes == was:
-        return None
-    change = Change(verb="change" if was else "add", kind="administrator", key=key, was=was, becomes=becomes)
-    named = becomes.services if isinstance(becomes.services, tuple) else ()
-    current = {
-        "entity": dict(await registry.directory.read(Entity, [(entity_id,)])),
-        "membership": dict(await registry.directory.read(Membership, [key])),
-        "service": dict(await registry.directory.read(Service, [(each,) for each in named])),
-    }
-    problems = unfit([change], Current(records=current), {user_id: held.user.user_name})  # type: ignore[arg-type]
-    if problems:
-        raise Refused("; ".join(problems))
-    seen = [Precondition(Administrator, key, was), Precondition(Membership, key, held.membership)]
-    return await write_or_request(registry, actor, [change], reason=reason, now=now, unique=unique, seen=seen)
-
-
-async def dismiss_member(
-    registry: Registry, actor: EntityAdministrator, held: MemberLevel, *, reason: str, now: float, unique: str
-) -> ChangeRequest | None:
-    """Take a member's level away, or request it; membership and roles stay.
-
-    Raises Refused if there is none, access.Forbidden, Conflict, StoreUnavailable. Source: D53, D54, D55
-    """
-    was = held.administrator
-    if was is None:
-        raise Refused(phrase("this person does not administer the entity any more"))
-    change = Change(verb="remove", kind="administrator", key=was.key, was=was)
-    seen = [Precondition(Administrator, was.key, was), Precondition(Membership, was.key, held.membership)]
-    return await write_or_request(registry, actor, [change], reason=reason, now=now, unique=unique, seen=seen)
-
-
 async def add_entity_with_owner(
     registry: Registry,
     passwords: Passwords,
@@ -190,7 +131,7 @@ async def add_entity_with_owner(
     _, prepared = await prepare_addition(registry, passwords, Entity, "entities", entity_id, members)
     invited = _plan_owner_invitation(owner, entity_id, now=now, new_id=new_id) if owner is not None else []
     seen = [Precondition(Entity, (entity_id,), None), *_guard_absent(invited)]
-    await write_changes(registry, actor, [*prepared.plan.changes, *invited], seen=seen)
+    await write_changes(registry, actor, [*prepared.plan.changes, *invited], seen=seen, planned=True)
 
 
 async def list_owners(registry: Registry, entity_id: str, *, actor: Actor) -> dict[str, str]:
@@ -232,8 +173,7 @@ async def appoint_owner(
         if was is not None and was.level == "owner":
             raise InvalidInput(phrase("This person is an owner already."), field="user_name")
         becomes = Administrator(user_id=user.user_id, entity_id=entity_id, level="owner")
-        verb = "add" if was is None else "change"
-        changes.append(Change(verb=verb, kind="administrator", key=becomes.key, was=was, becomes=becomes))  # type: ignore[arg-type]
+        changes.append(Change(was, becomes))
         seen = [Precondition(User, user.key, user), Precondition(Membership, membership.key, membership)]
     else:
         changes += _plan_owner_invitation(owner, entity_id, now=now, new_id=new_id)
@@ -242,8 +182,8 @@ async def appoint_owner(
         gone = held.get(instead_of)
         if gone is None or gone.level != "owner":
             raise InvalidInput(phrase("This person is no longer an owner. Choose again."), field="instead_of")
-        changes.append(Change(verb="remove", kind="administrator", key=gone.key, was=gone))
-    await write_changes(registry, actor, changes, seen=seen)
+        changes.append(Change(gone, None))
+    await write_changes(registry, actor, changes, seen=seen, planned=True)
 
 
 async def list_operators(registry: Registry, *, actor: Actor) -> list[tuple[User, OperatorLevel]]:
@@ -265,7 +205,7 @@ def _plan_owner_invitation(
 ) -> list[Change]:
     invited = plan_invitation(details, entity_id, now=now, new_id=new_id, enabled=True, send=True)
     level = Administrator(user_id=invited.key[0], entity_id=entity_id, level="owner")
-    return [invited, Change(verb="add", kind="administrator", key=level.key, becomes=level)]
+    return [invited, Change(None, level)]
 
 
 def _guard_absent(changes: Sequence[Change]) -> list[Precondition]:

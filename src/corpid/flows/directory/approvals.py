@@ -1,12 +1,11 @@
 """Change requests: listed, approved, declined, withdrawn and expired (D55).
 
-They are made by `write.write_or_request`, and by people for access of their own (`own_access`). For commands and API a
+They are made by `write.write_changes`, and by people for access of their own (`own_access`). For commands and API a
 request is a `RequestSummary`; for the administrators of its entity a `Request`, with what they can do about it.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Literal
@@ -23,17 +22,17 @@ from corpid.flows.directory.person_names import (
     read_requested_names,
 )
 from corpid.flows.directory.write import (
-    AuthorisedChanges,
+    ApprovedRequest,
+    IdentifierConflict,
     Refused,
     authorise_changes,
     build_object,
     build_request_event,
     check_reason,
-    guard_records,
-    read_grants,
-    record_changes,
+    read_current,
+    read_user_names,
     require_reason,
-    write_or_request,
+    write_changes,
 )
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Forbidden, Object, authorise
@@ -45,30 +44,26 @@ from corpid.rules.directory.approvals import (
     ApprovalState,
     RequestClosed,
     approvers,
-    change_of,
     decide_request,
     is_asked_for_oneself,
     refresh_change,
     stale,
     state_at,
     step,
-    unfit,
 )
-from corpid.rules.directory.changes import ChangedMeanwhile, MemberNameTaken, Precondition, Upsert
+from corpid.rules.directory.changes import ChangedMeanwhile, MemberNameTaken, Precondition
 from corpid.rules.directory.differences import Difference, difference
-from corpid.rules.directory.document import Current
 from corpid.rules.directory.invitations import shown_invitation
 from corpid.rules.directory.lists import LAST, REQUESTS
 from corpid.rules.directory.names import is_storable
-from corpid.rules.directory.plan import APPROVERS, RECORDS, Change
+from corpid.rules.directory.plan import APPROVERS
 from corpid.rules.directory.records import (
     Administrator,
+    Change,
     ChangeRequest,
     Entity,
     Membership,
     Service,
-    ThirdPartyAssignment,
-    User,
 )
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.texts import phrase
@@ -76,11 +71,9 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from corpid.rules.audit_records import AuditEvent
     from corpid.rules.directory.actors import Actor, EntityAdministrator
-    from corpid.rules.directory.changes import StoreChange
-    from corpid.rules.directory.document import Key
     from corpid.rules.directory.records import Approvals
-    from corpid.rules.directory.sections import Kind
     from corpid.stores.sql.registry import Registry
 
 _ACTIONS: Final = {
@@ -193,52 +186,42 @@ async def approve_request(
     """
     request = await _find_decidable(registry, request_id, actor, reason)
     after = _decide_request(request, ApprovalEvent.APPROVE, actor, reason, now)
-    changes = [change_of(each) for each in request.changes]
+    changes: Sequence[Change] = request.changes
     are_now = await compare_names(registry, request)
     if are_now.redirected:
         raise StaleRequest(REDIRECTED)
     if are_now.digest != (names or digest_names(request.people)):
         raise NamesChanged(_NAMES_CHANGED, *(f"  {was} → {is_now}" for was, is_now in are_now.changed))
-    current = await _read_current(registry, changes)
+    current = await read_current(registry, changes)
     changes = [refresh_change(each, current, now=now) for each in changes]
     gone = stale(changes, current)
     if gone:
-        named = await _read_user_names(registry, gone)
+        named = await read_user_names(registry, gone)
         lines = (f"  {difference(each, named).subject}" for each in gone)
         raise StaleRequest("this was changed since it was requested, and has to be requested again:", *lines)
-    problems = unfit(changes, Current(records=current), await _read_user_names(registry, changes))
-    if problems:
-        raise Refused("the rules no longer allow this:", *(f"  {problem}" for problem in problems))
     agreed = await authorise_changes(registry, actor, changes, approving=request_id)
+    detail = {"approval": request.request_id}
     if is_asked_for_oneself(request):
         acting = await registry.directory.acting(request.requester.partition(":")[2], request.entity_id)
         if acting is None or not acting.allowed:
             raise Refused(phrase("the requester no longer acts for this entity: decline it"))
-        still = guard_acting(acting)
-        done = record_changes(
-            msgspec.structs.replace(agreed, needing=()), approval=request.request_id, requested_by=request.requester
-        )
+        maker, still = actor, guard_acting(acting)
+        detail["requested_by"] = request.requester
     else:
-        asked, still = await _authorise_requester(registry, request, changes, now)
-        done = record_changes(asked, approval=request.request_id, approved_by=actor.name)
-    rests_on = [
-        *still,
-        *(Precondition(Service, key, record) for key, record in current.get("service", {}).items()),  # type: ignore[arg-type]
-        *guard_records(changes),
-    ]
-    changed = [*done, *agreed.guards, *rests_on]
-    return await _write_decision(registry, request, after, ApprovalEvent.APPROVE, actor, changed)
-
-
-async def refuse_unfit(registry: Registry, changes: Sequence[Change]) -> None:
-    """Refuse changes that break a rule, before they are made or requested.
-
-    Raises Refused with a line for each rule, StoreUnavailable. Source: D55, R-14, R-21
-    """
-    current = await _read_current(registry, changes)
-    problems = unfit(changes, Current(records=current), await _read_user_names(registry, changes))
-    if problems:
-        raise Refused("the rules do not allow this:", *(f"  {problem}" for problem in problems))
+        maker, still = await _load_requester(registry, request, now)
+        detail["approved_by"] = actor.name
+    approved = ApprovedRequest(
+        before=request, after=after, event=_build_event(request, ApprovalEvent.APPROVE, actor), detail=detail,
+        current=current,
+    )  # fmt: skip
+    seen = [*still, *agreed.guards, *(Precondition(Service, *each) for each in current.get("service", {}).items())]  # type: ignore[arg-type]
+    try:
+        await write_changes(registry, maker, changes, approved=approved, seen=seen)
+    except Forbidden as error:
+        raise Refused(phrase("the requester may not do this any more: {reason}", reason=error.reason)) from None
+    except (MemberNameTaken, IdentifierConflict):
+        raise Refused(phrase("another member has this user name by now: decline the request")) from None
+    return after
 
 
 async def decline_request(
@@ -285,7 +268,9 @@ async def expire_requests(registry: Registry, *, now: float) -> int:
         after = decide_request(request, ApprovalEvent.EXPIRE, by=SYSTEM, reason="", now=now)
         event = build_request_event(AuditAction.APPROVAL_EXPIRE, request, by=SYSTEM)
         try:
-            await registry.directory.write([Precondition(ChangeRequest, request.key, request), Upsert(after, event)])
+            await registry.directory.write(
+                [Precondition(ChangeRequest, request.key, request), Change(None, after, event)]
+            )
         except ChangedMeanwhile:  # another process did it, or somebody decided at the last moment
             continue
         ended += 1
@@ -319,7 +304,7 @@ async def read_request(registry: Registry, actor: Actor, request_id: str, *, now
 
 async def summarise_request(registry: Registry, found: ChangeRequest, now: float) -> RequestSummary:
     """A request as people read it. Raises StoreUnavailable. Source: D55"""
-    changes = [change_of(each) for each in found.changes]
+    changes = found.changes
     names = await compare_names(registry, found)
     _, _, identifier = found.requester.partition(":")
     state = state_at(found, now)
@@ -335,7 +320,7 @@ async def summarise_request(registry: Registry, found: ChangeRequest, now: float
 
 def build_request_object(found: ChangeRequest, kind: Literal["approval", "withdrawal"]) -> Object:
     """Return a request as an object of access. Source: D53, D55"""
-    services = {build_object(change_of(each)).service_id for each in found.changes}
+    services = {build_object(each).service_id for each in found.changes}
     return Object(
         kind=kind,
         entity_id=found.entity_id,
@@ -354,7 +339,7 @@ def can_decide(found: ChangeRequest, actor: EntityAdministrator) -> bool:
 
 def lowers_approvals(entity: Entity, chosen: Approvals) -> bool:
     """Return whether fewer changes would need approval, which needs approval itself. Source: D55"""
-    return step(_plan_choice(entity, chosen)) < 0
+    return step(plan_choice(entity, chosen)) < 0
 
 
 async def lacks_approvers(registry: Registry, entity: Entity, chosen: Approvals) -> bool:
@@ -362,23 +347,9 @@ async def lacks_approvers(registry: Registry, entity: Entity, chosen: Approvals)
 
     Raises StoreUnavailable. Source: D55
     """
-    if step(_plan_choice(entity, chosen)) <= 0:
+    if step(plan_choice(entity, chosen)) <= 0:
         return False
     return approvers(await registry.directory.administrators(entity.entity_id)) < APPROVERS
-
-
-async def choose_approvals(
-    registry: Registry, actor: Actor, entity: Entity, chosen: Approvals, *, reason: str, now: float, unique: str
-) -> ChangeRequest | None:
-    """Change which changes need approval, or request it.
-
-    `entity` as the actor has seen it; `reason`, `now` and `unique` as in `write_or_request`. Raises Refused with too
-    few people who can approve, access.Forbidden, Conflict, StoreUnavailable. Source: D55
-    """
-    seen = [Precondition(Entity, entity.key, entity)]
-    return await write_or_request(
-        registry, actor, [_plan_choice(entity, chosen)], reason=reason, now=now, unique=unique, seen=seen
-    )
 
 
 async def list_waiting(
@@ -454,7 +425,7 @@ async def load_changes(registry: Registry, actor: EntityAdministrator, request_i
     authorise(actor, "read", Object(kind="approval", entity_id=actor.entity_id))
     found = (await registry.directory.read(ChangeRequest, keys)).values()
     own = [each for each in found if each.entity_id == actor.entity_id]
-    changes = {each.request_id: tuple(map(change_of, each.changes)) for each in own}
+    changes = {each.request_id: each.changes for each in own}
     names = await load_names(registry, actor.entity_id, [each for some in changes.values() for each in some])
     return ChangesWithNames(
         changes=changes, names={each.request_id: _with_names_as_requested(each, names) for each in own}
@@ -503,7 +474,7 @@ async def load_names(
     former, outside, entities, services = set[str](), set[str](), set[str](), set[str]()
     typed: dict[str, str] = {}
     for change in changes:
-        for record in filter(None, (change.was, change.becomes)):
+        for record in filter(None, (change.before, change.after)):
             own = getattr(record, "entity_id", "") == entity_id
             (former if own else outside).add(str(getattr(record, "user_id", "")))
             entities |= {str(getattr(record, "entity_id", "")), str(getattr(record, "client_entity_id", ""))}
@@ -525,25 +496,21 @@ async def load_names(
     )
 
 
-async def _authorise_requester(
-    registry: Registry, request: ChangeRequest, changes: Sequence[Change], now: float
-) -> tuple[AuthorisedChanges, list[Precondition]]:
-    """Authorise the requester, as if signed in at this moment.
+async def _load_requester(registry: Registry, request: ChangeRequest, now: float) -> tuple[Actor, list[Precondition]]:
+    """The requester, as if signed in at this moment.
 
     A client of the API has what it may ask for now. Also returns guards of that.
     """
     kind, _, identifier = request.requester.partition(":")
-    try:
-        if kind == "user":
-            person = await load_administrator(registry, identifier, request.entity_id, auth_time=now, now=now)
-            return await authorise_changes(registry, person, changes, approving=request.request_id), []
-        found = await load_api_client(registry, identifier) if kind == "client" else None
-        if found is None or found[0].entity_id != request.bound_to:
-            raise Refused(phrase("the requester has no rights here any more: decline it"))
-        client, still = found
-        return await authorise_changes(registry, client, changes, approving=request.request_id), [still]
-    except Forbidden as error:
-        raise Refused(phrase("the requester may not do this any more: {reason}", reason=error.reason)) from None
+    if kind == "user":
+        try:
+            return await load_administrator(registry, identifier, request.entity_id, auth_time=now, now=now), []
+        except Forbidden as error:
+            raise Refused(phrase("the requester may not do this any more: {reason}", reason=error.reason)) from None
+    found = await load_api_client(registry, identifier) if kind == "client" else None
+    if found is None or found[0].entity_id != request.bound_to:
+        raise Refused(phrase("the requester has no rights here any more: decline it"))
+    return found[0], [found[1]]
 
 
 async def _read_requests(
@@ -596,57 +563,22 @@ def _decide_request(found: ChangeRequest, event: ApprovalEvent, actor: Actor, re
 
 
 async def _write_decision(
-    registry: Registry,
-    found: ChangeRequest,
-    after: ChangeRequest,
-    event: ApprovalEvent,
-    actor: Actor,
-    changes: Iterable[StoreChange] = (),
+    registry: Registry, found: ChangeRequest, after: ChangeRequest, event: ApprovalEvent, actor: Actor
 ) -> ChangeRequest:
     """Write a decision, if the request is still as it was."""
-    written = Upsert(after, build_request_event(_ACTIONS[event], found, by=actor.name, detail=actor.detail))
-    try:
-        await registry.directory.write([*changes, Precondition(ChangeRequest, found.key, found), written])
-    except MemberNameTaken:
-        raise Refused(phrase("another member has this user name by now: decline the request")) from None
+    made = _build_event(found, event, actor)
+    await registry.directory.write([Precondition(ChangeRequest, found.key, found), Change(None, after, made)])
     return after
 
 
-async def _read_current(registry: Registry, changes: Sequence[Change]) -> dict[Kind, dict[Key, msgspec.Struct]]:
-    """Read the changed records, and those that they name."""
-    keys: defaultdict[Kind, set[Key]] = defaultdict(set)
-    between: set[Key] = set()
-    for change in changes:
-        keys[change.kind].add(change.key)
-        record = change.becomes or change.was
-        user_id, entity_id, client_id, service_id = (
-            str(getattr(record, name, "")) for name in ("user_id", "entity_id", "client_entity_id", "service_id")
-        )
-        keys["entity"] |= {(each,) for each in (entity_id, client_id) if each}
-        keys["service"] |= {(service_id,)} if service_id else set()
-        keys["membership"] |= {(user_id, entity_id)} if user_id else set()
-        if isinstance(record, Administrator) and isinstance(record.services, tuple):
-            keys["service"] |= {(each,) for each in record.services}
-        if isinstance(record, ThirdPartyAssignment):
-            between.add((client_id, entity_id, service_id))
-    found: dict[Kind, dict[Key, msgspec.Struct]] = {}
-    for kind, wanted in keys.items():
-        found[kind] = dict(await registry.directory.read(RECORDS[kind], sorted(wanted)))  # type: ignore[type-var]
-    for each in between:
-        grants = await read_grants(registry.directory, each)
-        found.setdefault("grant", {}).update({grant.key: grant for grant in grants})
-    return found
+def _build_event(found: ChangeRequest, event: ApprovalEvent, actor: Actor) -> AuditEvent:
+    return build_request_event(_ACTIONS[event], found, by=actor.name, detail=actor.detail)
 
 
-async def _read_user_names(registry: Registry, changes: Iterable[Change]) -> dict[str, str]:
-    ids = {str(getattr(change.becomes or change.was, "user_id", "")) for change in changes}
-    users = await registry.directory.read(User, sorted((each,) for each in ids if each))
-    return {user.user_id: user.user_name for user in users.values()}
-
-
-def _plan_choice(entity: Entity, chosen: Approvals) -> Change:
+def plan_choice(entity: Entity, chosen: Approvals) -> Change:
+    """The change of which changes need approval. Source: D55"""
     becomes = msgspec.structs.replace(entity, approvals=chosen)
-    return Change(verb="change", kind="entity", key=entity.key, was=entity, becomes=becomes)
+    return Change(entity, becomes)
 
 
 async def _search_waiting(
@@ -665,7 +597,7 @@ def _with_names_as_requested(request: ChangeRequest, names: RequestNames) -> Req
 
     Third parties' people keep the name that the entity may see.
     """
-    records = (each.becomes or each.was for each in map(change_of, request.changes))
+    records = (each.record for each in request.changes)
     own = {getattr(each, "user_id", "") for each in records if getattr(each, "entity_id", "") == request.entity_id}
     then = {user_id: name for user_id, name in read_requested_names(request).items() if user_id in own}
     return msgspec.structs.replace(names, people={**names.people, **then})
@@ -707,7 +639,7 @@ async def _why_no_approval(registry: Registry, found: ChangeRequest, actor: Enti
     Approval takes the right to make the changes.
     """
     try:
-        await authorise_changes(registry, assume_recent(actor), [change_of(each) for each in found.changes])
+        await authorise_changes(registry, assume_recent(actor), found.changes)
     except Forbidden as error:
         return error.reason
     except Refused as error:
@@ -724,7 +656,7 @@ async def _show_page(
     names_read: Mapping[str, str] = _NO_NAMES,
 ) -> ListPage[Request]:
     """A page of requests; `names_read` as in `load_names`."""
-    changes = {each.request_id: tuple(map(change_of, each.changes)) for each in page.found}
+    changes = {each.request_id: each.changes for each in page.found}
     actors = {name for each in page.found for name in (each.requester, each.decided_by) if name}
     people = [identifier for kind, _, identifier in (name.partition(":") for name in actors) if kind == "user"]
     names = await load_names(

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from corpid.flows.directory.apply import (
     ADDS,
     ApplyResult,
+    PlanWithNames,
     carry_out,
     prepare_addition,
 )
@@ -17,21 +18,20 @@ from corpid.flows.directory.write import Refused, audit_event, switch_record
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import sections as rules_of_members
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.changes import Delete, Precondition, Upsert
-from corpid.rules.directory.differences import Difference, members_changed, members_set
 from corpid.rules.directory.lists import CLIENTS
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import FileProblem
+from corpid.rules.directory.plan import Plan
+from corpid.rules.directory.records import Change
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.client_registration import PLAIN_RULES, RegistrationError, public_key_set, register_api_client
 from corpid.rules.oauth.records import Client
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from corpid.outbound.passwords import Passwords
-    from corpid.rules.audit_records import AuditEvent
     from corpid.rules.directory.actors import Actor
     from corpid.rules.oauth.client_registration import RegistrationRules
     from corpid.stores.sql.registry import Registry
@@ -181,7 +181,8 @@ async def add_api_client(
         raise Refused(f"the client {client_id} is new and lacks {', '.join(lacking)}")
     record = RegisteredApiClient(client_id=client_id, entity_id=entity_id, created_at=int(now), **fields)  # type: ignore[arg-type]
     warnings = _check_registration(record, rules)
-    added = await _carry_out(registry, actor, AuditAction.API_CLIENT_ADD, None, record, warnings, dry_run=dry_run)
+    change = Change(None, record)
+    added = await _write_one_change(registry, change, actor=actor, dry_run=dry_run, remarks=warnings)
     return record, added
 
 
@@ -205,8 +206,10 @@ async def update_api_client(
     becomes = replace(client, **fields)
     warnings = _check_registration(becomes, rules)
     if becomes == client:
-        return ApplyResult(differences=(), warnings=warnings, written=False)
-    return await _carry_out(registry, actor, AuditAction.API_CLIENT_UPDATE, client, becomes, warnings, dry_run=dry_run)
+        remarks = tuple(FileProblem(0, remark) for remark in warnings)
+        return ApplyResult(differences=(), warnings=remarks, written=False)
+    change = Change(client, becomes)
+    return await _write_one_change(registry, change, actor=actor, dry_run=dry_run, remarks=warnings)
 
 
 async def switch_api_client(
@@ -218,8 +221,7 @@ async def switch_api_client(
     change, access.Forbidden, Conflict, StoreUnavailable. Source: D50, D59
     """
     becomes = switch_record(client, f"API client {client.client_id}", enabled=enabled)
-    action = AuditAction.API_CLIENT_ENABLE if enabled else AuditAction.API_CLIENT_DISABLE
-    return await _carry_out(registry, actor, action, client, becomes, dry_run=dry_run)
+    return await _write_one_change(registry, Change(client, becomes), actor=actor, dry_run=dry_run)
 
 
 async def remove_api_client(
@@ -229,7 +231,15 @@ async def remove_api_client(
 
     A running server follows within 5 s. Raises access.Forbidden, Conflict, StoreUnavailable. Source: D50, D59
     """
-    return await _carry_out(registry, actor, AuditAction.API_CLIENT_REMOVE, client, None, dry_run=dry_run)
+    return await _write_one_change(registry, Change(client, None), actor=actor, dry_run=dry_run)
+
+
+async def _write_one_change(
+    registry: Registry, change: Change, *, actor: Actor, dry_run: bool, remarks: Iterable[str] = ()
+) -> ApplyResult:
+    plan = Plan(changes=(change,), warnings=tuple(FileProblem(0, remark) for remark in remarks))
+    prepared = PlanWithNames(plan=plan, user_names={})
+    return await carry_out(registry, prepared, actor=actor, verbs=frozenset({change.verb}), dry_run=dry_run)
 
 
 def _read_fields(client_id: str, members: Mapping[str, object]) -> dict[str, object]:
@@ -245,41 +255,8 @@ def _read_fields(client_id: str, members: Mapping[str, object]) -> dict[str, obj
     return fields | {_KEY_MEMBERS[name]: None for name in _KEY_MEMBERS if name in fields}
 
 
-def _check_registration(client: RegisteredApiClient, rules: RegistrationRules) -> tuple[FileProblem, ...]:
+def _check_registration(client: RegisteredApiClient, rules: RegistrationRules) -> Sequence[str]:
     try:
-        return tuple(FileProblem(0, remark) for remark in register_api_client(client, rules))
+        return register_api_client(client, rules)
     except RegistrationError as error:
         raise Refused(str(error)) from None
-
-
-def _event(actor: Actor, action: AuditAction, client: RegisteredApiClient) -> AuditEvent:
-    event = audit_event(actor, action, client.client_id)
-    return replace(event, client_id=client.client_id, entity_id=client.entity_id)
-
-
-async def _carry_out(
-    registry: Registry,
-    actor: Actor,
-    action: AuditAction,
-    was: RegisteredApiClient | None,
-    becomes: RegisteredApiClient | None,
-    warnings: tuple[FileProblem, ...] = (),
-    *,
-    dry_run: bool,
-) -> ApplyResult:
-    """Write a change, unless the record has changed meanwhile, or describe it."""
-    record = becomes or was
-    assert record is not None  # noqa: S101 - one of the two is there
-    if not dry_run:
-        authorise(actor, "write" if becomes else "delete", Object(kind="API client", entity_id=record.entity_id))
-        event = _event(actor, action, record)
-        change = Upsert(becomes, event) if becomes is not None else Delete(record, event)
-        await registry.directory.write([Precondition(RegisteredApiClient, record.key, was), change])
-    subject = f"API client {record.client_id}"
-    if was is None:
-        described = Difference(sign="+", subject=subject, members=tuple(members_set(record, record.key)))
-    elif becomes is None:
-        described = Difference(sign="-", subject=subject)
-    else:
-        described = Difference(sign="~", subject=subject, members=tuple(members_changed(was, becomes)))
-    return ApplyResult(differences=(described,), warnings=warnings, written=not dry_run)

@@ -1,6 +1,6 @@
 """Grants to third parties: offered, accepted, declined, narrowed and ended (D56, D61).
 
-For the administrators of either entity changes are planned here, and `write.write_or_request` writes or requests them.
+For the administrators of either entity changes are planned here, and `write.write_changes` writes or requests them.
 Operators' commands write at once (`offer_grant`, `decide_grant`).
 """
 
@@ -14,18 +14,32 @@ import msgspec
 from corpid.flows.directory.apply import SETS, ApplyResult, PlanWithNames, carry_out, prepare_entry
 from corpid.flows.directory.finding import RowFilter, find_entity, find_service, pick_one
 from corpid.flows.directory.lists import ListPage, format_place, list_records, parse_place, search_page
-from corpid.flows.directory.write import Refused, find_decision, read_grants, require_reason, write_changes
+from corpid.flows.directory.write import (
+    Refused,
+    check_changes,
+    find_decision,
+    read_grants,
+    require_reason,
+    write_changes,
+)
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import member_details
 from corpid.rules.directory.access import Forbidden, Object, authorise
-from corpid.rules.directory.approvals import change_needs_approval
 from corpid.rules.directory.differences import difference
 from corpid.rules.directory.entity_choice import search_words
 from corpid.rules.directory.lists import ENTITIES, GRANTS, INDEXED_CHARACTERS, SERVICES
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import FileProblem
-from corpid.rules.directory.plan import Change, Plan
-from corpid.rules.directory.records import Entity, Membership, Service, ThirdPartyAssignment, ThirdPartyGrant, User
+from corpid.rules.directory.plan import Plan, with_stored_values
+from corpid.rules.directory.records import (
+    Change,
+    Entity,
+    Membership,
+    Service,
+    ThirdPartyAssignment,
+    ThirdPartyGrant,
+    User,
+)
 from corpid.rules.directory.third_parties import AuthorisationSide, AuthorisationState, narrows, state_of, without_grant
 from corpid.texts import phrase
 
@@ -35,7 +49,6 @@ if TYPE_CHECKING:
     from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.records import GrantState
-    from corpid.rules.directory.values import Parameter
     from corpid.stores.sql.registry import Registry
 
 MOST_FOUND: Final = 8
@@ -152,44 +165,26 @@ async def find_authorisation(registry: Registry, actor: Actor, key: tuple[str, .
     return found[0]
 
 
-def needs_approval(entity: Entity, service: Service) -> bool:
-    """Return whether an entity's grants and roles at a service need approval.
-
-    Ending a grant needs none. Source: D55, D56
-    """
-    return change_needs_approval(Change(verb="add", kind="grant", key=()), "", entity, service)
-
-
-async def plan_offer(
-    registry: Registry, passwords: Passwords, wanted: ThirdPartyGrant, was: ThirdPartyGrant | None
+async def plan_terms(
+    registry: Registry,
+    actor: Actor,
+    was: ThirdPartyGrant | ThirdPartyAssignment | None,
+    wanted: ThirdPartyGrant | ThirdPartyAssignment,
 ) -> tuple[Change, ...]:
-    """Plan an offer, or other terms of a grant.
+    """Plan a grant or a role under one, or other terms.
 
-    Terms within the accepted ones are effective at once; others make it an offer again. No change if nothing differs.
-    Raises Refused with every fault, StoreUnavailable. Source: D56, R-21
+    No change if nothing differs. Terms of a grant within the accepted ones are effective at once; others make it an offer again. Raises Refused with
+    every fault, access.Forbidden, StoreUnavailable. Source: D56, D75, R-21
     """
-    terms = {
-        "client_entity": wanted.client_entity_id,
-        "third_party": wanted.entity_id,
-        **_terms(wanted),
-        "state": "offered",
-    }
-    prepared = await prepare_entry(registry, passwords, "third_party.grants", None, terms)
-    changes = [made for change in prepared.plan.changes for made in [narrow_or_offer(change)] if made]
-    if any(change.was != was for change in changes):
-        raise Refused(phrase("this was changed at the same moment: look at it and try again"))
-    return tuple(changes)
-
-
-def plan_acceptance(grant: ThirdPartyGrant) -> Change:
-    """Plan the acceptance of an offer. Source: D56"""
-    becomes = msgspec.structs.replace(grant, state="accepted")
-    return Change(verb="change", kind="grant", key=grant.key, was=grant, becomes=becomes)
-
-
-def plan_grant_end(grant: ThirdPartyGrant) -> Change:
-    """Plan the end of a grant, or that of an offer. Source: D56"""
-    return Change(verb="remove", kind="grant", key=grant.key, was=grant)
+    service = (await registry.directory.read(Service, [(wanted.service_id,)])).get((wanted.service_id,))
+    becomes = wanted if service is None else with_stored_values(wanted, service)
+    if isinstance(becomes, ThirdPartyGrant):
+        becomes = msgspec.structs.replace(becomes, state="offered")
+    change = narrow_or_offer(Change(was, becomes))
+    if change is None or becomes == was:
+        return ()
+    await check_changes(registry, actor, [change])
+    return (change,)
 
 
 async def count_roles_ending(registry: Registry, actor: Actor, grant: ThirdPartyGrant) -> int:
@@ -251,38 +246,6 @@ async def is_stored(registry: Registry, row: ThirdPartyGrant | ThirdPartyAssignm
     return bool(await registry.directory.read(type(row), [row.key]))
 
 
-async def plan_role(
-    registry: Registry,
-    passwords: Passwords,
-    actor: Actor,
-    wanted: ThirdPartyAssignment,
-    was: ThirdPartyAssignment | None,
-) -> tuple[Change, ...]:
-    """Plan a third party's role, or other dates and parameters.
-
-    No change if nothing differs. Raises Refused with every fault, access.Forbidden, StoreUnavailable. Source: D56, R-21
-    """
-    authorise(actor, "read", Object(kind="membership", entity_id=wanted.entity_id))
-    user = await registry.directory.user(wanted.user_id)
-    if user is None:
-        raise Refused(phrase("this person does not belong to your organisation"))
-    terms = {
-        "user": user.user_name,
-        "third_party": wanted.entity_id,
-        "client_entity": wanted.client_entity_id,
-        **_terms(wanted),
-    }
-    prepared = await prepare_entry(registry, passwords, "third_party.assignments", None, terms)
-    if any(change.was != was for change in prepared.plan.changes):
-        raise Refused(phrase("this was changed at the same moment: look at it and try again"))
-    return prepared.plan.changes
-
-
-def plan_role_end(row: ThirdPartyAssignment) -> Change:
-    """Plan the end of a role of the third party's person. Source: D56"""
-    return Change(verb="remove", kind="third-party row", key=row.key, was=row)
-
-
 async def offer_grant(
     registry: Registry,
     passwords: Passwords,
@@ -307,7 +270,7 @@ async def offer_grant(
     ]
     remarks = list(prepared.plan.warnings)
     for change in changes:
-        if (getattr(change.was, "state", ""), getattr(change.becomes, "state", "")) == ("accepted", "offered"):
+        if (getattr(change.before, "state", ""), getattr(change.after, "state", "")) == ("accepted", "offered"):
             remark = (
                 f"{change.key[1]} has accepted less than this, so nothing of it is effective until it accepts again: "
                 "offer it under another ref to keep what was accepted"
@@ -328,13 +291,13 @@ def narrow_or_offer(change: Change) -> Change | None:
 
     None if nothing changes. Source: D56
     """
-    was, becomes = change.was, change.becomes
+    was, becomes = change.before, change.after
     if not isinstance(was, ThirdPartyGrant) or not isinstance(becomes, ThirdPartyGrant):
         return change
     kept = msgspec.structs.replace(becomes, state=was.state)
     if kept == was:
         return None
-    return msgspec.structs.replace(change, becomes=kept) if narrows(was, kept) else change
+    return Change(was, kept) if narrows(was, kept) else change
 
 
 async def decide_grant(
@@ -355,14 +318,14 @@ async def decide_grant(
     if not accepts and not dry_run:
         require_reason(actor)
     grant = await find_grant(registry, wanted, actor, offered_only=not ends)
-    change = plan_acceptance(grant) if accepts else plan_grant_end(grant)
+    change = Change(grant, msgspec.structs.replace(grant, state="accepted") if accepts else None)
     ended = [] if accepts else await list_roles_ending(registry, grant)
     if not dry_run:
         side = AuthorisationSide.CLIENT_ENTITY if ends else AuthorisationSide.THIRD_PARTY
-        await write_changes(registry, actor, [change], action=find_decision(actor, change, side))
+        await write_changes(registry, actor, [change], action=find_decision(actor, change, side), planned=True)
     users = await registry.directory.read(User, {(row.user_id,) for row in ended})
     names = {user.user_id: user.user_name for user in users.values()}
-    shown = tuple(difference(each, names) for each in (*map(plan_role_end, ended), change))
+    shown = tuple(difference(each, names) for each in (*(Change(row, None) for row in ended), change))
     return ApplyResult(differences=shown, warnings=(), written=not dry_run)
 
 
@@ -434,26 +397,6 @@ async def _last_sign_in(registry: Registry, user_id: str, entity_id: str, servic
         if client is not None and service_id in client.services:
             return entry.at
     return 0
-
-
-def _terms(row: ThirdPartyGrant | ThirdPartyAssignment) -> dict[str, object]:
-    """The common members of grant and role, as in a file."""
-    return {
-        "service": row.service_id,
-        "role": row.role or None,
-        "sub_entity": row.sub_entity or None,
-        "ref": row.ref or None,
-        "start_date": row.start_date,
-        "end_date": row.end_date,
-        "parameters": _group_values(row.parameters),
-    }
-
-
-def _group_values(parameters: Iterable[Parameter]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for each in parameters:
-        found.setdefault(each.name, []).append(each.value)
-    return found
 
 
 async def find_grant(

@@ -10,19 +10,23 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from corpid.flows.directory.approvals import refuse_unfit
-from corpid.flows.directory.member_changes import IdentifierConflict, plan_invitation, refuse_taken, translate_refusals
+from corpid.flows.directory.member_changes import plan_invitation, translate_refusals
 from corpid.flows.directory.members import AmbiguousName, Member, find_member
 from corpid.flows.directory.person_names import digest_names, name_as_known
-from corpid.flows.directory.role_assignment import find_stored_role, list_services, plan_role
-from corpid.flows.directory.write import authorise_changes, check_reason, write_or_request
+from corpid.flows.directory.role_assignment import find_stored_role, list_services
+from corpid.flows.directory.write import (
+    IdentifierConflict,
+    authorise_changes,
+    guard_records,
+    needs_approval,
+    write_changes,
+)
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.member_details import InvalidDetails
 from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.nodes import DirectoryError, FileProblem
-from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import Assignment, MemberDetails, Membership, Service, User
+from corpid.rules.directory.records import Assignment, Change, MemberDetails, Membership, Service, User
 from corpid.rules.directory.role_forms import ENDLESS, ON_DAY, RoleForm, faults, form_of, row_of
 from corpid.rules.directory.tables import parse_access
 from corpid.texts import phrase
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from corpid.flows.directory.invitations import InvitationLimit
+    from corpid.flows.directory.write import RequestDetails
     from corpid.rules.directory.actors import EntityAdministrator
     from corpid.rules.directory.records import ChangeRequest, Entity
     from corpid.rules.directory.tables import AccessLine
@@ -153,13 +158,10 @@ class _ImportPlanner:
                 phrase("Nobody here has this user name. To invite the person, fill in name and e-mail address.")
             )
         details = MemberDetails(user_name=cells["user_name"], name=cells["name"], email=cells.get("email", ""))
-        change = plan_invitation(
-            details, self.actor.entity_id, now=self.now, new_id=self.new_id, enabled=True, send=True
-        )
-        membership = change.becomes
+        change = plan_invitation(details, self.actor.entity_id, now=self.now, new_id=self.new_id)
+        membership = change.after
         assert isinstance(membership, Membership)  # noqa: S101 - of an invitation
-        await refuse_taken(self.registry, membership)
-        await authorise_changes(self.registry, self.actor, [change])
+        await needs_approval(self.registry, self.actor, [change])
         self.invited.append(change)
         nobody = User(user_id=membership.user_id, user_name="", name="", enabled=False, placeholder=True)
         found = Member(membership=membership, user=nobody)
@@ -184,7 +186,7 @@ class _ImportPlanner:
         self.rows[row.key] = line.line
         verb: Verb = "nothing"
         if was != row:
-            change = plan_role(was, row)
+            change = Change(was, row)
             await authorise_changes(self.registry, self.actor, [change])
             self.roles.append(change)
             verb = "change" if was else "give"
@@ -254,28 +256,21 @@ async def submit_import(
     limit: InvitationLimit,
     actor: EntityAdministrator,
     plan: ImportPlan,
-    *,
-    reason: str,
-    now: float,
-    unique: str,
+    asking: RequestDetails,
 ) -> ChangeRequest | None:
     """Write what was planned, or request it: all or nothing.
 
     Returns the request, None if the changes were written. Raises TooManyInvitations, NoReason,
     IdentifierConflict, Refused, access.Forbidden, Conflict, StoreUnavailable. Source: D55, D60
     """
-    await refuse_unfit(registry, plan.changes)
-    if plan.needs_approval:
-        check_reason(reason)
-    for change in plan.changes:
-        if isinstance(change.becomes, Membership):
-            await limit.count(actor, actor.entity_id, change.becomes.email, now=now)
-    seen = [
-        Precondition(Assignment if change.kind == "assignment" else Membership, change.key, change.was)  # type: ignore[arg-type]
-        for change in plan.changes
-    ]
     new = {change.key for change in plan.changes if change.kind == "membership"}
     there = {each.person.membership.key: each.person.membership for each in plan.lines}
-    seen += [Precondition(Membership, key, membership) for key, membership in there.items() if key not in new]
+    seen = [
+        *guard_records(plan.changes),
+        *(Precondition(Membership, key, membership) for key, membership in there.items() if key not in new),
+    ]
     with translate_refusals():
-        return await write_or_request(registry, actor, plan.changes, reason=reason, now=now, unique=unique, seen=seen)
+        return await write_changes(
+            registry, actor, plan.changes, asking=asking, seen=seen,
+            once_checked=lambda: limit.count_changes(actor, plan.changes, now=asking.now),
+        )  # fmt: skip

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 
 from corpid.flows.directory.apply import prepare_document
 from corpid.flows.directory.finding import find_entity
-from corpid.flows.directory.member_changes import IdentifierConflict, check_invitation, plan_invitation
-from corpid.flows.directory.write import write_changes
+from corpid.flows.directory.member_changes import plan_invitation
+from corpid.flows.directory.write import IdentifierConflict, needs_approval, write_parts
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.invitations import UNREACHABLE, is_unreachable
 from corpid.rules.directory.nodes import DirectoryError, FileProblem
-from corpid.rules.directory.records import Membership
 from corpid.rules.directory.tables import parse_members, parse_people
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.document import DirectoryDocument
-    from corpid.rules.directory.plan import Change
+    from corpid.rules.directory.records import Change
     from corpid.stores.sql.registry import Registry
 
     Report: TypeAlias = Callable[[Literal["checked", "imported"], int, int], None]
@@ -86,7 +83,8 @@ async def import_people(
     if problems:
         raise DirectoryError(file, problems)
     if not dry_run:
-        await write_parts(registry, actor, parts, report, total)
+        async for number, _ in write_parts(registry, actor, parts, planned=True, batch=new_user_id()):
+            report("imported", min(number * PEOPLE_AT_ONCE, total), total)
     kinds = [change.kind for part in parts for change in part]
     return ImportResult(
         people=total,
@@ -95,28 +93,6 @@ async def import_people(
         remarks=tuple(sorted(remarks)),
         written=bool(kinds) and not dry_run,
     )
-
-
-async def write_parts(
-    registry: Registry,
-    actor: Actor,
-    parts: Sequence[list[Change]],
-    report: Report,
-    total: int,
-    *,
-    seen: Callable[[Change], Iterable[Precondition]] = lambda _: (),
-) -> None:
-    """Write the changes of each hundred people in one transaction.
-
-    `seen` gives the guards of a change. Raises access.Forbidden, Conflict, StoreUnavailable. Source: docs/directory.md
-    """
-    for number, changes in enumerate(parts, start=1):
-        if changes:
-            started = time.monotonic()
-            await write_changes(registry, actor, changes, seen=[guard for change in changes for guard in seen(change)])
-            # SQLite has no queue for writers: others need a gap between two writes.
-            await asyncio.sleep(time.monotonic() - started)
-        report("imported", min(number * PEOPLE_AT_ONCE, total), total)
 
 
 async def import_members(
@@ -147,15 +123,15 @@ async def import_members(
     problems: list[FileProblem] = []
     unreachable: list[FileProblem] = []
     for number, (line, details) in enumerate(rows, start=1):
-        change = plan_invitation(details, entity_id, now=now, new_id=new_id, enabled=True, send=send)
+        change = plan_invitation(details, entity_id, now=now, new_id=new_id, send=send)
         try:
-            await check_invitation(registry, change, actor=actor)
+            await needs_approval(registry, actor, [change])
         except IdentifierConflict as taken:
             if taken.member != "user_name":
                 problems.append(FileProblem(line, str(taken)))
             continue
         changes.append(change)
-        if is_unreachable(change.becomes):
+        if is_unreachable(change.after):
             unreachable.append(FileProblem(line, f"{details.user_name}: {UNREACHABLE}"))
         if number % PEOPLE_AT_ONCE == 0 or number == len(rows):
             report("checked", number, len(rows))
@@ -164,10 +140,8 @@ async def import_members(
         raise DirectoryError(file, problems)
     if not dry_run:
         parts = [changes[start : start + PEOPLE_AT_ONCE] for start in range(0, len(changes), PEOPLE_AT_ONCE)]
-        await write_parts(
-            registry, actor, parts, report, len(changes),
-            seen=lambda change: [Precondition(Membership, change.key, None)],
-        )  # fmt: skip
+        async for number, _ in write_parts(registry, actor, parts, planned=True, guarded=True, batch=new_id()):
+            report("imported", min(number * PEOPLE_AT_ONCE, len(changes)), len(changes))
     return ImportResult(
         people=len(rows), added=0, memberships=len(changes), remarks=tuple(unreachable),
         written=bool(changes) and not dry_run,
@@ -187,9 +161,9 @@ def _parts(document: DirectoryDocument) -> Iterator[DirectoryDocument]:
 def _others(document: DirectoryDocument, changes: tuple[Change, ...]) -> Iterator[FileProblem]:
     """Remarks on people who are there already and otherwise."""
     for change in changes:
-        if change.kind == "user" and change.verb == "change" and change.becomes is not None:
-            name = str(getattr(change.becomes, "user_name", ""))
-            names = change.becomes.__struct_fields__
-            differing = [each for each in names if getattr(change.was, each) != getattr(change.becomes, each)]
+        if change.kind == "user" and change.verb == "change" and change.after is not None:
+            name = str(getattr(change.after, "user_name", ""))
+            names = change.after.__struct_fields__
+            differing = [each for each in names if getattr(change.before, each) != getattr(change.after, each)]
             line = document.entries_of("user")[(name,)].line
             yield FileProblem(line, f"{name} is there already, with another {' and '.join(differing)}, which stays")

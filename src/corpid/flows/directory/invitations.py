@@ -14,13 +14,16 @@ from corpid.flows.namespaces import INVITATIONS, count_each
 from corpid.flows.rate_limits import LimitCounts
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.changes import Precondition, Upsert
+from corpid.rules.directory.changes import Precondition
+from corpid.rules.directory.invitations import is_invitation, is_redirection
 from corpid.rules.directory.names import fold_text
-from corpid.rules.directory.records import DUE, Membership
+from corpid.rules.directory.records import DUE, Change, Membership
 from corpid.rules.limits import INVITATIONS_PER_ADDRESS, INVITATIONS_PER_DAY, MINUTE, RESEND_SECONDS
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from corpid.flows.directory.lists import ListPage
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.actors import Actor
@@ -54,6 +57,19 @@ class InvitationLimit:
         """The counters of the deployment, which note what a request raises."""
         provider = context.provider
         return cls(transient=provider.transient, issuer=provider.policy.deployment_url, counts=context.counts)
+
+    async def count_changes(self, actor: Actor, changes: Iterable[Change], *, now: float) -> None:
+        """Count the e-mails of invitations that changes make due.
+
+        Raises as `count`. Source: D60
+        """
+        for change in changes:
+            before, member = change.before, change.after
+            if is_invitation(before, member):
+                due = change.record.email if change.record.invitation_sent_at == DUE else ""
+                await self.count(actor, change.record.entity_id, due, now=now)
+            elif is_redirection(before, member) and change.record.email and change.record.invitation_sent_at == DUE:
+                await self.count(actor, change.record.entity_id, change.record.email, now=now)
 
     async def count(self, actor: Actor, entity_id: str, email: str, *, now: float) -> None:
         """Count an invitation of an entity, unless an operator makes it.
@@ -120,5 +136,7 @@ async def send_invitation_again(
     event = audit_event(
         actor, AuditAction.MEMBERSHIP_RESEND, "/".join(becomes.key), entity_id=becomes.entity_id, **named
     )
-    await registry.directory.write([*guards, Precondition(Membership, invited.key, invited), Upsert(becomes, event)])
+    await registry.directory.write(
+        [*guards, Precondition(Membership, invited.key, invited), Change(None, becomes, event)]
+    )
     return becomes

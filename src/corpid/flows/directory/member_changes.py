@@ -1,7 +1,7 @@
 """Changes of memberships: invited, given, suspended, restored, ended (D55, D60, D61).
 
-For an entity's administrators (`submit_…`: what needs approval is requested) and for programs (`invite_member`,
-`change_member`, `end_member`: it is refused). Operators' commands change them under the rules of a file.
+For an entity's administrators (`submit_…`, `end_membership`: what needs approval is requested) and for programs
+(`invite_member`, `change_member`, `end_member`: it is refused). Operators' commands change them under the rules of a file.
 
 An invitation never looks for accounts, so that its result reveals nothing about them. Only members of the membership
 are written, never those of the person.
@@ -15,36 +15,33 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import asdict, replace
 
 from corpid.flows.directory.finding import find_entity
-from corpid.flows.directory.members import Member, list_invited_at, load_member
+from corpid.flows.directory.members import Member, load_member
 from corpid.flows.directory.write import (
+    IdentifierConflict,
     Refused,
     authorise_changes,
-    authorise_without_approval,
-    build_change_event,
-    record_changes,
-    write_or_request,
+    guard_records,
+    write_changes,
 )
 from corpid.rules.directory.access import Forbidden, Object, refuse_early
 from corpid.rules.directory.access_conditions import OWNER_STAYS
 from corpid.rules.directory.approvals import MOST_CHANGES
 from corpid.rules.directory.changes import (
     ChangedMeanwhile,
-    Delete,
     ExternalIdTaken,
     LastOwnerRemoved,
     MemberNameTaken,
     MissingReference,
-    Precondition,
 )
 from corpid.rules.directory.invitations import is_redirection, refuse_unreachable
 from corpid.rules.directory.member_details import InvalidDetails, check_details, details_of
-from corpid.rules.directory.plan import Change
 from corpid.rules.directory.queries import MemberQuery
 from corpid.rules.directory.records import (
     DUE,
     NOT_TO_BE_SENT,
     Administrator,
     Assignment,
+    Change,
     ChangeRequest,
     Entity,
     MemberDetails,
@@ -57,9 +54,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from corpid.flows.directory.invitations import InvitationLimit
-    from corpid.flows.directory.write import AuthorisedChanges
+    from corpid.flows.directory.write import RequestDetails
     from corpid.rules.directory.actors import Actor, EntityAdministrator
-    from corpid.rules.directory.queries import MemberCondition, MemberName
+    from corpid.rules.directory.queries import MemberName
     from corpid.stores.sql.registry import Registry
 
 MOST_INVITED: Final = MOST_CHANGES
@@ -69,14 +66,6 @@ _MOST: Final = 1000
 """roles of one member that end with the membership, each with an audit entry"""
 _ATTEMPTS: Final = 3
 """to end a membership that changes meanwhile"""
-
-
-class IdentifierConflict(Exception):
-    """Another member of the entity has this `member`: `user_name` or `external_id`."""
-
-    def __init__(self, member: str) -> None:
-        self.member = member
-        super().__init__(f"{member}: another member of this entity has it")
 
 
 class LastOwner(Exception):
@@ -104,92 +93,19 @@ async def submit_invitations(
     people: Sequence[MemberDetails],
     *,
     actor: EntityAdministrator,
-    reason: str,
-    now: float,
+    asking: RequestDetails,
     new_id: Callable[[], str],
 ) -> ChangeRequest | None:
     """Invite people to the actor's entity, or request it: all or nobody.
 
-    `reason` is for the approver. Raises InvalidDetails, IdentifierConflict, TooManyInvitations, NoReason,
-    access.Forbidden, Refused, Conflict, StoreUnavailable. Source: D55, D60
+    Raises InvalidDetails, IdentifierConflict, TooManyInvitations, NoReason, access.Forbidden, Refused, Conflict,
+    StoreUnavailable. Source: D55, D60
     """
     refuse_early(actor, "write", Object(kind="membership", entity_id=actor.entity_id))
     if len(people) > MOST_INVITED:
         raise Refused(phrase("at most {count} people are invited at once", count=MOST_INVITED))
-    changes = [
-        plan_invitation(details, actor.entity_id, now=now, new_id=new_id, enabled=True, send=True) for details in people
-    ]
-    await authorise_changes(registry, actor, changes)
-    return await _submit_invitations(registry, limit, actor, changes, reason=reason, now=now, unique=new_id())
-
-
-async def submit_details(
-    registry: Registry,
-    limit: InvitationLimit,
-    seen: Membership,
-    written: Mapping[str, str],
-    *,
-    actor: EntityAdministrator,
-    reason: str,
-    now: float,
-    new_id: Callable[[], str],
-) -> ChangeRequest | None:
-    """Change details that the entity writes about a member, or request it.
-
-    `seen` is the membership as the person saw it, `written` the details that change. The user name follows an address
-    that it repeats. Raises as `change_member`, and NoReason. Source: D55, D60, D61
-    """
-    details = replace(details_of(seen), **written)
-    if seen.user_name == seen.email and details.email:
-        details = replace(details, user_name="")
-    becomes = replace_details(seen, details, enabled=seen.enabled, now=now)
-    return await _submit_change(registry, limit, seen, becomes, actor=actor, reason=reason, now=now, new_id=new_id)
-
-
-async def submit_switch(
-    registry: Registry,
-    limit: InvitationLimit,
-    seen: Membership,
-    *,
-    enabled: bool,
-    actor: EntityAdministrator,
-    reason: str,
-    now: float,
-    new_id: Callable[[], str],
-) -> ChangeRequest | None:
-    """Suspend or restore a member, or request it.
-
-    Raises LastOwner, ChangedMeanwhile, NoReason, access.Forbidden, Conflict, StoreUnavailable. Source: D55,
-    D60
-    """
-    becomes = seen if seen.enabled is enabled else replace(seen, enabled=enabled, changed_at=int(now))
-    return await _submit_change(registry, limit, seen, becomes, actor=actor, reason=reason, now=now, new_id=new_id)
-
-
-async def submit_end(
-    registry: Registry,
-    seen: Membership,
-    *,
-    actor: EntityAdministrator,
-    reason: str,
-    now: float,
-    new_id: Callable[[], str],
-) -> ChangeRequest | None:
-    """End a membership, or revoke an invitation, or request it.
-
-    `seen` is the membership as the person saw it. A request names its roles and level, unless they are too many. Raises
-    LastOwner, ChangedMeanwhile, NoReason, access.Forbidden, Conflict, StoreUnavailable. Source: D53, D55
-    """
-    change = Change(verb="remove", kind="membership", key=seen.key, was=seen)
-    with translate_refusals():
-        needs_approval = (await authorise_changes(registry, actor, [change])).needing
-    if not needs_approval:
-        await end_membership(registry, seen, actor=actor)
-        return None
-    rows = await plan_removals(registry, seen)
-    changes = [*rows, change] if len(rows) < MOST_CHANGES else [change]
-    guard = Precondition(Membership, seen.key, seen)
-    return await write_or_request(registry, actor, changes, reason=reason, now=now, unique=new_id(), seen=[guard])
+    changes = [plan_invitation(each, actor.entity_id, now=asking.now, new_id=new_id) for each in people]
+    return await write_members(registry, limit, changes, actor=actor, now=asking.now, asking=asking)
 
 
 async def invite_member(
@@ -214,13 +130,9 @@ async def invite_member(
     """
     own = entity_id or str(getattr(actor, "entity_id", ""))
     change = plan_invitation(details, own, now=now, new_id=new_id, enabled=enabled, send=send)
-    allowed, membership = await check_invitation(registry, change, actor=actor)
-    if reachable:
-        refuse_unreachable(membership)
-    await limit.count(actor, membership.entity_id, membership.email if send else "", now=now)
-    with translate_refusals():
-        await registry.directory.write([*record_changes(allowed), Precondition(Membership, membership.key, None)])
-    return await load_member(registry, membership.membership_id, actor=actor)
+    await find_entity(registry, own, actor=actor)
+    await write_members(registry, limit, [change], actor=actor, now=now, reachable=reachable)
+    return await load_member(registry, change.record.membership_id, actor=actor)
 
 
 async def submit_invitation(
@@ -231,42 +143,99 @@ async def submit_invitation(
     actor: Actor,
     entity_id: str,
     send: bool,
-    reason: str,
-    now: float,
+    asking: RequestDetails,
     new_id: Callable[[], str],
 ) -> Membership | ChangeRequest:
     """Invite a person to an entity, or request it for approval.
 
-    As `invite_member`; `reason` is for whoever approves it. Raises InvalidDetails (also of `entity`, if there is none),
-    IdentifierConflict, TooManyInvitations, NoReason, access.Forbidden, Conflict, StoreUnavailable. Source:
-    D55, D59, D60
+    As `invite_member`. Raises InvalidDetails (also of `entity`, if there is none), IdentifierConflict,
+    TooManyInvitations, NoReason, access.Forbidden, Conflict, StoreUnavailable. Source: D55, D59, D60
     """
-    change = plan_invitation(details, entity_id, now=now, new_id=new_id, enabled=True, send=send)
-    membership = change.becomes
-    assert isinstance(membership, Membership)  # noqa: S101
+    change = plan_invitation(details, entity_id, now=asking.now, new_id=new_id, send=send)
     await authorise_changes(registry, actor, [change])
     if not await registry.directory.read(Entity, [(entity_id,)]):
         raise InvalidDetails((("entity", "there is no entity of this identifier"),))
-    request = await _submit_invitations(registry, limit, actor, [change], reason=reason, now=now, unique=new_id())
-    return request or membership
+    request = await write_members(registry, limit, [change], actor=actor, now=asking.now, asking=asking)
+    return request or change.record
 
 
-async def check_invitation(registry: Registry, change: Change, *, actor: Actor) -> tuple[AuthorisedChanges, Membership]:
-    """Authorise an invitation, and look whether its names are free.
+async def submit_details(
+    registry: Registry,
+    limit: InvitationLimit,
+    seen: Membership,
+    written: Mapping[str, str],
+    *,
+    actor: EntityAdministrator,
+    asking: RequestDetails,
+) -> ChangeRequest | None:
+    """Change details that the entity writes about a member, or request it.
 
-    Nothing is written. Raises IdentifierConflict, Refused if there is no such entity, access.Forbidden,
-    StoreUnavailable. Source: D60
+    `seen` is the membership as the person saw it, `written` the details that change. The user name follows an address
+    that it repeats. Raises as `change_member`, and NoReason. Source: D55, D60, D61
     """
-    membership = change.becomes
-    assert isinstance(membership, Membership)  # noqa: S101
-    allowed = await authorise_without_approval(registry, actor, [change])
-    await find_entity(registry, membership.entity_id, actor=actor)
-    await refuse_taken(registry, membership)
-    return allowed, membership
+    details = replace(details_of(seen), **written)
+    if seen.user_name == seen.email and details.email:
+        details = replace(details, user_name="")
+    becomes = replace_details(seen, details, enabled=seen.enabled, now=asking.now)
+    return await write_members(registry, limit, [Change(seen, becomes)], actor=actor, now=asking.now, asking=asking)
+
+
+async def submit_switch(
+    registry: Registry,
+    limit: InvitationLimit,
+    seen: Membership,
+    *,
+    enabled: bool,
+    actor: EntityAdministrator,
+    asking: RequestDetails,
+) -> ChangeRequest | None:
+    """Suspend or restore a member, or request it.
+
+    Raises LastOwner, ChangedMeanwhile, NoReason, access.Forbidden, Conflict, StoreUnavailable. Source: D55,
+    D60
+    """
+    becomes = seen if seen.enabled is enabled else replace(seen, enabled=enabled, changed_at=int(asking.now))
+    return await write_members(registry, limit, [Change(seen, becomes)], actor=actor, now=asking.now, asking=asking)
+
+
+async def write_members(
+    registry: Registry,
+    limit: InvitationLimit,
+    changes: Sequence[Change],
+    *,
+    actor: Actor,
+    now: float,
+    asking: RequestDetails | None = None,
+    reachable: bool = False,
+) -> ChangeRequest | None:
+    """Write memberships that are new or differ, or request it.
+
+    The e-mails that are due are counted; an invitation has an address if it is to be `reachable`. Raises InvalidDetails, IdentifierConflict, LastOwner, TooManyInvitations, ChangedMeanwhile, NoReason, access.Forbidden, Conflict,
+    StoreUnavailable. Source: D55, D60, D61
+    """
+    made = [change for change in changes if change.before != change.after]
+    if not made:
+        refuse_early(actor, "write", Object(kind="membership", entity_id=changes[0].record.entity_id))
+        return None
+
+    async def count() -> None:
+        for change in made if reachable else ():
+            refuse_unreachable(change.after)
+        await limit.count_changes(actor, made, now=now)
+
+    seen = guard_records(made)
+    with translate_refusals():
+        return await write_changes(registry, actor, made, asking=asking, seen=seen, once_checked=count)
 
 
 def plan_invitation(
-    details: MemberDetails, entity_id: str, *, now: float, new_id: Callable[[], str], enabled: bool, send: bool
+    details: MemberDetails,
+    entity_id: str,
+    *,
+    now: float,
+    new_id: Callable[[], str],
+    enabled: bool = True,
+    send: bool = True,
 ) -> Change:
     """The change that invites a person.
 
@@ -278,7 +247,7 @@ def plan_invitation(
         created_at=int(now), changed_at=int(now),
         invitation_sent_at=DUE if send and stored.email else NOT_TO_BE_SENT, **asdict(stored),
     )  # fmt: skip
-    return Change(verb="add", kind="membership", key=membership.key, becomes=membership)
+    return Change(None, membership)
 
 
 async def change_member(
@@ -304,14 +273,7 @@ async def change_member(
     if expected is not None and was != expected:
         raise ChangedMeanwhile("the member was changed at the same moment: read it again")
     becomes = replace_details(was, details, enabled=enabled, now=now)
-    if becomes == was:
-        return found
-    change = Change(verb="change", kind="membership", key=was.key, was=was, becomes=becomes)
-    with translate_refusals():
-        allowed = await authorise_without_approval(registry, actor, [change])
-        await refuse_taken(registry, becomes, was)
-        await _count_redirection(limit, was, becomes, actor=actor, now=now)
-        await registry.directory.write([*record_changes(allowed), Precondition(Membership, was.key, was)])
+    await write_members(registry, limit, [Change(was, becomes)], actor=actor, now=now)
     return await load_member(registry, membership_id, actor=actor)
 
 
@@ -348,18 +310,17 @@ async def end_member(registry: Registry, membership_id: str, *, actor: Actor) ->
         return
 
 
-async def end_membership(registry: Registry, found: Membership, *, actor: Actor) -> None:
-    """End a membership as it was read, and its rows.
+async def end_membership(
+    registry: Registry, found: Membership, *, actor: Actor, asking: RequestDetails | None = None
+) -> ChangeRequest | None:
+    """End a membership as it was read, or request it.
 
-    Raises LastOwner, ChangedMeanwhile if it is no longer so, access.Forbidden, Conflict, StoreUnavailable. Source: D53
+    Its roles and level end with it. A request names its roles and level, unless they are too many. Raises LastOwner, ChangedMeanwhile if it is no longer
+    so, NoReason, access.Forbidden, Conflict, StoreUnavailable. Source: D53, D55
     """
-    change = Change(verb="remove", kind="membership", key=found.key, was=found)
+    changes, rows = [Change(found, None)], await plan_removals(registry, found)
     with translate_refusals():
-        allowed = await authorise_without_approval(registry, actor, [change])
-        rows = await plan_removals(registry, found)
-        invited = found if found.invited else None
-        ended = [Delete(row.was, build_change_event(actor, row, invited=invited)) for row in rows]  # type: ignore[arg-type]
-        await registry.directory.write([Precondition(Membership, found.key, found), *ended, *record_changes(allowed)])
+        return await write_changes(registry, actor, changes, asking=asking, along=rows, seen=guard_records(changes))
 
 
 async def plan_removals(registry: Registry, of: Membership) -> list[Change]:
@@ -370,18 +331,9 @@ async def plan_removals(registry: Registry, of: Membership) -> list[Change]:
     where = {"user_id": of.user_id, "entity_id": of.entity_id}
     directory = registry.directory
     return [
-        *(
-            Change(verb="remove", kind="third-party row", key=row.key, was=row)
-            for row in await directory.page(ThirdPartyAssignment, where, after=("",) * 7, limit=_MOST)
-        ),
-        *(
-            Change(verb="remove", kind="assignment", key=row.key, was=row)
-            for row in await directory.page(Assignment, where, after=("",) * 6, limit=_MOST)
-        ),
-        *(
-            Change(verb="remove", kind="administrator", key=row.key, was=row)
-            for row in (await directory.read(Administrator, [of.key])).values()
-        ),
+        *(Change(row, None) for row in await directory.page(ThirdPartyAssignment, where, after=("",) * 7, limit=_MOST)),
+        *(Change(row, None) for row in await directory.page(Assignment, where, after=("",) * 6, limit=_MOST)),
+        *(Change(row, None) for row in (await directory.read(Administrator, [of.key])).values()),
     ]
 
 
@@ -402,24 +354,6 @@ def translate_refusals() -> Iterator[None]:
         raise LastOwner from None
 
 
-async def refuse_taken(registry: Registry, membership: Membership, was: Membership | None = None) -> None:
-    """Refuse a user name or external identifier of another member.
-
-    Also the user name of another member's account. What stays as it `was` is not looked at: whoever has a name that
-    means two people can still be suspended. Raises IdentifierConflict, StoreUnavailable. Source: D60, D68
-    """
-    unique: tuple[tuple[str, MemberCondition], ...] = (
-        ("user_name", ("any_user_name", "eq", membership.user_name)),
-        ("external_id", ("external_id", "eq", membership.external_id)),
-    )
-    for member, condition in unique:
-        changed = condition[2] and getattr(was, member, "") != condition[2]
-        if changed and await _is_taken(registry, membership, condition):
-            raise IdentifierConflict(member)
-    if membership.user_name != getattr(was, "user_name", "") and await _identifies_invited(registry, membership):
-        raise IdentifierConflict("user_name")
-
-
 async def _is_known(registry: Registry, entity_id: str, address: str) -> bool:
     for name in _ADDRESSES:
         query = MemberQuery(entity_id=entity_id, conditions=((name, "eq", address),), limit=1)
@@ -427,67 +361,3 @@ async def _is_known(registry: Registry, entity_id: str, address: str) -> bool:
         if found:
             return True
     return False
-
-
-async def _submit_invitations(
-    registry: Registry,
-    limit: InvitationLimit,
-    actor: Actor,
-    changes: Sequence[Change],
-    *,
-    reason: str,
-    now: float,
-    unique: str,
-) -> ChangeRequest | None:
-    """Write or request invitations that are authorised; count due e-mails."""
-    invited = [change.becomes for change in changes if isinstance(change.becomes, Membership)]
-    for each in invited:
-        await refuse_taken(registry, each)
-    for each in invited:
-        await limit.count(actor, each.entity_id, each.email if each.invitation_sent_at == DUE else "", now=now)
-    seen = [Precondition(Membership, each.key, None) for each in invited]
-    with translate_refusals():
-        return await write_or_request(registry, actor, changes, reason=reason, now=now, unique=unique, seen=seen)
-
-
-async def _submit_change(
-    registry: Registry,
-    limit: InvitationLimit,
-    was: Membership,
-    becomes: Membership,
-    *,
-    actor: EntityAdministrator,
-    reason: str,
-    now: float,
-    new_id: Callable[[], str],
-) -> ChangeRequest | None:
-    refuse_early(actor, "write", Object(kind="membership", entity_id=was.entity_id))
-    if becomes == was:
-        return None
-    change = Change(verb="change", kind="membership", key=was.key, was=was, becomes=becomes)
-    seen = [Precondition(Membership, was.key, was)]
-    with translate_refusals():
-        await authorise_changes(registry, actor, [change])
-        await refuse_taken(registry, becomes, was)
-        await _count_redirection(limit, was, becomes, actor=actor, now=now)
-        return await write_or_request(registry, actor, [change], reason=reason, now=now, unique=new_id(), seen=seen)
-
-
-async def _count_redirection(
-    limit: InvitationLimit, was: Membership, becomes: Membership, *, actor: Actor, now: float
-) -> None:
-    """Count the e-mail to another address of an invited member (D60)."""
-    if becomes.email and is_redirection(was, becomes) and becomes.invitation_sent_at == DUE:
-        await limit.count(actor, was.entity_id, becomes.email, now=now)
-
-
-async def _identifies_invited(registry: Registry, membership: Membership) -> bool:
-    """Return whether a user name is the address of another invitation (D68)."""
-    found = await list_invited_at(registry, membership.entity_id, membership.user_name)
-    return any(each.membership.membership_id != membership.membership_id for each in found)
-
-
-async def _is_taken(registry: Registry, membership: Membership, condition: MemberCondition) -> bool:
-    query = MemberQuery(entity_id=membership.entity_id, conditions=(condition,), limit=2)
-    _, found = await registry.provisioning.members(query)
-    return any(each.membership.membership_id != membership.membership_id for each in found)

@@ -14,12 +14,17 @@ from corpid.flows.directory.lists import ListPage, cut_page, format_place, list_
 from corpid.flows.directory.write import Refused, authorise_changes
 from corpid.rules.directory import member_details, names
 from corpid.rules.directory.access import Forbidden, Level, Object, authorise
-from corpid.rules.directory.approvals import change_needs_approval
 from corpid.rules.directory.lists import MEMBERS, MOST_COUNTED
 from corpid.rules.directory.names import canonical, is_storable
-from corpid.rules.directory.plan import Change
 from corpid.rules.directory.queries import SEARCH_WORDS, MemberQuery, MemberSearch, MemberState
-from corpid.rules.directory.records import Administrator, Assignment, Entity, Membership, ThirdPartyAssignment, User
+from corpid.rules.directory.records import (
+    Administrator,
+    Assignment,
+    Change,
+    Membership,
+    ThirdPartyAssignment,
+    User,
+)
 from corpid.rules.directory.roles import RoleRecords
 from corpid.rules.limits import PROVISIONING_CONDITIONS
 from corpid.texts import phrase
@@ -327,7 +332,7 @@ async def preview_change(registry: Registry, of: Membership, *, actor: EntityAdm
     To suspend one counts as its end, to restore it as a change. Raises StoreUnavailable. Source: D53, D54, D55
     """
     becomes = None if end else msgspec.structs.replace(of, changed_at=int(actor.now))
-    change = Change(verb="remove" if end else "change", kind="membership", key=of.key, was=of, becomes=becomes)
+    change = Change(of, becomes)
     try:
         found = await authorise_changes(registry, assume_recent(actor), [change])
     except Forbidden as error:
@@ -364,11 +369,6 @@ def may_send_again(of: Membership, *, actor: EntityAdministrator) -> bool:
     """Return whether an actor may have an invitation sent again. Source: D53, D60"""
     thing = Object(kind="invitation", entity_id=of.entity_id, user_id=of.user_id)
     return of.invited and is_allowed(assume_recent(actor), "write", thing)
-
-
-def invitation_needs_approval(entity: Entity) -> bool:
-    """Return whether an invitation becomes a request. Source: D55"""
-    return change_needs_approval(Change(verb="add", kind="membership", key=()), "", entity, None)
 
 
 async def _search(registry: Registry, search: MemberSearch, after: str, limit: int) -> ListPage[Member]:

@@ -7,7 +7,7 @@ what needs approval is requested (D55).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -15,7 +15,7 @@ from corpid.flows.directory.actors import is_allowed
 from corpid.flows.directory.apply import prepare_document
 from corpid.flows.directory.lists import UnknownPlace, format_place, list_records, object_of_list, parse_place
 from corpid.flows.directory.members import find_person
-from corpid.flows.directory.write import Refused, build_object, write_or_request
+from corpid.flows.directory.write import Refused, RequestDetails, build_object, write_changes
 from corpid.rules.directory.access import Forbidden, Object, authorise, refuse_early
 from corpid.rules.directory.actors import ALL_SCOPES, ApiClient
 from corpid.rules.directory.changes import ChangedMeanwhile, NameTaken, Precondition
@@ -32,9 +32,10 @@ from corpid.rules.directory.objects import (
     read_new,
     to_json_object,
 )
-from corpid.rules.directory.plan import Change, without_services
+from corpid.rules.directory.plan import without_services
 from corpid.rules.directory.records import (
     Administrator,
+    Change,
     Entity,
     Membership,
     Service,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from corpid.outbound.passwords import Passwords
+    from corpid.rules.directory.changes import Written
     from corpid.rules.directory.objects import ParsedObject, Resource
     from corpid.rules.directory.records import ChangeRequest
     from corpid.rules.oauth.client_registration import RegistrationRules
@@ -123,7 +125,7 @@ async def read_object(by: Administration, resource: Resource, identifier: str) -
     Raises ObjectNotFound, access.Forbidden, StoreUnavailable. Source: D59, D61
     """
     record = await _visible(by, resource, identifier)
-    await _authorise_reading(by, by.actor, resource, record)
+    await _authorise_reading(by, by.actor, record)
     return to_api_object(by, resource, record, await read_user_names(by.registry, [record]))
 
 
@@ -133,7 +135,7 @@ async def read_written(by: Administration, resource: Resource, identifier: str) 
     For an answer that is repeated. Raises ObjectNotFound, access.Forbidden, StoreUnavailable. Source: D59, D61
     """
     record = await _visible(by, resource, identifier)
-    refuse_early(by.actor, "write", _object(resource, record))
+    refuse_early(by.actor, "write", build_object(Change(None, record)))
     return to_api_object(by, resource, record, await read_user_names(by.registry, [record]))
 
 
@@ -151,9 +153,9 @@ async def add_object(by: Administration, resource: Resource, value: Json) -> Api
     await _refuse_strangers(by, resource, read_one)
     changes, users = await _planned(by, read_one)
     own = [change for change in changes if change.kind == resource.kind]
-    if not own or own[0].verb != "add" or own[0].becomes is None:
+    if not own or own[0].verb != "add" or own[0].after is None:
         raise ObjectConflict(f"{resource.noun} of this key is there already: change it with PATCH")
-    record = own[0].becomes
+    record = own[0].after
     request = await _write_seen(by, resource, changes, own[0].key, None)
     if request is None and isinstance(record, Membership):  # the store gives it its identifier
         record = await _stored(by.registry, resource, record.key) or record
@@ -172,7 +174,7 @@ async def change_object(
     record = await _visible(by, resource, identifier)
     if not matches(by.tag(record)):
         raise ObjectChanged
-    refuse_early(by.actor, "write", _object(resource, record))
+    refuse_early(by.actor, "write", build_object(Change(None, record)))
     users = await read_user_names(by.registry, [record])
     read_one = read_changed(resource, _whole(by, resource, record, users, patch), record)
     if isinstance(record, User) and read_one.entry.key[0] != record.user_name:
@@ -180,12 +182,12 @@ async def change_object(
         if other is not None and other.user_id != record.user_id:
             raise ObjectConflict(_NAME_TAKEN)
     changes, known = await _planned(by, read_one)
-    key = build_record_key(record)
+    key = record.key
     if any(change.kind != resource.kind or change.key != key for change in changes):  # it would be another object
         raise ObjectChanged
     if not changes:
         return to_api_object(by, resource, record, users)
-    becomes = next(change.becomes for change in changes if change.kind == resource.kind)
+    becomes = next(change.after for change in changes if change.kind == resource.kind)
     request = await _write_seen(by, resource, changes, key, record)
     return request or to_api_object(by, resource, becomes or record, known)
 
@@ -201,15 +203,10 @@ async def remove_object(
     record = await _visible(by, resource, identifier)
     if not matches(by.tag(record)):
         raise ObjectChanged
-    key = build_record_key(record)
-    change = Change(verb="remove", kind=resource.kind, key=key, was=record)
+    key = record.key
+    change = Change(record, None)
     narrowed = await narrow_administrators(by.registry, record.service_id) if isinstance(record, Service) else []
     return await _write_seen(by, resource, [*narrowed, change], key, record)
-
-
-def build_record_key(record: msgspec.Struct) -> tuple[str, ...]:
-    """The key of a record of any kind. Source: D59"""
-    return (record.client_id,) if isinstance(record, Client) else record.key  # type: ignore[attr-defined]
 
 
 def to_api_object(
@@ -322,7 +319,7 @@ async def narrow_administrators(registry: Registry, service_id: str) -> list[Cha
     async for held in registry.directory.scan(Administrator):
         becomes = without_services(held, gone)
         if becomes != held:
-            found.append(Change(verb="change", kind="administrator", key=held.key, was=held, becomes=becomes))
+            found.append(Change(held, becomes))
     return found
 
 
@@ -336,9 +333,8 @@ async def _write_seen(
     """Write or request changes, if the object still is what it `was`."""
     seen = [Precondition(resource.record, key, was)]  # type: ignore[arg-type]
     try:
-        return await write_or_request(
-            by.registry, by.actor, changes, reason=by.actor.reason, now=by.now, unique=by.new_id(), seen=seen
-        )
+        asking = RequestDetails(by.actor.reason, by.now, by.new_id())
+        return await write_changes(by.registry, by.actor, changes, asking=asking, planned=True, seen=seen)
     except ChangedMeanwhile:
         raise await _as_is_now(by, resource, key, was) from None
     except NameTaken:
@@ -355,11 +351,7 @@ async def _as_is_now(
     return ObjectChanged() if seen is not None else ObjectConflict(f"{resource.noun} of this key is there already")
 
 
-def _object(resource: Resource, record: msgspec.Struct) -> Object:
-    return build_object(Change(verb="change", kind=resource.kind, key=(), becomes=record))
-
-
-async def _visible(by: Administration, resource: Resource, identifier: str) -> msgspec.Struct:
+async def _visible(by: Administration, resource: Resource, identifier: str) -> Written:
     """An object that the actor may know of, whatever its token allows."""
     key = key_of(identifier, resource.width)
     record = await _stored(by.registry, resource, key) if key is not None else None
@@ -367,14 +359,14 @@ async def _visible(by: Administration, resource: Resource, identifier: str) -> m
         raise ObjectNotFound
     everything = msgspec.structs.replace(by.actor, scopes=ALL_SCOPES)
     try:
-        await _authorise_reading(by, everything, resource, record)
+        await _authorise_reading(by, everything, record)
     except Forbidden:
         raise ObjectNotFound from None
     return record
 
 
-async def _authorise_reading(by: Administration, actor: ApiClient, resource: Resource, record: msgspec.Struct) -> None:
-    thing = _object(resource, record)
+async def _authorise_reading(by: Administration, actor: ApiClient, record: msgspec.Struct) -> None:
+    thing = build_object(Change(None, record))
     if isinstance(record, User) and actor.entity_id:
         held = await by.registry.directory.read(Membership, [(record.user_id, actor.entity_id)])
         thing = msgspec.structs.replace(thing, entity_id=actor.entity_id, belongs=bool(held))
@@ -407,10 +399,10 @@ async def _grants_anything(registry: Registry, client_entity: str, third_party: 
     return bool(await registry.directory.page(ThirdPartyGrant, between, after=("",) * 6, limit=1))
 
 
-async def _stored(registry: Registry, resource: Resource, key: tuple[str, ...]) -> msgspec.Struct | None:
+async def _stored(registry: Registry, resource: Resource, key: tuple[str, ...]) -> Written | None:
     if resource.record is Client:
         return await registry.clients.get(key[0])
-    found: Mapping[tuple[str, ...], msgspec.Struct] = await registry.directory.read(resource.record, [key])  # type: ignore[type-var]
+    found: Mapping[tuple[str, ...], Any] = await registry.directory.read(resource.record, [key])
     return found.get(key)
 
 
@@ -435,9 +427,9 @@ def _dated(change: Change, now: float) -> Change:
 
     Clients of SCIM read it (RFC 7643 §3.1).
     """
-    if change.was is None or not isinstance(change.becomes, Membership):
+    if change.before is None or not isinstance(change.after, Membership):
         return change
-    return msgspec.structs.replace(change, becomes=msgspec.structs.replace(change.becomes, changed_at=int(now)))
+    return msgspec.structs.replace(change, after=msgspec.structs.replace(change.after, changed_at=int(now)))
 
 
 def _whole(

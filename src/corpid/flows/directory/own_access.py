@@ -11,21 +11,20 @@ import msgspec
 
 from corpid.flows import namespaces
 from corpid.flows.directory import approvals
-from corpid.flows.directory.actors import guard_acting
 from corpid.flows.directory.lists import load_roles
-from corpid.flows.directory.role_assignment import MOST_SERVICES, find_stored_role, plan_role
-from corpid.flows.directory.write import build_request, check_reason
+from corpid.flows.directory.role_assignment import MOST_SERVICES, find_stored_role
+from corpid.flows.directory.write import RequestDetails, check_reason, write_changes
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
-from corpid.rules.directory.approvals import change_of, is_asked_for_oneself, state_at
-from corpid.rules.directory.changes import Precondition, Upsert
+from corpid.rules.directory.approvals import is_asked_for_oneself, state_at
 from corpid.rules.directory.lists import SERVICES
 from corpid.rules.directory.member_details import shown_name
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
+    Change,
     ChangeRequest,
     Entity,
     Membership,
@@ -172,29 +171,26 @@ async def request_access(context: RequestContext, row: Assignment, *, reason: st
     Conflict, StoreUnavailable. Source: D55
     """
     registry, user_id = context.provider.registry, row.user_id
-    acting = await _check_acting(context, user_id, row.entity_id)
+    await _check_acting(context, user_id, row.entity_id)
     check_reason(reason)
     was = await find_stored_role(registry, row)
     if was is not None and was.end_date >= context.today:
         raise AlreadyHeld
     if any(each.state == "pending" and each.row.key == row.key for each in await list_requests(context, user_id)):
         raise AlreadyAsked
-    changes = [plan_role(was, row)]
-    await approvals.refuse_unfit(registry, changes)
-    counter = namespaces.ACCESS_REQUESTS.entry(context.provider.policy.deployment_url, user_id)
-    async with context.provider.transient.batch(context.now) as batch:
-        counted = await context.counts.count(batch, counter)
-    if counted > ACCESS_REQUESTS_PER_DAY:
-        raise TooManyAsked
-    request = await build_request(
-        registry, Person(user_id).name, row.entity_id, changes, reason=reason, now=context.now,
-        unique=context.provider.new_id(),
-    )  # fmt: skip
-    event = context.event(
-        Person(user_id), AuditAction.APPROVAL_REQUEST, subject=request.request_id, entity_id=row.entity_id
+
+    async def count() -> None:
+        counter = namespaces.ACCESS_REQUESTS.entry(context.provider.policy.deployment_url, user_id)
+        async with context.provider.transient.batch(context.now) as batch:
+            if await context.counts.count(batch, counter) > ACCESS_REQUESTS_PER_DAY:
+                raise TooManyAsked
+
+    person = Person(user_id)
+    asking = RequestDetails(
+        reason, context.now, context.provider.new_id(), context.event(person, AuditAction.APPROVAL_REQUEST)
     )
-    seen = [Precondition(Assignment, row.key, was), Precondition(ChangeRequest, request.key, None)]
-    await registry.directory.write([*guard_acting(acting), *seen, Upsert(request, event)])
+    request = await write_changes(registry, person, [Change(was, row)], asking=asking, once_checked=count)
+    assert request is not None  # noqa: S101 - it always needs approval
     return request
 
 
@@ -209,7 +205,7 @@ async def list_requests(context: RequestContext, user_id: str) -> list[OwnReques
     entries = await registry.audit.latest(query, limit=_SHOWN)
     found = await registry.directory.read(ChangeRequest, [(each.object,) for each in entries])
     own = [each for each in found.values() if each.requester == person.name and is_asked_for_oneself(each)]
-    rows = {each.request_id: change_of(each.changes[0]).becomes for each in own}
+    rows = {each.request_id: each.changes[0].after for each in own}
     wanted = [row for row in rows.values() if isinstance(row, Assignment)]
     known = await registry.directory.read(Service, {(row.service_id,) for row in wanted})
     entity_of = await registry.directory.read(Entity, {(row.entity_id,) for row in wanted})

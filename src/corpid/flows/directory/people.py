@@ -16,8 +16,7 @@ from corpid.rules.authentication.passwords import COMMAND_LINE, PasswordRefused
 from corpid.rules.authentication.records import Credentials, FactorChange
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.names import canonical
-from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import User
+from corpid.rules.directory.records import Change, User
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -57,8 +56,8 @@ async def add_user(
     factors = (
         Credentials(user_id=user.user_id).with_password(password_hash, "operator").with_app(totp_secret, "operator")
     )
-    change = Change(verb="add", kind="credentials", key=user.key, becomes=factors)
-    await write_changes(registry, actor, [*prepared.plan.changes, change])
+    change = Change(None, factors)
+    await write_changes(registry, actor, [*prepared.plan.changes, change], planned=True)
     return user
 
 
@@ -75,7 +74,7 @@ async def reset_password(
     user = await _find_account(registry, user_name, actor=actor)
     known = await registry.factors.credentials(user.user_id)
     becomes = known.with_password(await _hash_password(passwords, user, password), "operator")
-    change = Change(verb="change", kind="credentials", key=known.key, was=known, becomes=becomes)
+    change = Change(known, becomes)
     await write_changes(registry, actor, [change], action=AuditAction.USER_RESET_PASSWORD)
     return user
 
@@ -182,7 +181,7 @@ async def add_invited(
     user, prepared = await prepare_addition(
         deps.registry, passwords, User, "users", user_name, members, new_user_id=new_user_id
     )
-    await write_changes(deps.registry, deps.actor, prepared.plan.changes)
+    await write_changes(deps.registry, deps.actor, prepared.plan.changes, planned=True)
     return await _issue_link(deps, user, "invitation")
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from corpid.rules.directory.approvals import change_of
 from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.member_details import identity, member_full_name, name_outside
 from corpid.rules.directory.names import canonical, label_identity
@@ -17,8 +16,7 @@ from corpid.rules.directory.records import Membership, RequestedPerson, User
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from corpid.rules.directory.plan import Change
-    from corpid.rules.directory.records import ChangeRequest
+    from corpid.rules.directory.records import Change, ChangeRequest
     from corpid.stores.sql.registry import Registry
 
 
@@ -74,7 +72,7 @@ async def read_requested_people(
     wanted = {identifier} if kind == "user" else set()
     invited: dict[str, Membership] = {}
     for change in changes:
-        record = change.becomes or change.was
+        record = change.record
         if getattr(record, "entity_id", "") == entity_id:  # of a third party's people it knows the name only
             wanted.add(str(getattr(record, "user_id", "")))
         if isinstance(record, Membership) and record.invited:
@@ -139,7 +137,7 @@ async def compare_names(registry: Registry, request: ChangeRequest) -> NameChang
 
     Raises StoreUnavailable. Source: D68
     """
-    changes = [change_of(each) for each in request.changes]
+    changes = request.changes
     people = await read_requested_people(registry, request.entity_id, changes, request.requester)
     then = {each.user_id: each for each in request.people}
     differing = [(then.get(each.user_id), each) for each in people if then.get(each.user_id) != each]

@@ -10,10 +10,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.directory.write import Refused, read_pages, write_changes
+from corpid.flows.directory.write import Refused, read_pages, write_parts
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import Assignment, Entity, GroupRole, Membership, Service
+from corpid.rules.directory.records import Assignment, Change, Entity, GroupRole, Membership, Service
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable
@@ -111,20 +110,15 @@ async def change_group(
     go = {each.user_id for each in leaving} | ({key[0] for key in held} if replaced else set())
     changes = [
         *(_plan_role(each, group, held, today) for each in wanted),
-        *(
-            Change(verb="remove", kind="assignment", key=key, was=row)
-            for key, row in held.items()
-            if key[0] in go - stay
-        ),
+        *(Change(row, None) for key, row in held.items() if key[0] in go - stay),
     ]
     made = [change for change in changes if change is not None]
     if len(made) > MOST_CHANGES:
         raise Refused(f"this gives or takes a role more than {MOST_CHANGES:,} times: change the group in several steps")
-    for start in range(0, len(made), _AT_ONCE):
-        if start and still is not None:
+    parts = [made[start : start + _AT_ONCE] for start in range(0, len(made), _AT_ONCE)]
+    async for number, _ in write_parts(registry, actor, parts, batch=actor.request_id):
+        if still is not None and number < len(parts):
             await still()
-        await write_changes(registry, actor, made[start : start + _AT_ONCE])
-        await asyncio.sleep(0)
 
 
 def _plan_role(
@@ -140,7 +134,7 @@ def _plan_role(
     was = held.get(row.key)
     if was is not None and was.end_date >= today:
         return None
-    return Change(verb="change" if was else "add", kind="assignment", key=row.key, was=was, becomes=row)
+    return Change(was, row)
 
 
 async def _find_memberships(

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from corpid.flows.directory.actors import check_still_acting
 from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.person_names import read_names
-from corpid.flows.directory.write import Refused, audit_event
-from corpid.rules.audit_actions import AuditAction
+from corpid.flows.directory.write import Refused, write_changes
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import ProvisioningToken
-from corpid.rules.directory.changes import Delete, Precondition, Upsert
+from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.provisioning_tokens import (
     LONGEST_LIFE_DAYS,
     MOST_TOKENS,
@@ -20,7 +18,7 @@ from corpid.rules.directory.provisioning_tokens import (
     token_hash,
     token_name,
 )
-from corpid.rules.directory.records import Entity
+from corpid.rules.directory.records import Change, Entity
 from corpid.rules.limits import DAY
 from corpid.texts import phrase
 
@@ -81,9 +79,8 @@ async def add_token(
         expires_at=int(now) + days * DAY, created_by=actor.name,
     )  # fmt: skip
     if not dry_run:
-        written = Upsert(record, audit_event(actor, AuditAction.PROVISIONING_TOKEN_ADD, token_id, entity_id=entity_id))
-        guards = [Precondition(type(entity), entity.key, entity), *await check_still_acting(registry, actor)]
-        await registry.directory.write([*guards, Precondition(RegisteredProvisioningToken, record.key, None), written])
+        seen = [Precondition(Entity, entity.key, entity), Precondition(RegisteredProvisioningToken, record.key, None)]
+        await write_changes(registry, actor, [Change(None, record)], seen=seen)
     return record
 
 
@@ -113,8 +110,7 @@ async def remove_token(
             f"{entity_id} has no such token: `corpid provisioning-token list --entity {entity_id}` shows them"
         )
     if not dry_run:
-        event = audit_event(actor, AuditAction.PROVISIONING_TOKEN_REMOVE, token_id, entity_id=entity_id)
-        await registry.directory.write([*await check_still_acting(registry, actor), Delete(record, event)])
+        await write_changes(registry, actor, [Change(record, None)])
     return record
 
 

@@ -11,23 +11,17 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows.directory.actors import is_allowed
-from corpid.flows.directory.approvals import refuse_unfit
 from corpid.flows.directory.lists import ListPage, cut_page, format_place
 from corpid.flows.directory.members import Member
-from corpid.flows.directory.write import authorise_changes, write_or_request
+from corpid.flows.directory.write import authorise_changes
 from corpid.rules.directory.access import Forbidden, Object, authorise
-from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.lists import SERVICES
 from corpid.rules.directory.objects import key_of, object_id
-from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import Assignment, Entity, Membership, Service, User
+from corpid.rules.directory.records import Assignment, Change, Entity, Membership, Service, User
 from corpid.rules.directory.role_forms import NO_VALUES, is_open_to, most_frequent_values
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from corpid.rules.directory.actors import EntityAdministrator
-    from corpid.rules.directory.records import ChangeRequest
     from corpid.rules.directory.role_forms import ValuesInUse
     from corpid.stores.sql.registry import Registry
 
@@ -127,7 +121,7 @@ async def explain_refusal(registry: Registry, actor: EntityAdministrator, found:
     """
     probe = Assignment(user_id=found.user.user_id, entity_id=actor.entity_id, service_id=at.service_id)
     try:
-        await authorise_changes(registry, actor, [Change(verb="add", kind="assignment", key=probe.key, becomes=probe)])
+        await authorise_changes(registry, actor, [Change(None, probe)])
     except Forbidden as error:
         return error.reason
     return ""
@@ -141,19 +135,11 @@ async def find_stored_role(registry: Registry, row: Assignment) -> Assignment | 
     return (await registry.directory.read(Assignment, [row.key])).get(row.key)
 
 
-def plan_role(was: Assignment | None, row: Assignment) -> Change:
-    """The change that gives a role, perhaps again.
-
-    Source: D55
-    """
-    return Change(verb="change" if was else "add", kind="assignment", key=row.key, was=was, becomes=row)
-
-
 def plan_replacement(was: Assignment, becomes: Assignment) -> list[Change]:
     """The changes that make one role another one. Source: D55"""
     if was.key == becomes.key:
-        return [] if was == becomes else [plan_role(was, becomes)]
-    return [plan_role_end(was), plan_role(None, becomes)]
+        return [] if was == becomes else [Change(was, becomes)]
+    return [Change(was, None), Change(None, becomes)]
 
 
 def copy_role(row: Assignment, service: Service, *, user_id: str, today: str) -> Assignment | None:
@@ -166,41 +152,6 @@ def copy_role(row: Assignment, service: Service, *, user_id: str, today: str) ->
     if row.end_date < today or lacking or (service.sub_entity == "mandatory" and not row.sub_entity):
         return None
     return msgspec.structs.replace(row, user_id=user_id, start_date=max(today, row.start_date))
-
-
-def plan_role_end(row: Assignment) -> Change:
-    """The change that ends a role. Source: D55"""
-    return Change(verb="remove", kind="assignment", key=row.key, was=row)
-
-
-async def needs_approval(registry: Registry, actor: EntityAdministrator, changes: Sequence[Change]) -> bool:
-    """Return whether changes wait for another administrator's approval.
-
-    Raises Refused if they break a rule, access.Forbidden, StoreUnavailable. Source: D55, R-14
-    """
-    await refuse_unfit(registry, changes)
-    return bool((await authorise_changes(registry, actor, changes)).needing)
-
-
-async def submit_role_changes(
-    registry: Registry,
-    actor: EntityAdministrator,
-    of: Membership,
-    changes: Sequence[Change],
-    *,
-    reason: str,
-    now: float,
-    unique: str,
-) -> ChangeRequest | None:
-    """Write changes of a member's roles, or request them.
-
-    `of` is the membership as it was decided on. Returns the request, None if the changes were written. As
-    `write_or_request`; also raises Refused if they break a rule. Source: D55, D68, R-14
-    """
-    await refuse_unfit(registry, changes)
-    roles = [Precondition(Assignment, change.key, change.was) for change in changes]  # type: ignore[arg-type]
-    seen = [Precondition(Membership, of.key, of), *roles]
-    return await write_or_request(registry, actor, changes, reason=reason, now=now, unique=unique, seen=seen)
 
 
 def _may_read(actor: EntityAdministrator, row: Assignment) -> bool:

@@ -33,15 +33,16 @@ from corpid.flows.directory.finding import (
 )
 from corpid.flows.directory.grants import GrantFilter, find_grant
 from corpid.flows.directory.member_changes import plan_removals
-from corpid.flows.directory.objects import build_record_key, narrow_administrators
+from corpid.flows.directory.objects import narrow_administrators
 from corpid.flows.directory.write import Refused, switch_record
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.nodes import FileProblem
 from corpid.rules.directory.objects import RESOURCES, Resource
-from corpid.rules.directory.plan import Change, Plan
+from corpid.rules.directory.plan import Plan
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
+    Change,
     Entity,
     Membership,
     Operator,
@@ -228,7 +229,7 @@ async def set_enabled(
         return ApplyResult(differences=(), warnings=(), written=False)
     else:
         becomes = msgspec.structs.replace(record, enabled=enabled)
-    change = Change(verb="change", kind=kind, key=build_record_key(record), was=record, becomes=becomes)
+    change = Change(record, becomes)
     return await _carry_out(registry, found, [change], actor=actor, dry_run=dry_run)
 
 
@@ -255,14 +256,14 @@ async def remove_record(
         first = await plan_removals(registry, record)
     if isinstance(record, Service):
         first = await narrow_administrators(registry, record.service_id)
-    change = Change(verb="remove", kind=kind, key=build_record_key(record), was=record)
+    change = Change(record, None)
     return await _carry_out(registry, found, [*first, change], actor=actor, dry_run=dry_run)
 
 
 async def _carry_out(
     registry: Registry, found: NamedRecord, changes: list[Change], *, actor: Actor, dry_run: bool
 ) -> ApplyResult:
-    record, becomes = found.record, changes[-1].becomes
+    record, becomes = found.record, changes[-1].after
     alone: list[str] = []
     if isinstance(record, User | Membership | Administrator) and not getattr(becomes, "enabled", False):
         alone = await list_entities_without_owner(registry, record.user_id)
@@ -285,8 +286,7 @@ async def _find_references(
         if name in _FINDERS
     }
     return found, {
-        name: read_shown_key(each) if isinstance(each, User) else build_record_key(each)[0]
-        for name, each in found.items()
+        name: read_shown_key(each) if isinstance(each, User) else each.key[0] for name, each in found.items()
     }
 
 

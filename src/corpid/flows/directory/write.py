@@ -1,21 +1,24 @@
-"""Changes of records: authorised, and written with their audit events, or requested.
+"""Changes of records: authorised, checked, and written or requested.
 
-`write_or_request` is for actors of entities: what needs the approval of another administrator becomes a request (D55).
-`write_changes` is for everybody else, and refuses it. Both authorise every change, with facts that are looked up, and
-write all of them with guards: what was decided on is looked at again in the transaction of the change, so that a right
-which ends meanwhile gives nothing.
+`write_changes` is the way of every change from any door to the store. It authorises all changes, with facts that are
+looked up, checks the records that would result, and writes all of them with guards: what was decided on is looked at
+again in the transaction of the change, so that a right which ends meanwhile gives nothing. What needs the approval of
+another administrator becomes a request (D55).
 """
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections import defaultdict
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
-from corpid.flows.directory.actors import check_still_acting, is_last_owner
+from corpid.flows.directory.actors import check_still_acting, guard_acting, is_last_owner
 from corpid.flows.directory.person_names import read_requested_people
 from corpid.flows.large import in_thread_if_many, in_turns
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
@@ -30,6 +33,7 @@ from corpid.rules.directory.actors import (
     DeploymentOperator,
     DirectoryFile,
     EntityAdministrator,
+    Person,
     ProvisioningToken,
 )
 from corpid.rules.directory.approvals import (
@@ -44,23 +48,25 @@ from corpid.rules.directory.approvals import (
     ends_approval,
     state_at,
     step,
-    to_requested_change,
+    unfit,
 )
 from corpid.rules.directory.approvals import ApprovalEvent as Decision
 from corpid.rules.directory.changes import (
     AccessUnder,
-    Delete,
     LastOwnerInvariant,
     Precondition,
     RolesUnder,
     SignOut,
     StoreChange,
-    Upsert,
 )
+from corpid.rules.directory.document import Current
 from corpid.rules.directory.invitations import CARRIED, is_invitation, is_redirection, shown_invitation
-from corpid.rules.directory.plan import APPROVERS, RECORDS, Change
+from corpid.rules.directory.plan import APPROVERS
+from corpid.rules.directory.queries import MemberCondition, MemberQuery
 from corpid.rules.directory.records import (
+    RECORDS,
     Administrator,
+    Change,
     ChangeRequest,
     Entity,
     Membership,
@@ -82,20 +88,27 @@ if TYPE_CHECKING:
     from corpid.rules.directory.access import Level
     from corpid.rules.directory.changes import Written
     from corpid.rules.directory.document import Key
-    from corpid.rules.directory.plan import Verb
+    from corpid.rules.directory.records import Verb
     from corpid.rules.directory.sections import Kind
     from corpid.stores.sql.directory import Directory, L
     from corpid.stores.sql.registry import Registry
 
 NEEDS_APPROVAL: Final = phrase("this needs the approval of another administrator")
+Records: TypeAlias = "dict[Kind, dict[Key, msgspec.Struct]]"
 S = TypeVar("S", Client, Entity, RegisteredApiClient, User)
-_NOUNS: Final[Mapping[Kind, str]] = {"third-party row": "third_party_assignment"}
+_NOUNS: Final[Mapping[str, str]] = {
+    "third-party row": "third_party_assignment", "API client": "api_client", "provisioning token": "provisioning_token",
+}  # fmt: skip
 """of kinds whose name is no noun of an action"""
 _VERBS: Final[Mapping[Verb, str]] = {"add": "add", "change": "update", "remove": "remove"}
-ACTIONS: Final[Mapping[tuple[Kind, Verb], AuditAction]] = {
-    (kind, verb): AuditAction(f"{_NOUNS.get(kind, kind)}.{word}") for kind in KINDS for verb, word in _VERBS.items()
+ACTIONS: Final[Mapping[tuple[str, Verb], AuditAction]] = {
+    (kind, verb): AuditAction(f"{_NOUNS.get(kind, kind)}.{word}")
+    for kind in (*KINDS, "API client", "provisioning token")
+    for verb, word in _VERBS.items()
+    if (kind, verb) != ("provisioning token", "change")
 }
-SWITCHES: Final[Mapping[Kind, tuple[AuditAction, AuditAction]]] = {
+SWITCHES: Final[Mapping[str, tuple[AuditAction, AuditAction]]] = {
+    "API client": (AuditAction.API_CLIENT_DISABLE, AuditAction.API_CLIENT_ENABLE),
     "client": (AuditAction.CLIENT_DISABLE, AuditAction.CLIENT_ENABLE),
     "entity": (AuditAction.ENTITY_DISABLE, AuditAction.ENTITY_ENABLE),
     "user": (AuditAction.USER_DISABLE, AuditAction.USER_ENABLE),
@@ -121,6 +134,9 @@ REMOVALS: Final[Mapping[Kind, tuple[AuditAction, ...]]] = {
     ),
 }
 """the actions after which there is no such record any more"""
+_LOOKED_UP: Final = frozenset({"assignment", "administrator", "grant", "third-party row"})
+"""kinds whose rules are about what they name"""
+_SAME_NAME: Final = 10
 _AT_ONCE: Final = 200
 _MOST_GRANTS: Final = 1000
 """of one entity to one third party for one service, that a row is compared with"""
@@ -160,7 +176,7 @@ class AuthorisedChanges(msgspec.Struct, frozen=True, kw_only=True):
     def invited(self) -> dict[tuple[str, ...], Membership]:
         """The invitations that the changes are about, by key."""
         seen = [each.record for each in self.guards if isinstance(each, Precondition)]
-        known = [*seen, *(change.was or change.becomes for change in self.changes)]
+        known = [*seen, *((change.before or change.after) for change in self.changes)]
         return {each.key: each for each in known if isinstance(each, Membership) and each.invited}
 
 
@@ -168,40 +184,37 @@ class NoReason(Refused):
     """A request or a decision without its reason."""
 
 
-async def write_or_request(
-    registry: Registry,
-    actor: Actor,
-    changes: Sequence[Change],
-    *,
-    reason: str,
-    now: float,
-    unique: str,
-    seen: Sequence[Precondition] = (),
-) -> ChangeRequest | None:
-    """Write changes, or request them if one of them needs approval.
+class IdentifierConflict(Exception):
+    """Another member of the entity has this `member`: `user_name` or `external_id`."""
 
-    Returns the request, None if the changes were written. `reason` is for the approver, `now` in epoch seconds;
-    `unique` makes the identifier of a request, with the moment; `seen` as in `write_changes`. Raises access.Forbidden
-    (also for provisioning tokens, which request nothing), NoReason, Refused, Conflict, StoreUnavailable. Source: D55,
-    D59, D60
-    """
-    found = await authorise_changes(registry, actor, changes)
-    if not is_of_entity(actor) or not found.needing:
-        await registry.directory.write([*record_changes(found), *(each for each in seen if each not in found.guards)])
-        return None
-    if isinstance(actor, ProvisioningToken):
-        raise Forbidden(actor, "write", found.needing[0].kind, phrase("this is read-only here: it needs approval"))
-    check_reason(reason)
-    request = await build_request(
-        registry, actor.name, _find_entity(found), changes, reason=reason, now=now, unique=unique,
-        bound_to=actor.entity_id if isinstance(actor, ApiClient) else "",
-    )  # fmt: skip
-    event = build_request_event(AuditAction.APPROVAL_REQUEST, request, by=actor.name, detail=actor.detail)
-    guards = dict.fromkeys(
-        [*found.guards, *guard_records(changes), *seen, Precondition(ChangeRequest, request.key, None)]
-    )
-    await registry.directory.write([*guards, Upsert(request, event)])
-    return request
+    def __init__(self, member: str) -> None:
+        self.member = member
+        super().__init__(f"{member}: another member of this entity has it")
+
+
+class RequestDetails(msgspec.Struct, frozen=True):
+    """The making of a request, should a change need approval."""
+
+    reason: str
+    """for the approver"""
+    now: float
+    """epoch seconds"""
+    unique: str
+    """makes the identifier of the request, with the moment"""
+    event: AuditEvent | None = None
+    """that it was made, if not the actor's own say"""
+
+
+class ApprovedRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A request that is approved: the reason of its changes."""
+
+    before: ChangeRequest
+    after: ChangeRequest
+    event: AuditEvent
+    detail: dict[str, str]
+    """of the event of each change"""
+    current: Records
+    """what is there of what the changes name"""
 
 
 async def write_changes(
@@ -209,24 +222,95 @@ async def write_changes(
     actor: Actor,
     changes: Sequence[Change],
     *,
+    asking: RequestDetails | None = None,
+    approved: ApprovedRequest | None = None,
+    planned: bool = False,
+    seen: Iterable[StoreChange] = (),
+    along: Sequence[Change] = (),
+    batch: str = "",
     action: AuditAction | None = None,
     summary: AuditEvent | None = None,
-    seen: Sequence[Precondition] = (),
+    once_checked: Callable[[], Awaitable[None]] | None = None,
     within: Callable[[], Awaitable[None]] | None = None,
-) -> None:
-    """Authorise all changes and write them, each with an audit event.
+) -> ChangeRequest | None:
+    """Write changes with their events, or request what needs approval.
 
-    Each event is written in the transaction of its change. `action` is the action of the only change, if a command
-    knows a more exact one than `find_action`. `summary` is an event about all changes, written with the last one.
-    `seen` are records that the caller has decided on; `within` is awaited in the transaction of the last change. Raises
-    access.Forbidden before anything is written, also for what needs approval (`write_or_request` requests it), Refused,
-    Conflict (LastOwnerRemoved if the last operator or owner would go, ChangedMeanwhile if what was decided on is no
-    longer so), and StoreUnavailable. Source: SECURITY.md, D53, D55, D57
+    This is the only way from a door to the store: authorise, check the records that would result, ask for approval or
+    write. Returns the request, None if the changes were written. Without `asking` what needs approval is refused;
+    `approved` is the request that is carried out; `planned` changes have been checked by a plan. `seen` are records
+    that the caller has decided on, `along` is what ends with the changes, without being authorised on its own; a request
+    has it, unless it is too much. `batch` names changes that belong together, in the event of each. `action` is the
+    action of the only change, if a command knows a more exact one than `find_action`; `summary` is an event about all
+    changes, written with the last one.
+    `once_checked` is awaited before anything is written, `within` in the transaction of the last change. Raises
+    access.Forbidden, NoReason, IdentifierConflict, Refused, Conflict (LastOwnerRemoved if the last operator or owner
+    would go, ChangedMeanwhile if what was decided on is no longer so), StoreUnavailable. Source: SECURITY.md, D53, D55,
+    D57, D59, D60
     """
-    found = await authorise_without_approval(registry, actor, changes)
-    further = [each for each in seen if each not in found.guards]
-    written = await in_thread_if_many(partial(record_changes, found, action=action), len(changes))
-    await registry.directory.write([*written, *further], summary, within)
+    found = await authorise_changes(registry, actor, changes, approving=approved.before.request_id if approved else "")
+    if not planned:
+        await check_changes(registry, actor, changes, approved.current if approved else None)
+    waits = bool(found.needing) and is_of_entity(actor) and approved is None
+    if waits and (asking is None or isinstance(actor, ProvisioningToken)):
+        needing = found.needing[0]
+        raise Forbidden(actor, "delete" if needing.verb == "remove" else "write", needing.kind, NEEDS_APPROVAL)
+    if waits and asking is not None:
+        check_reason(asking.reason)
+    if once_checked is not None:
+        await once_checked()
+    guards = [*found.guards, *seen]
+    request = None
+    if waits and asking is not None:
+        kept = (*along, *changes) if len(changes) + len(along) <= MOST_CHANGES else changes
+        request = await _build_request(registry, found, kept, asking)
+        event = asking.event or AuditEvent(actor=actor.name, action=AuditAction.APPROVAL_REQUEST, detail=actor.detail)
+        event = replace(event, object=request.request_id, entity_id=request.entity_id)
+        written: list[StoreChange] = [Change(None, request, event)]
+        guards += [*guard_records(kept), Precondition(ChangeRequest, request.key, None)]
+    else:
+        detail = approved.detail if approved is not None else {}
+        if len(changes) + len(along) > 1 and (batch or actor.request_id):
+            detail = {**detail, "batch": batch or actor.request_id}
+        written = await in_thread_if_many(partial(record_changes, found, along, action, detail), len(changes))
+    if approved is not None:
+        written += [
+            Change(None, approved.after, approved.event),
+            Precondition(ChangeRequest, approved.before.key, approved.before),
+        ]
+        guards += guard_records(changes)
+    written += await in_thread_if_many(lambda: dict.fromkeys(guards), len(guards))
+    await registry.directory.write(written, summary, within)
+    return request
+
+
+async def write_parts(
+    registry: Registry,
+    actor: Actor,
+    parts: Iterable[Sequence[Change]],
+    *,
+    batch: str,
+    asking: RequestDetails | None = None,
+    planned: bool = False,
+    guarded: bool = False,
+) -> AsyncIterator[tuple[int, ChangeRequest | None]]:
+    """Write many changes, each part in one transaction, or request it.
+
+    After each part its number, from 1, and its request. All events have the same batch; the identifiers of requests
+    begin alike. `guarded`: the records must be as the changes were decided on. The rest is as in `write_changes`; after
+    an exception the parts before stay. Source: D55, D81
+    """
+    for number, part in enumerate(parts, start=1):
+        started = time.monotonic()
+        details = asking and replace(asking, unique=f"{asking.unique}-{number:04}")
+        seen = guard_records(part) if guarded else ()
+        request = None
+        if part:
+            request = await write_changes(
+                registry, actor, part, asking=details, planned=planned, seen=seen, batch=batch
+            )
+        # SQLite has no queue for writers: others need a gap between two writes.
+        await asyncio.sleep(time.monotonic() - started)
+        yield number, request
 
 
 async def authorise_changes(
@@ -238,6 +322,8 @@ async def authorise_changes(
     Refused if approvals are turned on with nobody to give them, and StoreUnavailable. Source: SECURITY.md, D53,
     D55
     """
+    if isinstance(actor, Person):
+        return await _authorise_own(registry, actor, changes)
     plain = await in_thread_if_many(lambda: [build_object(change) for change in changes], len(changes))
     objects, guards = await add_facts(registry, actor, changes, plain)
 
@@ -260,43 +346,141 @@ async def authorise_changes(
     )
 
 
-async def authorise_without_approval(registry: Registry, actor: Actor, changes: Sequence[Change]) -> AuthorisedChanges:
-    """Authorise changes that the actor may make alone.
+async def needs_approval(registry: Registry, actor: Actor, changes: Sequence[Change]) -> bool:
+    """Return whether changes wait for another administrator's approval.
 
-    Raises as `authorise_changes`, and access.Forbidden for what needs approval. Source: D55
+    Raises as `write_changes`, which writes them. Source: D55, R-14
     """
     found = await authorise_changes(registry, actor, changes)
-    if found.needing and is_of_entity(actor):
-        needing = found.needing[0]
-        raise Forbidden(actor, "delete" if needing.verb == "remove" else "write", needing.kind, NEEDS_APPROVAL)
-    return found
+    await check_changes(registry, actor, changes)
+    return bool(found.needing)
 
 
-def record_changes(found: AuthorisedChanges, *, action: AuditAction | None = None, **detail: str) -> list[StoreChange]:
-    """Return authorised changes for the store, each with its event, and guards.
+async def _authorise_own(registry: Registry, actor: Person, changes: Sequence[Change]) -> AuthorisedChanges:
+    """Authorise a request for access of one's own (D55)."""
+    objects, guards = [], []
+    for change in changes:
+        if change.kind != "assignment" or change.after is None:
+            raise Forbidden(actor, "write", change.kind)
+        entity_id = change.record.entity_id
+        acting = await registry.directory.acting(actor.user_id, entity_id)
+        belongs = acting is not None and acting.allowed
+        thing = Object(kind="access request", entity_id=entity_id, user_id=change.key[0], belongs=belongs)
+        authorise(actor, "write", thing)
+        objects.append(thing)
+        guards += guard_acting(acting) if acting is not None else []
+    return AuthorisedChanges(
+        actor=actor, changes=tuple(changes), objects=tuple(objects), guards=tuple(guards), needing=tuple(changes)
+    )
 
-    Each event has `detail`. Source: D54, D55, D57
+
+def record_changes(
+    found: AuthorisedChanges,
+    along: Sequence[Change] = (),
+    action: AuditAction | None = None,
+    detail: Mapping[str, str] = MappingProxyType({}),
+) -> list[StoreChange]:
+    """Return authorised changes with their events, and what follows from them.
+
+    `along` and `action` are as in `write_changes`; each event has `detail`. Source: D54, D55, D57
     """
     needing = {(change.kind, change.key) for change in found.needing}
     invited = found.invited
     written: list[StoreChange] = []
+    for change in along:
+        event = build_change_event(found.actor, change, invited=invited.get(change.key[:2]))
+        written.append(replace(change, event=replace(event, detail={**event.detail, **detail})))
     for change, thing in zip(found.changes, found.objects, strict=True):
         event = build_change_event(found.actor, change, action, invited=invited.get(change.key[:2]))
         details = {**event.detail, **detail}
         if on_self(found.actor, thing):
             details["self"] = "true"
         if not is_of_entity(found.actor) and (change.kind, change.key) in needing:
-            details["approval"] = "bypassed"
-        event = replace(event, detail=details)
-        if change.becomes is None:
-            written.append(Delete(change.was, event, change.seen))  # type: ignore[arg-type]
-        else:
-            written.append(Upsert(change.becomes, event, frozenset(change.taken), change.seen))  # type: ignore[arg-type]
+            details.setdefault("approval", "bypassed")
+        written.append(replace(change, event=replace(event, detail=details)))
     under: list[StoreChange] = [
         *_find_roles_under(found.actor, found.changes),
         *_find_access_under(found.actor, found.changes),
     ]
-    return [*written, *_find_sign_outs(found.changes), *under, *found.ended, *found.guards]
+    return [*written, *_find_sign_outs(found.changes), *under, *found.ended]
+
+
+async def check_changes(
+    registry: Registry, actor: Actor, changes: Sequence[Change], current: Records | None = None
+) -> None:
+    """Refuse changes after which a record would break a rule.
+
+    `current` is what is there, if a request for them is approved. Raises IdentifierConflict, Refused with a line for each rule,
+    StoreUnavailable. Source: D55, D60, D68, R-14, R-21
+    """
+    for change in changes:
+        if isinstance(change.after, Membership):
+            await _refuse_taken(registry, change.after, change.before)
+    if not any(change.kind in _LOOKED_UP and change.after is not None for change in changes):
+        return
+    there = Current(records=await read_current(registry, changes) if current is None else current)
+    live = is_of_entity(actor) or current is not None
+    if unfit(changes, there, {}, live=live):
+        problems = unfit(changes, there, await read_user_names(registry, changes), live=live)
+        heading = "the rules do not allow this:" if current is None else "the rules no longer allow this:"
+        raise Refused(heading, *(f"  {problem}" for problem in problems))
+
+
+async def _refuse_taken(registry: Registry, member: Membership, before: msgspec.Struct | None) -> None:
+    """Refuse a user name or external identifier of another member.
+
+    Also the user name of another member's account, or the address of another invitation. What stays as it was is not
+    looked at: whoever has a name that means two people can still be suspended. Source: D60, D68
+    """
+    wanted: list[tuple[str, MemberCondition]] = []
+    if member.user_name and member.user_name != getattr(before, "user_name", ""):
+        wanted.append(("user_name", ("any_user_name", "eq", member.user_name)))
+        if "@" in member.user_name:
+            wanted.append(("user_name", ("email", "eq", member.user_name)))
+    if member.external_id and member.external_id != getattr(before, "external_id", ""):
+        wanted.append(("external_id", ("external_id", "eq", member.external_id)))
+    for name, condition in wanted:
+        query = MemberQuery(entity_id=member.entity_id, conditions=(condition,), limit=_SAME_NAME)
+        _, found = await registry.provisioning.members(query)
+        others = [each.membership for each in found if each.membership.membership_id != member.membership_id]
+        if any(each.invited or condition[0] != "email" for each in others):
+            raise IdentifierConflict(name)
+
+
+async def read_current(registry: Registry, changes: Sequence[Change]) -> dict[Kind, dict[Key, msgspec.Struct]]:
+    """Read the changed records, and those that they name.
+
+    Raises StoreUnavailable. Source: D55, R-14, R-21
+    """
+    keys: defaultdict[Kind, set[Key]] = defaultdict(set)
+    between: set[Key] = set()
+    for change in changes:
+        keys[change.kind].add(change.key)
+        record = change.record
+        user_id, entity_id, client_id, service_id = (
+            str(getattr(record, name, "")) for name in ("user_id", "entity_id", "client_entity_id", "service_id")
+        )
+        keys["entity"] |= {(each,) for each in (entity_id, client_id) if each}
+        keys["service"] |= {(service_id,)} if service_id else set()
+        keys["membership"] |= {(user_id, entity_id)} if user_id else set()
+        if isinstance(record, Administrator) and isinstance(record.services, tuple):
+            keys["service"] |= {(each,) for each in record.services}
+        if isinstance(record, ThirdPartyAssignment):
+            between.add((client_id, entity_id, service_id))
+    found: dict[Kind, dict[Key, msgspec.Struct]] = {}
+    for kind, wanted in keys.items():
+        found[kind] = dict(await registry.directory.read(RECORDS[kind], sorted(wanted)))
+    for each in between:
+        grants = await read_grants(registry.directory, each)
+        found.setdefault("grant", {}).update({grant.key: grant for grant in grants})
+    return found
+
+
+async def read_user_names(registry: Registry, changes: Iterable[Change]) -> dict[str, str]:
+    """The user names of people in changes, by identifier. Raises StoreUnavailable. Source: D51"""
+    ids = {str(getattr(change.record, "user_id", "")) for change in changes}
+    users = await registry.directory.read(User, sorted((each,) for each in ids if each))
+    return {user.user_id: user.user_name for user in users.values()}
 
 
 def build_change_event(
@@ -313,7 +497,7 @@ def build_change_event(
         detail |= name_invitation(invited)
     action = action or find_decision(actor, change) or find_action(change)
     event = audit_event(actor, action, "/".join(change.key), entity_id=thing.entity_id, **detail)
-    client_id = change.key[0] if change.kind == "client" else ""
+    client_id = getattr(change.record, "client_id", "")
     return replace(event, client_id=client_id, other_entity_id=thing.other_entity_id)
 
 
@@ -335,11 +519,11 @@ def find_action(change: Change) -> AuditAction:
     If the change only turns a switch, the action is that of the switch; otherwise it follows from the kind of record
     and the verb. Source: D57
     """
-    if is_invitation(change.was, change.becomes):
+    if is_invitation(change.before, change.after):
         return AuditAction.MEMBERSHIP_INVITE
     switch = SWITCHES.get(change.kind)
     if switch is not None and list(_list_differing(change)) == ["enabled"]:
-        return switch[getattr(change.becomes, "enabled", False)]
+        return switch[getattr(change.after, "enabled", False)]
     return ACTIONS[change.kind, change.verb]
 
 
@@ -368,7 +552,7 @@ def build_object(change: Change) -> Object:
 
     Without facts that have to be looked up. Source: D53, D56
     """
-    record = change.becomes or change.was
+    record = change.record
     parties = getattr(record, "entity_id", ""), getattr(record, "client_entity_id", "")
     entity_id, other = reversed(parties) if change.kind == "grant" else parties
     return Object(
@@ -377,36 +561,25 @@ def build_object(change: Change) -> Object:
         other_entity_id=other,
         service_id=getattr(record, "service_id", ""),
         user_id=getattr(record, "user_id", ""),
-        members=frozenset(_list_differing(change)) if change.was and change.becomes else None,
+        members=frozenset(_list_differing(change)) if change.before and change.after else None,
         sides=sides(*_grants(change)),
     )
 
 
-async def build_request(
-    registry: Registry,
-    requester: str,
-    entity_id: str,
-    changes: Sequence[Change],
-    *,
-    reason: str,
-    now: float,
-    unique: str,
-    bound_to: str = "",
+async def _build_request(
+    registry: Registry, found: AuthorisedChanges, changes: Sequence[Change], asking: RequestDetails
 ) -> ChangeRequest:
-    """A request for changes of an entity, with its people's names now.
-
-    `requester` is named as in the audit; `bound_to` is the entity of an API client. The rest as in `write_or_request`.
-    Raises StoreUnavailable. Source: D55, D68
-    """
+    """A request for changes, with the names of its people now (D55, D68)."""
+    actor, entity_id = found.actor, _find_entity(found)
     return ChangeRequest(
-        request_id=f"{int(now):08x}-{unique}",
+        request_id=f"{int(asking.now):08x}-{asking.unique}",
         entity_id=entity_id,
-        requester=requester,
-        bound_to=bound_to,
-        changes=tuple(map(to_requested_change, changes)),
-        reason=reason,
-        created_at=int(now),
-        people=await read_requested_people(registry, entity_id, changes, requester),
+        requester=actor.name,
+        bound_to=actor.entity_id if isinstance(actor, ApiClient) else "",
+        changes=tuple(changes),
+        reason=asking.reason,
+        created_at=int(asking.now),
+        people=await read_requested_people(registry, entity_id, changes, actor.name),
     )
 
 
@@ -421,7 +594,7 @@ def build_request_event(
 def guard_records(changes: Iterable[Change]) -> Iterable[Precondition]:
     """Guards that the records which changes were planned on are unchanged. Source: D55"""
     for change in changes:
-        yield Precondition(RECORDS[change.kind], change.key, change.was)  # type: ignore[arg-type]
+        yield Precondition(RECORDS[change.kind], change.key, change.before)  # type: ignore[arg-type]
 
 
 def check_reason(reason: str) -> None:
@@ -446,7 +619,7 @@ def is_of_entity(actor: Actor) -> bool:
 
     Operators, their files and their commands go without. Source: D55
     """
-    return isinstance(actor, EntityAdministrator | ApiClient | ProvisioningToken)
+    return isinstance(actor, EntityAdministrator | ApiClient | ProvisioningToken | Person)
 
 
 async def read_pages(
@@ -532,7 +705,7 @@ async def _find_needing(
     asked = [
         (change, thing, (acting_for or thing.entity_id,), (thing.service_id,))
         for change, thing in zip(changes, objects, strict=True)
-        if change.kind in OF_ENTITIES and (change.was is not None or change.kind != "entity")
+        if change.kind in OF_ENTITIES and (change.before is not None or change.kind != "entity")
     ]
     entities = await registry.directory.read(Entity, {entity for _, _, entity, _ in asked if entity[0]})
     services = await registry.directory.read(Service, {service for _, _, _, service in asked if service[0]})
@@ -561,9 +734,9 @@ async def _add_fact(registry: Registry, change: Change, thing: Object) -> tuple[
     with_facts = replace(
         thing,
         level=level,
-        becomes=change.becomes.level if isinstance(change.becomes, Administrator) else "",
+        becomes=change.after.level if isinstance(change.after, Administrator) else "",
         belongs=bool(belongs),
-        invites=is_invitation(change.was, change.becomes)
+        invites=is_invitation(change.before, change.after)
         and not await registry.directory.read(User, [(thing.user_id,)]),
         operates=bool(operates),
         parameters=await _has_parameters(registry, change, thing),
@@ -586,7 +759,7 @@ async def _decline_requests(
     """
     ended: list[StoreChange] = []
     for change in changes:
-        was, becomes = change.was, change.becomes
+        was, becomes = change.before, change.after
         if not is_redirection(was, becomes) or not isinstance(was, Membership) or not isinstance(becomes, Membership):
             continue
         for request in await _list_waiting(registry, was, now=becomes.changed_at):
@@ -595,7 +768,7 @@ async def _decline_requests(
             after = decide_request(request, Decision.DECLINE, by=SYSTEM, reason=str(REDIRECTED), now=becomes.changed_at)
             event = build_request_event(AuditAction.APPROVAL_DECLINE, request, by=SYSTEM)
             event = replace(event, request_id=actor.request_id)
-            ended += [Precondition(ChangeRequest, request.key, request), Upsert(after, event)]
+            ended += [Precondition(ChangeRequest, request.key, request), Change(None, after, event)]
     return ended
 
 
@@ -621,7 +794,7 @@ async def _check_approvers(registry: Registry, changes: Sequence[Change]) -> Non
 
 
 def _grants(change: Change) -> tuple[ThirdPartyGrant | None, ThirdPartyGrant | None]:
-    was, becomes = change.was, change.becomes
+    was, becomes = change.before, change.after
     return (
         was if isinstance(was, ThirdPartyGrant) else None,
         becomes if isinstance(becomes, ThirdPartyGrant) else None,
@@ -631,7 +804,7 @@ def _grants(change: Change) -> tuple[ThirdPartyGrant | None, ThirdPartyGrant | N
 def _find_sign_outs(changes: Iterable[Change]) -> Iterable[SignOut]:
     """People to sign out: they lose a factor or their access."""
     for change in changes:
-        was, becomes = change.was, change.becomes
+        was, becomes = change.before, change.after
         if isinstance(was, Credentials) and isinstance(becomes, Credentials) and was.factors != becomes.factors:
             yield SignOut(was.user_id)
         if isinstance(was, User) and isinstance(becomes, User) and was.enabled and not becomes.enabled:
@@ -641,17 +814,17 @@ def _find_sign_outs(changes: Iterable[Change]) -> Iterable[SignOut]:
 def _find_roles_under(actor: Actor, changes: Iterable[Change]) -> Iterable[RolesUnder]:
     """The roles that end with grants, by any actor (D56)."""
     for change in changes:
-        if isinstance(change.was, ThirdPartyGrant) and change.becomes is None:
-            event = audit_event(actor, ACTIONS["third-party row", "remove"], "", entity_id=change.was.entity_id)
-            event = replace(event, other_entity_id=change.was.client_entity_id)
-            yield RolesUnder(change.was, event, planned=change.seen is not None)
+        if isinstance(change.before, ThirdPartyGrant) and change.after is None:
+            event = audit_event(actor, ACTIONS["third-party row", "remove"], "", entity_id=change.before.entity_id)
+            event = replace(event, other_entity_id=change.before.client_entity_id)
+            yield RolesUnder(change.before, event, planned=change.seen is not None)
 
 
 def _find_access_under(actor: Actor, changes: Iterable[Change]) -> Iterable[AccessUnder]:
     """Level and roles that end with the address of an invitation (D68)."""
     for change in changes:
-        was = change.was
-        if isinstance(was, Membership) and is_redirection(was, change.becomes):
+        was = change.before
+        if isinstance(was, Membership) and is_redirection(was, change.after):
             named = name_invitation(was)
             events: dict[type[Written], AuditEvent] = {
                 record: audit_event(actor, ACTIONS[kind, "remove"], "", entity_id=was.entity_id, **named)
@@ -666,8 +839,8 @@ def _list_differing(change: Change) -> Iterable[str]:
 
     There are none for a record that is added or removed.
     """
-    names = change.becomes.__struct_fields__ if change.was and change.becomes else ()
-    return (name for name in names if getattr(change.was, name) != getattr(change.becomes, name))
+    names = change.after.__struct_fields__ if change.before and change.after else ()
+    return (name for name in names if getattr(change.before, name) != getattr(change.after, name))
 
 
 async def _covering_grants(registry: Registry, changes: Sequence[Change]) -> dict[Key, ThirdPartyGrant]:
@@ -675,14 +848,14 @@ async def _covering_grants(registry: Registry, changes: Sequence[Change]) -> dic
 
     The roles are those of third parties' people among the changes. A grant among the changes counts as what it becomes.
     """
-    rows = [change.becomes for change in changes if isinstance(change.becomes, ThirdPartyAssignment)]
+    rows = [change.after for change in changes if isinstance(change.after, ThirdPartyAssignment)]
     if not rows:
         return {}
     written = {change.key for change in changes if change.kind == "grant"}
     held: defaultdict[Key, list[ThirdPartyGrant]] = defaultdict(list)
     for change in changes:
-        if isinstance(change.becomes, ThirdPartyGrant):
-            held[change.key[:3]].append(change.becomes)
+        if isinstance(change.after, ThirdPartyGrant):
+            held[change.key[:3]].append(change.after)
     for between in dict.fromkeys((row.client_entity_id, row.entity_id, row.service_id) for row in rows):
         held[between] += [grant for grant in await read_grants(registry.directory, between) if grant.key not in written]
     covering = ((row, held[row.client_entity_id, row.entity_id, row.service_id]) for row in rows)
@@ -698,8 +871,10 @@ def _guard_grants(
     """
     written = {change.key for change in changes if change.kind == "grant"}
     for change in changes:
-        if isinstance(change.was, ThirdPartyGrant) and (change.becomes is None or not isinstance(actor, DirectoryFile)):
-            yield Precondition(ThirdPartyGrant, change.key, change.was)
+        if isinstance(change.before, ThirdPartyGrant) and (
+            change.after is None or not isinstance(actor, DirectoryFile)
+        ):
+            yield Precondition(ThirdPartyGrant, change.key, change.before)
     yield from dict.fromkeys(
         Precondition(ThirdPartyGrant, grant.key, grant) for grant in covering.values() if grant.key not in written
     )
@@ -711,8 +886,8 @@ async def _guard_invitations(registry: Registry, changes: Sequence[Change]) -> l
     They are for whom the invitation goes to: another address meanwhile, and nothing is written (D68). Nobody is looked
     up whose membership is among the changes as a new one.
     """
-    added = {change.key for change in changes if change.kind == "membership" and change.was is None}
-    people = {change.key[:2] for change in changes if isinstance(change.becomes or change.was, CARRIED)}
+    added = {change.key for change in changes if change.kind == "membership" and change.before is None}
+    people = {change.key[:2] for change in changes if isinstance(change.record, CARRIED)}
     held = await registry.directory.read(Membership, sorted(people - added))
     return [Precondition(Membership, key, each) for key, each in held.items() if each.invited]
 
@@ -727,7 +902,7 @@ async def _find_owners_taken(registry: Registry, change: Change, key: tuple[str,
 
 async def _has_parameters(registry: Registry, change: Change, thing: Object) -> bool:
     """Return whether a row has parameters, or its service defines some."""
-    if getattr(change.becomes or change.was, "parameters", ()):
+    if getattr(change.record, "parameters", ()):
         return True
     found = await registry.directory.read(Service, [(thing.service_id,)]) if thing.service_id else {}
     return any(service.parameters for service in found.values())
@@ -735,19 +910,19 @@ async def _has_parameters(registry: Registry, change: Change, thing: Object) -> 
 
 def _moves_address(change: Change) -> bool:
     """Return whether links for recovery, or an invitation, would go elsewhere (D60, D61)."""
-    was, becomes = change.was, change.becomes
+    was, becomes = change.before, change.after
     moved = isinstance(was, User) and isinstance(becomes, User) and was.email != becomes.email
     return moved or is_redirection(was, becomes)
 
 
 def _takes_owner(change: Change) -> bool:
     if change.kind == "administrator":
-        return not isinstance(change.becomes, Administrator) or change.becomes.level != "owner"
-    return change.kind == "membership" and not getattr(change.becomes, "enabled", False)
+        return not isinstance(change.after, Administrator) or change.after.level != "owner"
+    return change.kind == "membership" and not getattr(change.after, "enabled", False)
 
 
 def _takes_operator(change: Change) -> bool:
-    was, becomes = change.was, change.becomes
+    was, becomes = change.before, change.after
     if isinstance(was, Operator):
         return was.level == "operator" and getattr(becomes, "level", "") != "operator"
     return _disables(change)
@@ -755,8 +930,8 @@ def _takes_operator(change: Change) -> bool:
 
 def _disables(change: Change) -> bool:
     """Return whether a person is disabled or removed."""
-    was = change.was
-    return isinstance(was, User) and was.enabled and not getattr(change.becomes, "enabled", False)
+    was = change.before
+    return isinstance(was, User) and was.enabled and not getattr(change.after, "enabled", False)
 
 
 def _find_entity(found: AuthorisedChanges) -> str:

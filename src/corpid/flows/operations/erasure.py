@@ -19,8 +19,7 @@ from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory.access import Object, authorise, refuse_early
 from corpid.rules.directory.changes import ChangedMeanwhile, Precondition
-from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import DeletionRequest, User
+from corpid.rules.directory.records import Change, DeletionRequest, User
 from corpid.rules.directory.sources import channel
 
 if TYPE_CHECKING:
@@ -107,7 +106,7 @@ async def _remove(registry: Registry, user: User, *, actor: Actor, unrequested: 
     written_by = (await registry.directory.sourced(User, [user.key])).get(user.key)
     if written_by is not None and channel(written_by.sources.record) == "file":
         remarks.append("a directory file names this person: take them out of it, or it adds them again as somebody new")
-    removal = Change(verb="remove", kind="user", key=user.key, was=user)
+    removal = Change(user, None)
     seen = [Precondition(User, user.key, user), Precondition(DeletionRequest, user.key, request)]
     try:
         await write_changes(registry, actor, [removal], seen=seen)

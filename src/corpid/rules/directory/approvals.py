@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from enum import Enum
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.document import DocumentEntry
-from corpid.rules.directory.plan import RECORDS, Change, check
+from corpid.rules.directory.plan import check
 from corpid.rules.directory.records import (
+    Change,
     ChangeRequest,
     Entity,
     Membership,
-    RequestedChange,
     Service,
     ThirdPartyGrant,
 )
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from corpid.rules.directory.access_conditions import Level
     from corpid.rules.directory.document import Current, Key
-    from corpid.rules.directory.plan import Verb
     from corpid.rules.directory.records import Administrator, AppointmentStatus, Approvals
     from corpid.rules.directory.sections import Kind
 
@@ -122,8 +121,19 @@ STRICTNESS: Final[tuple[Approvals, ...]] = ("none", "roles", "all")
 _AT_SERVICE: Final[frozenset[Kind]] = frozenset({"assignment", "third-party row", "grant"})
 _ROLES: Final[frozenset[Kind]] = _AT_SERVICE | {"administrator"}
 _ALL: Final[frozenset[Kind]] = _ROLES | {"membership", "entity"}
+_DEMANDED: Final[Mapping[Approvals, frozenset[Kind]]] = {"none": frozenset(), "roles": _ROLES, "all": _ALL}
 OF_ENTITIES: Final = _ALL
 """kinds that a request may change"""
+
+
+def kind_needs_approval(kind: Kind, entity: Entity | None, service: Service | None = None) -> bool:
+    """Return whether an entity wants every change of a kind approved.
+
+    But for the end of a grant. `service` is the one of a role or grant. Source: D55
+    """
+    if service is not None and service.approval_required and kind in _AT_SERVICE:
+        return True
+    return entity is not None and kind in _DEMANDED[entity.approvals]
 
 
 def change_needs_approval(change: Change, level: Level, entity: Entity | None, service: Service | None) -> bool:
@@ -133,15 +143,12 @@ def change_needs_approval(change: Change, level: Level, entity: Entity | None, s
     `service` the one of the role, both as they are; None: there is none, or it does not matter. A grant is ended at
     once, and so is an offer. Source: D55, D56
     """
-    if isinstance(change.was, ThirdPartyGrant) and change.becomes is None:
+    if isinstance(change.before, ThirdPartyGrant) and change.after is None:
         return False
-    if service is not None and service.approval_required and change.kind in _AT_SERVICE:
-        return True
-    demanded = "none" if entity is None else entity.approvals
-    if demanded == "roles":
-        takes_level = change.kind == "membership" and bool(level)
-        return change.kind in _ROLES or takes_level or step(change) < 0
-    return demanded == "all" and change.kind in _ALL
+    takes_level = (change.kind == "membership" and bool(level)) or step(change) < 0
+    return kind_needs_approval(change.kind, entity, service) or (
+        takes_level and entity is not None and entity.approvals == "roles"
+    )
 
 
 def step(change: Change) -> int:
@@ -149,7 +156,7 @@ def step(change: Change) -> int:
 
     One that is removed can be added again without its demands. Source: D55.
     """
-    was, becomes = change.was, change.becomes
+    was, becomes = change.before, change.after
     if not isinstance(was, Entity):
         return 0
     after = becomes.approvals if isinstance(becomes, Entity) else "none"
@@ -162,7 +169,7 @@ def is_asked_for_oneself(request: ChangeRequest) -> bool:
     Such a request always needs approval. Source: D55
     """
     return all(
-        change.kind == "assignment" and change.becomes is not None and request.requester == f"user:{change.key[0]}"
+        change.kind == "assignment" and change.after is not None and request.requester == f"user:{change.key[0]}"
         for change in request.changes
     )
 
@@ -172,7 +179,7 @@ def ends_approval(change: Change) -> bool:
 
     Also if it is removed. Source: D55.
     """
-    was, becomes = change.was, change.becomes
+    was, becomes = change.before, change.after
     demanded = isinstance(was, Service) and was.approval_required
     return demanded and not (isinstance(becomes, Service) and becomes.approval_required)
 
@@ -185,25 +192,6 @@ def approvers(administrators: Iterable[AppointmentStatus[Administrator]]) -> int
     return sum(each.enabled and each.record.approves for each in administrators)
 
 
-def to_requested_change(change: Change) -> RequestedChange:
-    """Return a change as a request keeps it. Source: D55."""
-    return RequestedChange(
-        verb=change.verb, kind=change.kind, key=change.key, was=_plain(change.was), becomes=_plain(change.becomes)
-    )
-
-
-def change_of(kept: RequestedChange) -> Change:
-    """Return the change that a request keeps. Source: D55."""
-    kind, verb = cast("Kind", kept.kind), cast("Verb", kept.verb)
-    was, becomes = (None if each is None else msgspec.convert(each, RECORDS[kind]) for each in (kept.was, kept.becomes))
-    return Change(verb=verb, kind=kind, key=kept.key, was=was, becomes=becomes)
-
-
-def _plain(record: msgspec.Struct | None) -> dict[str, object] | None:
-    plain: dict[str, object] | None = msgspec.json.decode(msgspec.json.encode(record))
-    return plain
-
-
 def refresh_change(
     change: Change, current: Mapping[Kind, Mapping[tuple[str, ...], msgspec.Struct]], *, now: float
 ) -> Change:
@@ -212,7 +200,7 @@ def refresh_change(
     Its e-mail was perhaps sent meanwhile, which is nobody's decision, so that it makes no request stale. Source: D55,
     D60
     """
-    was, found, becomes = change.was, current.get(change.kind, {}).get(change.key), change.becomes
+    was, found, becomes = change.before, current.get(change.kind, {}).get(change.key), change.after
     if not isinstance(was, Membership) or not isinstance(found, Membership):
         return change
     sent_at = found.invitation_sent_at
@@ -221,7 +209,7 @@ def refresh_change(
     if isinstance(becomes, Membership):
         due = becomes.invitation_sent_at if becomes.invitation_sent_at != was.invitation_sent_at else sent_at
         becomes = msgspec.structs.replace(becomes, invitation_sent_at=due, changed_at=int(now))
-    return msgspec.structs.replace(change, was=found, becomes=becomes)
+    return Change(found, becomes)
 
 
 REDIRECTED: Final = phrase("the invitation now goes to another address: make a new request")
@@ -238,20 +226,22 @@ def stale(changes: Iterable[Change], current: Mapping[Kind, Mapping[tuple[str, .
 
     `current` is what is there now. Source: D55
     """
-    return [change for change in changes if current.get(change.kind, {}).get(change.key) != change.was]
+    return [change for change in changes if current.get(change.kind, {}).get(change.key) != change.before]
 
 
-def unfit(changes: Iterable[Change], current: Current, user_names: Mapping[str, str]) -> list[str]:
+def unfit(
+    changes: Iterable[Change], current: Current, user_names: Mapping[str, str], *, live: bool = True
+) -> list[str]:
     """Return why changes would break a rule by now, a sentence each.
 
-    The rules are those of a directory file; besides, service and entity are enabled. `current` holds what the changes
+    The rules are those of a directory file; besides, service and entity are enabled if they are to be `live`. `current` holds what the changes
     name, `user_names` is user identifier → user name. Source: D55, R-14, R-21
     """
     wanted: dict[Kind, dict[Key, tuple[DocumentEntry, msgspec.Struct]]] = {kind: {} for kind in KINDS}
     removed: defaultdict[Kind, set[Key]] = defaultdict(set)
     disabled: dict[str, None] = {}
     for change in changes:
-        record = change.becomes
+        record = change.after
         if record is None:
             removed[change.kind].add(change.key)
             continue
@@ -261,7 +251,7 @@ def unfit(changes: Iterable[Change], current: Current, user_names: Mapping[str, 
             DocumentEntry(kind=change.kind, key=key, line=0, fields=fields, lines={}),
             record,
         )
-        for kind, member in _NAMED:
+        for kind, member in _NAMED if live else ():
             named = current.records_of(kind).get((str(fields.get(member, "")),))
             if isinstance(named, Entity | Service) and not named.enabled and change.kind != kind:
                 disabled[f"the {kind} {named.key[0]} is disabled"] = None

@@ -2,43 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
 from corpid.rules.audit_records import AuditEvent
-from corpid.rules.directory.records import Membership, Record, ThirdPartyGrant
-from corpid.rules.directory.sources import Sources
+from corpid.rules.directory.records import (
+    RECORDS,
+    Assignment,
+    Change,
+    Entity,
+    Membership,
+    Record,
+    Service,
+    ThirdPartyAssignment,
+    ThirdPartyGrant,
+    User,
+)
+from corpid.rules.oauth.records import Client
 
 if TYPE_CHECKING:
     from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
     from corpid.rules.oauth.api_client import RegisteredApiClient
-    from corpid.rules.oauth.records import Client
 
 Written: TypeAlias = "Record | Client | RegisteredApiClient | RegisteredProvisioningToken"
-
-
-class Upsert(msgspec.Struct, frozen=True):
-    """Write this record, whether or not it exists."""
-
-    record: Written
-    event: AuditEvent | None = None
-    """written in the same transaction; its actor becomes the source of what changes (D65)"""
-    taken: frozenset[str] = frozenset()
-    """members whose source the actor becomes, with the value that they have (`sources.sources_after`)"""
-    seen: Sources | None = None
-    """if the record has other sources by then, nothing is written"""
-
-
-class Delete(msgspec.Struct, frozen=True):
-    """Remove this record."""
-
-    record: Written
-    event: AuditEvent | None = None
-    """written in the same transaction"""
-    seen: Sources | None = None
-    """if the record has other sources by then, or another one refers to it, nothing is written"""
 
 
 class SignOut(msgspec.Struct, frozen=True):
@@ -105,7 +93,7 @@ class Accept(msgspec.Struct, frozen=True):
     event: AuditEvent
 
 
-StoreChange = Upsert | Delete | SignOut | Precondition | LastOwnerInvariant | RolesUnder | AccessUnder | Accept
+StoreChange = Change | SignOut | Precondition | LastOwnerInvariant | RolesUnder | AccessUnder | Accept
 
 
 class Conflict(Exception):
@@ -144,3 +132,39 @@ class ChangedMeanwhile(Conflict):
 
 class LastOwnerRemoved(Conflict):
     """The last owner of an entity, or the last operator, would go (D53, D54)."""
+
+
+def encode_changes(changes: Iterable[Change]) -> bytes:
+    """Changes without their events, in a form that every version reads. Source: D55"""
+    return msgspec.json.encode([
+        {"verb": each.verb, "kind": each.kind, "key": each.key, "was": each.before, "becomes": each.after}
+        for each in changes
+    ])  # fmt: skip
+
+
+def decode_changes(text: str) -> tuple[Change, ...]:
+    """The changes of a text that `encode_changes` gave. Source: D55"""
+
+    def read(kind: str, members: dict[str, object] | None) -> Any:  # noqa: ANN401 - a record of this kind
+        return None if members is None else msgspec.convert(members, {**RECORDS, "client": Client}[kind])
+
+    kept = msgspec.json.decode(text)
+    return tuple(Change(read(each["kind"], each["was"]), read(each["kind"], each["becomes"])) for each in kept)
+
+
+_UNDOABLE: Final = (Assignment, ThirdPartyAssignment, Membership, Entity, Service, User, Client)
+
+
+def is_undoable(change: Change) -> bool:
+    """Return whether a change may be undone.
+
+    Not if it is about a level, a token, factors, what needs approval, an authorisation of a third party, or where
+    e-mails go; nor if a membership begins or ends. Source: D80
+    """
+    before, after = change.before, change.after
+    if isinstance(change.record, Assignment | ThirdPartyAssignment):
+        return True
+    if before is None or after is None or not isinstance(after, _UNDOABLE):
+        return False
+    decisive = ("approvals", "approval_required", "email")
+    return all(getattr(before, name, None) == getattr(after, name, None) for name in decisive)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from corpid.rules.directory.document import Key
-    from corpid.rules.directory.plan import Change
+    from corpid.rules.directory.records import Change
     from corpid.rules.directory.sections import Kind
     from corpid.rules.directory.sources import RetainedRecord
 
@@ -44,11 +44,11 @@ def difference(change: Change, user_names: Mapping[str, str]) -> Difference:
     `user_names` is user identifier → user name. Source: docs/directory.md
     """
     members: list[str] = []
-    if change.becomes is not None:
+    if change.after is not None:
         members = (
-            members_set(change.becomes, change.key)
-            if change.was is None
-            else members_changed(change.was, change.becomes)
+            members_set(change.after, change.key)
+            if change.before is None
+            else members_changed(change.before, change.after)
         )
     members += [f"taken over: {what}from {by}" for what, by in _taken(change, user_names)]
     subject = _subject(change.kind, change.key, user_names)
@@ -187,7 +187,8 @@ def _row(service_id: str, role: str, sub_entity: str, ref: str) -> str:
     return f"at {service_id}{''.join(parts)}"
 
 
-_SUBJECTS: Final[Mapping[Kind, Callable[[Key], str]]] = {
+_SUBJECTS: Final[Mapping[Kind | Literal["API client"], Callable[[Key], str]]] = {
+    "API client": lambda key: f"API client {key[0]}",
     "service": lambda key: f"service {key[0]}",
     "entity": lambda key: f"entity {key[0]}",
     "user": lambda key: f"user {key[0]}",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import msgspec
 
@@ -19,8 +19,10 @@ from corpid.rules.directory.invitations import of_nobody
 from corpid.rules.directory.names import mixed_scripts
 from corpid.rules.directory.nodes import SHOWN, DirectoryError, FileProblem, quote_value
 from corpid.rules.directory.records import (
+    RECORDS,
     Administrator,
     Assignment,
+    Change,
     Entity,
     Membership,
     Operator,
@@ -30,7 +32,7 @@ from corpid.rules.directory.records import (
     User,
 )
 from corpid.rules.directory.sections import KINDS, LEVELS, SECTIONS, Kind
-from corpid.rules.directory.sources import ABSENT, Ownership, RetainedRecord, Sources
+from corpid.rules.directory.sources import ABSENT, Ownership, RetainedRecord
 from corpid.rules.directory.third_parties import without_grant
 from corpid.rules.directory.values import stored_value, suggestion, unfit_parameter
 
@@ -47,21 +49,9 @@ if TYPE_CHECKING:
     Removed: TypeAlias = dict[Kind, frozenset[Key]]
     Row: TypeAlias = Assignment | ThirdPartyGrant | ThirdPartyAssignment
 
+R = TypeVar("R", bound="Row")
 CheckClient: TypeAlias = "Callable[[msgspec.Struct], Iterable[tuple[str, str]]]"
 """the rules of client registration: member and reason of everything wrong"""
-Verb: TypeAlias = Literal["add", "change", "remove"]
-RECORDS: Final[Mapping[Kind, type[msgspec.Struct]]] = {
-    "service": Service,
-    "entity": Entity,
-    "user": User,
-    "credentials": Credentials,
-    "membership": Membership,
-    "administrator": Administrator,
-    "operator": Operator,
-    "assignment": Assignment,
-    "grant": ThirdPartyGrant,
-    "third-party row": ThirdPartyAssignment,
-}
 _NEEDED: Final[Mapping[Kind, tuple[tuple[str, str], ...]]] = {
     section.kind: tuple((name, key.name) for name, key in section.keys.items() if key.needed)
     for section in SECTIONS.values()
@@ -111,23 +101,6 @@ class PlanFindings:
 
     def note_warning(self, entry: DocumentEntry, member: str, reason: str) -> None:
         self.warnings.append(FileProblem(entry.line_of(member), reason))
-
-
-class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """One record that is added, changed or removed.
-
-    `was` is what is there, `becomes` what will be.
-    """
-
-    verb: Verb
-    kind: Kind
-    key: Key
-    was: msgspec.Struct | None = None
-    becomes: msgspec.Struct | None = None
-    taken: dict[str, str] = msgspec.field(default_factory=dict)
-    """member, or WHOLE → whose it was before it is taken over"""
-    seen: Sources | None = None
-    """what was decided on: if the record has other sources by then, nothing is written"""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -421,7 +394,7 @@ def _gives(record: msgspec.Struct) -> Iterable[tuple[Kind, Key]]:
 def _seen(change: Change, claims: Ownership | None) -> Change:
     if claims is None or change.kind == "credentials":  # of factors their own members say whose they are (D44)
         return change
-    seen = ABSENT if change.was is None else claims.sources_of(change.kind, change.key)
+    seen = ABSENT if change.before is None else claims.sources_of(change.kind, change.key)
     return msgspec.structs.replace(change, seen=seen)
 
 
@@ -514,9 +487,9 @@ def _upserts(
         for key, (_, record) in wanted[kind].items():
             existing, from_others = current.records_of(kind).get(key), taken.get((kind, key), {})
             if existing is None:
-                yield Change(verb="add", kind=kind, key=key, becomes=record)
+                yield Change(None, record)
             elif existing != record or from_others:
-                yield Change(verb="change", kind=kind, key=key, was=existing, becomes=record, taken=from_others)
+                yield Change(existing, record, taken=from_others)
 
 
 def _narrowed(
@@ -530,13 +503,13 @@ def _narrowed(
         becomes = without_services(record, gone)
         named = key in wanted["administrator"] or key in removed.get("administrator", ())
         if becomes != record and not named:
-            yield Change(verb="change", kind="administrator", key=key, was=record, becomes=becomes)
+            yield Change(record, becomes)
 
 
 def _deletions(removed: Mapping[Kind, frozenset[Key]], current: Current) -> Iterable[Change]:
     for kind in reversed(KINDS):
         for key in sorted(removed.get(kind, ())):
-            yield Change(verb="remove", kind=kind, key=key, was=current.records_of(kind)[key])
+            yield Change(current.records_of(kind)[key], None)
 
 
 def _removals(
@@ -804,20 +777,21 @@ def without_services(record: msgspec.Struct, gone: frozenset[Key]) -> msgspec.St
 def _store_values(
     wanted: Mapping[Kind, MutableMapping[Key, tuple[DocumentEntry, msgspec.Struct]]], current: Current
 ) -> None:
-    """Put the values of parameters into their stored form.
-
-    Source: D75
-    """
+    """Put the values of parameters into their stored form."""
     for kind in _PARAMETER_ROWS:
         for key, (entry, row) in wanted[kind].items():
-            if not isinstance(row, Assignment | ThirdPartyGrant | ThirdPartyAssignment) or not row.parameters:
-                continue
-            wished = wanted["service"].get((row.service_id,))
-            service = wished[1] if wished is not None else current.records_of("service").get((row.service_id,))
-            kinds = {each.name: each.kind for each in service.parameters} if isinstance(service, Service) else {}
-            values = tuple(
-                msgspec.structs.replace(each, value=stored_value(kinds.get(each.name, "text"), each.value))
-                for each in row.parameters
-            )
-            if values != row.parameters:
-                wanted[kind][key] = (entry, msgspec.structs.replace(row, parameters=values))
+            if isinstance(row, Assignment | ThirdPartyGrant | ThirdPartyAssignment) and row.parameters:
+                wished = wanted["service"].get((row.service_id,))
+                service = wished[1] if wished is not None else current.records_of("service").get((row.service_id,))
+                if isinstance(service, Service):
+                    wanted[kind][key] = (entry, with_stored_values(row, service))
+
+
+def with_stored_values(row: R, service: Service) -> R:
+    """A row whose parameters have their values in stored form. Source: D75"""
+    kinds = {each.name: each.kind for each in service.parameters}
+    values = tuple(
+        msgspec.structs.replace(each, value=stored_value(kinds.get(each.name, "text"), each.value))
+        for each in row.parameters
+    )
+    return msgspec.structs.replace(row, parameters=values)

@@ -6,13 +6,15 @@ time zone (D23); `0001-01-01` means always, `9999-12-31` without end. Each recor
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Generic, Literal, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Literal, TypeAlias, TypeVar, get_args
 
 import msgspec
 
+from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import Credentials, PersonFactors
 from corpid.rules.authentication.throttling import CodeGuesses
 from corpid.rules.directory import values
+from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 from corpid.rules.directory.values import (
     NO_BEGINNING,
     NO_END,
@@ -23,7 +25,12 @@ from corpid.rules.directory.values import (
     parameter_values,
 )
 from corpid.rules.fields import Disclosure, Field
+from corpid.rules.oauth.api_client import RegisteredApiClient
+from corpid.rules.oauth.records import Client
 from corpid.texts import Phrase, phrase
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 EntityType = Literal["UEN", "NON-UEN", "GSTN"]
 EntityStatus = Literal["Registered", "Deregistered", "Withdrawn", ""]
@@ -33,6 +40,7 @@ AdministratorLevel: TypeAlias = Literal["owner", "administrator", "sub_administr
 Approvals: TypeAlias = Literal["none", "roles", "all"]
 RequestState: TypeAlias = Literal["pending", "approved", "declined", "withdrawn", "expired"]
 GrantState: TypeAlias = Literal["offered", "accepted"]
+Verb: TypeAlias = Literal["add", "change", "remove"]
 OperatorLevel: TypeAlias = Literal["operator", "support", "auditor"]
 AdministratorServices: TypeAlias = tuple[str, ...] | Literal["all"]
 """the services at which a sub-administrator gives roles; no service by an empty list, every one by the word alone"""
@@ -392,14 +400,50 @@ class Operator(msgspec.Struct, frozen=True, kw_only=True):
         return (self.user_id,)
 
 
-class RequestedChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A requested change of a record: its members before and after."""
+class Sources(msgspec.Struct, frozen=True, kw_only=True):
+    """The actors that a record comes from; empty: not known."""
 
-    verb: str
-    kind: str
-    key: tuple[str, ...]
-    was: dict[str, object] | None = None
-    becomes: dict[str, object] | None = None
+    record: str = ""
+    """who wrote it last, of a user who made it"""
+    members: dict[str, str] = msgspec.field(default_factory=dict)
+    """of a user, the members that others have set since"""
+
+    def source_of(self, member: str) -> str:
+        """The actor that set a member."""
+        return self.members.get(member, self.record)
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One record that is added, changed or removed.
+
+    This is what every door hands on to the store. `before` is what was decided on, `after` what will be; None: nothing.
+    """
+
+    before: msgspec.Struct | None
+    after: msgspec.Struct | None
+    event: AuditEvent | None = None
+    """who makes it and why, written in the same transaction; its actor becomes the source of what changes (D65)"""
+    taken: dict[str, str] = msgspec.field(default_factory=dict)
+    """member, or WHOLE → whose it was before the actor takes it over, with the value that it has"""
+    seen: Sources | None = None
+    """if the record has other sources by then, or another one refers to a removed one, nothing is written"""
+
+    @property
+    def verb(self) -> Verb:
+        return "remove" if self.after is None else "add" if self.before is None else "change"
+
+    @property
+    def record(self) -> Any:  # noqa: ANN401 - of any kind
+        """The record as it will be, or the removed one."""
+        return self.after if self.after is not None else self.before
+
+    @property
+    def kind(self) -> Any:  # noqa: ANN401 - a Kind, or another kind of object
+        return KIND_OF[type(self.record)]
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return self.record.key  # type: ignore[no-any-return]
 
 
 class RequestedPerson(msgspec.Struct, frozen=True, kw_only=True):
@@ -423,7 +467,7 @@ class ChangeRequest(msgspec.Struct, frozen=True, kw_only=True):
     """as the audit names the actor"""
     bound_to: str = ""
     """of an API client the entity that it is bound to"""
-    changes: tuple[RequestedChange, ...]
+    changes: tuple[Change, ...]
     reason: Annotated[str, Field(disclosure=Disclosure.PERSONAL)]
     created_at: int
     state: RequestState = "pending"
@@ -466,6 +510,27 @@ Record = (
     | ChangeRequest
     | DeletionRequest
 )
+
+
+RECORDS: Final[Mapping[Any, type[Record]]] = {
+    "service": Service,
+    "entity": Entity,
+    "user": User,
+    "credentials": Credentials,
+    "membership": Membership,
+    "administrator": Administrator,
+    "operator": Operator,
+    "assignment": Assignment,
+    "grant": ThirdPartyGrant,
+    "third-party row": ThirdPartyAssignment,
+}
+"""those that a request may change"""
+KIND_OF: Final[Mapping[type, str]] = {
+    **{record: kind for kind, record in RECORDS.items()},
+    Client: "client", RegisteredApiClient: "API client", ChangeRequest: "approval",
+    RegisteredProvisioningToken: "provisioning token", DeletionRequest: "deletion request",
+}  # fmt: skip
+"""type of record → its kind"""
 
 
 class ActingPerson(msgspec.Struct, frozen=True, kw_only=True):

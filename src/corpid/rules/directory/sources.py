@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Generic, Literal, TypeAlias, TypeVar
 import msgspec
 
 from corpid.rules.directory.document import Key
-from corpid.rules.directory.records import User
+from corpid.rules.directory.records import Sources, User
 from corpid.rules.directory.sections import Kind
 
 if TYPE_CHECKING:
@@ -39,19 +39,6 @@ WHOLE: Final = "*"
 """stands for the record itself among its members"""
 
 T = TypeVar("T", bound=msgspec.Struct)
-
-
-class Sources(msgspec.Struct, frozen=True, kw_only=True):
-    """The actors that a record comes from; empty: not known."""
-
-    record: str = ""
-    """who wrote it last, of a user who made it"""
-    members: dict[str, str] = msgspec.field(default_factory=dict)
-    """of a user, the members that others have set since"""
-
-    def source_of(self, member: str) -> str:
-        """The actor that set a member."""
-        return self.members.get(member, self.record)
 
 
 UNKNOWN: Final = Sources()

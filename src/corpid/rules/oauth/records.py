@@ -446,6 +446,10 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     enabled: Annotated[bool, MemberDeclaration(doc="`true` or `false`", example=False)] = True
     """by command: `client disable` and `client enable`"""
 
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (self.client_id,)
+
 
 CLIENT_MEMBERS: Final = MappingProxyType(declared_members(Client))
 """member of a client → its declaration"""

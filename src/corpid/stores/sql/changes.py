@@ -33,7 +33,6 @@ from corpid.rules.directory.changes import (
     AccessUnder,
     ChangedMeanwhile,
     Conflict,
-    Delete,
     LastOwnerInvariant,
     LastOwnerRemoved,
     MemberNameTaken,
@@ -41,13 +40,13 @@ from corpid.rules.directory.changes import (
     Precondition,
     RolesUnder,
     SignOut,
-    Upsert,
 )
 from corpid.rules.directory.invitations import CARRIED, placeholder, shown_invitation
 from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
+    Change,
     DeletionRequest,
     Membership,
     Operator,
@@ -65,7 +64,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 
     from corpid.rules.directory.changes import StoreChange, Written
-    from corpid.rules.directory.sources import Sources
+    from corpid.rules.directory.records import Sources
     from corpid.stores.sql.audit import Audit
     from corpid.stores.sql.mappers import Kinds
     from corpid.stores.sql.sessions import SignOuts
@@ -124,7 +123,7 @@ class ChangeWriter:
 
     def _sort(self, changes: Sequence[StoreChange]) -> list[PlannedTransaction]:
         """Return the changes of each transaction, at least one transaction."""
-        records = sorted((each for each in changes if isinstance(each, Upsert | Delete)), key=self._rank)
+        records = sorted((each for each in changes if isinstance(each, Change)), key=self._rank)
         starts = range(0, max(1, len(records)), CHANGES_AT_ONCE)
         transactions = [
             PlannedTransaction(records[start : start + CHANGES_AT_ONCE], self._guards.values()) for start in starts
@@ -136,9 +135,9 @@ class ChangeWriter:
                     transactions[number].guarded[guard].append(change)
         return transactions
 
-    def _rank(self, change: Upsert | Delete) -> tuple[int, int]:
+    def _rank(self, change: Change) -> tuple[int, int]:
         rank = self._records.kinds[type(change.record)].rank
-        if isinstance(change, Delete):
+        if change.after is None:
             return (2, -rank) if isinstance(change.record, Administrator | Operator) else (0, -rank)
         return (1, rank)
 
@@ -159,7 +158,7 @@ class ChangeWriter:
 class PlannedTransaction:
     """The changes of one transaction, and what its guards find."""
 
-    def __init__(self, records: Sequence[Upsert | Delete], guards: Iterable[Guard[Any]]) -> None:
+    def __init__(self, records: Sequence[Change], guards: Iterable[Guard[Any]]) -> None:
         self.records: Final = records
         self.guarded: Final[dict[Guard[Any], list[Any]]] = {guard: [] for guard in guards}
         """changes of each guard, in the order of the table"""
@@ -172,7 +171,7 @@ class PlannedTransaction:
 class Schedule:
     """The transactions of records, by what the records have in common."""
 
-    def __init__(self, records: Sequence[Upsert | Delete]) -> None:
+    def __init__(self, records: Sequence[Change]) -> None:
         self._records: Final = records
         self._spans: Final[dict[Callable[[Written], Hashable], dict[Hashable, tuple[int, int]]]] = {}
         self.count: Final = max(1, -(-len(records) // CHANGES_AT_ONCE))
@@ -323,7 +322,9 @@ class RolesUnderGuard(Guard[RolesUnder]):
             raise ChangedMeanwhile(_MEANWHILE)
         for role in ended:
             detail = change.event.detail | await self._describe_invited(role.key[:2])
-            await self._records.delete(Delete(role, replace(change.event, object="/".join(role.key), detail=detail)))
+            await self._records.delete(
+                Change(role, None, replace(change.event, object="/".join(role.key), detail=detail))
+            )
 
     async def _describe_invited(self, key: tuple[str, ...]) -> dict[str, str]:
         """The detail of an event about somebody who is invited (D68)."""
@@ -355,7 +356,7 @@ class AccessUnderGuard(Guard[AccessUnder]):
                     object="/".join(record.key),
                     other_entity_id=getattr(record, "client_entity_id", ""),
                 )
-                await self._records.delete(Delete(record, event))
+                await self._records.delete(Change(record, None, event))
 
 
 class AcceptGuard(Guard[Accept]):
@@ -410,7 +411,7 @@ class RecordWriter:
             User: self._follow_user,
         }
 
-    async def write(self, change: Upsert | Delete, absent: set[tuple[type, tuple[str, ...]]]) -> None:
+    async def write(self, change: Change, absent: set[tuple[type, tuple[str, ...]]]) -> None:
         """Write or remove a record; a conflict names it.
 
         `absent` are records that were looked for and not found.
@@ -418,7 +419,7 @@ class RecordWriter:
         kind = type(change.record)
         key = tuple(self.kinds[kind].key(change.record).values())
         try:
-            if isinstance(change, Delete):
+            if change.after is None:
                 await self.delete(change)
             else:
                 await self.upsert(change, is_new=(kind, key) in absent)
@@ -427,7 +428,7 @@ class RecordWriter:
         except Conflict as conflict:
             raise type(conflict)(f"{kind.__name__} {'/'.join(key)}: {conflict}") from None
 
-    async def delete(self, change: Delete) -> None:
+    async def delete(self, change: Change) -> None:
         """Remove a record; with known sources only if nothing refers to it."""
         kind = self.kinds[type(change.record)]
         key = kind.key(change.record)
@@ -442,7 +443,7 @@ class RecordWriter:
         if change.event is not None:
             await self.audit.record_change(change.event, was, None)
 
-    async def upsert(self, change: Upsert, *, is_new: bool = False) -> None:
+    async def upsert(self, change: Change, *, is_new: bool = False) -> None:
         """Write a record, and what follows from it alone."""
         record, event = change.record, change.event
         kind = self.kinds[type(record)]
@@ -451,7 +452,7 @@ class RecordWriter:
             raise ChangedMeanwhile(_MEANWHILE)
         row = kind.codec.encode(record)
         if event is not None:
-            sources = sources_after(event.actor, was, record, sources, change.taken)
+            sources = sources_after(event.actor, was, record, sources, frozenset(change.taken))
         if is_new or event is not None:
             row |= kind.encode_sources(sources)
         if is_new and isinstance(record, Membership) and record.invited:
@@ -464,7 +465,7 @@ class RecordWriter:
         if event is not None:
             await self.audit.record_change(event, was, record)
 
-    async def _read_stored(self, change: Upsert | Delete, locked: CompiledStatement) -> tuple[Written | None, Sources]:
+    async def _read_stored(self, change: Change, locked: CompiledStatement) -> tuple[Written | None, Sources]:
         """The record that a change replaces, locked, and its sources.
 
         What a plan has read may be older: if it had other sources then, nothing is written.
@@ -529,10 +530,10 @@ class RecordWriter:
                 request_id=by.request_id if by is not None else "",
                 detail={"cleared": "user_name"},
             )
-            await self.upsert(Upsert(replace(other, user_name=""), event))
+            await self.upsert(Change(None, replace(other, user_name=""), event))
 
 
-def _is_compared(change: Upsert | Delete) -> bool:
+def _is_compared(change: Change) -> bool:
     """Return whether the stored record is read before it is replaced."""
     return change.event is not None or change.seen is not None
 

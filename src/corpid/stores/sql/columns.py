@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, Union, get_origin
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, Union, get_origin
 
 import msgspec
 import sqlalchemy as sa
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from corpid.stores.encryption_at_rest import SecretCipher
 
 T = TypeVar("T", bound=msgspec.Struct)
+Write: TypeAlias = Callable[[Any], bytes]
+Read: TypeAlias = Callable[[str], Any]
 METADATA: Final = sa.MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -134,21 +137,25 @@ class Codec(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     decode: Callable[[Sequence[Any]], T]
 
 
-def record_codec(record: type[T]) -> Codec[T]:
-    """The codec of a struct of texts, integers, flags, tuples and dictionaries."""
+def record_codec(record: type[T], forms: Mapping[str, tuple[Write, Read]] = MappingProxyType({})) -> Codec[T]:
+    """The codec of a struct of texts, integers, flags, tuples and dictionaries.
+
+    `forms` are members whose text is not the JSON of their type: how each is written and read.
+    """
     declared = fields_of(record).values()
     names = tuple(field.name for field in declared)
     structured = {field.name for field in declared if get_origin(field.type) in (tuple, dict, Union)}
     readers = [
         (field.name, bool if field.type is bool else msgspec.json.Decoder(field.type).decode)
         for field in declared
-        if field.type is bool or field.name in structured
-    ]
+        if (field.type is bool or field.name in structured) and field.name not in forms
+    ] + [(name, read) for name, (_, read) in forms.items()]
+    writers = dict.fromkeys(structured, msgspec.json.encode) | {name: write for name, (write, _) in forms.items()}
 
     def encode(value: T) -> dict[str, Any]:
         row = msgspec.structs.asdict(value)
-        for name in structured:
-            row[name] = msgspec.json.encode(row[name]).decode()
+        for name, write in writers.items():
+            row[name] = write(row[name]).decode()
         return row
 
     def decode(row: Sequence[Any]) -> T:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from msgspec.structs import replace
 
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.directory.changes import NameRefused
+from corpid.rules.directory.changes import NameRefused, decode_changes, encode_changes
 from corpid.rules.directory.entity_choice import search_text
 from corpid.rules.directory.names import fold_text, user_name
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
@@ -23,11 +23,12 @@ from corpid.rules.directory.records import (
     Membership,
     Operator,
     Service,
+    Sources,
     ThirdPartyAssignment,
     ThirdPartyGrant,
     User,
 )
-from corpid.rules.directory.sources import UNKNOWN, Sources
+from corpid.rules.directory.sources import UNKNOWN
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
 from corpid.stores.sql import tables
@@ -83,6 +84,7 @@ def _entities() -> Codec[Entity]:
 ENTITIES: Final = _entities()
 USERS: Final = _users()
 MEMBERSHIPS: Final = _memberships()
+CHANGE_REQUESTS: Final = record_codec(ChangeRequest, {"changes": (encode_changes, decode_changes)})
 
 
 PAGE: Final = 500
@@ -112,8 +114,9 @@ _TABLES: Final[Mapping[type[Any], sa.Table]] = {
 }
 """in the order of their references; no file writes the last four, so they keep no sources"""
 _CODECS: Final[Mapping[type[Any], Codec[Any]]] = {
-    **{record: record_codec(record) for record in _TABLES},
+    **{record: record_codec(record) for record in _TABLES if record is not ChangeRequest},
     Client: CLIENTS, Entity: ENTITIES, User: USERS, Membership: MEMBERSHIPS, RegisteredApiClient: API_CLIENTS,
+    ChangeRequest: CHANGE_REQUESTS,
 }  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from corpid.flows.directory import access_review, invitations, member_changes, o
 from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.members import UnknownMember, load_member
 from corpid.flows.directory.objects import ObjectChanged, ObjectNotFound
-from corpid.flows.directory.write import Refused
+from corpid.flows.directory.write import Refused, RequestDetails
 from corpid.flows.operations import erasure
 from corpid.rules.directory import member_details
 from corpid.rules.directory.access import Object, refuse_early
@@ -202,7 +202,7 @@ async def add_invitation(call: Call) -> Response:
     async def add() -> Answer:
         made = await member_changes.submit_invitation(
             call.provider.registry, InvitationLimit.for_request(call.context), details, actor=call.actor, entity_id=entity_id, send=send,
-            reason=call.actor.reason, now=call.context.now, new_id=call.web.new_user_id,
+            asking=RequestDetails(call.actor.reason, call.context.now, call.web.new_user_id()), new_id=call.web.new_user_id,
         )  # fmt: skip
         if isinstance(made, ChangeRequest):
             return await approvals.approval_response(call, made)

@@ -10,9 +10,8 @@ from starlette.responses import Response
 
 from corpid.flows.directory.approvals import NoRequest
 from corpid.flows.directory.invitations import RETRY_SECONDS, TooManyInvitations
-from corpid.flows.directory.member_changes import IdentifierConflict
 from corpid.flows.directory.objects import ObjectChanged, ObjectConflict, ObjectNotFound
-from corpid.flows.directory.write import NoReason, Refused
+from corpid.flows.directory.write import IdentifierConflict, NoReason, Refused
 from corpid.flows.operations.idempotency import KeyReused
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.changes import Conflict

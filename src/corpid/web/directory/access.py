@@ -14,12 +14,13 @@ from corpid.flows.directory import import_access, role_assignment
 from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.members import find_one_member
 from corpid.flows.directory.role_assignment import UnknownRole
-from corpid.flows.directory.write import Refused
+from corpid.flows.directory.write import Refused, RequestDetails, needs_approval
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.access_conditions import SOMEBODY_ELSE, WITHIN_REACH
 from corpid.rules.directory.approvals import MOST_CHANGES
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.objects import object_id
+from corpid.rules.directory.records import Change
 from corpid.rules.directory.role_forms import faults, form_of, row_of
 from corpid.rules.directory.tables import ACCESS_COLUMNS, MOST_ACCESS_LINES, PARAMETER
 from corpid.texts import counted, phrase
@@ -28,7 +29,6 @@ from corpid.web.directory.page_context import (
     NAMES_CHANGED,
     PortalContext,
     PortalPage,
-    await_change,
     check_names,
     frame,
     names_shown,
@@ -37,6 +37,7 @@ from corpid.web.directory.page_context import (
     reason,
     saved_or_requested,
     section_link,
+    submit_changes,
 )
 from corpid.web.directory.people import PERSON, PERSON_CHOSEN, choose_person
 from corpid.web.pages import access_texts, role_fields
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
     from corpid.flows.directory.import_access import ImportPlan, ImportPlanLine, Verb
     from corpid.flows.directory.members import Member
     from corpid.flows.directory.role_assignment import HeldRole
-    from corpid.rules.directory.plan import Change
     from corpid.rules.directory.records import Assignment, Entity, Service
     from corpid.rules.directory.role_forms import RoleForm
     from corpid.texts import Phrase
@@ -392,7 +392,7 @@ async def _details(
         errors = ((_role_field(service), _already(person)),)
         return replace(view, errors=errors, fields=await build_fields(at, form), links=(there,))
     try:
-        needs = await role_assignment.needs_approval(at.registry, at.actor, [role_assignment.plan_role(was, row)])
+        needs = await needs_approval(at.registry, at.actor, [Change(was, row)])
     except Refused as error:
         return replace(view, errors=(("", refusal_of(error)),), fields=await build_fields(at, form))
     kept = (*view.kept, *role_fields.to_hidden_fields(form), (CHECK, "all"))
@@ -441,7 +441,7 @@ async def give_access(at: PortalContext) -> FormResult:
     was = await role_assignment.find_stored_role(at.registry, row)
     if was is not None and was.end_date >= at.context.today:
         raise InvalidInput(_already(person), field=_role_field(service))
-    return await submit_roles(at, person, [role_assignment.plan_role(was, row)], "access-given")
+    return await submit_roles(at, person, [Change(was, row)], "access-given")
 
 
 async def submit_roles(
@@ -453,17 +453,8 @@ async def submit_roles(
     was shown for somebody else. Source: D68
     """
     check_names(at, names_shown(person, *shown))
-    submitting = role_assignment.submit_role_changes(
-        at.registry,
-        at.actor,
-        person.membership,
-        changes,
-        reason=reason(at),
-        now=at.context.now,
-        unique=at.provider.new_id(),
-    )
-    request = await await_change(at, submitting)
-    return saved_or_requested(request, FormResult(done, f"{PERSON}/{person.membership.membership_id}"))
+    saved = FormResult(done, f"{PERSON}/{person.membership.membership_id}")
+    return await submit_changes(at, changes, saved, of=person.membership)
 
 
 # --- changing a role, or taking it away
@@ -509,7 +500,7 @@ async def show_change(at: PortalContext) -> View:
     becomes = row_of(form, user_id=role.row.user_id, entity_id=role.row.entity_id, today=today, ref=role.row.ref)
     try:
         changes = await _changes(at, role, form)
-        needs = await role_assignment.needs_approval(at.registry, at.actor, changes)
+        needs = await needs_approval(at.registry, at.actor, changes)
     except InvalidInput as rejected:
         return await ask(((rejected.field, rejected.sentence),))
     except Refused as error:
@@ -560,7 +551,7 @@ async def show_removal(at: PortalContext) -> View:
     why = await explain_refusal(at, person, role.service)
     needs = False
     if why is None:
-        needs = await role_assignment.needs_approval(at.registry, at.actor, [role_assignment.plan_role_end(role.row)])
+        needs = await needs_approval(at.registry, at.actor, [Change(role.row, None)])
     return RemoveAccess(
         frame=frame(at, section="people", up=to_person(at, person), names=names_shown(person)),
         action=portal_path(at.web, at.page),
@@ -579,7 +570,7 @@ async def show_removal(at: PortalContext) -> View:
 async def remove_access(at: PortalContext) -> FormResult:
     """Take a role away. Raises InvalidInput, NotFound."""
     role, person = await _this_role(at)
-    return await submit_roles(at, person, [role_assignment.plan_role_end(role.row)], "access-removed")
+    return await submit_roles(at, person, [Change(role.row, None)], "access-removed")
 
 
 # --- copying from a colleague
@@ -630,7 +621,7 @@ async def show_copy(at: PortalContext) -> View:
         held=tuple(held_line(name, row, service, at.entity, today) for row, service in copies.held[:_MOST_COPIED]),
         more=len(copies.found) > _MOST_COPIED,
         not_all=copies.more,
-        needs_approval=bool(changes) and await role_assignment.needs_approval(at.registry, at.actor, changes),
+        needs_approval=bool(changes) and await needs_approval(at.registry, at.actor, changes),
         reason=given.get("reason", ""),
         notes=(*at.notes, *explain_no_effect(person)),
         errors=at.errors,
@@ -658,7 +649,7 @@ async def _copies(at: PortalContext, person: Member, colleague: Member) -> _Copi
         if was is not None and was.end_date >= at.context.today:
             held.append((was, role.service))
         else:
-            found.append((row, role.service, role_assignment.plan_role(was, row)))
+            found.append((row, role.service, Change(was, row)))
     return _Copies(bool(held_by_colleague.after), found, held)
 
 
@@ -757,9 +748,7 @@ async def import_table(at: PortalContext) -> FormResult:
             InvitationLimit.for_request(at.context),
             at.actor,
             plan,
-            reason=reason(at),
-            now=at.context.now,
-            unique=at.provider.new_id(),
+            RequestDetails(reason(at), at.context.now, at.provider.new_id()),
         )
     except (InvalidInput, *REFUSALS) as error:
         why = error if isinstance(error, InvalidInput) else rejected(error, entity=at.entity)

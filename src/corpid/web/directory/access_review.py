@@ -27,7 +27,7 @@ from corpid.web.directory.page_context import (
     names_shown,
     portal_path,
     query_address,
-    reason,
+    request_details,
     saved_or_requested,
     section_link,
 )
@@ -339,9 +339,8 @@ async def end_membership(at: PortalContext) -> FormResult:
     check_names(at, names_shown(found))
     try:
         request = await access_review.end_access(
-            at.registry, at.actor, at.entity.entity_id, found.user.user_id, reason=reason(at),
-            now=at.context.now, unique=at.provider.new_id(),
-        )  # fmt: skip
+            at.registry, at.actor, at.entity.entity_id, found.user.user_id, request_details(at)
+        )
     except REFUSALS as error:
         raise rejected(error, entity=at.entity, name=found.name) from None
     at.provider.registry_cache.drop()

@@ -9,21 +9,21 @@ from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import appointments
 from corpid.flows.directory.lists import list_records
 from corpid.rules.directory import access_conditions as conditions
+from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.lists import SERVICES
-from corpid.rules.directory.records import Service
+from corpid.rules.directory.records import Administrator, Change, Service
 from corpid.texts import phrase
 from corpid.web.directory.page_context import (
     NO_REASON,
     PortalContext,
     PortalPage,
-    await_change,
     check_names,
     frame,
     names_shown,
     portal_path,
     reason,
-    saved_or_requested,
     section_link,
+    submit_changes,
 )
 from corpid.web.directory.people import choose_person
 from corpid.web.pages.access_texts import LEVELS
@@ -358,7 +358,7 @@ def _single(form: Mapping[str, str]) -> tuple[str, ...]:
 
 def _explains(at: PortalContext) -> bool:
     """Return whether the entity wants levels approved (D55)."""
-    return appointments.needs_approval(at.entity)
+    return kind_needs_approval("administrator", at.entity)
 
 
 def _mark(held: MemberLevel) -> str:
@@ -421,20 +421,10 @@ async def save_level(at: PortalContext) -> FormResult:
         raise ConfirmationRequired
     if errors := _reason_errors(at):
         raise ConfirmationRequired(*errors)
-    request = await await_change(
-        at,
-        appointments.appoint_member(
-            at.registry,
-            at.actor,
-            held,
-            wanted,
-            ticked,
-            reason=reason(at),
-            now=at.context.now,
-            unique=at.provider.new_id(),
-        ),
-    )
-    return saved_or_requested(request, FormResult("level-changed", ADMINISTRATORS))
+    user_id, entity_id = held.membership.key
+    becomes = Administrator(user_id=user_id, entity_id=entity_id, level=wanted, services=ticked)
+    changes = [Change(held.administrator, becomes)] if becomes != held.administrator else []
+    return await submit_changes(at, changes, FormResult("level-changed", ADMINISTRATORS), of=held.membership)
 
 
 def _scope_errors(at: PortalContext, wanted: AdministratorLevel, services: Mapping[str, str]) -> list[FieldError]:
@@ -528,13 +518,8 @@ async def remove_level(at: PortalContext) -> FormResult:
         raise InvalidInput(why)
     if errors := _reason_errors(at):
         raise InvalidForm(*errors)
-    request = await await_change(
-        at,
-        appointments.dismiss_member(
-            at.registry, at.actor, held, reason=reason(at), now=at.context.now, unique=at.provider.new_id()
-        ),
-    )
-    return saved_or_requested(request, FormResult("level-removed", ADMINISTRATORS))
+    changes = [Change(held.administrator, None)]
+    return await submit_changes(at, changes, FormResult("level-removed", ADMINISTRATORS), of=held.membership)
 
 
 SECTION: Final = Section[PortalContext](

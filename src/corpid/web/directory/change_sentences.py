@@ -11,8 +11,8 @@ from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.invitations import is_redirection
 from corpid.rules.directory.names import label_identity
-from corpid.rules.directory.plan import RECORDS
 from corpid.rules.directory.records import (
+    RECORDS,
     Administrator,
     Assignment,
     Entity,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from corpid.flows.directory.approvals import RequestNames
     from corpid.flows.operations.history import HistoryNames
     from corpid.rules.audit_records import AuditEntry
-    from corpid.rules.directory.plan import Change
+    from corpid.rules.directory.records import Change
     from corpid.rules.directory.values import Parameter
     from corpid.texts import Phrase
 
@@ -64,12 +64,12 @@ class ChangeInWords(ViewPart, frozen=True, kw_only=True):
 
 def describe_change(change: Change, names: RequestNames) -> ChangeInWords:
     """A change as people read it. Source: D55"""
-    members = tuple(_compare_members(change.was, change.becomes, names))
+    members = tuple(_compare_members(change.before, change.after, names))
     return ChangeInWords(sentence=_summarise(change, names), members=members)
 
 
 def _summarise(change: Change, names: RequestNames) -> Phrase:
-    record = change.becomes or change.was
+    record = change.record
     match record:
         case Assignment() | ThirdPartyAssignment():
             return _describe_role(change, record, names)
@@ -122,7 +122,7 @@ def _describe_grant(change: Change, grant: ThirdPartyGrant, names: RequestNames)
             "{third_party} may no longer act for {client} at {service}.",
             third_party=third_party, client=client, service=service,
         )  # fmt: skip
-    if change.verb == "change" and getattr(change.was, "state", "") == grant.state:
+    if change.verb == "change" and getattr(change.before, "state", "") == grant.state:
         return phrase(
             "What {third_party} may do for {client} at {service} changes.",
             third_party=third_party, client=client, service=service,
@@ -146,7 +146,7 @@ def _describe_membership(change: Change, held: Membership, names: RequestNames) 
     person = _name_of(held.user_id, names)
     if change.verb == "remove":
         return phrase("{person} no longer belongs to the organisation, and loses all access here.", person=person)
-    if is_redirection(change.was, change.becomes):
+    if is_redirection(change.before, change.after):
         return phrase(
             "The invitation of {person} goes to another address. Access and a level that were given or requested for the "
             "earlier one end.",

@@ -83,7 +83,7 @@ class History(PageView, frozen=True, kw_only=True):
     pager: Pager
 
 
-class Change(PageView, frozen=True, kw_only=True):
+class ChangePage(PageView, frozen=True, kw_only=True):
     """One change, before and after."""
 
     template: ClassVar[str] = "manage/change.html"
@@ -187,7 +187,7 @@ async def show_change(at: PortalContext) -> View:
         raise NotFound
     names = await flow.names(at.registry, at.actor, [entry])
     own = at.actor.entity_id
-    return Change(
+    return ChangePage(
         frame=frame(at, section=HISTORY, up=section_link(at, HISTORY)),
         what=texts.describe_entry(entry, names),
         who=texts.name_author(entry.actor, entry, names, own),

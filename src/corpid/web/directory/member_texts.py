@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory.invitations import TooManyInvitations
-from corpid.flows.directory.member_changes import IdentifierConflict, LastOwner
-from corpid.flows.directory.write import NoReason, Refused
+from corpid.flows.directory.member_changes import LastOwner
+from corpid.flows.directory.write import IdentifierConflict, NoReason, Refused
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.access_conditions import BELONGS_OR_INVITED, BELOW, OWNER_STAYS, SOMEBODY_ELSE, WITHIN_REACH
 from corpid.rules.directory.changes import Conflict

@@ -14,10 +14,12 @@ from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory.approvals import AlreadyDecided, NamesChanged, StaleRequest
 from corpid.flows.directory.person_names import digest_names, name_as_known
 from corpid.flows.directory.portal import PortalRequest
-from corpid.flows.directory.write import NoReason, Refused, write_or_request
+from corpid.flows.directory.undo import keep_for_undo
+from corpid.flows.directory.write import NoReason, Refused, RequestDetails, guard_records, write_changes
 from corpid.rules.directory.access import Forbidden, Object, refuse_early
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
-from corpid.rules.directory.changes import Conflict
+from corpid.rules.directory.changes import Conflict, Precondition
+from corpid.rules.directory.records import Membership
 from corpid.texts import phrase
 from corpid.web import sites
 from corpid.web.pages.errors import refusal_of
@@ -30,9 +32,7 @@ if TYPE_CHECKING:
     from corpid.flows.account.own_sessions import SelfServiceRequest
     from corpid.flows.directory.members import Member
     from corpid.rules.directory.actors import EntityAdministrator
-    from corpid.rules.directory.changes import Precondition
-    from corpid.rules.directory.plan import Change
-    from corpid.rules.directory.records import AdministratorLevel, ChangeRequest, Entity
+    from corpid.rules.directory.records import AdministratorLevel, Change, ChangeRequest, Entity
     from corpid.texts import Phrase
     from corpid.web.context import WebContext
 
@@ -234,18 +234,24 @@ def check_names(at: PortalContext, names: str) -> None:
 
 
 async def submit_changes(
-    at: PortalContext, changes: Sequence[Change], saved: FormResult, *, seen: Sequence[Precondition] = ()
+    at: PortalContext, changes: Sequence[Change], saved: FormResult, *, of: Membership | None = None
 ) -> FormResult:
-    """Write changes, or request them.
+    """Write changes of records as they were read, or request them.
 
-    Returns `saved`, or the page of the request. The reason is that of the form. Raises InvalidInput as `await_change`.
-    Source: D55
+    Returns `saved`, or the page of the request. The reason is that of the form; `of` is the membership of the person
+    concerned, as it was read. Raises InvalidInput as `await_change`. Source: D55, D68
     """
-    writing = write_or_request(
-        at.registry, at.actor, changes, reason=reason(at), now=at.context.now, unique=at.provider.new_id(), seen=seen
-    )
+    seen = [*guard_records(changes), *([Precondition(Membership, of.key, of)] if of is not None else ())]
+    writing = write_changes(at.registry, at.actor, changes, asking=request_details(at), seen=seen)
     made = await await_change(at, writing)
+    if made is None:
+        await keep_for_undo(at.context, at.visit.session.session_id, at.actor, changes)
     return saved_or_requested(made, saved)
+
+
+def request_details(at: PortalContext) -> RequestDetails:
+    """A request by a form, with its reason. Raises InvalidInput. Source: D55"""
+    return RequestDetails(reason(at), at.context.now, at.provider.new_id())
 
 
 def saved_or_requested(request: ChangeRequest | None, saved: FormResult) -> FormResult:

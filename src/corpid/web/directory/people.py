@@ -14,6 +14,7 @@ from corpid.flows.directory.member_changes import MOST_INVITED
 from corpid.flows.directory.members import MemberFilter
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory import tables
+from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.member_details import PLAIN_DETAILS, InvalidDetails, check_details
 from corpid.rules.directory.queries import MemberState
 from corpid.rules.directory.records import MemberDetails
@@ -25,7 +26,7 @@ from corpid.web.directory.page_context import (
     frame,
     portal_path,
     query_address,
-    reason,
+    request_details,
     saved_or_requested,
     section_link,
 )
@@ -234,7 +235,7 @@ async def show_invitation(at: PortalContext) -> View:
         mail_works=at.provider.mail.works,
         name=at.form.get("name", ""),
         email=at.form.get("email", ""),
-        needs_approval=members.invitation_needs_approval(at.entity),
+        needs_approval=kind_needs_approval("membership", at.entity),
         reason=at.form.get("reason", ""),
         several=portal_path(at.web, SEVERAL),
         back=portal_path(at.web, PEOPLE),
@@ -286,7 +287,7 @@ async def show_invitations(at: PortalContext) -> View:
         mail_works=at.provider.mail.works,
         hint=_LINES,
         people=at.form.get("people", ""),
-        needs_approval=members.invitation_needs_approval(at.entity),
+        needs_approval=kind_needs_approval("membership", at.entity),
         one=portal_path(at.web, INVITE),
         back=portal_path(at.web, PEOPLE),
         notes=at.notes,
@@ -330,7 +331,7 @@ async def invite_several(at: PortalContext) -> FormResult:
 async def check_invitations(at: PortalContext) -> View:
     """The people whom the form would invite. Raises InvalidForm, InvalidInput."""
     found = await _read_people(at)
-    needs_approval = members.invitation_needs_approval(at.entity)
+    needs_approval = kind_needs_approval("membership", at.entity)
     number = len(found)
     return InvitationPreview(
         frame=msgspec.structs.replace(
@@ -376,8 +377,8 @@ async def _submit_invitations(at: PortalContext, people: Sequence[MemberDetails]
     """Invite people, or request it."""
     try:
         request = await member_changes.submit_invitations(
-            at.registry, InvitationLimit.for_request(at.context), people, actor=at.actor,
-            reason=reason(at), now=at.context.now, new_id=at.web.new_user_id,
+            at.registry, InvitationLimit.for_request(at.context), people, actor=at.actor, asking=request_details(at),
+            new_id=at.web.new_user_id,
         )  # fmt: skip
     except REFUSALS as error:
         raise rejected(error, entity=at.entity) from None

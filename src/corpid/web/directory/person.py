@@ -15,7 +15,7 @@ from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import approvals, invitations, member_changes, member_help, members
 from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.members import Member, UnknownMember, load_member
-from corpid.flows.directory.write import Refused
+from corpid.flows.directory.write import Refused, RequestDetails
 from corpid.flows.operations import history
 from corpid.flows.operations.history import HistoryFilter
 from corpid.rules.directory.access import Forbidden
@@ -58,7 +58,7 @@ from corpid.web.directory.page_context import (
     names_shown,
     portal_path,
     query_address,
-    reason,
+    request_details,
     saved_or_requested,
     section_link,
 )
@@ -382,11 +382,11 @@ async def save_details(at: PortalContext) -> FormResult:
     if not written.get("email") and found.membership.invited:
         raise InvalidInput(phrase("Enter an e-mail address such as name@example.com."), field="email")
 
-    async def change(reason: str) -> ChangeRequest | None:
+    async def change(asking: RequestDetails) -> ChangeRequest | None:
+        limit = InvitationLimit.for_request(at.context)
         return await member_changes.submit_details(
-            at.registry, InvitationLimit.for_request(at.context), found.membership, written, actor=at.actor, reason=reason,
-            now=at.context.now, new_id=at.web.new_user_id,
-        )  # fmt: skip
+            at.registry, limit, found.membership, written, actor=at.actor, asking=asking
+        )
 
     return await _submit_change(at, found, change, "person-changed")
 
@@ -489,20 +489,13 @@ async def carry_out(at: PortalContext) -> FormResult:
     found = await this_member(at, membership_id_of(at))
     action, kind = _action(at, found), _action_name(at)
 
-    async def change(reason: str) -> ChangeRequest | None:
+    async def change(asking: RequestDetails) -> ChangeRequest | None:
         if kind in {"end", "revoke"}:
-            return await member_changes.submit_end(
-                at.registry,
-                found.membership,
-                actor=at.actor,
-                reason=reason,
-                now=at.context.now,
-                new_id=at.web.new_user_id,
-            )
+            return await member_changes.end_membership(at.registry, found.membership, actor=at.actor, asking=asking)
+        limit = InvitationLimit.for_request(at.context)
         return await member_changes.submit_switch(
-            at.registry, InvitationLimit.for_request(at.context), found.membership, enabled=kind == "restore", actor=at.actor, reason=reason,
-            now=at.context.now, new_id=at.web.new_user_id,
-        )  # fmt: skip
+            at.registry, limit, found.membership, enabled=kind == "restore", actor=at.actor, asking=asking
+        )
 
     return await _submit_change(at, found, change, action.done)
 
@@ -595,16 +588,16 @@ async def _invited_member(at: PortalContext) -> Member:
 
 
 async def _submit_change(
-    at: PortalContext, found: Member, change: Callable[[str], Awaitable[ChangeRequest | None]], done: str
+    at: PortalContext, found: Member, change: Callable[[RequestDetails], Awaitable[ChangeRequest | None]], done: str
 ) -> FormResult:
     """Make or request a change, and say which.
 
     Raises NotFound, InvalidInput, also if the form was shown for somebody else.
     """
     check_names(at, names_shown(found))
-    name, given = found.name, reason(at)
+    name, asking = found.name, request_details(at)
     try:
-        request = await change(given)
+        request = await change(asking)
     except InvalidDetails as error:
         raise InvalidForm(*detail_errors(error)) from None
     except UnknownMember:

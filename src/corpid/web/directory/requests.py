@@ -24,8 +24,8 @@ from corpid.web.directory.page_context import (
     no_approver,
     portal_path,
     reason,
-    saved_or_requested,
     section_link,
+    submit_changes,
 )
 from corpid.web.pages.access_texts import APPROVALS, GONE, details
 from corpid.web.pages.layout import Advice, FormView, Pager, PageView, ViewPart, pager_of
@@ -159,7 +159,7 @@ class ChooseApprovals(FormView, frozen=True, kw_only=True):
 
 def _line(at: PortalContext, found: Request) -> RequestLine:
     record, change = found.record, found.changes[0]
-    role = change.becomes or change.was
+    role = change.record
     return RequestLine(
         url=portal_path(at.web, f"{REQUESTS}/{quote(record.request_id, safe='')}"),
         sentence=describe_change(change, found.names).sentence,
@@ -373,14 +373,9 @@ async def save_setting(at: PortalContext) -> FormResult:
     given = reason(at)
     if approvals.lowers_approvals(at.entity, chosen) and not given:
         raise InvalidInput(NO_REASON, field="reason")
-    made = await await_change(
-        at,
-        approvals.choose_approvals(
-            at.registry, at.actor, at.entity, chosen,
-            reason=given, now=at.context.now, unique=at.provider.new_id(),
-        ),
-    )  # fmt: skip
-    return saved_or_requested(made, FormResult("approvals-changed", REQUESTS))
+    return await submit_changes(
+        at, [approvals.plan_choice(at.entity, chosen)], FormResult("approvals-changed", REQUESTS)
+    )
 
 
 SECTION: Final = Section[PortalContext](

@@ -10,9 +10,10 @@ import msgspec
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import grants
-from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
+from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, kind_needs_approval
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.objects import key_of, object_id
+from corpid.rules.directory.records import Change
 from corpid.rules.directory.values import NO_BEGINNING, NO_END
 from corpid.texts import Phrase, counted, phrase
 from corpid.web.directory.change_sentences import describe_authorisation, list_parameters
@@ -426,7 +427,7 @@ async def show_acceptance(at: PortalContext) -> View:
             phrase("You can then give your people access within it. Either organisation can end it at any time."),
             phrase("{name} sees which of your people act for it.", name=found.client_entity.name),
         ),
-        reason=at.form.get("reason", "") if grants.needs_approval(at.entity, found.service) else None,
+        reason=at.form.get("reason", "") if kind_needs_approval("grant", at.entity, found.service) else None,
         button=phrase("Accept"),
     )
 
@@ -436,7 +437,9 @@ async def save_acceptance(at: PortalContext) -> FormResult:
     found = await _require_authorisation(at, client=False, offered=True)
     check_version(at, found.grant)
     return await submit_changes(
-        at, [grants.plan_acceptance(found.grant)], FormResult("grant-accepted", page_of("grant", found.grant))
+        at,
+        [Change(found.grant, msgspec.structs.replace(found.grant, state="accepted"))],
+        FormResult("grant-accepted", page_of("grant", found.grant)),
     )
 
 
@@ -523,7 +526,7 @@ async def save_end(at: PortalContext) -> FormResult:
 
 async def _removed(at: PortalContext, found: Authorisation, change: str) -> FormResult:
     check_version(at, found.grant)
-    return await submit_changes(at, [grants.plan_grant_end(found.grant)], FormResult(change, THIRD_PARTIES))
+    return await submit_changes(at, [Change(found.grant, None)], FormResult(change, THIRD_PARTIES))
 
 
 SECTION: Final = Section[PortalContext](

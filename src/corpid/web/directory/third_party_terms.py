@@ -12,10 +12,9 @@ from corpid.flows.directory import grants
 from corpid.flows.directory.grants import Authorisation
 from corpid.flows.directory.members import find_one_member
 from corpid.flows.directory.person_names import digest_names
-from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
-from corpid.rules.directory.changes import Precondition
+from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, kind_needs_approval
 from corpid.rules.directory.entity_choice import NUMBERS
-from corpid.rules.directory.records import ThirdPartyAssignment, ThirdPartyGrant
+from corpid.rules.directory.records import Change, ThirdPartyAssignment, ThirdPartyGrant
 from corpid.rules.directory.role_forms import (
     ENDS_BEFORE_START,
     day,
@@ -65,7 +64,6 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.grants import ThirdPartyRole
     from corpid.flows.directory.members import Member
-    from corpid.rules.directory.plan import Change
     from corpid.rules.directory.records import Entity, Service
     from corpid.rules.directory.values import ParameterDefinition
     from corpid.web.pages.layout import FieldError
@@ -416,7 +414,7 @@ def _show_terms(at: PortalContext, to: Entity, service: Service) -> View:
         end_hint=NO_END_HINT,
         parameters=parameter_fields(at, service, (), None),
         hidden=(("to", to.entity_id), ("service", service.service_id)),
-        reason=at.form.get("reason", "") if grants.needs_approval(at.entity, service) else None,
+        reason=at.form.get("reason", "") if kind_needs_approval("grant", at.entity, service) else None,
         back=f"{portal_path(at.web, OFFER)}?{urlencode({'to': to.entity_id})}",
         notes=at.notes,
     )
@@ -433,7 +431,6 @@ class _OfferInput(NamedTuple):
 
 
 async def _entered_offer(at: PortalContext) -> _OfferInput:
-    passwords = at.provider.passwords
     to = await _organisation(at, at.form.get("to", ""))
     services = await grants.list_services(at.registry, at.actor)
     service = next((each for each in services if each.service_id == at.form.get("service", "")), None)
@@ -454,7 +451,7 @@ async def _entered_offer(at: PortalContext) -> _OfferInput:
                 "{name} already has this authorisation, or an offer of it: open it and change it there.", name=to.name
             )
         )
-    changes = await await_plan(grants.plan_offer(at.registry, passwords, wanted, None))
+    changes = await await_plan(grants.plan_terms(at.registry, at.actor, None, wanted))
     require_reason(at, service)
     found = Authorisation(grant=wanted, client_entity=at.entity, third_party=to, service=service)
     return _OfferInput(found, wanted, changes)
@@ -465,9 +462,7 @@ async def save_offer(at: PortalContext) -> FormResult:
     entered = await _entered_offer(at)
     require_confirmation(at)
     saved = FormResult("grant-offered", page_of("grant", entered.grant))
-    return await submit_changes(
-        at, entered.changes, saved, seen=[Precondition(ThirdPartyGrant, entered.grant.key, None)]
-    )
+    return await submit_changes(at, entered.changes, saved)
 
 
 async def check_offer(at: PortalContext) -> View:
@@ -495,7 +490,7 @@ async def check_offer(at: PortalContext) -> View:
 
 def require_reason(at: PortalContext, service: Service) -> None:
     """Raise InvalidInput for a form without the reason that its approval needs."""
-    if grants.needs_approval(at.entity, service) and not at.form.get("reason", "").strip():
+    if kind_needs_approval("grant", at.entity, service) and not at.form.get("reason", "").strip():
         raise InvalidInput(NO_REASON, field="reason")
 
 
@@ -520,7 +515,7 @@ async def show_change(at: PortalContext) -> View:
         end_hint=NO_END_HINT,
         parameters=parameter_fields(at, found.service, grant.parameters, None),
         hidden=(("version", version(at, grant)),),
-        reason=form.get("reason", "") if grants.needs_approval(at.entity, found.service) else None,
+        reason=form.get("reason", "") if kind_needs_approval("grant", at.entity, found.service) else None,
         back=url(at, "grant", grant),
         notes=at.notes,
     )
@@ -528,7 +523,6 @@ async def show_change(at: PortalContext) -> View:
 
 async def _entered_change(at: PortalContext) -> _OfferInput:
     """The terms as the form changes them."""
-    passwords = at.provider.passwords
     found = await authorisation(at)
     if not is_client(at, found):
         raise NotFound
@@ -536,11 +530,11 @@ async def _entered_change(at: PortalContext) -> _OfferInput:
     allow_editing(at)
     terms = read_terms(at, found.service, was=found.grant)
     wanted = msgspec.structs.replace(found.grant, **msgspec.structs.asdict(terms))
-    changes = await await_plan(grants.plan_offer(at.registry, passwords, wanted, found.grant))
+    changes = await await_plan(grants.plan_terms(at.registry, at.actor, found.grant, wanted))
     if not changes:
         raise InvalidInput(NOTHING_DIFFERENT)
     require_reason(at, found.service)
-    becomes = changes[0].becomes
+    becomes = changes[0].after
     assert isinstance(becomes, ThirdPartyGrant)  # noqa: S101 - a change of a grant
     return _OfferInput(found, becomes, changes)
 
@@ -662,7 +656,7 @@ def _show_access_terms(at: PortalContext, found: Authorisation, person: Member) 
         end_hint=NO_END_HINT if grant.end_date == NO_END else _END_OF_GRANT,
         parameters=parameter_fields(at, service, (), grant),
         hidden=((PERSON_CHOSEN, person.membership.membership_id),),
-        reason=form.get("reason", "") if grants.needs_approval(at.entity, service) else None,
+        reason=form.get("reason", "") if kind_needs_approval("grant", at.entity, service) else None,
         back=portal_path(at.web, at.page),
         notes=at.notes,
     )
@@ -685,7 +679,6 @@ class _AccessInput(NamedTuple):
 
 async def _entered_role(at: PortalContext) -> _AccessInput:
     """The access that the form gives."""
-    passwords = at.provider.passwords
     found = await _granted(at)
     person = await _member(at)
     if person is None:
@@ -702,7 +695,7 @@ async def _entered_role(at: PortalContext) -> _AccessInput:
     )
     if await grants.is_stored(at.registry, wanted):
         raise InvalidInput(phrase("{person} has this access already: change it in the list.", person=person.name))
-    changes = await await_plan(grants.plan_role(at.registry, passwords, at.actor, wanted, None))
+    changes = await await_plan(grants.plan_terms(at.registry, at.actor, None, wanted))
     require_reason(at, found.service)
     return _AccessInput(found, wanted, person.name, names_shown(person), changes)
 
@@ -712,9 +705,7 @@ async def save_role(at: PortalContext) -> FormResult:
     entered = await _entered_role(at)
     require_confirmation(at)
     saved = FormResult("role-given", page_of("grant", entered.found.grant))
-    return await submit_changes(
-        at, entered.changes, saved, seen=[Precondition(ThirdPartyAssignment, entered.row.key, None)]
-    )
+    return await submit_changes(at, entered.changes, saved)
 
 
 async def check_role(at: PortalContext) -> View:
@@ -769,7 +760,7 @@ async def show_role_change(at: PortalContext) -> View:
         end_hint=NO_END_HINT if found.grant.end_date == NO_END else _END_OF_GRANT,
         parameters=parameter_fields(at, found.service, row.parameters, found.grant),
         hidden=(("version", version(at, row)),),
-        reason=form.get("reason", "") if grants.needs_approval(at.entity, found.service) else None,
+        reason=form.get("reason", "") if kind_needs_approval("grant", at.entity, found.service) else None,
         back=url(at, "grant", found.grant),
         notes=at.notes,
         further=Link(url=url(at, "take-away", row), text=phrase("Take this access away")),
@@ -778,14 +769,13 @@ async def show_role_change(at: PortalContext) -> View:
 
 async def _entered_role_change(at: PortalContext) -> _AccessInput:
     """The access as the form changes it."""
-    passwords = at.provider.passwords
     given, found = await _given_role(at)
     check_names(at, _names(given))
     check_version(at, given.row)
     allow_editing(at)
     terms = read_terms(at, found.service, within=found.grant, was=given.row)
     wanted = msgspec.structs.replace(given.row, **msgspec.structs.asdict(terms))
-    changes = await await_plan(grants.plan_role(at.registry, passwords, at.actor, wanted, given.row))
+    changes = await await_plan(grants.plan_terms(at.registry, at.actor, given.row, wanted))
     if not changes:
         raise InvalidInput(NOTHING_DIFFERENT)
     require_reason(at, found.service)
@@ -820,7 +810,7 @@ async def show_removal(at: PortalContext) -> View:
         facts=facts(row),
         consequences=(phrase("Other access of this person stays."),),
         hidden=(("version", version(at, row)),),
-        reason=at.form.get("reason", "") if grants.needs_approval(at.entity, found.service) else None,
+        reason=at.form.get("reason", "") if kind_needs_approval("grant", at.entity, found.service) else None,
         button=phrase("Take it away"),
         danger=True,
         back=url(at, "grant", found.under.grant) if found.under is not None else portal_path(at.web, THIRD_PARTIES),
@@ -834,7 +824,7 @@ async def save_removal(at: PortalContext) -> FormResult:
     check_names(at, _names(found.given))
     check_version(at, found.given.row)
     page = page_of("grant", found.under.grant) if found.under is not None else THIRD_PARTIES
-    return await submit_changes(at, [grants.plan_role_end(found.given.row)], FormResult("role-taken", page))
+    return await submit_changes(at, [Change(found.given.row, None)], FormResult("role-taken", page))
 
 
 _ASSIGNING: Final = ("write", "third-party row")

@@ -22,10 +22,10 @@ from scim2_server.responses import SCIM_MEDIA_TYPE
 from starlette.responses import Response
 
 from corpid.flows.directory.invitations import RETRY_SECONDS, TooManyInvitations
-from corpid.flows.directory.member_changes import IdentifierConflict, LastOwner
+from corpid.flows.directory.member_changes import LastOwner
 from corpid.flows.directory.members import UnknownMember
 from corpid.flows.directory.provisioned_groups import UnknownMembers
-from corpid.flows.directory.write import Refused
+from corpid.flows.directory.write import IdentifierConflict, Refused
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.changes import ChangedMeanwhile, Conflict
 from corpid.rules.directory.member_details import InvalidDetails

@@ -79,8 +79,8 @@ def after(text: str, state: State | None = None, *, prune: bool = False, levels:
     result: State = {kind: dict(records) for kind, records in (state or {}).items()}
     for change in planned(text, state, prune=prune, levels=levels).changes:
         records = result.setdefault(change.kind, {})
-        if change.becomes is None:
+        if change.after is None:
             del records[change.key]
         else:
-            records[change.key] = change.becomes
+            records[change.key] = change.after
     return result

@@ -40,7 +40,7 @@ def test_what_a_file_does_not_name_stays_as_it_is() -> None:
     made = planned("entities: {A1: {name: Alpha Two}}", after(FILE))
     assert shown(made, {}) == ["~ entity A1: name: Alpha → Alpha Two"]
     [change] = made.changes
-    assert change.becomes == Entity(
+    assert change.after == Entity(
         entity_id="A1", type="UEN", registration_number="A1", country="SG", name="Alpha Two", status="Registered"
     )
 
@@ -141,7 +141,7 @@ def test_a_role_that_is_removed_loses_its_description() -> None:
     state["service"]["PERMIT",] = msgspec.structs.replace(service, role_descriptions=(described,))
     made = planned("services: {PERMIT: {roles: [Clerk, Checker]}}", state)
     [change] = made.changes
-    assert getattr(change.becomes, "role_descriptions", None) == ()
+    assert getattr(change.after, "role_descriptions", None) == ()
 
 
 def test_a_mixed_script_name_is_flagged_and_accepted() -> None:
@@ -158,7 +158,7 @@ def test_a_user_is_renamed_by_the_identifier() -> None:
     )}  # fmt: skip
     made = planned("users: {rina.tan: {id: 5b0b6d0e-21a4-4c55-8a19-3c2e6f7b9a10}}", state)
     [change] = made.changes
-    assert change.becomes == User(user_id="5b0b6d0e-21a4-4c55-8a19-3c2e6f7b9a10", user_name="rina.tan", name="Rina")
+    assert change.after == User(user_id="5b0b6d0e-21a4-4c55-8a19-3c2e6f7b9a10", user_name="rina.tan", name="Rina")
 
 
 def test_an_identifier_never_changes_under_a_name() -> None:

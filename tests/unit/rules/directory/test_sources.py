@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from corpid.rules.directory.actors import ACTOR_KINDS
 from corpid.rules.directory.differences import UNREMOVED_SHOWN, difference, kept_record, remarks
 from corpid.rules.directory.nodes import DirectoryError, FileProblem
-from corpid.rules.directory.records import Entity, User
+from corpid.rules.directory.records import Entity, Sources, User
 from corpid.rules.directory.sections import KINDS, LEVELS, SECTIONS
 from corpid.rules.directory.sources import (
     ABSENT,
@@ -20,7 +20,6 @@ from corpid.rules.directory.sources import (
     WHOLE,
     Ownership,
     RetainedRecord,
-    Sources,
     channel,
     in_words,
     sources_after,
@@ -175,7 +174,7 @@ def test_a_file_that_says_what_is_there_takes_nothing_over_unless_it_is_told_to(
     assert (same.changes, same.kept) == ((), ())
     taken = planned(DIRECTORY, state, prune=True, levels=True, claims=replace(held, take_over=True))
     assert keys(taken) == {("change", kind, CASES[kind].key)}
-    assert taken.changes[0].was == taken.changes[0].becomes
+    assert taken.changes[0].before == taken.changes[0].after
 
 
 def test_levels_of_others_go_neither_with_the_flag_of_pruning_nor_with_that_of_levels() -> None:
@@ -196,13 +195,13 @@ def test_of_a_person_the_members_that_others_set_stay_and_the_rest_changes() -> 
     [change] = made.changes
     was = state["user"][("id-rina",)]
     assert isinstance(was, User)
-    assert change.becomes == replace(was, name="Rina Two")
+    assert change.after == replace(was, name="Rina Two")
     assert [(problem.line, problem.reason) for problem in remarked(made.kept, {"id-rina": "rina", "id-arjun": "arjun"})] == [
         (4, "user rina: email stays as set by the person; --take-over takes it over"),
         (5, "user rina: enabled stays as set by arjun in the browser; --take-over takes it over"),
     ]  # fmt: skip
     taken = planned(text, state, claims=replace(held, take_over=True)).changes[0]
-    assert taken.becomes == replace(was, name="Rina Two", email="hr@example.org", enabled=False)
+    assert taken.after == replace(was, name="Rina Two", email="hr@example.org", enabled=False)
     assert taken.taken == since
 
 

@@ -1,0 +1,165 @@
+"""The last change of a session, undone within ten minutes (D80)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from msgspec.structs import replace
+
+from corpid.flows.directory.approvals import approve_request
+from corpid.flows.directory.undo import NothingToUndo, keep_for_undo, undo_changes
+from corpid.flows.directory.write import RequestDetails, write_changes
+from corpid.flows.request_context import request_context
+from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.changes import ChangedMeanwhile, is_undoable
+from corpid.rules.directory.records import (
+    Administrator,
+    Assignment,
+    Change,
+    Entity,
+    Membership,
+    Operator,
+    Service,
+    ThirdPartyGrant,
+    User,
+)
+from corpid.rules.limits import UNDO_SECONDS
+from tests.manage.scene import ACME, appoint
+from tests.manage.test_requests import ROLE, acme
+from tests.manage.test_who_is_meant import owner
+from tests.sign_in.world import entity
+
+if TYPE_CHECKING:
+    from corpid.flows.request_context import RequestContext
+    from corpid.rules.directory.records import ChangeRequest
+    from tests.sign_in.world import World
+
+FIRM = entity(ACME, "Acme Pte. Ltd.")
+MEMBER = Membership(user_id="u", entity_id=ACME, invited=True, email="a@acme.example")
+PERSON = User(user_id="u", user_name="u", name="U")
+PERMITS = Service(service_id="PERMITS", name="Permits", roles=("Maker", "Checker"))
+
+
+async def context(made: World) -> RequestContext:
+    return await request_context(made.provider, request_id="r1", address="192.0.2.1")
+
+
+async def firm(made: World) -> None:
+    await acme(made)
+    await made.write(PERMITS)
+    await made.write(replace(FIRM, approvals="none"))
+
+
+async def write(made: World, *changes: Change, session: str = "s1") -> None:
+    alice = replace(owner(made, "alice"), request="r1")
+    await write_changes(made.provider.registry, alice, changes)
+    await keep_for_undo(await context(made), session, alice, changes)
+
+
+async def undo(made: World, *, who: str = "alice", session: str = "s1", **acting: Any) -> ChangeRequest | None:
+    now = made.clock()
+    actor = replace(owner(made, who), request="r2", **acting)
+    return await undo_changes(await context(made), session, actor, RequestDetails("A mistake", now, "u1"))
+
+
+async def held(made: World) -> list[Assignment]:
+    found = await made.provider.registry.directory.read(Assignment, [ROLE.key])
+    return [*found.values()]
+
+
+async def test_a_role_that_was_given_changed_or_taken_is_as_before(made: World) -> None:
+    await firm(made)
+    longer = replace(ROLE, end_date="2028-12-31")
+    for change, before in ((Change(None, ROLE), []), (Change(ROLE, longer), [ROLE]), (Change(longer, None), [longer])):
+        await write(made, change)
+        assert await undo(made) is None
+        assert await held(made) == before
+        await made.write(*([change.record] if change.after is not None else []))
+    with pytest.raises(NothingToUndo):
+        await undo(made)
+
+
+async def test_several_changes_are_undone_together_and_the_history_says_so(made: World) -> None:
+    """D84: what belongs together has the same `batch` in its events."""
+    await firm(made)
+    other = replace(ROLE, role="Checker")
+    await write(made, Change(None, ROLE), Change(None, other))
+    await undo(made)
+    assert await made.provider.registry.directory.read(Assignment, [ROLE.key, other.key]) == {}
+    events = [each for each in await made.provider.registry.audit.entries() if each.action.startswith("assignment.")]
+    assert [each.action for each in events] == [*["assignment.add"] * 2, *["assignment.remove"] * 2]
+    assert [each.detail.get("batch", "") for each in events] == ["r1", "r1", "r2", "r2"]
+    assert {each.actor for each in events} == {"user:id-alice"}
+
+
+async def test_only_the_person_undoes_it_in_the_session_and_within_ten_minutes(made: World) -> None:
+    await firm(made)
+    await write(made, Change(None, ROLE))
+    for other in ({"who": "bob"}, {"session": "s2"}):
+        with pytest.raises(NothingToUndo):
+            await undo(made, **other)
+    made.clock.pass_(UNDO_SECONDS)
+    with pytest.raises(NothingToUndo):
+        await undo(made)
+    assert await held(made) == [ROLE]
+
+
+async def test_a_record_that_was_changed_since_stays(made: World) -> None:
+    await firm(made)
+    await write(made, Change(None, ROLE))
+    await made.write(replace(ROLE, end_date="2028-12-31"))
+    with pytest.raises(ChangedMeanwhile):
+        await undo(made)
+    assert [each.end_date for each in await held(made)] == ["2028-12-31"]
+
+
+async def test_it_takes_the_right_and_the_fresh_sign_in_of_now(made: World) -> None:
+    """D54: an undo is a change as every other."""
+    await firm(made)
+    await write(made, Change(None, ROLE))
+    with pytest.raises(Forbidden):
+        await undo(made, auth_time=made.clock() - 901)
+    await appoint(made, level="sub_administrator")
+    with pytest.raises(Forbidden):
+        await undo(made)
+    assert await held(made) == [ROLE]
+
+
+async def test_it_waits_for_approval_if_that_is_needed_by_now(made: World) -> None:
+    await firm(made)
+    await write(made, Change(None, ROLE))
+    await made.write(replace(FIRM, approvals="roles"))
+    request = await undo(made)
+    assert request is not None
+    assert await held(made) == [ROLE]
+    bob, now = owner(made, "bob"), made.clock()
+    await approve_request(made.provider.registry, request.request_id, actor=bob, reason="Yes", now=now)
+    assert await held(made) == []
+
+
+GRANT = ThirdPartyGrant(client_entity_id=ACME, entity_id="X", service_id="PERMITS")
+NEVER = {
+    "a level": Change(None, Administrator(user_id="u", entity_id=ACME, level="owner")),
+    "an operator": Change(Operator(user_id="u", level="support"), Operator(user_id="u", level="operator")),
+    "an invitation": Change(None, MEMBER),
+    "another address": Change(MEMBER, replace(MEMBER, email="b@acme.example")),
+    "an ended membership": Change(MEMBER, None),
+    "approvals": Change(FIRM, replace(FIRM, approvals="roles")),
+    "approvals of a service": Change(PERMITS, replace(PERMITS, approval_required=True)),
+    "an authorisation": Change(GRANT, replace(GRANT, end_date="2030-01-01")),
+    "an address": Change(PERSON, replace(PERSON, email="c@acme.example")),
+}
+
+
+@pytest.mark.parametrize("what", NEVER)
+async def test_what_is_never_undone_is_not_kept(made: World, what: str) -> None:
+    assert not is_undoable(NEVER[what])
+    assert not await keep_for_undo(await context(made), "s1", owner(made, "alice"), [Change(None, ROLE), NEVER[what]])
+
+
+@pytest.mark.parametrize(
+    "record", [FIRM, PERMITS, PERSON, replace(MEMBER, invited=False)], ids=lambda each: type(each).__name__
+)
+def test_a_switch_is_undone(record: Entity | Service | User | Membership) -> None:
+    assert is_undoable(Change(record, replace(record, enabled=False)))
