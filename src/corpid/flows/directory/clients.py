@@ -29,7 +29,7 @@ from corpid.rules.oauth.records import Client
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor
