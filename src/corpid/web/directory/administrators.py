@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import appointments, lists
 from corpid.rules.directory import access_conditions as conditions
-from corpid.rules.directory.records import Service
+from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, Service
 from corpid.texts import phrase
 from corpid.web.directory.page_context import (
     NO_REASON,
@@ -24,7 +24,6 @@ from corpid.web.directory.page_context import (
     section_link,
 )
 from corpid.web.directory.people import choose_person
-from corpid.web.pages.access_texts import LEVELS
 from corpid.web.pages.layout import FormView, Link, PageView, ViewPart
 from corpid.web.sites import ConfirmationRequired, FormResult, InvalidForm, NotFound, Section
 
@@ -201,7 +200,7 @@ def _row(at: PortalContext, held: MemberLevel, services: Mapping[str, str]) -> A
     return AdministratorRow(
         name=held.name_alone,
         user_name=held.identity,
-        level=LEVELS[level],
+        level=ADMINISTRATOR_LEVELS[level],
         sentence=_what(held, services),
         tags=tuple(tags),
         change="" if why else _path(at, held),
@@ -237,7 +236,7 @@ def _path(at: PortalContext, held: MemberLevel, more: str = "") -> str:
 
 def _possible(at: PortalContext, held: MemberLevel) -> tuple[AdministratorLevel, ...]:
     """The levels that they may give this person."""
-    return tuple(level for level in LEVELS if appointments.find_refusal(at.actor, held, level) is None)
+    return tuple(level for level in ADMINISTRATOR_LEVELS if appointments.find_refusal(at.actor, held, level) is None)
 
 
 def _why_not_at_all(at: PortalContext, held: MemberLevel) -> Phrase | None:
@@ -321,7 +320,7 @@ async def _form(at: PortalContext, held: MemberLevel) -> ChooseLevel:
         name=held.name_alone,
         user_name=held.identity,
         now=_what(held, names) if current else None,
-        levels=tuple((each, LEVELS[each], MAY[each]) for each in possible),
+        levels=tuple((each, ADMINISTRATOR_LEVELS[each], MAY[each]) for each in possible),
         level=_SUB if asks_services else level,
         chosen=MAY[_SUB] if asks_services else None,
         another="" if only else _path(at, held),
@@ -388,7 +387,7 @@ async def _read_wanted(at: PortalContext) -> tuple[MemberLevel, AdministratorLev
     """The person, and the level that the form gives."""
     held = await _load_held(at)
     _refuse_late(at, held)
-    wanted = next((each for each in LEVELS if each == at.form.get("level")), None)
+    wanted = next((each for each in ADMINISTRATOR_LEVELS if each == at.form.get("level")), None)
     if wanted is None:
         raise InvalidInput(phrase("Choose a level."), field="level")
     if (why := _why_not(at, held, wanted)) is not None:
@@ -471,7 +470,7 @@ async def check_level(at: PortalContext) -> View:
         )
     consequences = [_at_services(ticked, services)] if wanted == _SUB else [MAY[wanted], EVERYWHERE]
     if held.administrator:
-        consequences.append(phrase("Until now: {level}.", level=LEVELS[held.administrator.level]))
+        consequences.append(phrase("Until now: {level}.", level=ADMINISTRATOR_LEVELS[held.administrator.level]))
     passed_on = {"level", "all_services", _SCOPE, "held"}
     kept = [(name, value) for name, value in at.form.items() if name in passed_on or name.startswith(_SERVICE)]
     return ConfirmLevel(

@@ -12,6 +12,8 @@ from corpid.rules.directory.invitations import is_redirection
 from corpid.rules.directory.names import label_identity
 from corpid.rules.directory.plan import RECORDS
 from corpid.rules.directory.records import (
+    ADMINISTRATOR_LEVELS,
+    APPROVALS,
     Administrator,
     Assignment,
     Entity,
@@ -22,7 +24,7 @@ from corpid.rules.directory.records import (
 from corpid.rules.directory.values import NO_BEGINNING, NO_END
 from corpid.rules.fields import fields_of
 from corpid.texts import counted, phrase
-from corpid.web.pages.access_texts import APPROVALS, GONE, LEVELS, duration, role_end_sentence, role_sentence
+from corpid.web.pages.access_texts import GONE, duration, role_end_sentence, role_sentence
 from corpid.web.pages.layout import ViewPart
 
 if TYPE_CHECKING:
@@ -133,7 +135,7 @@ def _describe_grant(change: Change, grant: ThirdPartyGrant, names: RequestNames)
 
 
 def _describe_level(change: Change, held: Administrator, names: RequestNames) -> Phrase:
-    person, level = _name_of(held.user_id, names), LEVELS[held.level]
+    person, level = _name_of(held.user_id, names), ADMINISTRATOR_LEVELS[held.level]
     if change.verb == "add":
         return phrase("{person} is appointed as {level}.", person=person, level=level)
     if change.verb == "remove":
@@ -192,7 +194,9 @@ def _display(member: str, value: object, names: RequestNames) -> DisplayValue:
         return DisplayValue(text=phrase("yes") if value else phrase("no"))
     if member in {"email", "user_name"}:
         return DisplayValue(text=str(value).lower())  # a capital I looks like a small l (D68)
-    known: Mapping[str, Phrase] = {"level": LEVELS, "approvals": APPROVALS, "state": _STATES}.get(member, {})  # type: ignore[assignment]
+    known: Mapping[str, Phrase] = {"level": ADMINISTRATOR_LEVELS, "approvals": APPROVALS, "state": _STATES}.get(
+        member, {}
+    )  # type: ignore[assignment]
     return DisplayValue(text=known.get(str(value), str(value)))
 
 
@@ -328,7 +332,7 @@ _MEMBERS: Final[Mapping[str, Phrase]] = {
 }
 """members that are shown, in this order; the others are keys and bookkeeping"""
 _VALUES: Final[Mapping[tuple[str, str], Phrase]] = {
-    **{("level", level): name for level, name in LEVELS.items()},
+    **{("level", level): name for level, name in ADMINISTRATOR_LEVELS.items()},
     ("services", "all"): phrase("Every service"),
     **{("approvals", value): text for value, text in APPROVALS.items()},
     ("state", "pending"): phrase("Waiting"),

@@ -13,8 +13,9 @@ from corpid.flows.directory import portal
 from corpid.flows.directory.access_review import load_review_state
 from corpid.flows.directory.notice_texts import REVIEW_OF
 from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.entity_choice import NUMBERS, STATUSES, search_words
+from corpid.rules.directory.entity_choice import NUMBERS, search_words
 from corpid.rules.directory.member_details import shown_name
+from corpid.rules.directory.records import ENTITY_STATUSES
 from corpid.texts import counted, phrase
 from corpid.web.directory import (
     access,
@@ -266,7 +267,7 @@ async def show_choice(at: PortalContext) -> View | Response:
                 name=each.name,
                 number=each.registration_number,
                 number_name=NUMBERS[each.type],
-                status=STATUSES[each.status] if each.status else None,
+                status=ENTITY_STATUSES[each.status] if each.status else None,
                 preselected=each == visit.entity,
             )
             for each in found

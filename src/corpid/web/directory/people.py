@@ -16,8 +16,8 @@ from corpid.flows.directory.write import Refused
 from corpid.rules.directory import tables
 from corpid.rules.directory.member_details import InvalidDetails, check_details
 from corpid.rules.directory.queries import MemberState
-from corpid.rules.directory.records import MemberDetails
-from corpid.rules.fields import documented_fields
+from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, MemberDetails
+from corpid.rules.fields import documented_fields, fields_of
 from corpid.texts import Phrase, counted, phrase
 from corpid.web.directory.member_texts import EACH_GETS, REFUSALS, STATES, belongs, rejected
 from corpid.web.directory.page_context import (
@@ -31,8 +31,8 @@ from corpid.web.directory.page_context import (
     section_link,
 )
 from corpid.web.directory.people_views import InvitationPreview, Invite, InviteSeveral, People, PersonRow
-from corpid.web.pages.access_texts import LEVELS
 from corpid.web.pages.layout import Link, Pager, PageView, ViewPart, pager_of
+from corpid.web.pages.record_forms import advise, form_of
 from corpid.web.sites import ConfirmationRequired, FormResult, InvalidForm, Section, await_found
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 PEOPLE: Final = "people"
 PERSON: Final = "person"
 """the page of a person, which names the membership"""
+MEMBER: Final = form_of(MemberDetails, "name", "email")
 INVITE: Final = "invite"
 INVITED: Final = "invited"
 """the parameter of how many were invited, and the key of that change"""
@@ -131,7 +132,7 @@ async def show_people(at: PortalContext) -> View:
                 email=each.member.email,
                 state=each.member.state,
                 state_text=STATES[each.member.state],
-                level=LEVELS[each.level] if each.level else None,
+                level=ADMINISTRATOR_LEVELS[each.level] if each.level else None,
                 roles=each.roles,
                 details=tuple(
                     filter(None, (getattr(each.member.membership, name) for name in documented_fields(MemberDetails)))
@@ -194,7 +195,7 @@ async def choose_person(
     people = []
     for each in found.found:
         leads = to(each.member)
-        levels = (LEVELS[each.level],) if each.level else ()
+        levels = (ADMINISTRATOR_LEVELS[each.level],) if each.level else ()
         people.append(
             PersonChoice(
                 url="" if isinstance(leads, Phrase) else leads,
@@ -232,8 +233,7 @@ async def show_invitation(at: PortalContext) -> View:
         action=portal_path(at.web, INVITE),
         note=EACH_GETS,
         mail_works=at.provider.mail.works,
-        name=at.form.get("name", ""),
-        email=at.form.get("email", ""),
+        fields=MEMBER.show(at.form),
         needs_approval=members.invitation_needs_approval(at.entity),
         reason=at.form.get("reason", ""),
         several=portal_path(at.web, SEVERAL),
@@ -245,18 +245,10 @@ async def show_invitation(at: PortalContext) -> View:
 
 async def invite_person(at: PortalContext) -> FormResult:
     """Invite one person. Raises InvalidForm, InvalidInput."""
-    name, email = at.form.get("name", "").strip(), at.form.get("email", "").strip()
-    errors: list[FieldError] = []
-    if not name:
-        errors.append(("name", phrase("Enter the name of the person.")))
-    if not email:
-        errors.append(("email", phrase("Enter an e-mail address such as name@example.com.")))
-    try:
-        details = check_details(MemberDetails(name=name, email=email), named=False)
-    except InvalidDetails as error:
-        errors += detail_errors(error)
-    if errors:
+    typed = MEMBER.read(at.form)
+    if errors := MEMBER.find_errors(typed, required=True):
         raise InvalidForm(*errors)
+    details = check_details(MemberDetails(**typed), named=False)
     if await member_changes.known_addresses(at.registry, [details.email], actor=at.actor):
         raise InvalidInput(belongs(at.entity), field="email")
     return await _submit_invitations(at, [details])
@@ -264,17 +256,10 @@ async def invite_person(at: PortalContext) -> FormResult:
 
 def detail_errors(error: InvalidDetails) -> list[FieldError]:
     """The errors of names and addresses that cannot be stored."""
+    declared = fields_of(MemberDetails)
     return [
-        (member, error.remedies.get(member) or _detail_remedy(member, sentence)) for member, sentence in error.faults
+        (member, advise(declared[member], sentence, error.remedies.get(member))) for member, sentence in error.faults
     ]
-
-
-def _detail_remedy(member: str, sentence: str) -> Phrase:
-    if member == "name":
-        return phrase("This name cannot be used. The reason: {reason}.", reason=sentence.rstrip("."))
-    if member in documented_fields(MemberDetails):
-        return phrase("This text cannot be used. The reason: {reason}.", reason=sentence.rstrip("."))
-    return phrase("Enter an e-mail address such as name@example.com.")
 
 
 async def show_invitations(at: PortalContext) -> View:
@@ -402,7 +387,7 @@ SECTION: Final = Section[PortalContext](
             needs=_INVITING,
         ),
     },
-    fields=frozenset({"name", "email", "people", "reason", _CONFIRMED}),
+    fields=frozenset({*MEMBER.fields, "people", "reason", _CONFIRMED}),
     filters=frozenset({_SEARCH, "state", "service", "after"}),
     changes={INVITED: phrase("The invitation has been sent.")},
 )

@@ -5,20 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from corpid.texts import phrase
-from corpid.web.pages.layout import Link, Pager, PageView, ViewPart
+from corpid.web.pages.layout import Field, Link, Pager, PageView, ViewPart
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from corpid.texts import Phrase
-
-
-class Detail(ViewPart, frozen=True, kw_only=True):
-    """A detail that an entity writes about a person, shown or typed."""
-
-    name: str
-    label: Phrase | str
-    value: str
 
 
 class PersonRow(ViewPart, frozen=True, kw_only=True):
@@ -69,8 +61,7 @@ class Invite(PageView, frozen=True, kw_only=True):
     action: str
     note: Phrase
     mail_works: bool
-    name: str
-    email: str
+    fields: tuple[Field, ...]
     needs_approval: bool
     reason: str
     several: str
@@ -144,7 +135,7 @@ class PersonPage(PageView, frozen=True, kw_only=True):
     written_user_name: str
     """that which the entity wrote, if it is another one"""
     email: str
-    details: tuple[Detail, ...]
+    details: tuple[Field, ...]
     """those that the entity wrote"""
     state: str
     state_text: Phrase
@@ -186,11 +177,7 @@ class EditPerson(PageView, frozen=True, kw_only=True):
     heading: ClassVar[Phrase] = phrase("Change details")
 
     action: str
-    name: str
-    email: str
-    name_hint: Phrase
-    email_hint: Phrase
-    details: tuple[Detail, ...]
+    fields: tuple[Field, ...]
     seen: int
     """when the entity changed it last"""
     needs_approval: bool

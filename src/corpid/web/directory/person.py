@@ -8,6 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
+from msgspec import to_builtins
+
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import approvals, invitations, member_changes, member_help, members
 from corpid.flows.directory.invitations import InvitationLimit
@@ -60,11 +62,12 @@ from corpid.web.directory.page_context import (
     saved_or_requested,
     section_link,
 )
-from corpid.web.directory.people import PEOPLE, PERSON, detail_errors
-from corpid.web.directory.people_views import ConfirmAction, Detail, EditPerson, HistoryEntry, PersonPage, RoleSentence
+from corpid.web.directory.people import MEMBER, PEOPLE, PERSON, detail_errors
+from corpid.web.directory.people_views import ConfirmAction, EditPerson, HistoryEntry, PersonPage, RoleSentence
 from corpid.web.directory.requests import REQUESTS
 from corpid.web.pages import access_texts
 from corpid.web.pages.layout import Link, Pager, ViewPart
+from corpid.web.pages.record_forms import RecordForm, advise, form_of
 from corpid.web.sites import CHANGED_MEANWHILE, FormResult, InvalidForm, NotFound, Section, await_found
 
 if TYPE_CHECKING:
@@ -77,8 +80,8 @@ if TYPE_CHECKING:
     from corpid.web.directory.member_texts import HelpPage
     from corpid.web.pages.views import View
 
-_WRITTEN: Final = ("name", "email", *documented_fields(MemberDetails))
-"""details that the form has"""
+_PLAIN: Final = form_of(MemberDetails, *documented_fields(MemberDetails))
+_DETAILS: Final = RecordForm({**MEMBER.fields, **_PLAIN.fields})
 _SHOWN: Final = 100
 """roles a page"""
 _ENTRIES: Final = 5
@@ -143,7 +146,7 @@ async def show_person(at: PortalContext) -> View:
         user_name="" if membership.invited else found.identity,
         written_user_name=membership.user_name if fold_text(membership.user_name) != fold_text(found.identity) else "",
         email=found.email,
-        details=tuple(each for each in show_details_of(membership) if each.value),
+        details=tuple(each for each in _PLAIN.show(to_builtins(membership)) if each.value),
         state=state,
         state_text=STATES[state],
         state_sentence=state_sentence(state, entity),
@@ -322,16 +325,6 @@ async def _require_help(at: PortalContext) -> tuple[Member, HelpPage]:
 # --- what the entity writes about a person
 
 
-def show_details_of(membership: Membership, typed: Mapping[str, str] | None = None) -> tuple[Detail, ...]:
-    """The plain details of a member, or what was typed for them."""
-    return tuple(
-        Detail(
-            name=each.name, label=each.label or "", value=(typed or {}).get(each.name, getattr(membership, each.name))
-        )
-        for each in documented_fields(MemberDetails).values()
-    )
-
-
 async def show_details(at: PortalContext) -> View:
     """The form with what the entity writes about a person (D61)."""
     found = await this_member(at, membership_id_of(at))
@@ -340,15 +333,11 @@ async def show_details(at: PortalContext) -> View:
         return _refusal_page(at, found, possible)
     name, email = found.user.name, found.user.email
     account = not membership.invited
-    return EditPerson(
-        frame=frame(at, section=PEOPLE, up=to_person(at, found), names=names_shown(found)),
-        action=portal_path(at.web, at.page),
-        name=at.form.get("name", "" if at.form else membership.name),
-        email=at.form.get("email", "" if at.form else membership.email),
-        name_hint=phrase("Leave it empty to show the name of the account: {name}", name=name)
+    hints = {
+        "name": phrase("Leave it empty to show the name of the account: {name}", name=name)
         if account and name
         else phrase("As your organisation calls this person"),
-        email_hint=phrase("Leave it empty to show the address of the account: {email}", email=email)
+        "email": phrase("Leave it empty to show the address of the account: {email}", email=email)
         if account and email
         else phrase("The address that your organisation uses for this person")
         if account
@@ -356,7 +345,11 @@ async def show_details(at: PortalContext) -> View:
             "The invitation goes to this address. Another one is a new invitation: access and a level that were given or "
             "requested for this address end."
         ),
-        details=show_details_of(membership, at.form),
+    }
+    return EditPerson(
+        frame=frame(at, section=PEOPLE, up=to_person(at, found), names=names_shown(found)),
+        action=portal_path(at.web, at.page),
+        fields=_DETAILS.show(at.form or to_builtins(membership), hints),
         seen=membership.changed_at,
         needs_approval=possible.needs_approval,
         reason=at.form.get("reason", ""),
@@ -371,9 +364,9 @@ async def save_details(at: PortalContext) -> FormResult:
     found = await this_member(at, membership_id_of(at))
     if at.form.get("seen") != str(found.membership.changed_at):
         raise InvalidInput(CHANGED_MEANWHILE)
-    written = {name: at.form[name].strip() for name in _WRITTEN if name in at.form}
+    written = {name: at.form[name].strip() for name in _DETAILS.fields if name in at.form}
     if not written.get("email") and found.membership.invited:
-        raise InvalidInput(phrase("Enter an e-mail address such as name@example.com."), field="email")
+        raise InvalidForm(("email", advise(_DETAILS.fields["email"])))
 
     async def change(reason: str) -> ChangeRequest | None:
         return await member_changes.submit_details(
@@ -657,7 +650,7 @@ SECTION: Final = Section[PortalContext](
         _path(*CONFIRMED_ACTIONS): PortalPage(view=show_action, submit=carry_out, fresh=True, needs=_CHANGING),
         _path(*HELP_PAGES): PortalPage(view=show_help, submit=help_person, fresh=True),
     },
-    fields=frozenset({*_WRITTEN, "reason", "seen"}),
+    fields=frozenset({*_DETAILS.fields, "reason", "seen"}),
     filters=frozenset({"after"}),
     changes={
         "person-changed": phrase("The details have been changed."),

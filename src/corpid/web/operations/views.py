@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from datetime import date, datetime
 
     from corpid.texts import Phrase
-    from corpid.web.pages.layout import Link, Pager
+    from corpid.web.pages.layout import Field, Link, Pager
 
 Fact = tuple["Phrase", "Phrase | str"]
 
@@ -163,9 +163,9 @@ class NewOrganisation(PageView, frozen=True, kw_only=True):
     heading: ClassVar[Phrase] = phrase("Add an organisation")
 
     action: str
-    typed: dict[str, str]
-    types: tuple[tuple[str, Phrase], ...]
-    statuses: tuple[tuple[str, Phrase], ...]
+    fields: tuple[Field, ...]
+    owner: tuple[Field, ...]
+    reason: str
     mail_works: bool
     back: str
 
@@ -182,13 +182,14 @@ class AppointOwner(PageView, frozen=True, kw_only=True):
     """of the field `instead_of`"""
     ways: tuple[tuple[str, Phrase, str], ...]
     """of the field `way`"""
+    fields: tuple[Field, ...]
+    """of somebody to invite"""
     typed: dict[str, str]
     mail_works: bool
     back: str
 
 
 class RoleOfService(ViewPart, frozen=True, kw_only=True):
-    field: str
     name: str
     description: str
 
@@ -219,10 +220,10 @@ class EditService(PageView, frozen=True, kw_only=True):
     heading: ClassVar[Phrase] = phrase("Change the service")
 
     action: str
-    name: str
-    description: str
-    roles: tuple[RoleOfService, ...]
-    approval_required: bool
+    texts: tuple[Field, ...]
+    roles: tuple[Field, ...]
+    """the descriptions of its roles"""
+    approval: tuple[Field, ...]
     reason: str
     back: str
     notes: tuple[Phrase, ...] = ()

@@ -167,11 +167,13 @@ class Field(ViewPart, frozen=True, kw_only=True):
     label: Phrase | str
     hint: Phrase | None = None
     kind: str = "text"
-    """lines, flag, words, day, number or text"""
+    """lines, flag, words, day, number, email or text"""
     value: str
     words: tuple[tuple[str, Phrase | str], ...] = ()
     """the closed list of values, each with its text"""
     optional: bool = False
+    most: int = 0
+    """characters; 0: no limit of its own"""
 
 
 class Pager(ViewPart, frozen=True, kw_only=True):
