@@ -576,7 +576,7 @@ def _shown(example: Schema, description: str = "", members: Mapping[str, Schema]
 
 
 def _kind_of(value: object) -> Schema:
-    """The kind of an example's value; null stands for a moment that has not come."""
+    """The kind of an example's value; null is a moment to come."""
     if isinstance(value, list):
         return {"type": "array", "items": _kind_of(value[0]) if value else _TEXT}
     return {bool: {"type": "boolean"}, int: _NUMBER, NoneType: _MAYBE_NUMBER, dict: {"type": "object"}}.get(
