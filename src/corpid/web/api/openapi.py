@@ -281,7 +281,7 @@ def _overview() -> dict[str, dict[str, Any]]:
 def _describe_operation(operation: Operation) -> dict[str, Any]:
     responses = {operation.status: _success(operation), **_requested(operation), **_errors(operation)}
     described: dict[str, Any] = {
-        "tags": [operation.tag],
+        "tags": [operation.tag or operation.path.split("/")[1]],
         "summary": operation.summary,
         "description": operation.description,
         "operationId": operation.name,
