@@ -391,7 +391,6 @@ def _json(node: Node) -> object:
 
 
 PARAMETER_NAME_CHARACTERS: Final = 30
-PARAMETER_VALUE_CHARACTERS: Final = 200
 
 ROLE_CHARACTERS: Final = 20
 DESCRIPTION_CHARACTERS: Final = 300
@@ -399,7 +398,7 @@ DESCRIPTION_CHARACTERS: Final = 300
 DESCRIPTION: Final = line_of_text(DESCRIPTION_CHARACTERS)
 _ROLE: Final = name(ROLE_CHARACTERS)
 _PARAMETER_NAME: Final = name(PARAMETER_NAME_CHARACTERS)
-_PARAMETER_VALUE: Final = line_of_text(PARAMETER_VALUE_CHARACTERS)
+PARAMETER_VALUE: Final = line_of_text(200)
 _PARAMETER_KIND: Final = one_of("text", "alpha", "number", "date", "year")
 _DEFINITION_KEYS: Final[Mapping[str, Reader]] = {"kind": _PARAMETER_KIND, "mandatory": yes_or_no}
 
@@ -453,7 +452,7 @@ def row_parameters(node: Node) -> tuple[Parameter, ...]:
     found: list[Parameter] = []
     for key, value in node.entries:
         each = value.nodes if isinstance(value, Items) else (value,)
-        found.extend(Parameter(name=str(_PARAMETER_NAME(key)), value=str(_PARAMETER_VALUE(item))) for item in each)
+        found.extend(Parameter(name=str(_PARAMETER_NAME(key)), value=str(PARAMETER_VALUE(item))) for item in each)
     return tuple(found)
 
 
