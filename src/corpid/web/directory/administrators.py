@@ -98,7 +98,6 @@ class Administrators(PageView, frozen=True, kw_only=True):
     """the address of the provisioning tokens; empty for those who may not see them"""
     review: str
     """the address of the access review; empty as `appoint`"""
-    saved: Phrase | None = None
 
 
 class ChooseLevel(FormView, frozen=True, kw_only=True):
@@ -132,7 +131,6 @@ class ChooseLevel(FormView, frozen=True, kw_only=True):
     keeps: Phrase | None
     """why the level cannot be taken away"""
     back: str
-    notes: tuple[Phrase, ...] = ()
 
 
 class ConfirmLevel(FormView, frozen=True, kw_only=True):
@@ -149,7 +147,6 @@ class ConfirmLevel(FormView, frozen=True, kw_only=True):
     fields: tuple[tuple[str, str], ...]
     explains: bool
     """whether a reason is asked, for the person who approves"""
-    reason: str
     button: Phrase
     back: str
 
@@ -163,10 +160,8 @@ class RemoveLevel(FormView, frozen=True, kw_only=True):
     consequences: tuple[Phrase, ...]
     held: str
     explains: bool
-    reason: str
     allowed: bool
     back: str
-    notes: tuple[Phrase, ...] = ()
 
 
 # --- the list
@@ -183,7 +178,6 @@ async def show_administrators(at: PortalContext) -> View:
         appoint=portal_path(at.web, _APPOINT) if own else "",
         tokens=portal_path(at.web, "tokens") if at.actor.level == "owner" else "",
         review=portal_path(at.web, "access-review") if own else "",
-        saved=at.saved,
     )
 
 
@@ -311,12 +305,9 @@ async def _form(at: PortalContext, held: MemberLevel) -> ChooseLevel:
     asks_services = _SUB in possible and _SUB in (only, at.form.get("level"), at.query.get("level"))
     return ChooseLevel(
         frame=frame(at, section=ADMINISTRATORS, up=section_link(at, ADMINISTRATORS), names=names_shown(held)),
-        errors=at.errors,
-        notes=at.notes,
         heading=phrase("Change the level of {name}", name=held.name)
         if current
         else phrase("Appoint {name}", name=held.name),
-        action=_path(at, held),
         name=held.name_alone,
         user_name=held.identity,
         now=_what(held, names) if current else None,
@@ -419,7 +410,6 @@ async def save_level(at: PortalContext) -> FormResult:
     if errors := _reason_errors(at):
         raise ConfirmationRequired(*errors)
     request = await await_change(
-        at,
         appointments.appoint_member(
             at.registry,
             at.actor,
@@ -475,13 +465,10 @@ async def check_level(at: PortalContext) -> View:
     kept = [(name, value) for name, value in at.form.items() if name in passed_on or name.startswith(_SERVICE)]
     return ConfirmLevel(
         frame=frame(at, section=ADMINISTRATORS, up=section_link(at, ADMINISTRATORS), names=names_shown(held)),
-        errors=at.errors,
-        action=_path(at, held),
         summary=summary,
         consequences=tuple(consequences),
         fields=tuple(kept),
         explains=_explains(at),
-        reason=at.form.get("reason", ""),
         button=phrase("Send for approval") if _explains(at) else phrase("Confirm"),
         back=_path(at, held),
     )
@@ -502,14 +489,10 @@ async def show_removal(at: PortalContext) -> View:
         consequences.append(phrase("This takes effect when it is approved."))
     return RemoveLevel(
         frame=frame(at, section=ADMINISTRATORS, up=section_link(at, ADMINISTRATORS), names=names_shown(held)),
-        errors=at.errors,
-        notes=at.notes,
         heading=phrase("Take the level away from {name}?", name=name),
-        action=_path(at, held, "/remove"),
         consequences=(why,) if why else tuple(consequences),
         held=_mark(held),
         explains=_explains(at) and why is None,
-        reason=at.form.get("reason", ""),
         allowed=why is None,
         back=portal_path(at.web, ADMINISTRATORS),
     )
@@ -526,7 +509,6 @@ async def remove_level(at: PortalContext) -> FormResult:
     if errors := _reason_errors(at):
         raise InvalidForm(*errors)
     request = await await_change(
-        at,
         appointments.dismiss_member(
             at.registry, at.actor, held, reason=reason(at), now=at.context.now, unique=at.provider.new_id()
         ),

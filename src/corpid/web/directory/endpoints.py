@@ -97,7 +97,6 @@ class Home(PageView, frozen=True, kw_only=True):
     changes: tuple[history.HistoryRow, ...] | None = None
     """the last ones; None for those who do not see the history"""
     history: str = ""
-    saved: Phrase | None = None
 
 
 class EndingRow(ViewPart, frozen=True, kw_only=True):
@@ -129,7 +128,6 @@ async def show_home(at: PortalContext) -> View:
     alone = found.totals.people <= 1 and sees_all
     return Home(
         frame=frame(at),
-        saved=at.saved,
         give=portal_path(at.web, "access/new"),
         invite=portal_path(at.web, "invite") if sees_all else "",
         warning=_STATUS.get(at.entity.status),
@@ -274,7 +272,6 @@ async def show_choice(at: PortalContext) -> View | Response:
         ),
         total=len(found),
         query=query,
-        errors=at.errors,
     )
 
 

@@ -90,7 +90,6 @@ class Change(PageView, frozen=True, kw_only=True):
     what: Phrase
     who: str | Phrase
     at: datetime
-    notes: tuple[Phrase, ...]
     differences: tuple[tuple[Phrase, tuple[str | Phrase, ...], tuple[str | Phrase, ...]], ...]
     erased: bool
     reference: str

@@ -102,7 +102,6 @@ class ChoosePerson(PageView, frozen=True, kw_only=True):
     refused: Phrase | None = None
     """why the choice would be of no use"""
     links: tuple[Link, ...] = ()
-    notes: tuple[Phrase, ...] = ()
 
 
 async def show_people(at: PortalContext) -> View:
@@ -207,7 +206,6 @@ async def choose_person(
         )
     return ChoosePerson(
         frame=frame,
-        errors=at.errors,
         heading=heading,
         action=here,
         kept=kept,
@@ -219,7 +217,6 @@ async def choose_person(
             here, same, came=bool(after), after=found.after, name=AFTER, searched_on=len(people) < _PER_PAGE
         ),
         links=links,
-        notes=at.notes,
     )
 
 
@@ -230,16 +227,12 @@ async def show_invitation(at: PortalContext) -> View:
     """The form for one person."""
     return Invite(
         frame=_invitation_frame(at),
-        action=portal_path(at.web, INVITE),
         note=EACH_GETS,
         mail_works=at.provider.mail.works,
         fields=MEMBER.show(at.form),
         needs_approval=members.invitation_needs_approval(at.entity),
-        reason=at.form.get("reason", ""),
         several=portal_path(at.web, SEVERAL),
         back=portal_path(at.web, PEOPLE),
-        notes=at.notes,
-        errors=at.errors,
     )
 
 
@@ -266,7 +259,6 @@ async def show_invitations(at: PortalContext) -> View:
     """The form for several people."""
     return InviteSeveral(
         frame=_invitation_frame(at),
-        action=portal_path(at.web, SEVERAL),
         note=EACH_GETS,
         mail_works=at.provider.mail.works,
         hint=_LINES,
@@ -274,8 +266,6 @@ async def show_invitations(at: PortalContext) -> View:
         needs_approval=members.invitation_needs_approval(at.entity),
         one=portal_path(at.web, INVITE),
         back=portal_path(at.web, PEOPLE),
-        notes=at.notes,
-        errors=at.errors,
     )
 
 
@@ -322,7 +312,6 @@ async def check_invitations(at: PortalContext) -> View:
             _invitation_frame(at), up=Link(url=portal_path(at.web, SEVERAL), text=phrase("Invite several people"))
         ),
         heading=counted(number, "Invite {count} person?", "Invite {count} people?"),
-        action=portal_path(at.web, SEVERAL),
         note=EACH_GETS,
         mail_works=at.provider.mail.works,
         found=tuple((each.name, each.email) for each in found),
@@ -331,8 +320,6 @@ async def check_invitations(at: PortalContext) -> View:
         if needs_approval
         else counted(number, "Send {count} invitation", "Send {count} invitations"),
         needs_approval=needs_approval,
-        reason=at.form.get("reason", ""),
-        errors=at.errors,
     )
 
 

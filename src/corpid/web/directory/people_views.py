@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from corpid.texts import phrase
-from corpid.web.pages.layout import Field, Link, Pager, PageView, ViewPart
+from corpid.web.pages.layout import Field, FormView, Link, Pager, PageView, ViewPart
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -49,33 +49,28 @@ class People(PageView, frozen=True, kw_only=True):
     """the address of the page that invites; None: the reader may not"""
     own_services: bool
     """whether only access at the reader's services is counted"""
-    saved: Phrase | None = None
 
 
-class Invite(PageView, frozen=True, kw_only=True):
+class Invite(FormView, frozen=True, kw_only=True):
     """An invitation of one person."""
 
     template: ClassVar[str] = "manage/invite.html"
     heading: ClassVar[Phrase] = phrase("Invite a person")
 
-    action: str
     note: Phrase
     mail_works: bool
     fields: tuple[Field, ...]
     needs_approval: bool
-    reason: str
     several: str
     back: str
-    notes: tuple[Phrase, ...] = ()
 
 
-class InviteSeveral(PageView, frozen=True, kw_only=True):
+class InviteSeveral(FormView, frozen=True, kw_only=True):
     """Invitations of several people, pasted as lines."""
 
     template: ClassVar[str] = "manage/invite_several.html"
     heading: ClassVar[Phrase] = phrase("Invite several people")
 
-    action: str
     note: Phrase
     mail_works: bool
     hint: Phrase
@@ -83,16 +78,14 @@ class InviteSeveral(PageView, frozen=True, kw_only=True):
     needs_approval: bool
     one: str
     back: str
-    notes: tuple[Phrase, ...] = ()
 
 
-class InvitationPreview(PageView, frozen=True, kw_only=True):
+class InvitationPreview(FormView, frozen=True, kw_only=True):
     """The people about to be invited, before the e-mails are sent."""
 
     template: ClassVar[str] = "manage/invitation_preview.html"
 
     heading: Phrase
-    action: str
     note: Phrase
     mail_works: bool
     found: tuple[tuple[str, str], ...]
@@ -100,7 +93,6 @@ class InvitationPreview(PageView, frozen=True, kw_only=True):
     people: str
     button: Phrase
     needs_approval: bool
-    reason: str
 
 
 class RoleSentence(ViewPart, frozen=True, kw_only=True):
@@ -129,7 +121,6 @@ class PersonPage(PageView, frozen=True, kw_only=True):
     template: ClassVar[str] = "manage/person.html"
 
     heading: Phrase
-    saved: Phrase | None
     user_name: str
     """that of the account; empty of somebody invited"""
     written_user_name: str
@@ -170,27 +161,23 @@ class PersonPage(PageView, frozen=True, kw_only=True):
     """those on the person that wait for a decision"""
 
 
-class EditPerson(PageView, frozen=True, kw_only=True):
+class EditPerson(FormView, frozen=True, kw_only=True):
     """A form for what an entity writes about a person."""
 
     template: ClassVar[str] = "manage/edit_person.html"
     heading: ClassVar[Phrase] = phrase("Change details")
 
-    action: str
     fields: tuple[Field, ...]
     seen: int
     """when the entity changed it last"""
     needs_approval: bool
-    reason: str
     back: str
-    notes: tuple[Phrase, ...] = ()
 
 
-class ConfirmAction(PageView, frozen=True, kw_only=True):
+class ConfirmAction(FormView, frozen=True, kw_only=True):
     template: ClassVar[str] = "manage/confirm_person.html"
 
     heading: Phrase
-    action: str
     sentences: tuple[Phrase, ...]
     taken: tuple[Phrase, ...] = ()
     """what it takes away"""
@@ -199,5 +186,3 @@ class ConfirmAction(PageView, frozen=True, kw_only=True):
     look: Literal["", "button-danger"] = ""
     back: Link
     needs_approval: bool
-    reason: str
-    notes: tuple[Phrase, ...] = ()

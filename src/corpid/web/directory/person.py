@@ -142,7 +142,6 @@ async def show_person(at: PortalContext) -> View:
     return PersonPage(
         frame=frame(at, section=PEOPLE, up=section_link(at, PEOPLE)),
         heading=phrase("{name}", name=name),
-        saved=at.saved,
         user_name="" if membership.invited else found.identity,
         written_user_name=membership.user_name if fold_text(membership.user_name) != fold_text(found.identity) else "",
         email=found.email,
@@ -273,7 +272,6 @@ async def show_help(at: PortalContext) -> View:
     return ConfirmAction(
         frame=frame(at, section=PEOPLE, up=back, names=names_shown(found)),
         heading=page.heading(found.name),
-        action=portal_path(at.web, at.page),
         sentences=(
             where,
             page.what,
@@ -285,9 +283,6 @@ async def show_help(at: PortalContext) -> View:
         button=page.button,
         back=Link(url=back.url, text=phrase("Go back")),
         needs_approval=False,
-        reason="",
-        notes=at.notes,
-        errors=at.errors,
     )
 
 
@@ -348,14 +343,10 @@ async def show_details(at: PortalContext) -> View:
     }
     return EditPerson(
         frame=frame(at, section=PEOPLE, up=to_person(at, found), names=names_shown(found)),
-        action=portal_path(at.web, at.page),
         fields=_DETAILS.show(at.form or to_builtins(membership), hints),
         seen=membership.changed_at,
         needs_approval=possible.needs_approval,
-        reason=at.form.get("reason", ""),
         back=to_person(at, found).url,
-        notes=at.notes,
-        errors=at.errors,
     )
 
 
@@ -457,16 +448,12 @@ async def show_action(at: PortalContext) -> View:
     return ConfirmAction(
         frame=frame(at, section=PEOPLE, up=to_person(at, found), names=names_shown(found)),
         heading=action.heading(found.name),
-        action=portal_path(at.web, at.page),
         sentences=action.sentences(at, found),
         taken=await ending_sentences(at, found) if kind in {"end", "revoke"} else (),
         button=phrase("Send for approval") if possible.needs_approval else action.button,
         look="" if kind == "restore" else "button-danger",
         back=Link(url=to_person(at, found).url, text=action.keep),
         needs_approval=possible.needs_approval,
-        reason=at.form.get("reason", ""),
-        notes=at.notes,
-        errors=at.errors,
     )
 
 
@@ -532,7 +519,6 @@ async def show_resending(at: PortalContext) -> View:
     return ConfirmAction(
         frame=frame(at, section=PEOPLE, up=to_person(at, found), names=names_shown(found)),
         heading=phrase("Send the invitation again?"),
-        action=portal_path(at.web, at.page),
         sentences=(
             phrase(
                 "{name} gets a new e-mail at {email}. The link in the earlier one then no longer works.",
@@ -545,9 +531,6 @@ async def show_resending(at: PortalContext) -> View:
         button=phrase("Send again"),
         back=to_person(at, found),
         needs_approval=False,
-        reason="",
-        notes=at.notes,
-        errors=at.errors,
     )
 
 
@@ -593,7 +576,6 @@ async def _submit_change(
         raise NotFound from None
     except REFUSALS as error:
         raise rejected(error, entity=at.entity, name=name) from None
-    at.provider.registry_cache.drop()
     here = f"{PERSON}/{found.membership.membership_id}"
     is_gone = done in {"person-ended", "invitation-revoked"}
     return saved_or_requested(request, FormResult(done, PEOPLE if is_gone else here))
@@ -609,13 +591,11 @@ def _refusal_page(at: PortalContext, found: Member, possible: ChangePreview) -> 
     return ConfirmAction(
         frame=frame(at, section=PEOPLE, up=back),
         heading=ACTIONS[_action_name(at)],
-        action=portal_path(at.web, at.page),
         sentences=(),
         refused=refusal_sentence(possible.refusal, found.name, at.entity),
         button=ACTIONS[_action_name(at)],
         back=back,
         needs_approval=False,
-        reason="",
     )
 
 

@@ -102,7 +102,6 @@ class Clients(PageView, frozen=True, kw_only=True):
     pager: Pager
     register: str = ""
     """the page that registers one; empty for who may not"""
-    saved: Phrase | None = None
 
 
 class RefusalLine(ViewPart, frozen=True, kw_only=True):
@@ -151,7 +150,6 @@ class ClientPage(PageView, frozen=True, kw_only=True):
     edit: str = ""
     switch: str = ""
     drop: str = ""
-    saved: Phrase | None = None
 
 
 class ClientForm(FormView, frozen=True, kw_only=True):
@@ -171,9 +169,7 @@ class ClientForm(FormView, frozen=True, kw_only=True):
     identifier: str = "client_id"
     """the name of its identifier on the wire"""
     client_id: str = ""
-    reason: str = ""
     back: str
-    notes: tuple[Phrase, ...] = ()
 
 
 async def show_clients(at: ConsoleContext) -> View:
@@ -188,7 +184,6 @@ async def show_clients(at: ConsoleContext) -> View:
         clients=tuple(_line(at, each) for each in shown),
         pager=pager(at, CLIENTS, shown[-1].client_id if len(found) > AT_ONCE else "", search=search),
         register=path_if_allowed(at, "new-client"),
-        saved=at.saved,
     )
 
 
@@ -245,7 +240,6 @@ async def show_client(at: ConsoleContext) -> View:
         edit=path_if_allowed(at, client_page_path(found.client_id, "edit-client")),
         switch=path_if_allowed(at, client_page_path(found.client_id, "switch-client")),
         drop=path_if_allowed(at, client_page_path(found.client_id, "drop-keys")) if found.jwks_uri else "",
-        saved=at.saved,
     )
 
 
@@ -320,7 +314,6 @@ async def switch_client(at: ConsoleContext) -> FormResult:
     actor = actor_with_reason(at)
     if found.enabled != wanted:
         await flow.switch_client(at.registry, found.client_id, enabled=wanted, actor=actor)
-        at.provider.registry_cache.drop()
     return FormResult("client-enabled" if wanted else "client-disabled", client_page_path(found.client_id))
 
 
@@ -369,17 +362,13 @@ def _show_form(at: ConsoleContext, heading: Phrase, values: Mapping[str, str], *
         frame=frame(
             at, section=CLIENTS, up=Link(url=back, text=phrase("Go back")), step_name=at.form.get("step", version)
         ),
-        action=console_path(at.web, at.page),
         heading=heading,
         groups=fields_of(given, rare=False),
         more=fields_of(given, rare=True),
         more_open=opens_rare(given, at.errors),
         new=not version,
         client_id=at.form.get("client_id", ""),
-        reason=at.form.get(REASON, ""),
         back=back,
-        notes=at.notes,
-        errors=at.errors,
     )
 
 
@@ -429,7 +418,6 @@ async def edit_client(at: ConsoleContext) -> FormResult:
         raise EditConflict(_CHANGED) from None
     except Refused as refused:
         raise _name_faults(refused) from None
-    at.provider.registry_cache.drop()
     return FormResult("client-changed", client_page_path(found.client_id))
 
 

@@ -93,9 +93,7 @@ class EntityForm(FormView, frozen=True, kw_only=True):
 
     identifier: str
     fields: tuple[Field, ...]
-    reason: str
     back: str
-    notes: tuple[Phrase, ...] = ()
 
 
 def entity_path(web: WebContext, entity_id: str, page: str = "") -> str:
@@ -140,7 +138,6 @@ async def show_entities(at: ConsoleContext) -> View:
         else phrase("There are no organisations yet."),
         add=Link(url=new, text=phrase("Add an organisation")) if new else None,
         pager=pager(at, "entities", page.after, search=search, by=by if by != "name" else ""),
-        saved=at.saved,
     )
 
 
@@ -175,7 +172,6 @@ async def show_entity(at: ConsoleContext) -> View:
         more_third_parties=bool(found.third_parties.after),
         clients=tuple(_party(at, each, each.client_entity_id, found.names) for each in found.clients.found),
         more_clients=bool(found.clients.after),
-        saved=at.saved,
     )
 
 
@@ -256,7 +252,6 @@ async def show_members(at: ConsoleContext) -> View:
         if search
         else phrase("Nobody belongs to this organisation yet."),
         pager=pager(at, path, page.after, search=search),
-        saved=at.saved,
     )
 
 
@@ -312,7 +307,6 @@ async def switch_entity(at: ConsoleContext) -> FormResult:
         await entities.switch_entity(at.registry, entity.entity_id, enabled=enables, actor=actor)
     except Refused:
         raise InvalidInput(phrase("Somebody has done this already. Open the organisation again.")) from None
-    at.provider.registry_cache.drop()
     return FormResult("entity-enable" if enables else "entity-disable", entity_page_path(entity.entity_id))
 
 
@@ -371,13 +365,10 @@ async def show_new(at: ConsoleContext) -> View:
     back = console_path(at.web, "entities")
     return views.NewOrganisation(
         frame=frame(at, section="entities", up=Link(url=back, text=phrase("Organisations"))),
-        action=console_path(at.web, NEW),
         fields=_NEW.show(_NEW.read(at.form) if at.form else {"type": "UEN", "status": "Registered"}),
         owner=OWNER.show(OWNER.read(at.form)),
-        reason=at.form.get(REASON, ""),
         mail_works=at.provider.mail.works,
         back=back,
-        errors=at.errors,
     )
 
 
@@ -405,7 +396,6 @@ async def add_entity(at: ConsoleContext) -> FormResult:
                 phrase("There is an organisation with this identifier already."), field="entity_id"
             ) from None
         raise InvalidInput(phrase("It was not added: {reason}.", reason=reason_of(refused))) from None
-    at.provider.registry_cache.drop()
     return FormResult("entity-add", entity_page_path(entity_id))
 
 
@@ -424,7 +414,6 @@ async def show_owner(at: ConsoleContext) -> View:
     back = entity_path(at.web, entity.entity_id)
     return views.AppointOwner(
         frame=frame(at, section="entities", up=Link(url=back, text=phrase("Back"))),
-        action=console_path(at.web, at.page),
         organisation=entity.name,
         owners=(
             *((user_id, name, "") for user_id, name in held.items()),
@@ -440,7 +429,6 @@ async def show_owner(at: ConsoleContext) -> View:
         typed={name: at.form.get(name, "").strip() for name in ("way", "user_name", "instead_of", REASON)},
         mail_works=at.provider.mail.works,
         back=back,
-        errors=at.errors,
     )
 
 
@@ -474,7 +462,6 @@ async def appoint_owner(at: ConsoleContext) -> FormResult:
         raise InvalidInput(phrase("You may not do this: {reason}.", reason=refused.reason)) from None
     except (Refused, Conflict) as refused:
         raise InvalidInput(phrase("It was not done: {reason}.", reason=reason_of(refused))) from None
-    at.provider.registry_cache.drop()
     return FormResult("owner-appointed", entity_page_path(entity.entity_id))
 
 
@@ -484,13 +471,9 @@ async def show_edit(at: ConsoleContext) -> View:
     back = entity_path(at.web, entity.entity_id)
     return EntityForm(
         frame=frame(at, section="entities", up=Link(url=back, text=phrase("Back")), step_name=step_of(at, entity)),
-        action=console_path(at.web, at.page),
         identifier=entity.entity_id,
         fields=_EDITED.show(_EDITED.read(at.form) if at.form else to_builtins(entity)),
-        reason=at.form.get(REASON, ""),
         back=back,
-        notes=at.notes,
-        errors=at.errors,
     )
 
 
@@ -516,7 +499,6 @@ async def edit_entity(at: ConsoleContext) -> FormResult:
         raise EditConflict(_CHANGED) from None
     except Refused as refused:
         raise InvalidInput(phrase("It was not changed: {reason}.", reason=reason_of(refused))) from None
-    at.provider.registry_cache.drop()
     return FormResult("entity-edit", entity_page_path(entity.entity_id))
 
 

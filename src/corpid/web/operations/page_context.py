@@ -60,7 +60,6 @@ class ConsoleConfirmation(FormView, frozen=True, kw_only=True):
     """what the person has to type before"""
     typed: str = ""
     reason: str = ""
-    notes: tuple[Phrase, ...] = ()
 
 
 ConsolePage: TypeAlias = sites.SitePage[ConsoleContext]
@@ -200,7 +199,6 @@ def question(
     """
     return ConsoleConfirmation(
         frame=frame(at, section=section, up=up),
-        action=console_path(at.web, at.page),
         heading=heading,
         consequences=consequences,
         choices=choices,
@@ -212,7 +210,5 @@ def question(
         decision=decision,
         to_type=to_type,
         typed=at.form.get("typed", ""),
-        reason=at.form.get(REASON, ""),
-        notes=at.notes,
         errors=(*at.errors, *errors),
     )

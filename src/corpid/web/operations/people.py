@@ -109,7 +109,6 @@ async def show_people(at: ConsoleContext) -> View:
         ),
         empty=_nobody(search, more=bool(page.after)),
         pager=pager(at, "people", page.after, search=search, by=by if by != "user_name" else ""),
-        saved=at.saved,
     )
 
 
@@ -197,7 +196,6 @@ async def show_person(at: ConsoleContext) -> View:
         more=None
         if not (found.memberships.after or found.roles.after)
         else phrase("Each table shows the first {count}.", count=AT_ONCE),
-        saved=at.saved,
     )
 
 
@@ -377,7 +375,6 @@ async def carry_out(at: ConsoleContext) -> FormResult:
                 await person_records.end_sessions(registry, user.user_name, actor=actor)
             case "disable" | "enable":
                 await people.switch_user(registry, user.user_name, enabled=action == "enable", actor=actor)
-                at.provider.registry_cache.drop()
             case _:
                 await _send_link(at, found, action, actor)
     except Refused as refused:

@@ -86,7 +86,6 @@ async def show_services(at: ConsoleContext) -> View:
         if search
         else phrase("There are no services yet. A directory file adds them."),
         pager=pager(at, "services", page.after, search=search),
-        saved=at.saved,
     )
 
 
@@ -124,7 +123,6 @@ async def show_service(at: ConsoleContext) -> View:
         ),
         clients=tuple((each.name, each.client_id) for each in clients[:AT_ONCE]),
         more_clients=is_partial or len(clients) > AT_ONCE,
-        saved=at.saved,
     )
 
 
@@ -152,14 +150,10 @@ async def show_edit(at: ConsoleContext) -> View:
     roles = _descriptions(service)
     return views.EditService(
         frame=frame(at, section="services", up=Link(url=back, text=phrase("Back")), step_name=step_of(at, service)),
-        action=console_path(at.web, at.page),
         texts=_TEXTS.show(held),
         roles=roles.show(roles.read(at.form) if at.form else _describe_roles(service)),
         approval=_APPROVAL.show(held),
-        reason=at.form.get(REASON, ""),
         back=back,
-        notes=at.notes,
-        errors=at.errors,
     )
 
 
@@ -186,7 +180,6 @@ async def edit_service(at: ConsoleContext) -> FormResult:
         raise EditConflict(_CHANGED) from None
     except Refused as refused:
         raise InvalidInput(phrase("It was not changed: {reason}.", reason=reason_of(refused))) from None
-    at.provider.registry_cache.drop()
     return FormResult("service-edit", _here(service))
 
 

@@ -209,16 +209,23 @@ FieldError = tuple[str, "Phrase"]
 
 
 class PageView(ViewPart, frozen=True, kw_only=True):
-    """The members of every view: frame and errors."""
+    """The members of every view, which own pages complete."""
 
     frame: Frame
     errors: tuple[FieldError, ...] = ()
+    notes: tuple[Phrase, ...] = ()
+    """what the person should know first, as after a new sign-in"""
+    saved: Phrase | None = None
+    """what was just changed"""
 
 
 class FormView(PageView, frozen=True, kw_only=True):
-    """A page with one main form and its target."""
+    """A page with one main form."""
 
-    action: str
+    action: str = ""
+    """its target; empty: the page"""
+    reason: str | None = ""
+    """as typed, if the form asks for one"""
 
 
 def never_asks(provider: str) -> Phrase:
