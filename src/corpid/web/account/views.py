@@ -78,8 +78,6 @@ class Passkey(FormView, frozen=True, kw_only=True):
 
     passkey: PasskeyLine
     heading: Phrase
-    back: str
-    """the way back"""
     typed: str = ""
 
 
@@ -94,8 +92,6 @@ class Remove(FormView, frozen=True, kw_only=True):
     heading: Phrase
     consequence: Phrase
     button: Phrase
-    back: str
-    """the way back"""
     used: datetime | None = None
     """when last, if known"""
 
@@ -121,8 +117,6 @@ class Browsers(FormView, frozen=True, kw_only=True):
     heading: ClassVar[Phrase] = phrase("Where you are signed in")
 
     browsers: tuple[BrowserLine, ...]
-    back: str
-    """the way back"""
 
 
 class NameBrowser(FormView, frozen=True, kw_only=True):
@@ -134,7 +128,6 @@ class NameBrowser(FormView, frozen=True, kw_only=True):
     device: str
     this: bool
     typed: str
-    back: str
 
 
 class SharedLine(ViewPart, frozen=True, kw_only=True):
@@ -282,7 +275,6 @@ class DownloadData(FormView, frozen=True, kw_only=True):
 
     most: int
     """copies a day"""
-    back: str
 
 
 class DeleteAccount(FormView, frozen=True, kw_only=True):
@@ -296,7 +288,6 @@ class DeleteAccount(FormView, frozen=True, kw_only=True):
     heading: Phrase
     requested: datetime | None
     """when it was made; None: it can be made"""
-    back: str
 
 
 RULES: Final = phrase(

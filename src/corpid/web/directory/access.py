@@ -210,7 +210,6 @@ class ImportAccess(FormView, frozen=True, kw_only=True):
     """how many there would be; None before the table was sent"""
     is_change: bool
     needs_approval: bool
-    back: str
 
 
 # --- a person and a service

@@ -130,7 +130,6 @@ class ChooseLevel(FormView, frozen=True, kw_only=True):
     """the address on which the level is taken away; empty if there is none, or it cannot be"""
     keeps: Phrase | None
     """why the level cannot be taken away"""
-    back: str
 
 
 class ConfirmLevel(FormView, frozen=True, kw_only=True):
@@ -148,7 +147,6 @@ class ConfirmLevel(FormView, frozen=True, kw_only=True):
     explains: bool
     """whether a reason is asked, for the person who approves"""
     button: Phrase
-    back: str
 
 
 class RemoveLevel(FormView, frozen=True, kw_only=True):
@@ -161,7 +159,6 @@ class RemoveLevel(FormView, frozen=True, kw_only=True):
     held: str
     explains: bool
     allowed: bool
-    back: str
 
 
 # --- the list

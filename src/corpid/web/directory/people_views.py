@@ -62,7 +62,6 @@ class Invite(FormView, frozen=True, kw_only=True):
     fields: tuple[Field, ...]
     needs_approval: bool
     several: str
-    back: str
 
 
 class InviteSeveral(FormView, frozen=True, kw_only=True):
@@ -77,7 +76,6 @@ class InviteSeveral(FormView, frozen=True, kw_only=True):
     people: str
     needs_approval: bool
     one: str
-    back: str
 
 
 class InvitationPreview(FormView, frozen=True, kw_only=True):
@@ -171,7 +169,6 @@ class EditPerson(FormView, frozen=True, kw_only=True):
     seen: int
     """when the entity changed it last"""
     needs_approval: bool
-    back: str
 
 
 class ConfirmAction(FormView, frozen=True, kw_only=True):

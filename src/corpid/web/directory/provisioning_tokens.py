@@ -73,7 +73,6 @@ class NewToken(FormView, frozen=True, kw_only=True):
     days: str
     token_id: str
     """of the token to be: a form that is sent twice makes one"""
-    back: str
 
 
 class TokenCreated(FormView, frozen=True, kw_only=True):
@@ -108,7 +107,6 @@ class RevokeToken(FormView, frozen=True, kw_only=True):
 
     heading: Phrase
     used: datetime | None
-    back: str
 
 
 async def show_tokens(at: PortalContext) -> View:
@@ -152,7 +150,6 @@ async def show_new_token(at: PortalContext) -> View:
         ),
         days=at.form.get("days", ""),
         token_id=at.web.new_user_id(),
-        back=portal_path(at.web, TOKENS),
     )
 
 
@@ -244,7 +241,6 @@ async def show_revocation(at: PortalContext) -> View:
         frame=frame(at, section=ADMINISTRATORS, up=_back(at)),
         heading=phrase("Revoke the token “{name}”?", name=found.name),
         used=at.moment(found.last_used_at) if found.last_used_at else None,
-        back=portal_path(at.web, TOKENS),
     )
 
 

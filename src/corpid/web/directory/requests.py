@@ -131,7 +131,6 @@ class Decide(FormView, frozen=True, kw_only=True):
     name_changes: tuple[tuple[str, str], ...]
     """of people: the names when it was made, and now"""
     typed: str
-    back: str
     most: int = MOST_REASON_CHARACTERS
 
 
@@ -149,7 +148,6 @@ class ChooseApprovals(FormView, frozen=True, kw_only=True):
     strict: bool
     """whether something needs approval now, so that lowering it is requested"""
     typed: str
-    back: str
     most: int = MOST_REASON_CHARACTERS
 
 

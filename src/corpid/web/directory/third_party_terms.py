@@ -159,7 +159,6 @@ class EnterTerms(FormView, frozen=True, kw_only=True):
     hidden: tuple[tuple[str, str], ...]
     reason: str | None
     """None: it needs no approval"""
-    back: str
     further: Link | None = None
     most: int = MOST_REASON_CHARACTERS
 

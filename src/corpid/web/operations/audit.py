@@ -104,7 +104,6 @@ class ExportAudit(FormView, frozen=True, kw_only=True):
 
     given: dict[str, str]
     most: int = audit.EXPORTED_AT_MOST
-    back: str
 
 
 async def show_audit(at: ConsoleContext) -> View:

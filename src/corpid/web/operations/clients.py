@@ -169,7 +169,6 @@ class ClientForm(FormView, frozen=True, kw_only=True):
     identifier: str = "client_id"
     """the name of its identifier on the wire"""
     client_id: str = ""
-    back: str
 
 
 async def show_clients(at: ConsoleContext) -> View:
@@ -368,7 +367,6 @@ def _show_form(at: ConsoleContext, heading: Phrase, values: Mapping[str, str], *
         more_open=opens_rare(given, at.errors),
         new=not version,
         client_id=at.form.get("client_id", ""),
-        back=back,
     )
 
 

@@ -93,7 +93,6 @@ class EntityForm(FormView, frozen=True, kw_only=True):
 
     identifier: str
     fields: tuple[Field, ...]
-    back: str
 
 
 def entity_path(web: WebContext, entity_id: str, page: str = "") -> str:
@@ -368,7 +367,6 @@ async def show_new(at: ConsoleContext) -> View:
         fields=_NEW.show(_NEW.read(at.form) if at.form else {"type": "UEN", "status": "Registered"}),
         owner=OWNER.show(OWNER.read(at.form)),
         mail_works=at.provider.mail.works,
-        back=back,
     )
 
 
@@ -428,7 +426,6 @@ async def show_owner(at: ConsoleContext) -> View:
         fields=OWNER.show(OWNER.read(at.form)),
         typed={name: at.form.get(name, "").strip() for name in ("way", "user_name", "instead_of", REASON)},
         mail_works=at.provider.mail.works,
-        back=back,
     )
 
 
@@ -473,7 +470,6 @@ async def show_edit(at: ConsoleContext) -> View:
         frame=frame(at, section="entities", up=Link(url=back, text=phrase("Back")), step_name=step_of(at, entity)),
         identifier=entity.entity_id,
         fields=_EDITED.show(_EDITED.read(at.form) if at.form else to_builtins(entity)),
-        back=back,
     )
 
 

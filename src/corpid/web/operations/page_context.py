@@ -52,14 +52,12 @@ class ConsoleConfirmation(FormView, frozen=True, kw_only=True):
     choices_legend: Phrase | None = None
     choice: str = ""
     button: Phrase
-    back: str
     destroys: bool = False
     """whether it takes something away"""
     decision: str = "yes"
     to_type: str = ""
     """what the person has to type before"""
     typed: str = ""
-    reason: str = ""
 
 
 ConsolePage: TypeAlias = sites.SitePage[ConsoleContext]
@@ -205,7 +203,6 @@ def question(
         choices_legend=choices_legend,
         choice=at.form.get("choice", ""),
         button=button,
-        back=up.url,
         destroys=destroys,
         decision=decision,
         to_type=to_type,

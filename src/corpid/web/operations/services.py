@@ -153,7 +153,6 @@ async def show_edit(at: ConsoleContext) -> View:
         texts=_TEXTS.show(held),
         roles=roles.show(roles.read(at.form) if at.form else _describe_roles(service)),
         approval=_APPROVAL.show(held),
-        back=back,
     )
 
 

@@ -162,7 +162,6 @@ class NewOrganisation(FormView, frozen=True, kw_only=True):
     fields: tuple[Field, ...]
     owner: tuple[Field, ...]
     mail_works: bool
-    back: str
 
 
 class AppointOwner(FormView, frozen=True, kw_only=True):
@@ -180,7 +179,6 @@ class AppointOwner(FormView, frozen=True, kw_only=True):
     """of somebody to invite"""
     typed: dict[str, str]
     mail_works: bool
-    back: str
 
 
 class RoleOfService(ViewPart, frozen=True, kw_only=True):
@@ -216,4 +214,3 @@ class EditService(FormView, frozen=True, kw_only=True):
     roles: tuple[Field, ...]
     """the descriptions of its roles"""
     approval: tuple[Field, ...]
-    back: str
