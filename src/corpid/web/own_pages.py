@@ -266,7 +266,7 @@ async def _shown(site: Site[At], request: Request, at: At, page: SitePage[At], *
         )
     if isinstance(view, FormView):
         typed = at.form.get("reason", "") if view.reason == "" else view.reason
-        back = view.back or (view.frame.up.url if view.frame.up else "")
+        back = view.frame.up.url if view.back == "" and view.frame.up else view.back
         view = msgspec.structs.replace(view, action=view.action or site.path(at.web, at.page), reason=typed, back=back)
     if at.entered:
         view = in_frame(view, entered=at.entered)

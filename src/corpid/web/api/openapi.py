@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from corpid import __version__
-from corpid.flows.operations.overview import Overview
+from corpid.flows.operations.overview import EngineStates, Overview, ProcessSummary
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditEntry
 from corpid.rules.audit_seals import SealFinding
@@ -187,15 +187,15 @@ _OVERVIEW: Final[Schema] = {
         "kid": "Qk3fJz0sV6o1l2b8mN4tYw9xRc5aHd7uEg", "state": "in use", "signs_from": _NOW - 86400, "retired_at": None,
     }],
     "key_dates": [], "ending": [],
-    "engines": {
-        "version": "0.1.0", "host": "node1", "started_at": _NOW - 3600, "workers": 2, "database": "PostgreSQL",
-        "transient": "Valkey", "sends_mail": True, "not_ready": "",
-    },
-    "processes": [{
-        "host": "node1", "number": 812, "address": "0.0.0.0:8000", "version": "0.1.0", "started_at": _NOW - 3600,
-        "seen_at": _NOW - 20, "live": True, "answers": True,
-        "settings": {"base_url": "https://login.example.org", "key_encryption_key": "Zk1c0pQ4"}, "differs_in": [],
-    }],
+    "engines": msgspec.to_builtins(EngineStates(
+        version="0.1.0", host="node1", started_at=_NOW - 3600, workers=2, database="PostgreSQL", transient="Valkey",
+        sends_mail=True, not_ready="",
+    )),
+    "processes": [msgspec.to_builtins(ProcessSummary(
+        host="node1", number=812, address="0.0.0.0:8000", version="0.1.0", started_at=_NOW - 3600, seen_at=_NOW - 20,
+        live=True, answers=True, differs_in=(),
+        settings={"base_url": "https://login.example.org", "key_encryption_key": "Zk1c0pQ4"},
+    ))],
     "findings": [{
         "about": "signing keys", "verdict": "warning",
         "seen": "Qk3fJz0sV6o1l2b8mN4tYw9xRc5aHd7uEg has signed for 401 days.",

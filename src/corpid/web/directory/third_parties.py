@@ -140,8 +140,8 @@ class AuthorisationConfirmation(FormView, frozen=True, kw_only=True):
     """as typed; None: it is not asked for here"""
     button: Phrase
     danger: bool = False
-    back: str = ""
-    """an address; empty: the form is shown again"""
+    back: str | None = None
+    """an address; None: the form is shown again"""
     most: int = MOST_REASON_CHARACTERS
 
     @property

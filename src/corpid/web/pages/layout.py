@@ -226,8 +226,8 @@ class FormView(PageView, frozen=True, kw_only=True):
     """its target; empty: the page"""
     reason: str | None = ""
     """as typed, if the form asks for one"""
-    back: str | Link = ""
-    """leads away without a change; empty: where the frame leads up"""
+    back: str | Link | None = ""
+    """leads away without a change; empty: where the frame leads up; None: nowhere"""
 
 
 def never_asks(provider: str) -> Phrase:
