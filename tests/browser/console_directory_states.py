@@ -6,11 +6,14 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
 
+from corpid.rules.directory.records import Entity, Service
 from corpid.texts import counted, phrase
 from corpid.web.operations import views
+from corpid.web.operations.entities import OWNER
 from corpid.web.operations.page_context import ConsoleConfirmation
 from corpid.web.operations.views import StateLabel
-from corpid.web.pages.layout import Link, Pager
+from corpid.web.pages.layout import Field, Link, Pager
+from corpid.web.pages.record_forms import form_of
 from tests.browser.console_states import framed
 
 if TYPE_CHECKING:
@@ -53,7 +56,7 @@ def _line(name: str, state: StateLabel = _ACTIVE) -> views.Line:
 
 _TYPED: Final = {
     "entity_id": "has space", "name": "", "type": "UEN", "registration_number": "", "country": "Singapore",
-    "status": "Registered", "owner_name": "Mei Lin", "owner_email": "mei@harbour.example", "reason": "",
+    "status": "Registered",
 }  # fmt: skip
 
 STATES: Final[Mapping[str, View]] = {
@@ -107,9 +110,9 @@ STATES: Final[Mapping[str, View]] = {
     "console-new-entity": views.NewOrganisation(
         frame=framed("entities", up=_UP),
         action="/console/new-organisation",
-        typed=_TYPED,
-        types=(("UEN", phrase("Registered in this country (UEN)")),),
-        statuses=(("Registered", phrase("Registered")),),
+        fields=form_of(Entity, "entity_id", "name", "type", "registration_number", "country", "status").show(_TYPED),
+        owner=OWNER.show({"name": "Mei Lin", "email": "mei@harbour.example"}),
+        reason="",
         mail_works=False,
         back="/console/entities",
         errors=(
@@ -126,7 +129,8 @@ STATES: Final[Mapping[str, View]] = {
             ("invited", phrase("Invite somebody by e-mail"), ""),
             ("member", phrase("A person who already belongs to the organisation"), ""),
         ),
-        typed=dict.fromkeys(("way", "user_name", "instead_of", "owner_name", "owner_email", "reason"), ""),
+        fields=OWNER.show({}),
+        typed=dict.fromkeys(("way", "user_name", "instead_of", "reason"), ""),
         mail_works=True,
         back="/console/entities/1",
         errors=(("way", phrase("Choose who becomes an owner.")),),
@@ -216,17 +220,16 @@ STATES: Final[Mapping[str, View]] = {
         state=_ACTIVE,
         facts=((phrase("Identifier"), "PERMITS"), (phrase("Parameters of a role"), phrase("None"))),
         edit="/console/services/PERMITS/edit",
-        roles=(views.RoleOfService(field="role-0", name="Approver", description="Approves permits."),),
+        roles=(views.RoleOfService(name="Approver", description="Approves permits."),),
         clients=(("Harbour", "rp-harbour"),),
         more_clients=False,
     ),
     "console-service-edit": views.EditService(
         frame=framed("services", up=Link(url="/console/services", text=phrase("Back"))),
         action="/console/services/PERMITS/edit",
-        name="Harbour permits",
-        description="",
-        roles=(views.RoleOfService(field="role-0", name="Approver", description="Approves permits."),),
-        approval_required=True,
+        texts=form_of(Service, "name", "description").show({"name": "Harbour permits"}),
+        roles=(Field(name="role-0", label="Approver", value="Approves permits."),),
+        approval=form_of(Service, "approval_required").show({"approval_required": True}),
         reason="",
         back="/console/services/PERMITS",
     ),

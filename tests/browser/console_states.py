@@ -11,6 +11,7 @@ from corpid.flows.oauth.client_keys import ClientKeyReport
 from corpid.flows.operations.migration_report import ClientUse, DeprecatedUse
 from corpid.rules.diagnostics import Finding
 from corpid.rules.directory.lists import ListTotal
+from corpid.rules.directory.records import Entity
 from corpid.rules.hourly_counts import Point
 from corpid.texts import phrase
 from corpid.web.operations import views
@@ -25,14 +26,14 @@ from corpid.web.operations.deployment import (
     ReasonCount,
     SigningKeyRow,
 )
-from corpid.web.operations.entities import TYPES, EntityForm
+from corpid.web.operations.entities import EntityForm
 from corpid.web.operations.keys import KeyLine, Keys
 from corpid.web.operations.page_context import SECTIONS, ConsoleConfirmation
 from corpid.web.operations.views import StateLabel
-from corpid.web.pages.access_texts import APPROVALS
 from corpid.web.pages.charts import of_traffic
 from corpid.web.pages.client_fields import fields_of
-from corpid.web.pages.layout import Field, Frame, Link, Navigation, NavigationLink, Pager, total_text
+from corpid.web.pages.layout import Frame, Link, Navigation, NavigationLink, Pager, total_text
+from corpid.web.pages.record_forms import form_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -223,12 +224,8 @@ STATES: Final[Mapping[str, View]] = {
         frame=framed("entities"),
         action="/console/entities/200000001A/edit",
         identifier="200000001A",
-        fields=(
-            Field(name="type", label=phrase("Kind of registration"), value="UEN", kind="words", words=tuple(TYPES.items())),
-            Field(name="registration_number", label=phrase("Registration number"), value="200000001A"),
-            Field(name="country", label=phrase("Country"), value="SG"),
-            Field(name="name", label=phrase("Name"), value="Saltwater Foods Pte. Ltd."),
-            Field(name="approvals", label=phrase("Approvals"), value="none", kind="words", words=tuple(APPROVALS.items())),
+        fields=form_of(Entity, "type", "registration_number", "country", "name", "approvals").show(
+            {"type": "UEN", "registration_number": "200000001A", "country": "SG", "name": "Saltwater Foods Pte. Ltd.", "approvals": "none"}
         ),
         reason="",
         back="/console/entities/200000001A",

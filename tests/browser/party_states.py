@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from corpid.rules.directory.entity_choice import NUMBERS
-from corpid.rules.directory.records import ThirdPartyGrant
+from corpid.rules.directory.records import APPROVALS, ThirdPartyGrant
 from corpid.texts import counted, phrase
 from corpid.web.directory.change_sentences import (
     ChangeInWords,
@@ -37,7 +37,7 @@ from corpid.web.directory.third_party_terms import (
     ServiceLine,
 )
 from corpid.web.pages import role_fields
-from corpid.web.pages.access_texts import APPROVALS, duration, role_sentence
+from corpid.web.pages.access_texts import duration, role_sentence
 from corpid.web.pages.layout import Advice, Link, Pager
 from tests.browser.portal_states import framed
 

@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from corpid.rules.directory.access_conditions import BELOW
 from corpid.rules.directory.entity_choice import NUMBERS
+from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, MemberDetails
 from corpid.texts import counted, phrase
 from corpid.web.directory.member_texts import EACH_GETS, HELP_PAGES, WHY_NO_HELP
 from corpid.web.directory.member_texts import STATES as MEMBER_STATES
 from corpid.web.directory.people_views import (
     ConfirmAction,
-    Detail,
     EditPerson,
     HistoryEntry,
     InvitationPreview,
@@ -25,8 +25,8 @@ from corpid.web.directory.people_views import (
     PersonRow,
     RoleSentence,
 )
-from corpid.web.pages.access_texts import LEVELS
 from corpid.web.pages.layout import Link, Pager
+from corpid.web.pages.record_forms import form_of
 from tests.browser.access_states import DETAILS, ENTITY, SENTENCE, UP, WAS
 from tests.browser.account_states import NOW, THEN
 from tests.browser.portal_states import framed
@@ -50,7 +50,7 @@ def person(name: str, user_name: str, *, state: MemberState = "active", level: L
         email=f"{user_name}@harbour.example",
         state=state,
         state_text=MEMBER_STATES[state],
-        level=LEVELS[level] if level else None,
+        level=ADMINISTRATOR_LEVELS[level] if level else None,
         roles=roles,
     )
 
@@ -82,8 +82,7 @@ ONE: Final = Invite(
     action="/manage/invite",
     note=EACH_GETS,
     mail_works=True,
-    name="",
-    email="",
+    fields=form_of(MemberDetails, "name", "email").show({}),
     needs_approval=False,
     reason="",
     several="/manage/invite/several",
@@ -130,9 +129,8 @@ PERSON: Final = PersonPage(
     user_name="marcus",
     written_user_name="m.lee",
     email="marcus@harbour.example",
-    details=(
-        Detail(name="department", label=phrase("Department"), value="Permits"),
-        Detail(name="job_title", label=phrase("Job title"), value="Senior clerk"),
+    details=form_of(MemberDetails, "department", "job_title").show(
+        {"department": "Permits", "job_title": "Senior clerk"}
     ),
     state="active",
     state_text=MEMBER_STATES["active"],
@@ -171,13 +169,14 @@ PERSON: Final = PersonPage(
 EDIT: Final = EditPerson(
     frame=framed("people", up=UP),
     action="/manage/person/1/details",
-    name="Marcus (Jurong)",
-    email="",
-    name_hint=phrase("Leave it empty to show the name of the account: {name}", name="Marcus Lee"),
-    email_hint=phrase("Leave it empty to show the address of the account: {email}", email="marcus@harbour.example"),
-    details=(
-        Detail(name="department", label=phrase("Department"), value="Permits"),
-        Detail(name="job_title", label=phrase("Job title"), value=""),
+    fields=form_of(MemberDetails, "name", "email", "department", "job_title").show(
+        {"name": "Marcus (Jurong)", "department": "Permits"},
+        {
+            "name": phrase("Leave it empty to show the name of the account: {name}", name="Marcus Lee"),
+            "email": phrase(
+                "Leave it empty to show the address of the account: {email}", email="marcus@harbour.example"
+            ),
+        },
     ),
     seen="4f1d2c3b5a69",
     needs_approval=False,
@@ -266,7 +265,7 @@ STATES: Final[Mapping[str, View]] = {
     "portal-invite": ONE,
     "portal-invite-wrong": replace(
         ONE,
-        email="priya at harbour",
+        fields=form_of(MemberDetails, "name", "email").show({"email": "priya at harbour"}),
         needs_approval=True,
         mail_works=False,
         errors=(

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from corpid.rules.directory.records import ADMINISTRATOR_LEVELS
 from corpid.texts import phrase
 from corpid.web.directory import administrators, endpoints, history, provisioning_tokens
 from corpid.web.directory.change_sentences import KINDS
 from corpid.web.directory.page_context import NO_REASON
 from corpid.web.directory.people import ChoosePerson, PersonChoice
-from corpid.web.pages import access_texts
 from corpid.web.pages.layout import Link, Pager
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 AT: Final = datetime(2026, 11, 23, 9, 30, tzinfo=UTC)
 LONG: Final = "Wolfeschlegelsteinhausenbergerdorff Subramaniam Venkataraghavan-Balasubramanian"
-LEVELS: Final = tuple((each, access_texts.LEVELS[each], administrators.MAY[each]) for each in access_texts.LEVELS)
+LEVELS: Final = tuple((each, ADMINISTRATOR_LEVELS[each], administrators.MAY[each]) for each in ADMINISTRATOR_LEVELS)
 SERVICES: Final = (
     ("service-HARBOUR-PERMIT", "Harbour permits", "Permits for vessels to berth, load and leave.", True),
     ("service-TAX-FILING", "Company tax filing", "", False),
@@ -35,12 +35,12 @@ def states(frame: Frame, below: Frame) -> Mapping[str, View]:
     """The states, in a frame of the site; `below` has a link to the page above."""
     rows = (
         administrators.AdministratorRow(
-            name="Tan Wei Ling", user_name="wei.ling", level=access_texts.LEVELS["owner"],
+            name="Tan Wei Ling", user_name="wei.ling", level=ADMINISTRATOR_LEVELS["owner"],
             sentence=administrators.MAY["owner"], tags=(phrase("You"),), change="",
             reason=phrase("You cannot change your own level: ask another owner or administrator."),
         ),
         administrators.AdministratorRow(
-            name=LONG, user_name="wolfe", level=access_texts.LEVELS["sub_administrator"],
+            name=LONG, user_name="wolfe", level=ADMINISTRATOR_LEVELS["sub_administrator"],
             sentence=phrase("Gives and takes away access at {services}.", services=("Harbour permits", "Tax filing")),
             tags=(phrase("Invited"),), change="/manage/administrators/x", reason=None,
         ),
@@ -54,7 +54,7 @@ def states(frame: Frame, below: Frame) -> Mapping[str, View]:
     )
     people = (
         PersonChoice(name="Marcus Lim Sample", user_name="marcus", url="/x"),
-        PersonChoice(name=LONG, user_name="wolfe", tags=(phrase("Suspended"), access_texts.LEVELS["owner"]), url="/x"),
+        PersonChoice(name=LONG, user_name="wolfe", tags=(phrase("Suspended"), ADMINISTRATOR_LEVELS["owner"]), url="/x"),
     )
     choice = ChoosePerson(
         frame=below,

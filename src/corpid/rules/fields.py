@@ -6,18 +6,15 @@ attribute of SCIM, options of commands, labels on pages and in the history, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_origin
+from typing import Annotated, Any, Final, get_args, get_origin
 
 import msgspec
 
 from corpid.texts import Phrase
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 NOTHING: Final = "none"
 """the word in a document that takes a value away"""
@@ -53,6 +50,14 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     """whether `none` takes the value away, which leaving the key out does not"""
     label: Phrase | None = None
     """its name on pages and in the history, in the order of the record; None: they do not show it"""
+    choices: Mapping[str, Phrase] = MappingProxyType({})
+    """its values, if they are a closed list, each with its name on pages"""
+    form_label: Phrase | None = None
+    """its label in a form, if it is another than `label`"""
+    hint: Phrase | None = None
+    """what a form says about it"""
+    remedy: Phrase | None = None
+    """what a person should do who has typed a value that cannot be stored"""
     help: str = ""
     """a sentence for options of commands, the admin API and documents"""
     disclosure: Disclosure | None = None
@@ -71,6 +76,11 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     """of the class's annotation; given by `fields_of`"""
     default: Any = None
     """`msgspec.NODEFAULT` if there is none; given by `fields_of`"""
+
+    @property
+    def most(self) -> int:
+        """The most characters of a text; 0: no limit of its own."""
+        return getattr(self.read, "most", 0)
 
     def value(self, node: Any) -> object:  # noqa: ANN401 - a node of a document, which is no concern of declarations
         """The value for the record, None to remove it.

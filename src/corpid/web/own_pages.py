@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
+import msgspec
 from starlette.responses import Response
 
 from corpid.flows import encrypted_values, rate_limits
@@ -37,7 +38,7 @@ from corpid.texts import phrase
 from corpid.web.context import ENTERED
 from corpid.web.http.requests import cookie, form_bytes, headers, may_complete, page_request
 from corpid.web.pages.errors import ErrorContext, as_page, refusal_of
-from corpid.web.pages.layout import BARE, Link
+from corpid.web.pages.layout import BARE, FormView, Link, PageView
 from corpid.web.pages.public_pages import not_found, remember_language
 from corpid.web.pages.responses import enter, is_from_own_page, page_response, see_other, throttled_page
 from corpid.web.pages.translations import LANGUAGES, Pick, lookup
@@ -254,13 +255,22 @@ def _to(site: Site[At], web: WebContext, page: str, change: str = "") -> Respons
     return see_other(site.path(web, page) + query)
 
 
-async def _shown(request: Request, at: At, page: SitePage[At], *, checked: bool = False, status: int = 200) -> Response:
+async def _shown(site: Site[At], request: Request, at: At, page: SitePage[At], *, checked: bool = False) -> Response:
     view = await (page.check if checked and page.check is not None else page.view)(at)
     if isinstance(view, Response):
         return view
+    if isinstance(view, PageView):
+        news = tuple(each for each in at.errors if each[1] != getattr(view, "refused", None))
+        view = msgspec.structs.replace(
+            view, errors=view.errors or news, notes=view.notes or at.notes, saved=view.saved or at.saved
+        )
+    if isinstance(view, FormView):
+        typed = at.form.get("reason", "") if view.reason == "" else view.reason
+        back = view.frame.up.url if view.back == "" and view.frame.up else view.back
+        view = msgspec.structs.replace(view, action=view.action or site.path(at.web, at.page), reason=typed, back=back)
     if at.entered:
         view = in_frame(view, entered=at.entered)
-    return page_response(request, at.web.renderer, view, status=status)
+    return page_response(request, at.web.renderer, view)
 
 
 async def _get(site: Site[At], request: Request, at: At, page: SitePage[At]) -> Response:
@@ -278,13 +288,15 @@ async def _get(site: Site[At], request: Request, at: At, page: SitePage[At]) -> 
         form = await own_sessions.late_form(at.context, at.visit, at.page, take=may_complete(request))
         at = replace(at, form=form)
     if kept is None:
-        return await _shown(request, replace(at, entered=""), page)
+        return await _shown(site, request, replace(at, entered=""), page)
     try:
-        return await _shown(request, replace(at, form=kept.fields, errors=kept.errors), page, checked=kept.checked)
+        return await _shown(
+            site, request, replace(at, form=kept.fields, errors=kept.errors), page, checked=kept.checked
+        )
     except (InvalidInput, InvalidForm, Refused, Conflict) as refused:
         # What is to be confirmed is no longer what was entered.
         failed = replace(at, form=kept.fields, errors=_errors(refused, page.field))
-        return await _shown(request, failed, page)
+        return await _shown(site, request, failed, page)
 
 
 def _name(at: PageContext[SelfServiceRequest]) -> str:
@@ -363,13 +375,15 @@ async def _submitted(site: Site[At], request: Request, at: At, page: SitePage[At
         changed = await page.submit(at)
     except Throttled as slowed:
         failed = replace(at, errors=((page.field, slowed.sentence),))
-        return throttled_page(await _shown(request, failed, page), slowed), False
+        return throttled_page(await _shown(site, request, failed, page), slowed), False
     except ConfirmationRequired as unconfirmed:
         return await _not_accepted(site, at, page, *unconfirmed.errors, checked=True), False
     except EditConflict as outdated:
         return await _not_accepted(site, at, page, ("", outdated.sentence), form={}), False
     except (InvalidInput, InvalidForm, Refused, Conflict) as refused:
         return await _not_accepted(site, at, page, *_errors(refused, page.field)), False
+    if site.keeps:  # the others change no records that this process keeps
+        at.provider.registry_cache.drop()
     if at.form.get(ENTERED):
         await own_sessions.forget_form(at.context, at.visit, at.page, at.form[ENTERED])
     if isinstance(changed, Response):

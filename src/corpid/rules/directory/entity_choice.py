@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, get_args
 import msgspec
 
 from corpid.rules.directory.names import fold_text
-from corpid.rules.directory.records import Entity, EntityStatus, EntityType, Membership, Service
+from corpid.rules.directory.records import ENTITY_STATUSES, Entity, EntityStatus, EntityType, Membership, Service
 from corpid.texts import Phrase, phrase
 
 if TYPE_CHECKING:
@@ -20,15 +20,6 @@ Form: TypeAlias = tuple[EntityType, EntityStatus]
 
 FORMS: Final[tuple[Form, ...]] = tuple(product(get_args(EntityType), get_args(EntityStatus)))
 _EVERY_FORM: Final = frozenset(FORMS)
-STATUSES: Final[Mapping[EntityStatus, Phrase]] = MappingProxyType(
-    {
-        "Registered": phrase("Registered"),
-        "Deregistered": phrase("Deregistered"),
-        "Withdrawn": phrase("Withdrawn"),
-        "": phrase("unknown"),
-    }
-)
-"""how a status is called on a page"""
 NUMBERS: Final[Mapping[EntityType, Phrase]] = MappingProxyType(
     {
         "UEN": phrase("Registration number"),
@@ -77,7 +68,7 @@ def _why_not(entity: Entity, membership: Membership, services: Sequence[Service]
     if not any(entity.type in service.entity_types for service in open_services):
         return phrase("This service does not accept organisations of this type.")
     return phrase(
-        "This service does not accept organisations with the status {status}.", status=STATUSES[entity.status]
+        "This service does not accept organisations with the status {status}.", status=ENTITY_STATUSES[entity.status]
     )
 
 

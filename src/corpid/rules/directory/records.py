@@ -6,6 +6,7 @@ time zone (D23); `0001-01-01` means always, `9999-12-31` without end. Each recor
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Literal, TypeAlias, TypeVar, get_args
 
 import msgspec
@@ -46,9 +47,33 @@ AdministratorServices: TypeAlias = tuple[str, ...] | Literal["all"]
 """the services at which a sub-administrator gives roles; no service by an empty list, every one by the word alone"""
 
 
+ENTITY_STATUSES: Final[Mapping[EntityStatus, Phrase]] = MappingProxyType(
+    {
+        "Registered": phrase("Registered"),
+        "Deregistered": phrase("Deregistered"),
+        "Withdrawn": phrase("Withdrawn"),
+        "": phrase("unknown"),
+    }
+)
+APPROVALS: Final[Mapping[Approvals, Phrase]] = MappingProxyType(
+    {
+        "none": phrase("Nothing needs approval"),
+        "roles": phrase("Access, administrators and third parties need approval"),
+        "all": phrase("Every change needs approval, also who belongs to the organisation"),
+    }
+)
+ADMINISTRATOR_LEVELS: Final[Mapping[AdministratorLevel, Phrase]] = MappingProxyType(
+    {
+        "owner": phrase("Owner"),
+        "administrator": phrase("Administrator"),
+        "sub_administrator": phrase("Sub-administrator"),
+    }
+)
 _ENTITY_TYPE: Final = values.one_of(*get_args(EntityType))
 _ENTITY_STATUS: Final = values.one_of(*filter(None, get_args(EntityStatus)), empty=True)
 _ROLE_NAME: Final = values.name(values.ROLE_CHARACTERS)
+_ENTITY_NAME: Final = values.name(200)
+_SERVICE_NAME: Final = values.name(100)
 
 UserReference: TypeAlias = Annotated[str, Field(key="user", read=values.login, needed=True, identifies=True)]
 """a user name in documents, the person's identifier in the record"""
@@ -82,18 +107,58 @@ class Entity(msgspec.Struct, frozen=True, kw_only=True):
     `entity_id` is the number that RPs see (at most 10 characters, R-14.2).
     """
 
-    entity_id: Annotated[str, Field(read=values.ENTITY_ID, identifies=True)]
-    type: Annotated[EntityType, Field(read=_ENTITY_TYPE, needed=True)]
+    entity_id: Annotated[
+        str,
+        Field(
+            read=values.ENTITY_ID, identifies=True, form_label=phrase("Identifier"),
+            hint=phrase("Services see it. It never changes: usually the registration number."),
+            remedy=phrase("Use 1 to 10 letters, digits, full stops, hyphens or underscores."),
+        ),
+    ]  # fmt: skip
+    type: Annotated[
+        EntityType,
+        Field(
+            read=_ENTITY_TYPE, needed=True, form_label=phrase("Kind of registration"),
+            choices={
+                "UEN": phrase("Registered in this country (UEN)"),
+                "NON-UEN": phrase("Foreign (NON-UEN)"),
+                "GSTN": phrase("Tax registration only (GSTN)"),
+            },
+            remedy=phrase("Choose how the organisation is registered."),
+        ),
+    ]  # fmt: skip
     registration_number: Annotated[str, Field(read=values.registered_number(50), label=phrase("Registration number"))]
-    country: Annotated[str, Field(read=values.country, needed=True, label=phrase("Country"))]
+    country: Annotated[
+        str,
+        Field(
+            read=values.country, needed=True, label=phrase("Country"),
+            hint=phrase("Its code of two capital letters, such as SG."),
+            remedy=phrase("Enter the country's code of two capital letters, such as SG."),
+        ),
+    ]  # fmt: skip
     """ISO 3166-1 alpha-2"""
-    name: Annotated[str, Field(read=values.name(200), needed=True, label=phrase("Name"))]
-    status: Annotated[EntityStatus, Field(read=_ENTITY_STATUS, label=phrase("Status in the register"))] = ""
+    name: Annotated[
+        str,
+        Field(
+            read=_ENTITY_NAME, needed=True, label=phrase("Name"),
+            remedy=phrase("Enter the name of the organisation, in at most {count} characters.", count=_ENTITY_NAME.most),
+        ),
+    ]  # fmt: skip
+    status: Annotated[
+        EntityStatus,
+        Field(
+            read=_ENTITY_STATUS, label=phrase("Status in the register"), form_label=phrase("Status"),
+            choices=ENTITY_STATUSES, remedy=phrase("Choose one of the statuses."),
+        ),
+    ] = ""  # fmt: skip
     enabled: Switch = True
     approvals: Annotated[
         Approvals,
-        Field(read=values.one_of(*get_args(Approvals)), label=phrase("Changes that need approval"), added=True),
-    ] = "none"
+        Field(
+            read=values.one_of(*APPROVALS), label=phrase("Changes that need approval"), added=True,
+            form_label=phrase("Approvals"), choices=APPROVALS, remedy=phrase("Choose what needs approval."),
+        ),
+    ] = "none"  # fmt: skip
     """which changes by its own administrators need another one's approval (D55)"""
 
     @property
@@ -111,7 +176,13 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
     language: Annotated[str, Field(read=values.language)] = "en"
     identity_number: Annotated[str, Field(read=values.registered_number(32), disclosure=Disclosure.MASKED)] = ""
     identity_country: Annotated[str, Field(read=values.country_or_empty)] = ""
-    account_type: Annotated[AccountType, Field(read=values.one_of(*get_args(AccountType)))] = "standard"
+    account_type: Annotated[
+        AccountType,
+        Field(
+            read=values.one_of(*get_args(AccountType)),
+            choices={"standard": phrase("Standard account"), "foreign": phrase("Foreign account")},
+        ),
+    ] = "standard"
     enabled: Switch = True
     placeholder: Annotated[bool, Field(disclosure=Disclosure.MARK, added=True)] = False
     """placeholder of a person who has not accepted an invitation: disabled, cannot sign in (D60)"""
@@ -132,10 +203,13 @@ ENTERPRISE_USER: Final = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:
 _DETAIL: Final = values.detail(200)
 
 
-def _detail(label: Phrase, help_text: str, scim: str, read: Reader = _DETAIL, *, in_documents: bool = True) -> Field:
+def _detail(
+    label: Phrase, help_text: str, scim: str, read: Reader = _DETAIL, *, in_documents: bool = True,
+    remedy: Phrase | None = None,
+) -> Field:  # fmt: skip
     """A text that an entity writes about a member."""
     return Field(
-        read=read, in_documents=in_documents, label=label, help=help_text, scim=scim,
+        read=read, in_documents=in_documents, label=label, help=help_text, scim=scim, remedy=remedy,
         disclosure=Disclosure.PERSONAL, added=True,
     )  # fmt: skip
 
@@ -165,8 +239,11 @@ class MemberDetails(msgspec.Struct, frozen=True, kw_only=True):
     """unique in the entity"""
     name: Annotated[
         str,
-        _detail(phrase("Name"), "The person's name, as the entity writes it.", "displayName", in_documents=False),
-    ] = ""
+        _detail(
+            phrase("Name"), "The person's name, as the entity writes it.", "displayName", in_documents=False,
+            remedy=phrase("Enter the name of the person."),
+        ),
+    ] = ""  # fmt: skip
     given_name: Annotated[
         str, _detail(phrase("Given name"), "The person's given name.", "name.givenName", in_documents=False)
     ] = ""
@@ -177,7 +254,7 @@ class MemberDetails(msgspec.Struct, frozen=True, kw_only=True):
         str,
         _detail(
             phrase("E-mail address"), "The address that the invitation goes to.", "emails",
-            values.email, in_documents=False,
+            values.email, in_documents=False, remedy=phrase("Enter an e-mail address such as name@example.com."),
         ),
     ] = ""  # fmt: skip
     department: Annotated[
@@ -220,14 +297,32 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     service_id: Annotated[str, Field(read=values.SERVICE_ID, identifies=True)]
-    name: Annotated[str, Field(read=values.name(100), needed=True)]
-    description: Annotated[str, Field(read=values.DESCRIPTION, added=True)] = ""
+    name: Annotated[
+        str,
+        Field(
+            read=_SERVICE_NAME, needed=True, form_label=phrase("Name"),
+            remedy=phrase("Enter a name of at most {count} characters.", count=_SERVICE_NAME.most),
+        ),
+    ]  # fmt: skip
+    description: Annotated[
+        str,
+        Field(
+            read=values.DESCRIPTION, added=True, form_label=phrase("Description"),
+            hint=phrase("What it is for, in a sentence."),
+        ),
+    ] = ""  # fmt: skip
     """what it is for, in a sentence"""
     roles: Annotated[tuple[str, ...], Field(read=values.texts(_ROLE_NAME))] = ()
     role_descriptions: Annotated[tuple[RoleDescription, ...], Field(read=values.role_descriptions, added=True)] = ()
     parameters: Annotated[tuple[ParameterDefinition, ...], Field(read=values.parameter_definitions)] = ()
     third_parties: Switch = False
-    sub_entity: Annotated[SubEntityRule, Field(read=values.one_of(*get_args(SubEntityRule)))] = "none"
+    sub_entity: Annotated[
+        SubEntityRule,
+        Field(
+            read=values.one_of(*get_args(SubEntityRule)),
+            choices={"none": phrase("Never"), "optional": phrase("Possible"), "mandatory": phrase("Required")},
+        ),
+    ] = "none"
     entity_types: Annotated[tuple[EntityType, ...], Field(read=values.texts(_ENTITY_TYPE, least=1))] = (
         "UEN",
         "NON-UEN",
@@ -238,7 +333,13 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
         "",
     )
     enabled: Switch = True
-    approval_required: Annotated[bool, Field(read=values.yes_or_no, added=True)] = False
+    approval_required: Annotated[
+        bool,
+        Field(
+            read=values.yes_or_no, added=True, form_label=phrase("Roles need approval at every organisation"),
+            hint=phrase("A second administrator of the organisation approves each of them."),
+        ),
+    ] = False  # fmt: skip
     """whether roles at it need approval at every entity (D55)"""
 
     @property
@@ -367,7 +468,9 @@ class Administrator(msgspec.Struct, frozen=True, kw_only=True):
     entity_id: MemberEntity
     level: Annotated[
         AdministratorLevel,
-        Field(read=values.one_of(*get_args(AdministratorLevel)), needed=True, label=phrase("Level")),
+        Field(
+            read=values.one_of(*ADMINISTRATOR_LEVELS), needed=True, label=phrase("Level"), choices=ADMINISTRATOR_LEVELS
+        ),
     ]
     services: Annotated[AdministratorServices, Field(read=values.administered_services, label=phrase("Services"))] = ()
     """of a sub-administrator only: the others have every service"""
@@ -393,7 +496,13 @@ class Operator(msgspec.Struct, frozen=True, kw_only=True):
     """A person who operates the deployment (D53)."""
 
     user_id: Annotated[str, Field(key="user", read=values.login, needed=True, refers="users.user_id", identifies=True)]
-    level: Annotated[OperatorLevel, Field(read=values.one_of(*get_args(OperatorLevel)), needed=True)]
+    level: Annotated[
+        OperatorLevel,
+        Field(
+            read=values.one_of(*get_args(OperatorLevel)), needed=True,
+            choices={"operator": phrase("Operator"), "support": phrase("Support"), "auditor": phrase("Auditor")},
+        ),
+    ]  # fmt: skip
 
     @property
     def key(self) -> tuple[str, ...]:

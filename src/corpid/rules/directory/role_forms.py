@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.rules.directory.names import InvisibleCharacter, display_name
+from corpid.rules.directory.names import display_name
+from corpid.rules.directory.nodes import Scalar
 from corpid.rules.directory.records import Assignment, Service
 from corpid.rules.directory.values import (
     NO_BEGINNING,
     NO_END,
-    PARAMETER_VALUE_CHARACTERS,
+    PARAMETER_VALUE,
+    SUB_ENTITY,
     InvalidDate,
+    InvalidValue,
     Parameter,
     real_day,
     stored_value,
@@ -30,10 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from corpid.rules.directory.records import Entity
-    from corpid.rules.directory.values import ParameterDefinition, ParameterKind
+    from corpid.rules.directory.values import ParameterDefinition, ParameterKind, Reader
     from corpid.texts import Phrase
 
-SUB_ENTITY_CHARACTERS: Final = 32  # R-14.1
 VALUES_IN_USE: Final = 20
 """that a form offers for one field"""
 TODAY: Final = "today"
@@ -148,7 +150,7 @@ def sub_entity_fault(service: Service, text: str, *, needed: bool = True) -> Phr
         return None
     if needed and service.sub_entity == "mandatory" and not text.strip():
         return phrase("Enter the part of the organisation. {service} needs it.", service=service.name)
-    return _untidy(text, SUB_ENTITY_CHARACTERS)
+    return _advise(SUB_ENTITY, text)
 
 
 def _misfit(definition: ParameterDefinition, value: str, service: Service) -> Phrase | None:
@@ -166,7 +168,7 @@ def value_fault(definition: ParameterDefinition, value: str) -> Phrase | None:
     """The fault of a parameter's value, as an instruction. Source: R-14.1"""
     if unfit_parameter(definition.kind, value):
         return day_fault(value) if definition.kind == "date" else _OF_KIND[definition.kind]
-    return _untidy(value, PARAMETER_VALUE_CHARACTERS)
+    return _advise(PARAMETER_VALUE, value)
 
 
 def _misdated(form: RoleForm, today: date) -> Iterator[tuple[str, Phrase]]:
@@ -185,14 +187,10 @@ def _misdated(form: RoleForm, today: date) -> Iterator[tuple[str, Phrase]]:
         yield "end_date", ENDS_BEFORE_START
 
 
-def _untidy(text: str, limit: int) -> Phrase | None:
-    if not text.strip():
-        return None
-    if len(text) > limit:
-        return phrase("Enter at most {limit} characters.", limit=limit)
+def _advise(read: Reader, text: str) -> Phrase | None:
     try:
-        display_name(text)
-    except InvisibleCharacter as error:
+        read(Scalar(0, text.strip(), plain=False))
+    except InvalidValue as error:
         return error.remedy
     return None
 

@@ -6,6 +6,7 @@ import base64
 import binascii
 import re
 import unicodedata
+from collections.abc import Callable
 from datetime import date
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
@@ -19,12 +20,13 @@ from corpid.rules.authentication.passwords import (
     require_safe_hash,
 )
 from corpid.rules.characters import JOINERS, is_invisible, printable, typed_code, typed_number, with_ascii_digits
-from corpid.rules.directory.names import COUNTRIES, InvisibleCharacter, display_name, user_name
+from corpid.rules.directory.names import COUNTRIES, USER_NAME_CHARACTERS, InvisibleCharacter, display_name, user_name
 from corpid.rules.directory.nodes import QUOTED_CHARACTERS, Items, Node, Pairs, Scalar, quote_value
 from corpid.rules.oauth.urls import ascii_domain
+from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Collection, Mapping
 
     from corpid.texts import Phrase
 
@@ -131,44 +133,43 @@ def text_of(node: Node) -> str:
     return node.text
 
 
-def _checked(node: Node, check: Callable[[str], str]) -> str:
-    try:
-        return check(text_of(node))
-    except ValueError as error:
-        raise InvalidValue(node.line, str(error), getattr(error, "remedy", None)) from None
+class TextReader(msgspec.Struct, frozen=True):
+    """A reader of texts."""
+
+    check: Callable[[str], str]
+    """the stored form of a text; raises ValueError"""
+    most: int = 0
+    """characters; 0: as many as the check allows"""
+
+    def __call__(self, node: Node) -> str:
+        try:
+            return self.check(text_of(node))
+        except ValueError as error:
+            raise InvalidValue(node.line, str(error), getattr(error, "remedy", None)) from None
 
 
-def name(limit: int) -> Reader:
+def name(limit: int) -> TextReader:
     """A name for people, of at most `limit` characters (D51)."""
-
-    def read(node: Node) -> str:
-        return _checked(node, lambda text: _short(display_name(text), limit))
-
-    return read
+    return TextReader(lambda text: _short(display_name(text), limit), limit)
 
 
-def line_of_text(limit: int, *, joiners: bool = True) -> Reader:
+def line_of_text(limit: int, *, joiners: bool = True) -> TextReader:
     """A reader of printable texts of at most `limit` characters.
 
     They may be empty. `joiners` as in `names.display_name`. Source: D51, D74
     """
-
-    def read(node: Node) -> str:
-        return _checked(node, lambda text: _short(display_name(text, joiners=joiners), limit) if text else "")
-
-    return read
+    return TextReader(lambda text: _short(display_name(text, joiners=joiners), limit) if text else "", limit)
 
 
-def detail(limit: int) -> Reader:
+def detail(limit: int) -> TextReader:
     """As `line_of_text`, but blanks alone are no text.
 
     A person's other systems may send them. Source: D51
     """
-    read = line_of_text(limit)
-    return lambda node: read(node) if text_of(node).strip() else ""
+    return TextReader(lambda text: _short(display_name(text), limit) if text.strip() else "", limit)
 
 
-def registered_number(limit: int) -> Reader:
+def registered_number(limit: int) -> TextReader:
     """A number that a registry gave, of at most `limit` characters.
 
     Full-width letters and digits of any script become ASCII. Source: D75
@@ -178,7 +179,7 @@ def registered_number(limit: int) -> Reader:
         plain = with_ascii_digits(unicodedata.normalize("NFKC", text))
         return _short(display_name(unrounded(plain)), limit) if plain else ""
 
-    return lambda node: _checked(node, check)
+    return TextReader(check, limit)
 
 
 def unrounded(text: str) -> str:
@@ -191,13 +192,19 @@ def unrounded(text: str) -> str:
     return text
 
 
+class _TooLong(ValueError):
+    def __init__(self, text: str, limit: int) -> None:
+        super().__init__(f"{len(text)} characters are too many: at most {limit}")
+        self.remedy = phrase("Use at most {count} characters.", count=limit)
+
+
 def _short(text: str, limit: int) -> str:
     if len(text) > limit:
-        raise ValueError(f"{len(text)} characters are too many: at most {limit}")
+        raise _TooLong(text, limit)
     return text
 
 
-def identifier(limit: int, allowed: str = r"[A-Za-z0-9._-]", described: str = "letters, digits, . _ -") -> Reader:
+def identifier(limit: int, allowed: str = r"[A-Za-z0-9._-]", described: str = "letters, digits, . _ -") -> TextReader:
     """An identifier of ASCII characters, 1 to `limit` of them (R-14.2)."""
     pattern = re.compile(allowed + "+")
 
@@ -206,10 +213,10 @@ def identifier(limit: int, allowed: str = r"[A-Za-z0-9._-]", described: str = "l
             raise ValueError(f"{quote_value(text)} is not an identifier: use {described}")
         return _short(text, limit)
 
-    return lambda node: _checked(node, check)
+    return TextReader(check, limit)
 
 
-def one_of(*values: str, empty: bool = False) -> Reader:
+def one_of(*values: str, empty: bool = False) -> TextReader:
     """One of a closed list of words.
 
     With `empty` also none of them (R-20).
@@ -220,7 +227,7 @@ def one_of(*values: str, empty: bool = False) -> Reader:
             return text
         raise ValueError(f"{quote_value(text)} is not one of {', '.join(values)}{suggestion(text, values)}")
 
-    return lambda node: _checked(node, check)
+    return TextReader(check)
 
 
 def yes_or_no(node: Node) -> bool:
@@ -239,22 +246,15 @@ def whole_number(node: Node) -> int:
     return int(text)
 
 
-def country(node: Node) -> str:
-    """A country code (ISO 3166-1 alpha-2)."""
-
-    def check(text: str) -> str:
-        if text not in COUNTRIES:
-            raise ValueError(
-                f"{quote_value(text)} is not a country code: two capital letters of ISO 3166-1, such as SG"
-            )
-        return text
-
-    return _checked(node, check)
+def _country(text: str) -> str:
+    if text not in COUNTRIES:
+        raise ValueError(f"{quote_value(text)} is not a country code: two capital letters of ISO 3166-1, such as SG")
+    return text
 
 
-def day(node: Node) -> str:
-    """A date that exists, as YYYY-MM-DD (D23)."""
-    return _checked(node, real_day)
+country: Final = TextReader(_country, 2)
+"""A country code (ISO 3166-1 alpha-2)"""
+country_or_empty: Final = TextReader(lambda text: _country(text) if text else "", 2)
 
 
 def real_day(text: str) -> str:
@@ -266,14 +266,6 @@ def real_day(text: str) -> str:
         return date.fromisoformat(typed).isoformat()
     except ValueError:
         raise ValueError(f"the date {typed} does not exist") from None
-
-
-def email(node: Node) -> str:
-    """An e-mail address that any mail server takes e-mails for, or empty.
-
-    Source: RFC 5321 §4.1.2, §4.5.3.1
-    """
-    return _checked(node, address)
 
 
 def address(text: str) -> str:
@@ -298,6 +290,12 @@ def as_stored(text: str) -> str:
         return text
 
 
+day: Final = TextReader(real_day)
+"""A date that exists, as YYYY-MM-DD (D23)"""
+email: Final = TextReader(address, _EMAIL_CHARACTERS)
+"""An e-mail address that any mail server takes e-mails for, or empty (RFC 5321 §4.1.2, §4.5.3.1)"""
+
+
 def _with_ascii_domain(text: str) -> str:
     """An address with the A-labels of its domain, if there are any."""
     local, at, domain = text.rpartition("@")
@@ -316,26 +314,19 @@ def _address_fault(text: str) -> str:
     return "write one plain address such as rina@example.org"
 
 
-def language(node: Node) -> str:
-    """A language tag such as `en` or `zh-Hans` (RFC 5646)."""
-
+def _matching(pattern: re.Pattern[str], otherwise: str) -> TextReader:
     def check(text: str) -> str:
-        if not _LANGUAGE.fullmatch(text):
-            raise ValueError(f"{quote_value(text)} is not a language tag: write en, ms, ta, zh-Hans …")
+        if not pattern.fullmatch(text):
+            raise ValueError(f"{quote_value(text)} is not {otherwise}")
         return text
 
-    return _checked(node, check)
+    return TextReader(check)
 
 
-def stable_id(node: Node) -> str:
-    """A UUID in its canonical form (RFC 9562 §4)."""
-
-    def check(text: str) -> str:
-        if not _UUID.fullmatch(text):
-            raise ValueError(f"{quote_value(text)} is not a UUID, such as 5b0b6d0e-21a4-4c55-8a19-3c2e6f7b9a10")
-        return text
-
-    return _checked(node, check)
+language: Final = _matching(_LANGUAGE, "a language tag: write en, ms, ta, zh-Hans …")
+"""A language tag such as `en` or `zh-Hans` (RFC 5646)"""
+stable_id: Final = _matching(_UUID, "a UUID, such as 5b0b6d0e-21a4-4c55-8a19-3c2e6f7b9a10")
+"""A UUID in its canonical form (RFC 9562 §4)"""
 
 
 def password(node: Node) -> str:
@@ -351,12 +342,8 @@ def password(node: Node) -> str:
     return typed
 
 
-def password_hash(node: Node) -> str:
-    """An encoded argon2id hash of acceptable strength and cost.
-
-    The bounds are those of the setting password_hash. Source: D44
-    """
-    return _checked(node, require_safe_hash)
+password_hash: Final = TextReader(require_safe_hash)
+"""An encoded argon2id hash of acceptable strength and cost, in the bounds of the setting password_hash (D44)"""
 
 
 def totp_secret(node: Node) -> str:
@@ -412,7 +399,6 @@ def _json(node: Node) -> object:
 
 
 PARAMETER_NAME_CHARACTERS: Final = 30  # R-14.1
-PARAMETER_VALUE_CHARACTERS: Final = 200
 
 ROLE_CHARACTERS: Final = 20  # R-14.1
 DESCRIPTION_CHARACTERS: Final = 300
@@ -420,7 +406,7 @@ DESCRIPTION_CHARACTERS: Final = 300
 DESCRIPTION: Final = line_of_text(DESCRIPTION_CHARACTERS)
 _ROLE: Final = name(ROLE_CHARACTERS)
 _PARAMETER_NAME: Final = name(PARAMETER_NAME_CHARACTERS)
-_PARAMETER_VALUE: Final = line_of_text(PARAMETER_VALUE_CHARACTERS)
+PARAMETER_VALUE: Final = line_of_text(200)
 _PARAMETER_KIND: Final = one_of(*get_args(ParameterKind))
 _DEFINITION_KEYS: Final[Mapping[str, Reader]] = {"kind": _PARAMETER_KIND, "mandatory": yes_or_no}
 
@@ -474,7 +460,7 @@ def row_parameters(node: Node) -> tuple[Parameter, ...]:
     found: list[Parameter] = []
     for key, value in node.entries:
         each = value.nodes if isinstance(value, Items) else (value,)
-        found.extend(Parameter(name=str(_PARAMETER_NAME(key)), value=str(_PARAMETER_VALUE(item))) for item in each)
+        found.extend(Parameter(name=str(_PARAMETER_NAME(key)), value=str(PARAMETER_VALUE(item))) for item in each)
     return tuple(found)
 
 
@@ -503,23 +489,10 @@ def unfit_parameter(kind: ParameterKind, value: str) -> str:
     return "" if re.fullmatch(pattern, stored_value(kind, value)) else f"{quote_value(value)} is not {described}"
 
 
-def foreign_identifier(node: Node) -> str:
-    """A text that another system chose, which is compared exactly.
-
-    Source: RFC 7643 §3.1, D60
-    """
-
-    def check(text: str) -> str:
-        if printable(text) != text or any(unicodedata.category(each) == "Cs" for each in text):
-            raise ValueError("invisible characters are not allowed here")
-        return _short(text, FOREIGN_CHARACTERS)
-
-    return _checked(node, check)
-
-
-def login(node: Node) -> str:
-    """A user name in its one form (D51)."""
-    return _checked(node, user_name)
+def _foreign(text: str) -> str:
+    if printable(text) != text or any(unicodedata.category(each) == "Cs" for each in text):
+        raise ValueError("invisible characters are not allowed here")
+    return _short(text, FOREIGN_CHARACTERS)
 
 
 def administered_services(node: Node) -> object:
@@ -536,13 +509,13 @@ def administered_services(node: Node) -> object:
     return ALL
 
 
-def country_or_empty(node: Node) -> object:
-    return country(node) if text_of(node) else ""
-
-
 ALL: Final = "all"
 """the word for every service"""
 FOREIGN_CHARACTERS: Final = 200
+foreign_identifier: Final = TextReader(_foreign, FOREIGN_CHARACTERS)
+"""A text that another system chose, which is compared exactly (RFC 7643 §3.1, D60)"""
+login: Final = TextReader(user_name, USER_NAME_CHARACTERS)
+"""A user name in its one form (D51)"""
 ENTITY_ID: Final = identifier(10)  # R-14.2
 SERVICE_ID: Final = identifier(25)  # R-14.1
 ROLE: Final = line_of_text(ROLE_CHARACTERS)  # R-14.1

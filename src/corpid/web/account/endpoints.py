@@ -122,7 +122,6 @@ async def show_overview(account: AccountContext) -> View:
             *await _data_sections(account),
         ),
         sign_out=account.web.base_path + SIGN_OUT_PATH,
-        saved=account.saved,
     )
 
 
@@ -182,7 +181,6 @@ async def show_browsers(account: AccountContext) -> View:
     web = account.web
     return views.Browsers(
         frame=frame(account),
-        action=account_path(web, "browsers"),
         browsers=tuple(
             views.BrowserLine(
                 name=each.name,
@@ -196,7 +194,6 @@ async def show_browsers(account: AccountContext) -> View:
             for each in await activity.list_browsers(account.context, account.visit)
         ),
         back=account_path(web),
-        saved=account.saved,
     )
 
 
@@ -220,12 +217,10 @@ async def show_browser(account: AccountContext) -> View:
     web, shown = account.web, await this_browser(account)
     return views.NameBrowser(
         frame=frame(account, up=Link(url=account_path(web, "browsers"), text=views.Browsers.heading)),
-        action=account_path(web, account.page),
         device=shown.device,
         this=shown.this,
         typed=account.form.get("name", shown.given_name),
         back=account_path(web, "browsers"),
-        errors=account.errors,
     )
 
 
@@ -280,7 +275,6 @@ async def show_sharing(account: AccountContext) -> View:
         asked_again=_asks_again(web),
         later=_page_of_sharing(web, number - 1) if number > 1 else "",
         earlier=_page_of_sharing(web, number + 1) if number * consents.SHARES_SHOWN < total else "",
-        saved=account.saved,
     )
 
 
@@ -329,13 +323,11 @@ async def show_stop_sharing(account: AccountContext) -> View:
     web, shown = account.web, await this_shared(account)
     return views.StopSharing(
         frame=frame(account, up=_up_to_sharing(web)),
-        action=account_path(web, account.page),
         heading=phrase("Stop sharing with {name}?", name=shown.client_name),
         line=_shared_line(account, shown),
         keep=account_path(web, SHARING),
         minutes=ACCESS_TOKEN_SECONDS // MINUTE,
         asked_again=_asks_again(web),
-        errors=account.errors,
     )
 
 
@@ -367,13 +359,9 @@ async def show_email(account: AccountContext) -> View:
             old=address,
             new=state.waiting.new_email,
             at=account.moment(state.waiting.effective_at),
-            notes=account.notes,
-            errors=account.errors,
         )
     if state.wanted is not None:
-        return views.ProveEmail(
-            frame=frame(account), action=action, new=state.wanted.email, notes=account.notes, errors=account.errors
-        )
+        return views.ProveEmail(frame=frame(account), action=action, new=state.wanted.email)
     from_file = phrase(
         "Your address comes from a list that the operator of {name} keeps. You can change it here: tell them the new one, "
         "so that the list says the same.",
@@ -385,7 +373,6 @@ async def show_email(account: AccountContext) -> View:
         old=address,
         typed=account.form.get("email", ""),
         notes=(*account.notes, *((from_file,) if state.from_file else ())),
-        errors=account.errors,
     )
 
 
@@ -412,9 +399,7 @@ async def show_language(account: AccountContext) -> View:
     known = lookup((account.visit.user.language,), LANGUAGES)
     return views.ChooseLanguage(
         frame=frame(account),
-        action=account_path(account.web, "language"),
         chosen=known.tag if known else "",
-        errors=account.errors,
     )
 
 
@@ -430,11 +415,8 @@ async def show_data(account: AccountContext) -> View:
     """The page that leads to the copy (D61)."""
     return views.DownloadData(
         frame=frame(account),
-        action=account_path(account.web, DATA),
         most=DATA_COPIES_PER_DAY,
         back=account_path(account.web),
-        notes=account.notes,
-        errors=account.errors,
     )
 
 
@@ -453,12 +435,9 @@ async def show_deletion(account: AccountContext) -> View:
     found = await own_data.find_deletion_request(account.context, account.visit)
     return views.DeleteAccount(
         frame=frame(account),
-        action=account_path(account.web, DELETE),
         requested=account.moment(found.requested_at) if found is not None else None,
         heading=phrase("You have asked to delete your account") if found else phrase("Delete your account?"),
         back=account_path(account.web),
-        notes=account.notes,
-        errors=account.errors,
     )
 
 
@@ -514,7 +493,6 @@ class OwnAccess(FormView, frozen=True, kw_only=True):
     """whether the roles of each are shown on demand only"""
     requests: tuple[RequestLine, ...]
     sharing: Link
-    saved: Phrase | None = None
 
 
 class AskForAccess(PageView, frozen=True, kw_only=True):
@@ -560,8 +538,6 @@ async def show_access(account: AccountContext) -> View:
         folded=len(found) > _MOST_UNFOLDED,
         requests=tuple(_request_line(account, each) for each in asked),
         sharing=Link(url=account_path(account.web, "sharing"), text=phrase("Services that receive your details")),
-        saved=account.saved,
-        errors=account.errors,
     )
 
 
@@ -628,7 +604,6 @@ async def show_access_request(account: AccountContext) -> View:
         action=account_path(account.web, ASK),
         back=account_path(account.web, ACCESS),
         reason=given.get("reason", ""),
-        errors=account.errors,
     )
     entities = await own_access.list_requestable_entities(account.context, account.visit.user.user_id)
     if not entities:

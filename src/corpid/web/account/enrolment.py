@@ -437,10 +437,12 @@ async def _profile(at: _StepContext) -> View:
     chosen = {"name": enrolment.name, "user_name": enrolment.user_name} if enrolment.user_name else called
     taken = () if at.errors or not enrolment.name_taken else (("user_name", enrolment_steps.NAME_TAKEN),)
     typed = at.loaded.typed or chosen
-    shown = {name: typed.get(name, "")[:_SHOWN_CHARACTERS] for name in ("name", "user_name")}
+    name, user_name = (typed.get(each, "")[:_SHOWN_CHARACTERS] for each in ("name", "user_name"))
     action = enrolment_path(at.web, enrolment.enrolment_id, "profile")
     entity = at.loaded.invited.entity.name if at.loaded.invited else ""
-    return ChooseName(frame=at.frame, action=action, errors=at.errors or taken, entity=entity, **shown)
+    return ChooseName(
+        frame=at.frame, action=action, errors=at.errors or taken, entity=entity, name=name, user_name=user_name
+    )
 
 
 async def _first(at: _StepContext) -> View:

@@ -135,7 +135,6 @@ async def show_passkeys(account: AccountContext) -> View:
         full=phrase("You have {passkeys} passkeys, which is the most you can have.", passkeys=PASSKEYS_PER_PERSON)
         if full
         else None,
-        saved=account.saved,
     )
 
 
@@ -158,8 +157,6 @@ async def show_new_passkey(account: AccountContext) -> View:
         passkey=AskPasskey(
             action=account_path(web, "new-passkey"), options=await own_factors.options(account.context, account.visit)
         ),
-        notes=account.notes,
-        errors=account.errors,
     )
 
 
@@ -185,13 +182,10 @@ async def show_passkey(account: AccountContext) -> View:
     web, shown = account.web, await this_passkey(account)
     return views.Passkey(
         frame=frame(account, up=_up_to_passkeys(web)),
-        action=account_path(web, account.page),
         passkey=_passkey_line(account, shown),
         heading=phrase("{name}", name=shown.name),
         back=account_path(web, "passkeys"),
         typed=account.form.get("name", shown.name),
-        notes=account.notes,
-        errors=account.errors,
     )
 
 
@@ -210,7 +204,6 @@ async def show_password(account: AccountContext) -> View:
     factors = await _factors(account)
     return ChoosePassword(
         frame=frame(account),
-        action=account_path(account.web, "password"),
         heading=phrase("Choose a new password") if factors.password else phrase("Choose a password"),
         user_name=account.visit.user.user_name,
         notes=(
@@ -226,7 +219,6 @@ async def show_password(account: AccountContext) -> View:
                 )
             ),
         ),
-        errors=account.errors,
     )
 
 
@@ -247,7 +239,6 @@ async def show_app(account: AccountContext) -> View:
     secret = own_factors.app_secret(account.context, shown)
     return SetUpApp(
         frame=frame(account),
-        action=account_path(web, "app"),
         picture=account_path(web, "app/qr.svg"),
         app_link=otpauth_link(account.web, account.visit.user, secret),
         secret=group_key(secret),
@@ -262,7 +253,6 @@ async def show_app(account: AccountContext) -> View:
         remove=Link(url=account_path(web, "remove-app"), text=phrase("Remove your current app"))
         if factors.app
         else None,
-        errors=account.errors,
     )
 
 
@@ -288,14 +278,11 @@ async def show_app_removal(account: AccountContext) -> View:
     used_at = own_factors.app_used_at(factors)
     return views.Remove(
         frame=frame(account),
-        action=account_path(account.web, "remove-app"),
         heading=phrase("Remove the authenticator app?"),
         consequence=phrase("Its codes will no longer work, and you will be signed out everywhere else."),
         used=account.moment(used_at) if used_at else None,
         button=phrase("Remove the app"),
         back=account_path(account.web),
-        notes=account.notes,
-        errors=account.errors,
     )
 
 
@@ -313,7 +300,6 @@ async def show_codes(account: AccountContext) -> View:
     shown = await own_factors.offer(account.context, account.visit, "codes")
     return KeepCodes(
         frame=frame(account, step_name=shown),
-        action=account_path(web, "codes"),
         codes=own_factors.codes(account.context, shown)
         if own_factors.are_readable(account.context, account.visit, shown)
         else (),
@@ -327,7 +313,6 @@ async def show_codes(account: AccountContext) -> View:
         remove=Link(url=account_path(web, "remove-codes"), text=phrase("Remove your current codes"))
         if factors.codes
         else None,
-        errors=account.errors,
     )
 
 
@@ -350,7 +335,6 @@ async def show_codes_removal(account: AccountContext) -> View:
         raise StaleStep
     return views.Remove(
         frame=frame(account),
-        action=account_path(account.web, "remove-codes"),
         heading=phrase("Remove your recovery codes?"),
         consequence=counted(
             left,
@@ -359,8 +343,6 @@ async def show_codes_removal(account: AccountContext) -> View:
         ),
         button=phrase("Remove the codes"),
         back=account_path(account.web),
-        notes=account.notes,
-        errors=account.errors,
     )
 
 

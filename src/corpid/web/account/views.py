@@ -36,8 +36,6 @@ class Overview(PageView, frozen=True, kw_only=True):
     user_name: str
     sections: tuple[Section, ...]
     sign_out: str
-    saved: Phrase | None = None
-    """what was just changed"""
 
 
 class PasskeyLine(ViewPart, frozen=True, kw_only=True):
@@ -59,7 +57,6 @@ class Passkeys(PageView, frozen=True, kw_only=True):
     """the page that creates one; empty if none can be created"""
     full: Phrase | None = None
     """why not, if there are enough"""
-    saved: Phrase | None = None
 
 
 class AddPasskey(PageView, frozen=True, kw_only=True):
@@ -69,7 +66,6 @@ class AddPasskey(PageView, frozen=True, kw_only=True):
     heading: ClassVar[Phrase] = phrase("Add a passkey")
 
     passkey: AskPasskey
-    notes: tuple[Phrase, ...] = ()
 
 
 class Passkey(FormView, frozen=True, kw_only=True):
@@ -82,10 +78,7 @@ class Passkey(FormView, frozen=True, kw_only=True):
 
     passkey: PasskeyLine
     heading: Phrase
-    back: str
-    """the way back"""
     typed: str = ""
-    notes: tuple[Phrase, ...] = ()
 
 
 class Remove(FormView, frozen=True, kw_only=True):
@@ -99,11 +92,8 @@ class Remove(FormView, frozen=True, kw_only=True):
     heading: Phrase
     consequence: Phrase
     button: Phrase
-    back: str
-    """the way back"""
     used: datetime | None = None
     """when last, if known"""
-    notes: tuple[Phrase, ...] = ()
 
 
 class BrowserLine(ViewPart, frozen=True, kw_only=True):
@@ -127,9 +117,6 @@ class Browsers(FormView, frozen=True, kw_only=True):
     heading: ClassVar[Phrase] = phrase("Where you are signed in")
 
     browsers: tuple[BrowserLine, ...]
-    back: str
-    """the way back"""
-    saved: Phrase | None = None
 
 
 class NameBrowser(FormView, frozen=True, kw_only=True):
@@ -141,7 +128,6 @@ class NameBrowser(FormView, frozen=True, kw_only=True):
     device: str
     this: bool
     typed: str
-    back: str
 
 
 class SharedLine(ViewPart, frozen=True, kw_only=True):
@@ -173,7 +159,6 @@ class Sharing(PageView, frozen=True, kw_only=True):
     """the page of later consents; empty if this is the first"""
     earlier: str = ""
     """the page of earlier consents; empty if this is the last"""
-    saved: Phrase | None = None
 
 
 class StopSharing(FormView, frozen=True, kw_only=True):
@@ -225,7 +210,6 @@ class ChangeEmail(FormView, frozen=True, kw_only=True):
     """empty if there is none"""
     typed: str = ""
     hours: int = EMAIL_UNDO_SECONDS // HOUR
-    notes: tuple[Phrase, ...] = ()
 
 
 CODE_HINT: Final = phrase("It works for {minutes} minutes, on this page only.", minutes=MAILED_CODE_SECONDS // MINUTE)
@@ -242,7 +226,6 @@ class ProveEmail(FormView, frozen=True, kw_only=True):
 
     new: str
     hint: Phrase = CODE_HINT
-    notes: tuple[Phrase, ...] = ()
 
 
 class EmailWaiting(FormView, frozen=True, kw_only=True):
@@ -254,7 +237,6 @@ class EmailWaiting(FormView, frozen=True, kw_only=True):
     old: str
     new: str
     at: datetime
-    notes: tuple[Phrase, ...] = ()
 
 
 class UndoEmail(FormView, frozen=True, kw_only=True):
@@ -293,8 +275,6 @@ class DownloadData(FormView, frozen=True, kw_only=True):
 
     most: int
     """copies a day"""
-    back: str
-    notes: tuple[Phrase, ...] = ()
 
 
 class DeleteAccount(FormView, frozen=True, kw_only=True):
@@ -308,8 +288,6 @@ class DeleteAccount(FormView, frozen=True, kw_only=True):
     heading: Phrase
     requested: datetime | None
     """when it was made; None: it can be made"""
-    back: str
-    notes: tuple[Phrase, ...] = ()
 
 
 RULES: Final = phrase(
@@ -330,8 +308,6 @@ class ChoosePassword(FormView, frozen=True, kw_only=True):
     user_name: str
     hint: Phrase = RULES
     passkey: AskPasskey | None = None
-    notes: tuple[Phrase, ...] = ()
-    """sentences at the top of the page, in the account"""
 
 
 class SetUpApp(FormView, frozen=True, kw_only=True):
@@ -352,8 +328,6 @@ class SetUpApp(FormView, frozen=True, kw_only=True):
     passkey: AskPasskey | None = None
     by_email: str = ""
     """the target of the button for codes by e-mail; empty: there are none"""
-    notes: tuple[Phrase, ...] = ()
-    """sentences at the top of the page"""
     remove: Link | None = None
     """if the account removes the previous one"""
 
@@ -378,8 +352,6 @@ class KeepCodes(FormView, frozen=True, kw_only=True):
     """whether the person has others, which end"""
     back: str = ""
     """the way back to the account; empty if there is none"""
-    notes: tuple[Phrase, ...] = ()
-    """sentences at the top of the page, in the account"""
     remove: Link | None = None
     """if the account removes the previous one"""
 

@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 from hashlib import sha256
+from types import MappingProxyType, NoneType
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 import msgspec
 from msgspec.structs import asdict
 
 from corpid import __version__
-from corpid.flows.operations.overview import (
-    CountOfClient,
-    CountOfRefusals,
-    EngineStates,
-    Overview,
-    ProcessSummary,
-    SigningKeyDates,
-    Traffic,
-)
+from corpid.flows.operations.overview import EngineStates, Overview, ProcessSummary
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditEntry
 from corpid.rules.audit_seals import SealFinding
-from corpid.rules.diagnostics import Finding
 from corpid.rules.directory.invitations import EmailState
 from corpid.rules.directory.objects import RESOURCES
 from corpid.rules.directory.records import MemberDetails
 from corpid.rules.directory.sections import SECTIONS
 from corpid.rules.fields import fields_of
-from corpid.rules.hourly_counts import Point
 from corpid.rules.oauth.api_client import API_SCOPE_MEANINGS
 from corpid.rules.oauth.api_server import API_PATH
 from corpid.web.api.calls import CHANGE_REASON
@@ -155,6 +146,10 @@ _INVITATION: Final[Schema] = {
     "state": "invited", "email_state": "waiting", "email_sent_at": None,
     "created_at": 1795000000, "etag": '"r5x0dYzq1B7cWm3kTtq8AqvJw2E"',
 }  # fmt: skip
+_APPLIED: Final[Schema] = {
+    "changes": [{"sign": "+", "subject": "entity E1001", "members": ["type: UEN"]}], "kept": [], "written": True,
+    "warnings": [],
+}  # fmt: skip
 _PUBLIC_KEY: Final[Schema] = {
     "kty": "EC", "crv": "P-256", "use": "sig", "kid": "Zk3_audit", "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
     "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
@@ -181,60 +176,32 @@ _LOCK: Final[Schema] = {
     "user": "lina", "user_id": _LINA, "browser": "new", "guesses": 20, "ends_at": 1795000900,
 }  # fmt: skip
 _NOW: Final = 1_800_000_000
-_TRAFFIC: Final = Traffic(
-    period="7 days",
-    points=(Point(begins_at=_NOW, sign_ins=120, refusals=2),),
-    clients=(CountOfClient(client_id="books", name="Books", sign_ins=120, refusals=2),),
-    reasons=(CountOfRefusals(reason="assertion_audience", count=2),),
-)
-_OVERVIEW: Final = Overview(
-    at=_NOW,
-    maintenance=False,
-    week=_TRAFFIC,
-    quarter=msgspec.structs.replace(_TRAFFIC, period="90 days"),
-    keys=(
-        SigningKeyDates(
-            kid="Qk3fJz0sV6o1l2b8mN4tYw9xRc5aHd7uEg", state="in use", signs_from=_NOW - 86400, retired_at=None
-        ),
-    ),
-    key_dates=(),
-    ending=(),
-    engines=EngineStates(
-        version="0.1.0",
-        host="node1",
-        started_at=_NOW - 3600,
-        workers=2,
-        database="PostgreSQL",
-        transient="Valkey",
-        sends_mail=True,
-        not_ready="",
-    ),
-    processes=(
-        ProcessSummary(
-            host="node1",
-            number=812,
-            address="0.0.0.0:8000",
-            version="0.1.0",
-            started_at=_NOW - 3600,
-            seen_at=_NOW - 20,
-            live=True,
-            answers=True,
-            settings={
-                "base_url": "https://login.example.org",
-                "key_encryption_key": "Zk1c0pQ4",
-            },
-            differs_in=(),
-        ),
-    ),
-    findings=(
-        Finding(
-            about="signing keys",
-            verdict="warning",
-            seen="Qk3fJz0sV6o1l2b8mN4tYw9xRc5aHd7uEg has signed for 401 days.",
-            change="Change: run `corpid key rotate`, once a year.",
-        ),
-    ),
-)
+_TRAFFIC: Final[Schema] = {
+    "period": "7 days", "points": [{"begins_at": _NOW, "sign_ins": 120, "refusals": 2}],
+    "clients": [{"client_id": "books", "name": "Books", "sign_ins": 120, "refusals": 2}],
+    "reasons": [{"reason": "assertion_audience", "count": 2}],
+}  # fmt: skip
+_OVERVIEW: Final[Schema] = {
+    "at": _NOW, "maintenance": False, "week": _TRAFFIC, "quarter": {**_TRAFFIC, "period": "90 days"},
+    "keys": [{
+        "kid": "Qk3fJz0sV6o1l2b8mN4tYw9xRc5aHd7uEg", "state": "in use", "signs_from": _NOW - 86400, "retired_at": None,
+    }],
+    "key_dates": [], "ending": [],
+    "engines": msgspec.to_builtins(EngineStates(
+        version="0.1.0", host="node1", started_at=_NOW - 3600, workers=2, database="PostgreSQL", transient="Valkey",
+        sends_mail=True, not_ready="",
+    )),
+    "processes": [msgspec.to_builtins(ProcessSummary(
+        host="node1", number=812, address="0.0.0.0:8000", version="0.1.0", started_at=_NOW - 3600, seen_at=_NOW - 20,
+        live=True, answers=True, differs_in=(),
+        settings={"base_url": "https://login.example.org", "key_encryption_key": "Zk1c0pQ4"},
+    ))],
+    "findings": [{
+        "about": "signing keys", "verdict": "warning",
+        "seen": "Qk3fJz0sV6o1l2b8mN4tYw9xRc5aHd7uEg has signed for 401 days.",
+        "change": "Change: run `corpid key rotate`, once a year.",
+    }],
+}  # fmt: skip
 _PUBLIC_NAMES: Final = {"SigningKeyDates": "KeyShown", "EngineStates": "Engines", "ProcessSummary": "ProcessShown"}
 """class → name of its schema, where they differ: callers may have generated code from the names"""
 
@@ -307,14 +274,14 @@ def _overview() -> dict[str, dict[str, Any]]:
     for part in parts.values():
         # The first line of a docstring; the rest is for those who read the code.
         part["description"] = part.get("description", "").partition("\n")[0]
-    parts["Overview"]["examples"] = [msgspec.to_builtins(_OVERVIEW)]
+    parts["Overview"]["examples"] = [_OVERVIEW]
     return parts
 
 
 def _describe_operation(operation: Operation) -> dict[str, Any]:
     responses = {operation.status: _success(operation), **_requested(operation), **_errors(operation)}
     described: dict[str, Any] = {
-        "tags": [operation.tag],
+        "tags": [operation.tag or operation.path.split("/")[1]],
         "summary": operation.summary,
         "description": operation.description,
         "operationId": operation.name,
@@ -358,13 +325,7 @@ def _headers(operation: Operation) -> list[dict[str, Any]]:
     if operation.conditional:
         description = "The entity tag of the object that you have read."
         found.append(
-            {
-                "name": "If-Match",
-                "in": "header",
-                "required": True,
-                "description": description,
-                "schema": {"type": "string"},
-            }
+            {"name": "If-Match", "in": "header", "required": True, "description": description, "schema": _TEXT}
         )
     if operation.method not in {"GET", "HEAD"}:
         description = (
@@ -414,12 +375,13 @@ def _errors(operation: Operation) -> dict[int | str, dict[str, Any]]:
 
 def _record_schemas(resource: Resource) -> dict[str, Schema]:
     title, properties = resource.title, resource.properties
-    read_only: Schema = {
-        "id": {**_TEXT, "readOnly": True, "description": "Identifies the object in a path; opaque."},
-        "etag": {**_TEXT, "readOnly": True, "description": "The entity tag, for If-Match."},
+    kind = {**_TEXT, "readOnly": True}
+    read_only = {
+        "id": _said("Identifies the object in a path; opaque.", kind),
+        "etag": _said("The entity tag, for If-Match.", kind),
     }
     if resource.names_user:
-        read_only["user_id"] = {**_TEXT, "readOnly": True, "description": "The person's UUID, which never changes."}
+        read_only["user_id"] = _said("The person's UUID, which never changes.", kind)
     shown = {**read_only, **{name: _loose(schema) for name, schema in properties.items()}}
     patched = {name: _nullable(schema) for name, schema in properties.items() if name not in resource.identity}
     closed = {"type": "object", "additionalProperties": False}
@@ -467,34 +429,28 @@ def _list_page(title: str) -> Schema:
 
 
 def _other_schemas() -> dict[str, Schema]:
-    key = {"type": "object", "properties": dict.fromkeys(("id", "state", "etag"), _TEXT), "examples": [_KEY]}
-    key["properties"] |= {"created_at": _NUMBER}  # type: ignore[operator]
-    key["properties"] |= dict.fromkeys(("signs_from", "retired_at", "revoked_at"), _MAYBE_NUMBER)  # type: ignore[operator]
-    key["required"] = list(_KEY)
     fault = {
         "type": "object",
         "properties": {
-            "pointer": {**_TEXT, "description": "JSON pointer of the member (RFC 6901)."},
-            "parameter": {**_TEXT, "description": "Name of the query parameter."},
-            "line": {**_TEXT, "description": "Line of a document in YAML."},
-            "detail": {**_TEXT, "description": "What is wrong, and what is allowed."},
+            "pointer": _said("JSON pointer of the member (RFC 6901)."),
+            "parameter": _said("Name of the query parameter."),
+            "line": _said("Line of a document in YAML."),
+            "detail": _said("What is wrong, and what is allowed."),
         },
         "required": ["detail"],
     }
-    maintenance = {"maintenance": {"type": "boolean"}}
     return {
         "Problem": {
             "type": "object",
             "description": "Problem details (RFC 9457).",
             "properties": {
                 "type": _TEXT, "title": _TEXT, "status": _NUMBER, "detail": _TEXT,
-                "reference": {**_TEXT, "description": "Identifies the request in the log."},
+                "reference": _said("Identifies the request in the log."),
                 "errors": {"type": "array", "items": fault},
             },
             "required": ["type", "title", "status", "detail", "reference"],
         },
-        "Key": key,
-        "KeyPage": _page({"$ref": "#/components/schemas/Key"}, _KEY),
+        **_listed("Key", _shown(_KEY, "", {"signs_from": _MAYBE_NUMBER})),
         "NewKey": {
             "type": "object", "properties": {"at_once": {"type": "boolean"}}, "additionalProperties": False,
             "examples": [{}],
@@ -504,56 +460,88 @@ def _other_schemas() -> dict[str, Schema]:
             "properties": {"keys": {"type": "array", "items": {"type": "object"}}}, "required": ["keys"],
             "examples": [{"keys": [_PUBLIC_KEY]}],
         },
-        "ClientRefusal": _refusal(),
-        "ClientRefusalPage": _page({"$ref": "#/components/schemas/ClientRefusal"}, _REFUSAL),
-        "Session": _session(),
-        "SessionPage": _page({"$ref": "#/components/schemas/Session"}, _SESSION),
-        "Consent": _shown(
-            _CONSENT,
-            {**dict.fromkeys(("since", "until"), _NUMBER), "scopes": {"type": "array", "items": _TEXT}},
-            "What a person agreed to share with a relying party, for an entity.",
-        ),
-        "ConsentPage": _page({"$ref": "#/components/schemas/Consent"}, _CONSENT),
+        **_listed("ClientRefusal", _shown(_REFUSAL, "A refused request of a relying party.", {
+            "claimed": _said("Whether nobody had proven that the request was the client's.", {"type": "boolean"}),
+            "at": _said("Epoch seconds.", _NUMBER),
+            "reference": _said("The reference that the answer named."),
+            "reason": _said("A code of the catalogue of refusals (docs/reference/errors.md)."),
+        })),
+        **_listed("Session", _shown(_SESSION, "A browser in which a person is signed in.", {
+            "purpose": _said(
+                "sign_in for single sign-on; account, manage or console for the pages of the provider itself."
+            ),
+            "entity": _said("The entity chosen last; empty before the first choice."),
+            "device": _said("Browser and operating system, if known."),
+        })),
+        **_listed("Consent", _shown(_CONSENT, "What a person agreed to share with a relying party, for an entity.")),
         "AccessReview": _shown(
-            _ACCESS_REVIEW,
-            {
-                **dict.fromkeys(("people", "kept", "last_kept", "last_ended"), _NUMBER),
-                **dict.fromkeys(("due_at", "began_at", "signed_off_at"), _MAYBE_NUMBER),
+            _ACCESS_REVIEW, "The yearly access review of an entity: the next or open one, and the last one.",
+            dict.fromkeys(("due_at", "began_at", "signed_off_at"), _MAYBE_NUMBER),
+        ),
+        **_listed("ReviewedPerson", _shown(
+            _REVIEWED, "A person of an entity, what they may do, and the decision about it.", {
+            "third_party_roles": {"type": "array", "items": {"type": "object"}},
+            "services": {"anyOf": [{"type": "array", "items": _TEXT}, {"const": "all"}]},
+            "reviewed": _said("Whether the person was kept with exactly what they may do now.", {"type": "boolean"}),
+            "seen": _said("Names what is shown; it changes if anything of it changes."),
+        })),
+        **_listed("DeletionRequest", _shown(_DELETION_REQUEST, "A person who asked to be deleted, and when.")),
+        "Erased": _shown(_ERASED, "An erased person, by what is left of them.", {
+            "details": _said("Audit entries that lost their details.", _NUMBER),
+        }),
+        **_listed("Lock", _shown(_LOCK, "A pause after too many wrong codes.", {
+            "browser": _said("known, new for all others together, or link for enrolments by a link."),
+        })),
+        **_listed("Invitation", _shown(_INVITATION, "An invitation to act for an entity, as the entity wrote it.", {
+            **_DETAILS,
+            "state": {"type": "string", "enum": ["invited", "accepted"]},
+            "email_state": {
+                "type": "string", "enum": list(get_args(EmailState)),
+                "description": "none: no e-mail is to be sent. waiting: a server will send it. refused: the mail server "
+                "reports no such mailbox. no_mail: it waits, because this deployment sends no e-mail (`mail_url`).",
             },
-            "The yearly access review of an entity: the next or open one, and the last one.",
-        ),
-        "ReviewedPerson": _reviewed_person(),
-        "ReviewedPersonPage": _page({"$ref": "#/components/schemas/ReviewedPerson"}, _REVIEWED),
-        "DeletionRequest": _shown(
-            _DELETION_REQUEST, {"requested_at": _NUMBER}, "A person who asked to be deleted, and when."
-        ),
-        "DeletionRequestPage": _page({"$ref": "#/components/schemas/DeletionRequest"}, _DELETION_REQUEST),
-        "Erased": _shown(
-            _ERASED,
-            {
-                "details": {**_NUMBER, "description": "Audit entries that lost their details."},
-                "remarks": {"type": "array", "items": _TEXT},
+        })),
+        "NewInvitation": {
+            "type": "object",
+            "properties": {
+                "entity": _said("The entity that invites; by default the client's own entity."),
+                **_DETAILS,
+                "send": {"type": "boolean", "default": True, "description": "Whether to send the e-mail."},
             },
-            "An erased person, by what is left of them.",
-        ),
-        "Lock": _lock(),
-        "LockPage": _page({"$ref": "#/components/schemas/Lock"}, _LOCK),
-        "Invitation": _invitation(),
-        "NewInvitation": _new_invitation(),
-        "InvitationPage": _page({"$ref": "#/components/schemas/Invitation"}, _INVITATION),
-        "Approval": _approval(),
+            "required": ["name", "email"], "additionalProperties": False, "examples": [_NEW_INVITATION],
+        },
+        **_listed("Approval", _shown(_APPROVAL, "A change that needs another administrator's approval.", {
+            "changes": _DIFFERENCES,
+            "state": _said("pending, approved (and done), declined, withdrawn or expired."),
+            "entity": _said("The entity whose administrators decide."),
+            "requester": _said("The actor, as in the audit."),
+            "requester_name": _said("For a person, the user name."),
+        })),
         "ApprovalPatch": {
             "type": "object", "properties": {"state": {"type": "string", "enum": ["withdrawn"]}},
             "required": ["state"], "additionalProperties": False, "examples": [{"state": "withdrawn"}],
         },
-        "ApprovalPage": _page({"$ref": "#/components/schemas/Approval"}, _APPROVAL),
-        "AuditEntry": _entry(),
-        "AuditPage": _page({"$ref": "#/components/schemas/AuditEntry"}, _ENTRY),
-        "AuditVerification": _verification(),
+        **_listed("AuditEntry", _shown({each: _ENTRY[each] for each in AuditEntry.__struct_fields__}), page="AuditPage"),
+        "AuditVerification": _shown(
+            _VERIFIED, "The output of `corpid audit verify --json` for a part of the seals.", {
+            "digest": _said("Digest of the last seal of this part, as in the log; empty if the part has no seal."),
+            "entries": _said("Sealed entries that exist.", _NUMBER),
+            "pruned": _said("Sealed entries that were removed by age.", _NUMBER),
+            "erased": _said("Entries whose details were erased.", _NUMBER),
+            "unsealed": _said("Entries that are not protected yet; counted in the last part.", _NUMBER),
+            "found": _said("Number of problems; `findings` has at most 1,000.", _NUMBER),
+            "findings": {"type": "array", "items": {
+                "type": "object", "required": list(SealFinding.__struct_fields__),
+                "properties": {
+                    name: _NUMBER if name == "number" else _TEXT for name in SealFinding.__struct_fields__
+                },
+            }},
+            "next": _said("The `after` of the next part; null after the last one.", _MAYBE_NUMBER),
+        }),
         **_overview(),
         "Maintenance": {
-            "type": "object", "properties": maintenance, "required": ["maintenance"], "additionalProperties": False,
-            "examples": [{"maintenance": False}],
+            "type": "object", "properties": {"maintenance": {"type": "boolean"}}, "required": ["maintenance"],
+            "additionalProperties": False, "examples": [{"maintenance": False}],
         },
         "DirectoryDocument": {
             "type": "object",
@@ -562,173 +550,53 @@ def _other_schemas() -> dict[str, Schema]:
             "additionalProperties": False,
             "examples": [{"entities": {"E1001": {"type": "UEN", "country": "SG", "name": "Harbour Bakery Pte. Ltd."}}}],
         },
-        "Applied": {
-            "type": "object",
-            "description": "What `corpid apply --json` prints, with its warnings.",
-            "properties": {
-                "changes": _DIFFERENCES,
-                "kept": {
-                    "type": "array",
-                    "description": "Records that stay because others wrote them (docs/directory.md, \"Who wins\").",
-                    "items": {
-                        "type": "object",
-                        "properties": {
-                            "verb": {"type": "string", "enum": ["add", "change", "remove"]},
-                            "subject": _TEXT,
-                            **{name: {"type": "array", "items": _TEXT} for name in ("members", "sources", "by")},
-                        },
-                        "required": ["verb", "subject", "members", "sources", "by"],
+        "Applied": _shown(_APPLIED, "What `corpid apply --json` prints, with its warnings.", {
+            "changes": _DIFFERENCES,
+            "kept": {
+                "type": "array",
+                "description": "Records that stay because others wrote them (docs/directory.md, \"Who wins\").",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "verb": {"type": "string", "enum": ["add", "change", "remove"]},
+                        "subject": _TEXT,
+                        **{name: {"type": "array", "items": _TEXT} for name in ("members", "sources", "by")},
                     },
+                    "required": ["verb", "subject", "members", "sources", "by"],
                 },
-                "written": {"type": "boolean"},
-                "warnings": {"type": "array", "items": _TEXT},
             },
-            "required": ["changes", "kept", "written", "warnings"],
-            "examples": [
-                {
-                    "changes": [{"sign": "+", "subject": "entity E1001", "members": ["type: UEN"]}],
-                    "kept": [],
-                    "written": True,
-                    "warnings": [],
-                }
-            ],
-        },
+        }),
     }  # fmt: skip
 
 
-def _session() -> Schema:
-    kinds: dict[str, Schema] = {
-        **dict.fromkeys(("signed_in_at", "seen_at", "expires_at"), _NUMBER),
-        "amr": {"type": "array", "items": _TEXT},
-        "purpose": {
-            **_TEXT,
-            "description": "sign_in for single sign-on; account, manage or console for the pages of the provider itself.",
-        },
-        "entity": {**_TEXT, "description": "The entity chosen last; empty before the first choice."},
-        "device": {**_TEXT, "description": "Browser and operating system, if known."},
-    }
-    return _shown(_SESSION, kinds, "A browser in which a person is signed in.")
+def _said(description: str, kind: Schema = _TEXT) -> Schema:
+    return {**kind, "description": description}
 
 
-def _refusal() -> Schema:
-    kinds: dict[str, Schema] = {
-        "claimed": {"type": "boolean", "description": "Whether nobody had proven that the request was the client's."},
-        "at": {**_NUMBER, "description": "Epoch seconds."},
-        "reference": {**_TEXT, "description": "The reference that the answer named."},
-        "reason": {**_TEXT, "description": "A code of the catalogue of refusals (docs/reference/errors.md)."},
-    }
-    return _shown(_REFUSAL, kinds, "A refused request of a relying party.")
+def _shown(example: Schema, description: str = "", members: Mapping[str, Schema] = MappingProxyType({})) -> Schema:
+    """The schema of an answer.
 
-
-def _lock() -> Schema:
-    kinds: dict[str, Schema] = {
-        "guesses": _NUMBER, "ends_at": _NUMBER,
-        "browser": {**_TEXT, "description": "known, new for all others together, or link for enrolments by a link."},
-    }  # fmt: skip
-    return _shown(_LOCK, kinds, "A pause after too many wrong codes.")
-
-
-def _invitation() -> Schema:
-    kinds: dict[str, Schema] = {
-        "email_sent_at": _MAYBE_NUMBER, "created_at": _NUMBER,
-        **_DETAILS,
-        "state": {"type": "string", "enum": ["invited", "accepted"]},
-        "email_state": {
-            "type": "string", "enum": list(get_args(EmailState)),
-            "description": "none: no e-mail is to be sent. waiting: a server will send it. refused: the mail server "
-            "reports no such mailbox. no_mail: it waits, because this deployment sends no e-mail (`mail_url`).",
-        },
-    }  # fmt: skip
-    return _shown(_INVITATION, kinds, "An invitation to act for an entity, as the entity wrote it.")
-
-
-def _new_invitation() -> Schema:
+    The kind of a member is that of the example's value, except of `members`.
+    """
     return {
         "type": "object",
-        "properties": {
-            "entity": {**_TEXT, "description": "The entity that invites; by default the client's own entity."},
-            **_DETAILS,
-            "send": {"type": "boolean", "default": True, "description": "Whether to send the e-mail."},
-        },
-        "required": ["name", "email"],
-        "additionalProperties": False,
-        "examples": [_NEW_INVITATION],
-    }  # fmt: skip
-
-
-def _shown(example: Schema, kinds: Mapping[str, Schema], description: str) -> Schema:
-    return {
-        "type": "object",
-        "description": description,
-        "properties": {name: kinds.get(name, _TEXT) for name in example},
+        **({"description": description} if description else {}),
+        "properties": {name: members.get(name) or _kind_of(value) for name, value in example.items()},
         "required": list(example),
         "examples": [example],
     }
 
 
-def _approval() -> Schema:
-    kinds: dict[str, Schema] = {
-        "changes": _DIFFERENCES, "created_at": _NUMBER, "expires_at": _NUMBER, "decided_at": _MAYBE_NUMBER,
-        "state": {**_TEXT, "description": "pending, approved (and done), declined, withdrawn or expired."},
-        "entity": {**_TEXT, "description": "The entity whose administrators decide."},
-        "requester": {**_TEXT, "description": "The actor, as in the audit."},
-        "requester_name": {**_TEXT, "description": "For a person, the user name."},
-    }  # fmt: skip
-    return {
-        "type": "object",
-        "description": "A change that needs another administrator's approval.",
-        "properties": {name: kinds.get(name, _TEXT) for name in _APPROVAL},
-        "required": list(_APPROVAL),
-        "examples": [_APPROVAL],
-    }
+def _kind_of(value: object) -> Schema:
+    """The kind of an example's value; null is a moment to come."""
+    if isinstance(value, list):
+        return {"type": "array", "items": _kind_of(value[0]) if value else _TEXT}
+    return {bool: {"type": "boolean"}, int: _NUMBER, NoneType: _MAYBE_NUMBER, dict: {"type": "object"}}.get(
+        type(value), _TEXT
+    )
 
 
-def _reviewed_person() -> Schema:
-    flag: Schema = {"type": "boolean"}
-    roles: Schema = {"type": "array", "items": {"type": "object"}}
-    kinds: dict[str, Schema] = {
-        **dict.fromkeys(("enabled", "invited", "reviewed"), flag),
-        **dict.fromkeys(("roles", "third_party_roles"), roles),
-        "services": {"anyOf": [{"type": "array", "items": _TEXT}, {"const": "all"}]},
-        "decided_at": _MAYBE_NUMBER,
-        "reviewed": {**flag, "description": "Whether the person was kept with exactly what they may do now."},
-        "seen": {**_TEXT, "description": "Names what is shown; it changes if anything of it changes."},
-    }
-    return _shown(_REVIEWED, kinds, "A person of an entity, what they may do, and the decision about it.")
-
-
-def _verification() -> Schema:
-    finding = {name: _NUMBER if name == "number" else _TEXT for name in SealFinding.__struct_fields__}
-    described = {
-        "digest": {
-            **_TEXT,
-            "description": "Digest of the last seal of this part, as in the log; empty if the part has no seal.",
-        },
-        "entries": {**_NUMBER, "description": "Sealed entries that exist."},
-        "pruned": {**_NUMBER, "description": "Sealed entries that were removed by age."},
-        "erased": {**_NUMBER, "description": "Entries whose details were erased."},
-        "unsealed": {**_NUMBER, "description": "Entries that are not protected yet; counted in the last part."},
-        "found": {**_NUMBER, "description": "Number of problems; `findings` has at most 1,000."},
-        "findings": {"type": "array", "items": {"type": "object", "properties": finding, "required": list(finding)}},
-        "next": {**_MAYBE_NUMBER, "description": "The `after` of the next part; null after the last one."},
-    }
-    return {
-        "type": "object",
-        "description": "The output of `corpid audit verify --json` for a part of the seals.",
-        "properties": {name: described.get(name, _NUMBER) for name in _VERIFIED},
-        "required": list(_VERIFIED),
-        "examples": [_VERIFIED],
-    }
-
-
-def _entry() -> Schema:
-    objects = ("detail", "before", "after")
-    kinds: dict[str, Schema] = {"number": _NUMBER, "at": _NUMBER, "erased": {"type": "boolean"}}
-    kinds |= {key: {"type": "object"} for key in objects}
-    names = AuditEntry.__struct_fields__
-    return {
-        "type": "object",
-        "properties": {name: kinds.get(name, _TEXT) for name in names},
-        "required": list(names),
-        "examples": [_ENTRY],
-    }
+def _listed(title: str, schema: Schema, *, page: str = "") -> dict[str, Schema]:
+    """The schema of an answer, and of a page of several."""
+    [example] = schema["examples"]
+    return {title: schema, page or f"{title}Page": _page({"$ref": f"#/components/schemas/{title}"}, example)}

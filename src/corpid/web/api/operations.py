@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from corpid.rules.directory.approvals import OF_ENTITIES
 from corpid.rules.directory.objects import CLIENT, RESOURCES, lists_of
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from corpid.rules.directory.objects import Resource
     from corpid.rules.oauth.api_client import ApiScope
     from corpid.web.api.calls import Call
-
-Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,10 +45,8 @@ class Operation:
 
     name: str
     """its operationId"""
-    method: Method
-    path: str
-    """below the path of the API; `{id}` names an object"""
-    tag: str
+    route: str
+    """its method and path below that of the API; `{id}` names an object"""
     summary: str
     description: str
     scope: ApiScope | Literal[""]
@@ -78,6 +74,16 @@ class Operation:
     """whether clients that are bound to an entity may call it at all"""
     in_maintenance: bool = False
     """whether it is carried out while maintenance is on"""
+    tag: str = ""
+    """the list of objects that it belongs to; empty: its path begins with it"""
+
+    @property
+    def method(self) -> str:
+        return self.route.partition(" ")[0]
+
+    @property
+    def path(self) -> str:
+        return self.route.partition(" ")[2]
 
     @property
     def takes_object(self) -> bool:
@@ -110,12 +116,10 @@ def _of(resource: Resource) -> Iterator[Operation]:
     sort = Literal[(*sorts, *(f"-{name}" for name in sorts))]  # type: ignore[valid-type]  # a table
     one, title = f"/{resource.path}/{{id}}", resource.title
     bound = resource.kind != "client"
-    common: dict[str, Any] = {"tag": resource.path, "bound": bound}
     requested = resource.kind in OF_ENTITIES
     yield Operation(
         name=f"list_{resource.path.replace('-', '_')}",
-        method="GET",
-        path=f"/{resource.path}",
+        route=f"GET /{resource.path}",
         summary=f"List {plural}",
         description=f"A page of {plural}, sorted by key; people by user name, people of an entity by membership, unless `sort` says otherwise.",
         scope=read,
@@ -131,12 +135,11 @@ def _of(resource: Resource) -> Iterator[Operation]:
         answer=f"{title}Page",
         errors=(409, 422),
         csv=True,
-        **common,
+        bound=bound,
     )
     yield Operation(
         name=f"add_{resource.singular}",
-        method="POST",
-        path=f"/{resource.path}",
+        route=f"POST /{resource.path}",
         summary=f"Add {resource.noun}",
         description=f"Adds {resource.noun} by the rules of a directory file (docs/directory.md), completely or not at all.",
         scope=write,
@@ -147,23 +150,21 @@ def _of(resource: Resource) -> Iterator[Operation]:
         errors=(409, 422),
         repeatable=True,
         requested=requested,
-        **common,
+        bound=bound,
     )
     yield Operation(
         name=f"read_{resource.singular}",
-        method="GET",
-        path=one,
+        route=f"GET {one}",
         summary=f"Read {resource.noun}",
         description=f"Shows {resource.noun} with its entity tag.",
         scope=read,
         run=partial(objects.read_object, resource=resource),
         answer=title,
-        **common,
+        bound=bound,
     )
     yield Operation(
         name=f"change_{resource.singular}",
-        method="PATCH",
-        path=one,
+        route=f"PATCH {one}",
         summary=f"Change {resource.noun}",
         description="Takes a JSON merge patch (RFC 7396): the members to change; null resets a member to its default.",
         scope=write,
@@ -174,12 +175,11 @@ def _of(resource: Resource) -> Iterator[Operation]:
         errors=(409, 422),
         conditional=True,
         requested=requested,
-        **common,
+        bound=bound,
     )
     yield Operation(
         name=f"remove_{resource.singular}",
-        method="DELETE",
-        path=one,
+        route=f"DELETE {one}",
         summary=f"Remove {resource.noun}",
         description=f"Removes {resource.noun}, with everything that depends on it.",
         scope=write,
@@ -188,17 +188,16 @@ def _of(resource: Resource) -> Iterator[Operation]:
         errors=(409, 422) if requested else (409,),
         conditional=True,
         requested=requested,
-        **common,
+        bound=bound,
     )
 
 
 _PERSON: Final = Query(name="user", description="The user name of the person.", needed=True)
+_operating: Final = partial(Operation, scope="operations", bound=False)
 _OTHERS: Final = (
     Operation(
         name="apply_directory",
-        method="POST",
-        path="/directory",
-        tag="directory",
+        route="POST /directory",
         summary="Apply a directory document",
         description="Takes a directory document (docs/directory.md) in YAML or JSON, and returns what `corpid apply "
         "--json` prints. Records that the document does not name stay, unless you set `prune`. Records that "
@@ -230,9 +229,7 @@ _OTHERS: Final = (
     ),
     Operation(
         name="list_invitations",
-        method="GET",
-        path="/invitations",
-        tag="invitations",
+        route="GET /invitations",
         summary="List invitations",
         description="Open invitations of an entity, sorted by identifier. A client bound to an entity omits `entity`.",
         scope="directory.read",
@@ -243,9 +240,7 @@ _OTHERS: Final = (
     ),
     Operation(
         name="add_invitation",
-        method="POST",
-        path="/invitations",
-        tag="invitations",
+        route="POST /invitations",
         summary="Invite somebody",
         description="Invites a person to act for an entity, as `corpid membership invite` does. The response is the "
         "same whether or not the person has an account. The invitation has no effect until they accept it. At "
@@ -261,9 +256,7 @@ _OTHERS: Final = (
     ),
     Operation(
         name="read_invitation",
-        method="GET",
-        path="/invitations/{id}",
-        tag="invitations",
+        route="GET /invitations/{id}",
         summary="Read an invitation",
         description="Shows an invitation with its entity tag, even after it was accepted, as long as the membership "
         "exists. The membership names the person who accepted it.",
@@ -273,9 +266,7 @@ _OTHERS: Final = (
     ),
     Operation(
         name="resend_invitation",
-        method="POST",
-        path="/invitations/{id}/resend",
-        tag="invitations",
+        route="POST /invitations/{id}/resend",
         summary="Send an invitation again",
         description="Sends the e-mail again, with a new link; the earlier link then ends. At the earliest 30 minutes "
         "after the last e-mail (409).",
@@ -287,9 +278,7 @@ _OTHERS: Final = (
     ),
     Operation(
         name="revoke_invitation",
-        method="DELETE",
-        path="/invitations/{id}",
-        tag="invitations",
+        route="DELETE /invitations/{id}",
         summary="Revoke an invitation",
         description="Ends an invitation, with the level and roles given with it. You cannot revoke an accepted "
         "invitation (409): remove the membership.",
@@ -302,9 +291,7 @@ _OTHERS: Final = (
     ),
     Operation(
         name="list_approvals",
-        method="GET",
-        path="/approvals",
-        tag="approvals",
+        route="GET /approvals",
         summary="List requests for approval",
         description="Changes that wait for another administrator's approval, and those already decided, oldest "
         "first. A client bound to an entity sees that entity's requests.",
@@ -320,9 +307,7 @@ _OTHERS: Final = (
     ),
     Operation(
         name="read_approval",
-        method="GET",
-        path="/approvals/{id}",
-        tag="approvals",
+        route="GET /approvals/{id}",
         summary="Read a request for approval",
         description="Shows a request, what it changes, and whether it has been decided.",
         scope="directory.read",
@@ -331,9 +316,7 @@ _OTHERS: Final = (
     ),
     Operation(
         name="change_approval",
-        method="PATCH",
-        path="/approvals/{id}",
-        tag="approvals",
+        route="PATCH /approvals/{id}",
         summary="Withdraw a request for approval",
         description="Takes a merge patch with the state `withdrawn`: a client withdraws its own request. Clients of "
         "the API never approve or decline.",
@@ -347,9 +330,7 @@ _OTHERS: Final = (
     ),
     Operation(
         name="list_client_refusals",
-        method="GET",
-        path="/clients/{id}/refusals",
-        tag="clients",
+        route="GET /clients/{id}/refusals",
         summary="List the latest refusals of a client",
         description="Its latest 100 refused requests, and 20 that only claim to be its; docs/reference/errors.md has the reasons.",
         scope="clients.read",
@@ -357,133 +338,95 @@ _OTHERS: Final = (
         answer="ClientRefusalPage",
         bound=False,
     ),
-    Operation(
+    _operating(
         name="list_keys",
-        method="GET",
-        path="/keys",
-        tag="keys",
+        route="GET /keys",
         summary="List signing keys",
         description="Every signing key with its dates, oldest first; never a private key.",
-        scope="operations",
         run=deployment.list_keys,
         answer="KeyPage",
-        bound=False,
     ),
-    Operation(
+    _operating(
         name="rotate_key",
-        method="POST",
-        path="/keys",
-        tag="keys",
+        route="POST /keys",
         summary="Let the next signing key sign",
         description="The standby key, which is published already, signs in two hours, when the current key retires. With "
         "`at_once` it signs within five seconds; use this only in emergencies. Another standby key is created, unless one "
         "is left. At most once an hour (429).",
-        scope="operations",
         run=deployment.rotate_key,
         body="NewKey",
         answer="Key",
         status=201,
         errors=(409, 422),
         repeatable=True,
-        bound=False,
     ),
-    Operation(
+    _operating(
         name="read_key",
-        method="GET",
-        path="/keys/{id}",
-        tag="keys",
+        route="GET /keys/{id}",
         summary="Read a signing key",
         description="One signing key by its kid.",
-        scope="operations",
         run=deployment.read_key,
         answer="Key",
-        bound=False,
     ),
-    Operation(
+    _operating(
         name="list_sessions",
-        method="GET",
-        path="/sessions",
-        tag="sessions",
+        route="GET /sessions",
         summary="List a person's sessions",
         description="Where a person is signed in, latest first. Not for people who operate the deployment.",
-        scope="operations",
         run=people.list_sessions,
         queries=(_PERSON, LIMIT, CURSOR),
         answer="SessionPage",
-        bound=False,
     ),
-    Operation(
+    _operating(
         name="end_sessions",
-        method="DELETE",
-        path="/sessions",
-        tag="sessions",
+        route="DELETE /sessions",
         summary="End all sessions of a person",
         description="Signs a person out everywhere, and removes none of their factors.",
-        scope="operations",
         run=people.end_sessions,
         queries=(_PERSON,),
         status=204,
         errors=(404,),
-        bound=False,
     ),
-    Operation(
+    _operating(
         name="read_session",
-        method="GET",
-        path="/sessions/{id}",
-        tag="sessions",
+        route="GET /sessions/{id}",
         summary="Read a session",
         description="Shows a session with its entity tag. Use of the session does not change the tag.",
-        scope="operations",
         run=people.read_session,
         answer="Session",
-        bound=False,
     ),
-    Operation(
+    _operating(
         name="end_session",
-        method="DELETE",
-        path="/sessions/{id}",
-        tag="sessions",
+        route="DELETE /sessions/{id}",
         summary="End a session",
         description="Signs a person out of one browser.",
-        scope="operations",
         run=people.end_session,
         status=204,
         conditional=True,
-        bound=False,
     ),
-    Operation(
+    _operating(
         name="list_locks",
-        method="GET",
-        path="/locks",
-        tag="locks",
+        route="GET /locks",
         summary="List a person's locks",
         description="Current pauses after too many wrong codes. Delays of at most five minutes after wrong passwords "
         "belong to addresses and are not listed. Not for people who operate the deployment.",
-        scope="operations",
         run=people.list_locks,
         queries=(_PERSON,),
         answer="LockPage",
-        bound=False,
     ),
-    Operation(
+    _operating(
         name="end_locks",
-        method="DELETE",
-        path="/locks",
-        tag="locks",
+        route="DELETE /locks",
         summary="End the locks of a person",
         description="Ends pauses after wrong codes and delays after wrong passwords, as `corpid user unlock` does.",
-        scope="operations",
         run=people.end_locks,
         queries=(_PERSON,),
         status=204,
         errors=(404,),
-        bound=False,
     ),
     Operation(
         name="read_access_review",
-        method="GET",
-        path="/entities/{id}/access-review",
-        tag="entities",
+        route="GET /entities/{id}/access-review",
         summary="Read an entity's access review",
         description="When the yearly access review is due, how far the open one is, and who signed off the last one. "
         "Only owners and administrators decide and sign off; clients of the API read.",
@@ -493,9 +436,7 @@ _OTHERS: Final = (
     ),
     Operation(
         name="list_reviewed_people",
-        method="GET",
-        path="/entities/{id}/access-review/people",
-        tag="entities",
+        route="GET /entities/{id}/access-review/people",
         summary="List the people of an access review",
         description="The people of an entity with what they may do, and the decision about each in the open review, by "
         "membership.",
@@ -516,8 +457,7 @@ _OTHERS: Final = (
     ),
     Operation(
         name="list_consents",
-        method="GET",
-        path="/consents",
+        route="GET /consents",
         tag="users",
         summary="List a person's consents",
         description="What a person agreed to share and is not asked again: with which relying party, for which entity, at "
@@ -530,8 +470,7 @@ _OTHERS: Final = (
     ),
     Operation(
         name="list_deletion_requests",
-        method="GET",
-        path="/deletion-requests",
+        route="GET /deletion-requests",
         tag="users",
         summary="List requests to be deleted",
         description="People who asked in their account to be deleted, by their identifiers. `erase_user` carries it out.",
@@ -541,16 +480,13 @@ _OTHERS: Final = (
         answer="DeletionRequestPage",
         bound=False,
     ),
-    Operation(
+    _operating(
         name="erase_user",
-        method="POST",
-        path="/users/{id}/erase",
-        tag="users",
+        route="POST /users/{id}/erase",
         summary="Erase a person",
         description="Removes a person who asked to be deleted, with everything that rests on them, and then their names and "
         "addresses from the audit, as `corpid user erase` does; needs the scope `directory.write`, too. Without their "
         "request 409. Call it again if it was interrupted.",
-        scope="operations",
         run=people.erase_user,
         queries=(
             Query(
@@ -563,13 +499,10 @@ _OTHERS: Final = (
         answer="Erased",
         errors=(409, 422),
         repeatable=True,
-        bound=False,
     ),
     Operation(
         name="list_audit",
-        method="GET",
-        path="/audit",
-        tag="audit",
+        route="GET /audit",
         summary="List audit entries",
         description="Audit entries, latest first, with members before and after. A client bound to an entity sees "
         "the entries of that entity, without addresses.",
@@ -592,9 +525,7 @@ _OTHERS: Final = (
     ),
     Operation(
         name="verify_audit",
-        method="GET",
-        path="/audit/verification",
-        tag="audit",
+        route="GET /audit/verification",
         summary="Compare the audit with its seals",
         description="Verifies some seals, with up to 1,000 entries each, and names each entry that was changed, "
         "removed, inserted or moved. Send `next` as `after` for the next part; the last part counts the entries "
@@ -619,9 +550,7 @@ _OTHERS: Final = (
     ),
     Operation(
         name="audit_keys",
-        method="GET",
-        path="/audit/keys",
-        tag="audit",
+        route="GET /audit/keys",
         summary="Read the public audit keys",
         description="The keys that sign the audit's seals, as a JWK Set (RFC 7517), to verify an export. No key is "
         "ever removed. Also available during maintenance. Send If-None-Match to receive 304 if nothing has changed.",
@@ -631,47 +560,35 @@ _OTHERS: Final = (
         answer_type=deployment.KEY_SET,
         in_maintenance=True,
     ),
-    Operation(
+    _operating(
         name="read_maintenance",
-        method="GET",
-        path="/maintenance",
-        tag="maintenance",
+        route="GET /maintenance",
         summary="Read whether maintenance is on",
         description="Also available while it is on.",
-        scope="operations",
         run=deployment.read_maintenance,
         answer="Maintenance",
-        bound=False,
         in_maintenance=True,
     ),
-    Operation(
+    _operating(
         name="switch_maintenance",
-        method="PUT",
-        path="/maintenance",
-        tag="maintenance",
+        route="PUT /maintenance",
         summary="Turn maintenance on or off",
         description="Running servers follow within five seconds. Also available while maintenance is on.",
-        scope="operations",
         run=deployment.switch_maintenance,
         body="Maintenance",
         answer="Maintenance",
         errors=(422,),
-        bound=False,
         in_maintenance=True,
     ),
-    Operation(
+    _operating(
         name="read_overview",
-        method="GET",
-        path="/overview",
-        tag="overview",
+        route="GET /overview",
         summary="Read the overview of the deployment",
         description="Completed sign-ins and refusals of the last 7 days by hour and of the last 90 days by day, by client "
         "and by reason; dates of signing keys, clients whose generation or exception ends, the serving processes, and what `corpid doctor` "
         "would find. Needs the scope `clients.read`, too.",
-        scope="operations",
         run=deployment.read_overview,
         answer="Overview",
-        bound=False,
         in_maintenance=True,
     ),
 )

@@ -18,8 +18,9 @@ from corpid.flows.authentication.own_pages import RECOVERY_PATH
 from corpid.flows.authentication.second_factors import SecondFactorQuestion
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.sign_in import SecondFactorMethod
-from corpid.rules.directory.entity_choice import NUMBERS, STATUSES
+from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.parties import consent_items, consent_summary
+from corpid.rules.directory.records import ENTITY_STATUSES
 from corpid.rules.limits import ACCOUNT_FRESH_SECONDS, MINUTE
 from corpid.rules.oauth import acr
 from corpid.rules.oauth.authorization_request import said_at_consent
@@ -161,7 +162,7 @@ def _shown(choice: EntityChoice, preselected: str) -> views.Choice:
         name=entity.name,
         number=entity.registration_number,
         number_name=NUMBERS[entity.type],
-        status=STATUSES[entity.status] if entity.status else None,
+        status=ENTITY_STATUSES[entity.status] if entity.status else None,
         usable=choice.usable,
         reason=choice.reason,
         preselected=choice.usable and entity.entity_id == preselected,

@@ -42,7 +42,7 @@ from corpid.web.directory.page_context import (
 from corpid.web.directory.people import PERSON, PERSON_CHOSEN, choose_person
 from corpid.web.pages import access_texts, role_fields
 from corpid.web.pages.errors import refusal_of
-from corpid.web.pages.layout import Link, PageView, ViewPart
+from corpid.web.pages.layout import FormView, Link, ViewPart
 from corpid.web.sites import ConfirmationRequired, FormResult, InvalidForm, NotFound, Section
 
 if TYPE_CHECKING:
@@ -88,13 +88,12 @@ _DOES: Final[Mapping[Verb, Phrase]] = {
 }
 
 
-class GiveAccess(PageView, frozen=True, kw_only=True):
+class GiveAccess(FormView, frozen=True, kw_only=True):
     """A person's new access: service, role and days, one after the other."""
 
     template: ClassVar[str] = "manage/give_access.html"
     heading: ClassVar[Phrase] = phrase("Give access")
 
-    action: str
     kept: Pairs
     """what was chosen before"""
     chosen: tuple[tuple[Phrase, str, str], ...]
@@ -110,7 +109,6 @@ class GiveAccess(PageView, frozen=True, kw_only=True):
     searchable: bool = False
     fields: RoleFields | None = None
     confirm: AccessConfirmation | None = None
-    notes: tuple[Phrase, ...] = ()
     back: Link
     links: tuple[Link, ...] = ()
 
@@ -129,37 +127,32 @@ class AccessConfirmation(ViewPart, frozen=True, kw_only=True):
     was_details: tuple[Phrase, ...] = ()
 
 
-class ChangeAccess(PageView, frozen=True, kw_only=True):
+class ChangeAccess(FormView, frozen=True, kw_only=True):
     """A role to be changed: fields, then both sentences."""
 
     template: ClassVar[str] = "manage/change_access.html"
     heading: ClassVar[Phrase] = phrase("Change access")
 
-    action: str
     was: Phrase
     was_details: tuple[Phrase, ...]
     refused: Phrase | None = None
     fields: RoleFields | None = None
     confirm: AccessConfirmation | None = None
-    notes: tuple[Phrase, ...] = ()
     remove: str
     back: Link
 
 
-class RemoveAccess(PageView, frozen=True, kw_only=True):
+class RemoveAccess(FormView, frozen=True, kw_only=True):
     """A role to be taken away."""
 
     template: ClassVar[str] = "manage/remove_access.html"
     heading: ClassVar[Phrase] = phrase("Take this access away?")
 
-    action: str
     was: Phrase
     was_details: tuple[Phrase, ...]
     loses: Phrase
     refused: Phrase | None = None
     needs_approval: bool
-    reason: str
-    notes: tuple[Phrase, ...] = ()
     back: Link
 
 
@@ -172,13 +165,12 @@ class CopiedRole(ViewPart, frozen=True, kw_only=True):
     chosen: bool
 
 
-class CopyAccess(PageView, frozen=True, kw_only=True):
+class CopyAccess(FormView, frozen=True, kw_only=True):
     """The roles of a colleague, to be given to a person."""
 
     template: ClassVar[str] = "manage/copy_access.html"
     heading: ClassVar[Phrase] = phrase("Copy a colleague's access")
 
-    action: str
     kept: Pairs
     colleague: str
     another: str
@@ -190,8 +182,6 @@ class CopyAccess(PageView, frozen=True, kw_only=True):
     not_all: bool = False
     """whether the colleague has more roles than this page looks at"""
     needs_approval: bool
-    reason: str
-    notes: tuple[Phrase, ...] = ()
     back: Link
 
 
@@ -204,13 +194,12 @@ class ImportedLine(ViewPart, frozen=True, kw_only=True):
     details: tuple[Phrase, ...]
 
 
-class ImportAccess(PageView, frozen=True, kw_only=True):
+class ImportAccess(FormView, frozen=True, kw_only=True):
     """A table of people and roles: pasted, looked at, confirmed."""
 
     template: ClassVar[str] = "manage/import_access.html"
     heading: ClassVar[Phrase] = phrase("Give access with a table")
 
-    action: str
     table: str
     columns: tuple[str, ...]
     most_lines: int
@@ -221,9 +210,6 @@ class ImportAccess(PageView, frozen=True, kw_only=True):
     """how many there would be; None before the table was sent"""
     is_change: bool
     needs_approval: bool
-    reason: str
-    notes: tuple[Phrase, ...] = ()
-    back: str
 
 
 # --- a person and a service
@@ -293,8 +279,6 @@ async def show_new(at: PortalContext) -> View:
         action=portal_path(at.web, NEW),
         kept=(("person", given["person"]),),
         chosen=((phrase("Person"), person.name, portal_path(at.web, NEW)),),
-        notes=at.notes,
-        errors=at.errors,
         back=to_person(at, person),
     )
     if not services:
@@ -479,7 +463,6 @@ async def show_change(at: PortalContext) -> View:
         was=access_texts.sentence(person.name, role.row, role.service, at.entity.name, today),
         was_details=access_texts.details(role.row),
         notes=(*at.notes, *explain_no_effect(person)),
-        errors=at.errors,
         remove=f"{portal_path(at.web, REMOVE)}/{role.id}",
         back=to_person(at, person),
     )
@@ -554,15 +537,11 @@ async def show_removal(at: PortalContext) -> View:
         needs = await needs_approval(at.registry, at.actor, [Change(role.row, None)])
     return RemoveAccess(
         frame=frame(at, section="people", up=to_person(at, person), names=names_shown(person)),
-        action=portal_path(at.web, at.page),
         was=access_texts.sentence(person.name, role.row, role.service, at.entity.name, at.context.day),
         was_details=access_texts.details(role.row),
         loses=phrase("{name} can then no longer do this. Other access of {name} stays as it is.", name=person.name),
         refused=why,
         needs_approval=needs,
-        reason=at.form.get("reason", ""),
-        notes=at.notes,
-        errors=at.errors,
         back=to_person(at, person),
     )
 
@@ -605,7 +584,6 @@ async def show_copy(at: PortalContext) -> View:
     changes = [change for _, _, change in copies.found[:_MOST_COPIED]]
     return CopyAccess(
         frame=frame(at, section="people", up=to_person(at, person), names=names_shown(person, colleague)),
-        action=portal_path(at.web, COPY),
         kept=(("person", given["person"]), (_FROM, given[_FROM])),
         colleague=colleague.name,
         another=query_address(at, COPY, person=given["person"]),
@@ -624,7 +602,6 @@ async def show_copy(at: PortalContext) -> View:
         needs_approval=bool(changes) and await needs_approval(at.registry, at.actor, changes),
         reason=given.get("reason", ""),
         notes=(*at.notes, *explain_no_effect(person)),
-        errors=at.errors,
         back=to_person(at, person),
     )
 
@@ -683,7 +660,7 @@ async def copy_access(at: PortalContext) -> FormResult:
 
 async def show_import(at: PortalContext) -> View:
     """The form for a table."""
-    return _import_view(at, errors=at.errors)
+    return _import_view(at)
 
 
 def _import_view(
@@ -695,7 +672,6 @@ def _import_view(
 ) -> ImportAccess:
     return ImportAccess(
         frame=frame(at, section="people", up=section_link(at, _PEOPLE), names=plan.names if plan else ""),
-        action=portal_path(at.web, IMPORT),
         table=at.form.get("table", ""),
         columns=(*ACCESS_COLUMNS, f"{PARAMETER}…"),
         most_lines=MOST_ACCESS_LINES,
@@ -708,8 +684,6 @@ def _import_view(
         else phrase("Nothing would change."),
         is_change=bool(plan and plan.changes),
         needs_approval=plan is not None and plan.needs_approval,
-        reason=at.form.get("reason", ""),
-        notes=at.notes,
         errors=errors,
         back=portal_path(at.web, _PEOPLE),
     )
@@ -754,7 +728,6 @@ async def import_table(at: PortalContext) -> FormResult:
         why = error if isinstance(error, InvalidInput) else rejected(error, entity=at.entity)
         field = why.field if why.field == "reason" else ""
         raise ConfirmationRequired((field, why.sentence)) from None
-    at.provider.registry_cache.drop()
     return saved_or_requested(request, FormResult("access-imported", _PEOPLE))
 
 
@@ -770,7 +743,7 @@ async def check_import(at: PortalContext) -> View:
             "{count} problems in the table. Nothing changes.",
         )
         return _import_view(at, problems=problems, errors=(("table", wrong),))
-    return _import_view(at, plan=plan, errors=at.errors)
+    return _import_view(at, plan=plan)
 
 
 async def _plan_import(at: PortalContext) -> ImportPlan:

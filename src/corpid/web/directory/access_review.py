@@ -111,8 +111,6 @@ class AccessReview(PageView, frozen=True, kw_only=True):
     sign_off: str
     """the address of the confirmation; empty while somebody is left"""
     pager: Pager
-    saved: Phrase | None = None
-    notes: tuple[Phrase, ...] = ()
 
 
 # --- the list
@@ -153,9 +151,6 @@ async def show_review(at: PortalContext) -> View:
             first=query_address(at, REVIEW, **begin) if after else "",
             next=query_address(at, REVIEW, **begin, after=found.after) if found.after else "",
         ),
-        saved=at.saved,
-        notes=at.notes,
-        errors=at.errors,
     )
 
 
@@ -319,7 +314,6 @@ async def show_end(at: PortalContext) -> View:
     return ConfirmAction(
         frame=frame(at, section="administrators", up=_to_review(at), names=names_shown(found)),
         heading=action.heading(found.name),
-        action=portal_path(at.web, at.page),
         sentences=() if refusal else action.sentences(at, found),
         taken=() if refusal else await ending_sentences(at, found),
         refused=refusal_sentence(refusal, found.name, at.entity) if refusal else None,
@@ -327,9 +321,6 @@ async def show_end(at: PortalContext) -> View:
         look="button-danger",
         back=Link(url=portal_path(at.web, REVIEW), text=action.keep),
         needs_approval=possible.needs_approval,
-        reason=at.form.get("reason", ""),
-        notes=at.notes,
-        errors=at.errors,
     )
 
 
@@ -343,7 +334,6 @@ async def end_membership(at: PortalContext) -> FormResult:
         )
     except REFUSALS as error:
         raise rejected(error, entity=at.entity, name=found.name) from None
-    at.provider.registry_cache.drop()
     return saved_or_requested(request, FormResult("person-ended", REVIEW))
 
 
@@ -374,7 +364,6 @@ async def show_sign_off(at: PortalContext) -> View:
     return ConfirmAction(
         frame=frame(at, section="administrators", up=_to_review(at)),
         heading=phrase("Sign off the review?"),
-        action=portal_path(at.web, at.page),
         sentences=()
         if refused
         else (
@@ -389,9 +378,6 @@ async def show_sign_off(at: PortalContext) -> View:
         button=phrase("Sign off"),
         back=Link(url=portal_path(at.web, REVIEW), text=phrase("Go back")),
         needs_approval=False,
-        reason="",
-        notes=at.notes,
-        errors=at.errors if not refused else (),
     )
 
 

@@ -11,7 +11,7 @@ from corpid.flows.directory.lists import list_records
 from corpid.rules.directory import access_conditions as conditions
 from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.lists import SERVICES
-from corpid.rules.directory.records import Administrator, Change, Service
+from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, Administrator, Change, Service
 from corpid.texts import phrase
 from corpid.web.directory.page_context import (
     NO_REASON,
@@ -26,7 +26,6 @@ from corpid.web.directory.page_context import (
     submit_changes,
 )
 from corpid.web.directory.people import choose_person
-from corpid.web.pages.access_texts import LEVELS
 from corpid.web.pages.layout import FormView, Link, PageView, ViewPart
 from corpid.web.sites import ConfirmationRequired, FormResult, InvalidForm, NotFound, Section
 
@@ -101,7 +100,6 @@ class Administrators(PageView, frozen=True, kw_only=True):
     """the address of the provisioning tokens; empty for those who may not see them"""
     review: str
     """the address of the access review; empty as `appoint`"""
-    saved: Phrase | None = None
 
 
 class ChooseLevel(FormView, frozen=True, kw_only=True):
@@ -134,8 +132,6 @@ class ChooseLevel(FormView, frozen=True, kw_only=True):
     """the address on which the level is taken away; empty if there is none, or it cannot be"""
     keeps: Phrase | None
     """why the level cannot be taken away"""
-    back: str
-    notes: tuple[Phrase, ...] = ()
 
 
 class ConfirmLevel(FormView, frozen=True, kw_only=True):
@@ -152,9 +148,7 @@ class ConfirmLevel(FormView, frozen=True, kw_only=True):
     fields: tuple[tuple[str, str], ...]
     explains: bool
     """whether a reason is asked, for the person who approves"""
-    reason: str
     button: Phrase
-    back: str
 
 
 class RemoveLevel(FormView, frozen=True, kw_only=True):
@@ -166,10 +160,7 @@ class RemoveLevel(FormView, frozen=True, kw_only=True):
     consequences: tuple[Phrase, ...]
     held: str
     explains: bool
-    reason: str
     allowed: bool
-    back: str
-    notes: tuple[Phrase, ...] = ()
 
 
 # --- the list
@@ -186,7 +177,6 @@ async def show_administrators(at: PortalContext) -> View:
         appoint=portal_path(at.web, _APPOINT) if own else "",
         tokens=portal_path(at.web, "tokens") if at.actor.level == "owner" else "",
         review=portal_path(at.web, "access-review") if own else "",
-        saved=at.saved,
     )
 
 
@@ -203,7 +193,7 @@ def _row(at: PortalContext, held: MemberLevel, services: Mapping[str, str]) -> A
     return AdministratorRow(
         name=held.name_alone,
         user_name=held.identity,
-        level=LEVELS[level],
+        level=ADMINISTRATOR_LEVELS[level],
         sentence=_what(held, services),
         tags=tuple(tags),
         change="" if why else _path(at, held),
@@ -239,7 +229,7 @@ def _path(at: PortalContext, held: MemberLevel, more: str = "") -> str:
 
 def _possible(at: PortalContext, held: MemberLevel) -> tuple[AdministratorLevel, ...]:
     """The levels that they may give this person."""
-    return tuple(level for level in LEVELS if appointments.find_refusal(at.actor, held, level) is None)
+    return tuple(level for level in ADMINISTRATOR_LEVELS if appointments.find_refusal(at.actor, held, level) is None)
 
 
 def _why_not_at_all(at: PortalContext, held: MemberLevel) -> Phrase | None:
@@ -314,16 +304,13 @@ async def _form(at: PortalContext, held: MemberLevel) -> ChooseLevel:
     asks_services = _SUB in possible and _SUB in (only, at.form.get("level"), at.query.get("level"))
     return ChooseLevel(
         frame=frame(at, section=ADMINISTRATORS, up=section_link(at, ADMINISTRATORS), names=names_shown(held)),
-        errors=at.errors,
-        notes=at.notes,
         heading=phrase("Change the level of {name}", name=held.name)
         if current
         else phrase("Appoint {name}", name=held.name),
-        action=_path(at, held),
         name=held.name_alone,
         user_name=held.identity,
         now=_what(held, names) if current else None,
-        levels=tuple((each, LEVELS[each], MAY[each]) for each in possible),
+        levels=tuple((each, ADMINISTRATOR_LEVELS[each], MAY[each]) for each in possible),
         level=_SUB if asks_services else level,
         chosen=MAY[_SUB] if asks_services else None,
         another="" if only else _path(at, held),
@@ -390,7 +377,7 @@ async def _read_wanted(at: PortalContext) -> tuple[MemberLevel, AdministratorLev
     """The person, and the level that the form gives."""
     held = await _load_held(at)
     _refuse_late(at, held)
-    wanted = next((each for each in LEVELS if each == at.form.get("level")), None)
+    wanted = next((each for each in ADMINISTRATOR_LEVELS if each == at.form.get("level")), None)
     if wanted is None:
         raise InvalidInput(phrase("Choose a level."), field="level")
     if (why := _why_not(at, held, wanted)) is not None:
@@ -463,18 +450,15 @@ async def check_level(at: PortalContext) -> View:
         )
     consequences = [_at_services(ticked, services)] if wanted == _SUB else [MAY[wanted], EVERYWHERE]
     if held.administrator:
-        consequences.append(phrase("Until now: {level}.", level=LEVELS[held.administrator.level]))
+        consequences.append(phrase("Until now: {level}.", level=ADMINISTRATOR_LEVELS[held.administrator.level]))
     passed_on = {"level", "all_services", _SCOPE, "held"}
     kept = [(name, value) for name, value in at.form.items() if name in passed_on or name.startswith(_SERVICE)]
     return ConfirmLevel(
         frame=frame(at, section=ADMINISTRATORS, up=section_link(at, ADMINISTRATORS), names=names_shown(held)),
-        errors=at.errors,
-        action=_path(at, held),
         summary=summary,
         consequences=tuple(consequences),
         fields=tuple(kept),
         explains=_explains(at),
-        reason=at.form.get("reason", ""),
         button=phrase("Send for approval") if _explains(at) else phrase("Confirm"),
         back=_path(at, held),
     )
@@ -495,14 +479,10 @@ async def show_removal(at: PortalContext) -> View:
         consequences.append(phrase("This takes effect when it is approved."))
     return RemoveLevel(
         frame=frame(at, section=ADMINISTRATORS, up=section_link(at, ADMINISTRATORS), names=names_shown(held)),
-        errors=at.errors,
-        notes=at.notes,
         heading=phrase("Take the level away from {name}?", name=name),
-        action=_path(at, held, "/remove"),
         consequences=(why,) if why else tuple(consequences),
         held=_mark(held),
         explains=_explains(at) and why is None,
-        reason=at.form.get("reason", ""),
         allowed=why is None,
         back=portal_path(at.web, ADMINISTRATORS),
     )

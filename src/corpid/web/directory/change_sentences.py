@@ -12,6 +12,8 @@ from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.invitations import is_redirection
 from corpid.rules.directory.names import label_identity
 from corpid.rules.directory.records import (
+    ADMINISTRATOR_LEVELS,
+    APPROVALS,
     RECORDS,
     Administrator,
     Assignment,
@@ -23,7 +25,7 @@ from corpid.rules.directory.records import (
 from corpid.rules.directory.values import NO_BEGINNING, NO_END
 from corpid.rules.fields import fields_of
 from corpid.texts import counted, phrase
-from corpid.web.pages.access_texts import APPROVALS, GONE, LEVELS, duration, role_end_sentence, role_sentence
+from corpid.web.pages.access_texts import GONE, duration, role_end_sentence, role_sentence
 from corpid.web.pages.layout import ViewPart
 
 if TYPE_CHECKING:
@@ -134,7 +136,7 @@ def _describe_grant(change: Change, grant: ThirdPartyGrant, names: RequestNames)
 
 
 def _describe_level(change: Change, held: Administrator, names: RequestNames) -> Phrase:
-    person, level = _name_of(held.user_id, names), LEVELS[held.level]
+    person, level = _name_of(held.user_id, names), ADMINISTRATOR_LEVELS[held.level]
     if change.verb == "add":
         return phrase("{person} is appointed as {level}.", person=person, level=level)
     if change.verb == "remove":
@@ -193,7 +195,9 @@ def _display(member: str, value: object, names: RequestNames) -> DisplayValue:
         return DisplayValue(text=phrase("yes") if value else phrase("no"))
     if member in {"email", "user_name"}:
         return DisplayValue(text=str(value).lower())  # a capital I looks like a small l (D68)
-    known: Mapping[str, Phrase] = {"level": LEVELS, "approvals": APPROVALS, "state": _STATES}.get(member, {})  # type: ignore[assignment]
+    known: Mapping[str, Phrase] = {"level": ADMINISTRATOR_LEVELS, "approvals": APPROVALS, "state": _STATES}.get(
+        member, {}
+    )  # type: ignore[assignment]
     return DisplayValue(text=known.get(str(value), str(value)))
 
 
@@ -325,7 +329,7 @@ _MEMBERS: Final[Mapping[str, Phrase]] = {
 _RECORDS: Final = {str(ACTIONS[kind, "add"]).partition(".")[0]: record for kind, record in RECORDS.items()}
 """noun of an audit action → its record"""
 _VALUES: Final[Mapping[tuple[str, str], Phrase]] = {
-    **{("level", level): name for level, name in LEVELS.items()},
+    **{("level", level): name for level, name in ADMINISTRATOR_LEVELS.items()},
     ("services", "all"): phrase("Every service"),
     **{("approvals", value): text for value, text in APPROVALS.items()},
     ("state", "pending"): phrase("Waiting"),

@@ -13,8 +13,9 @@ from corpid.flows.directory import portal
 from corpid.flows.directory.access_review import load_review_state
 from corpid.flows.directory.notice_texts import REVIEW_OF
 from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.entity_choice import NUMBERS, STATUSES, search_words
+from corpid.rules.directory.entity_choice import NUMBERS, search_words
 from corpid.rules.directory.member_details import shown_name
+from corpid.rules.directory.records import ENTITY_STATUSES
 from corpid.texts import counted, phrase
 from corpid.web.directory import (
     access,
@@ -96,7 +97,6 @@ class Home(PageView, frozen=True, kw_only=True):
     changes: tuple[history.HistoryRow, ...] | None = None
     """the last ones; None for those who do not see the history"""
     history: str = ""
-    saved: Phrase | None = None
 
 
 class EndingRow(ViewPart, frozen=True, kw_only=True):
@@ -128,7 +128,6 @@ async def show_home(at: PortalContext) -> View:
     alone = found.totals.people <= 1 and sees_all
     return Home(
         frame=frame(at),
-        saved=at.saved,
         give=portal_path(at.web, "access/new"),
         invite=portal_path(at.web, "invite") if sees_all else "",
         warning=_STATUS.get(at.entity.status),
@@ -266,14 +265,13 @@ async def show_choice(at: PortalContext) -> View | Response:
                 name=each.name,
                 number=each.registration_number,
                 number_name=NUMBERS[each.type],
-                status=STATUSES[each.status] if each.status else None,
+                status=ENTITY_STATUSES[each.status] if each.status else None,
                 preselected=each == visit.entity,
             )
             for each in found
         ),
         total=len(found),
         query=query,
-        errors=at.errors,
     )
 
 

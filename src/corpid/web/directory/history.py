@@ -92,7 +92,6 @@ class ChangePage(PageView, frozen=True, kw_only=True):
     what: Phrase
     who: str | Phrase
     at: datetime
-    notes: tuple[Phrase, ...]
     differences: tuple[tuple[Phrase, tuple[str | Phrase, ...], tuple[str | Phrase, ...]], ...]
     erased: bool
     reference: str

@@ -190,20 +190,13 @@ def bare_frame(at: PortalContext) -> Frame:
 T = TypeVar("T")
 
 
-async def await_change(at: PortalContext, writing: Awaitable[T]) -> T:
-    """Await a change; what was decided from a cache is read again.
+async def await_change(changing: Awaitable[T]) -> T:
+    """Await a change, or what would change.
 
     Raises InvalidInput with a sentence for a person. Source: D50, D55
     """
-    made = await await_plan(writing)
-    at.provider.registry_cache.drop()
-    return made
-
-
-async def await_plan(deciding: Awaitable[T]) -> T:
-    """Await what would change. Raises InvalidInput as `await_change`. Source: D50, D55"""
     try:
-        return await deciding
+        return await changing
     except NoReason:
         raise InvalidInput(NO_REASON, field="reason") from None
     except AlreadyDecided:
@@ -243,7 +236,7 @@ async def submit_changes(
     """
     seen = [*guard_records(changes), *([Precondition(Membership, of.key, of)] if of is not None else ())]
     writing = write_changes(at.registry, at.actor, changes, asking=request_details(at), seen=seen)
-    made = await await_change(at, writing)
+    made = await await_change(writing)
     if made is None:
         await keep_for_undo(at.context, at.visit.session.session_id, at.actor, changes)
     return saved_or_requested(made, saved)

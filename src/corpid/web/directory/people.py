@@ -17,7 +17,8 @@ from corpid.rules.directory import tables
 from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.member_details import PLAIN_DETAILS, InvalidDetails, check_details
 from corpid.rules.directory.queries import MemberState
-from corpid.rules.directory.records import MemberDetails
+from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, MemberDetails
+from corpid.rules.fields import fields_of
 from corpid.texts import Phrase, counted, phrase
 from corpid.web.directory.member_texts import EACH_GETS, REFUSALS, STATES, belongs, rejected
 from corpid.web.directory.page_context import (
@@ -31,8 +32,8 @@ from corpid.web.directory.page_context import (
     section_link,
 )
 from corpid.web.directory.people_views import InvitationPreview, Invite, InviteSeveral, People, PersonRow
-from corpid.web.pages.access_texts import LEVELS
 from corpid.web.pages.layout import Link, Pager, PageView, ViewPart, pager_of, total_text
+from corpid.web.pages.record_forms import advise, form_of
 from corpid.web.sites import ConfirmationRequired, FormResult, InvalidForm, Section, await_found
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 PEOPLE: Final = "people"
 PERSON: Final = "person"
 """the page of a person, which names the membership"""
+MEMBER: Final = form_of(MemberDetails, "name", "email")
 INVITE: Final = "invite"
 INVITED: Final = "invited"
 """the parameter of how many were invited, and the key of that change"""
@@ -101,7 +103,6 @@ class ChoosePerson(PageView, frozen=True, kw_only=True):
     refused: Phrase | None = None
     """why the choice would be of no use"""
     links: tuple[Link, ...] = ()
-    notes: tuple[Phrase, ...] = ()
 
 
 async def show_people(at: PortalContext) -> View:
@@ -132,7 +133,7 @@ async def show_people(at: PortalContext) -> View:
                 email=each.member.email,
                 state=each.member.state,
                 state_text=STATES[each.member.state],
-                level=LEVELS[each.level] if each.level else None,
+                level=ADMINISTRATOR_LEVELS[each.level] if each.level else None,
                 roles=each.roles,
                 details=tuple(filter(None, (getattr(each.member.membership, name) for name in PLAIN_DETAILS))),
             )
@@ -195,7 +196,7 @@ async def choose_person(
     people = []
     for each in found.found:
         leads = to(each.member)
-        levels = (LEVELS[each.level],) if each.level else ()
+        levels = (ADMINISTRATOR_LEVELS[each.level],) if each.level else ()
         people.append(
             PersonChoice(
                 url="" if isinstance(leads, Phrase) else leads,
@@ -207,7 +208,6 @@ async def choose_person(
         )
     return ChoosePerson(
         frame=frame,
-        errors=at.errors,
         heading=heading,
         action=here,
         kept=kept,
@@ -219,7 +219,6 @@ async def choose_person(
             here, same, came=bool(after), after=found.after, name=AFTER, searched_on=len(people) < _PER_PAGE
         ),
         links=links,
-        notes=at.notes,
     )
 
 
@@ -230,34 +229,21 @@ async def show_invitation(at: PortalContext) -> View:
     """The form for one person."""
     return Invite(
         frame=_invitation_frame(at),
-        action=portal_path(at.web, INVITE),
         note=EACH_GETS,
         mail_works=at.provider.mail.works,
-        name=at.form.get("name", ""),
-        email=at.form.get("email", ""),
+        fields=MEMBER.show(at.form),
         needs_approval=kind_needs_approval("membership", at.entity),
-        reason=at.form.get("reason", ""),
         several=portal_path(at.web, SEVERAL),
         back=portal_path(at.web, PEOPLE),
-        notes=at.notes,
-        errors=at.errors,
     )
 
 
 async def invite_person(at: PortalContext) -> FormResult:
     """Invite one person. Raises InvalidForm, InvalidInput."""
-    name, email = at.form.get("name", "").strip(), at.form.get("email", "").strip()
-    errors: list[FieldError] = []
-    if not name:
-        errors.append(("name", phrase("Enter the name of the person.")))
-    if not email:
-        errors.append(("email", phrase("Enter an e-mail address such as name@example.com.")))
-    try:
-        details = check_details(MemberDetails(name=name, email=email), named=False)
-    except InvalidDetails as error:
-        errors += detail_errors(error)
-    if errors:
+    typed = MEMBER.read(at.form)
+    if errors := MEMBER.find_errors(typed, required=True):
         raise InvalidForm(*errors)
+    details = check_details(MemberDetails(**typed), named=False)
     if await member_changes.known_addresses(at.registry, [details.email], actor=at.actor):
         raise InvalidInput(belongs(at.entity), field="email")
     return await _submit_invitations(at, [details])
@@ -265,24 +251,16 @@ async def invite_person(at: PortalContext) -> FormResult:
 
 def detail_errors(error: InvalidDetails) -> list[FieldError]:
     """The errors of names and addresses that cannot be stored."""
+    declared = fields_of(MemberDetails)
     return [
-        (member, error.remedies.get(member) or _detail_remedy(member, sentence)) for member, sentence in error.faults
+        (member, advise(declared[member], sentence, error.remedies.get(member))) for member, sentence in error.faults
     ]
-
-
-def _detail_remedy(member: str, sentence: str) -> Phrase:
-    if member == "name":
-        return phrase("This name cannot be used. The reason: {reason}.", reason=sentence.rstrip("."))
-    if member in PLAIN_DETAILS:
-        return phrase("This text cannot be used. The reason: {reason}.", reason=sentence.rstrip("."))
-    return phrase("Enter an e-mail address such as name@example.com.")
 
 
 async def show_invitations(at: PortalContext) -> View:
     """The form for several people."""
     return InviteSeveral(
         frame=_invitation_frame(at),
-        action=portal_path(at.web, SEVERAL),
         note=EACH_GETS,
         mail_works=at.provider.mail.works,
         hint=_LINES,
@@ -290,8 +268,6 @@ async def show_invitations(at: PortalContext) -> View:
         needs_approval=kind_needs_approval("membership", at.entity),
         one=portal_path(at.web, INVITE),
         back=portal_path(at.web, PEOPLE),
-        notes=at.notes,
-        errors=at.errors,
     )
 
 
@@ -338,7 +314,6 @@ async def check_invitations(at: PortalContext) -> View:
             _invitation_frame(at), up=Link(url=portal_path(at.web, SEVERAL), text=phrase("Invite several people"))
         ),
         heading=counted(number, "Invite {count} person?", "Invite {count} people?"),
-        action=portal_path(at.web, SEVERAL),
         note=EACH_GETS,
         mail_works=at.provider.mail.works,
         found=tuple((each.name, each.email) for each in found),
@@ -347,8 +322,6 @@ async def check_invitations(at: PortalContext) -> View:
         if needs_approval
         else counted(number, "Send {count} invitation", "Send {count} invitations"),
         needs_approval=needs_approval,
-        reason=at.form.get("reason", ""),
-        errors=at.errors,
     )
 
 
@@ -403,7 +376,7 @@ SECTION: Final = Section[PortalContext](
             needs=_INVITING,
         ),
     },
-    fields=frozenset({"name", "email", "people", "reason", _CONFIRMED}),
+    fields=frozenset({*MEMBER.fields, "people", "reason", _CONFIRMED}),
     filters=frozenset({_SEARCH, "state", "service", "after", "before"}),
     changes={INVITED: phrase("The invitation has been sent.")},
 )

@@ -5,20 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from corpid.texts import phrase
-from corpid.web.pages.layout import Link, Pager, PageView, ViewPart
+from corpid.web.pages.layout import Field, FormView, Link, Pager, PageView, ViewPart
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from corpid.texts import Phrase
-
-
-class Detail(ViewPart, frozen=True, kw_only=True):
-    """A detail that an entity writes about a person, shown or typed."""
-
-    name: str
-    label: Phrase | str
-    value: str
 
 
 class PersonRow(ViewPart, frozen=True, kw_only=True):
@@ -57,51 +49,41 @@ class People(PageView, frozen=True, kw_only=True):
     """the address of the page that invites; None: the reader may not"""
     own_services: bool
     """whether only access at the reader's services is counted"""
-    saved: Phrase | None = None
 
 
-class Invite(PageView, frozen=True, kw_only=True):
+class Invite(FormView, frozen=True, kw_only=True):
     """An invitation of one person."""
 
     template: ClassVar[str] = "manage/invite.html"
     heading: ClassVar[Phrase] = phrase("Invite a person")
 
-    action: str
     note: Phrase
     mail_works: bool
-    name: str
-    email: str
+    fields: tuple[Field, ...]
     needs_approval: bool
-    reason: str
     several: str
-    back: str
-    notes: tuple[Phrase, ...] = ()
 
 
-class InviteSeveral(PageView, frozen=True, kw_only=True):
+class InviteSeveral(FormView, frozen=True, kw_only=True):
     """Invitations of several people, pasted as lines."""
 
     template: ClassVar[str] = "manage/invite_several.html"
     heading: ClassVar[Phrase] = phrase("Invite several people")
 
-    action: str
     note: Phrase
     mail_works: bool
     hint: Phrase
     people: str
     needs_approval: bool
     one: str
-    back: str
-    notes: tuple[Phrase, ...] = ()
 
 
-class InvitationPreview(PageView, frozen=True, kw_only=True):
+class InvitationPreview(FormView, frozen=True, kw_only=True):
     """The people about to be invited, before the e-mails are sent."""
 
     template: ClassVar[str] = "manage/invitation_preview.html"
 
     heading: Phrase
-    action: str
     note: Phrase
     mail_works: bool
     found: tuple[tuple[str, str], ...]
@@ -109,7 +91,6 @@ class InvitationPreview(PageView, frozen=True, kw_only=True):
     people: str
     button: Phrase
     needs_approval: bool
-    reason: str
 
 
 class RoleSentence(ViewPart, frozen=True, kw_only=True):
@@ -138,13 +119,12 @@ class PersonPage(PageView, frozen=True, kw_only=True):
     template: ClassVar[str] = "manage/person.html"
 
     heading: Phrase
-    saved: Phrase | None
     user_name: str
     """that of the account; empty of somebody invited"""
     written_user_name: str
     """that which the entity wrote, if it is another one"""
     email: str
-    details: tuple[Detail, ...]
+    details: tuple[Field, ...]
     """those that the entity wrote"""
     state: str
     state_text: Phrase
@@ -179,31 +159,22 @@ class PersonPage(PageView, frozen=True, kw_only=True):
     """those on the person that wait for a decision"""
 
 
-class EditPerson(PageView, frozen=True, kw_only=True):
+class EditPerson(FormView, frozen=True, kw_only=True):
     """A form for what an entity writes about a person."""
 
     template: ClassVar[str] = "manage/edit_person.html"
     heading: ClassVar[Phrase] = phrase("Change details")
 
-    action: str
-    name: str
-    email: str
-    name_hint: Phrase
-    email_hint: Phrase
-    details: tuple[Detail, ...]
+    fields: tuple[Field, ...]
     seen: str
     """digest of the details that it was made of"""
     needs_approval: bool
-    reason: str
-    back: str
-    notes: tuple[Phrase, ...] = ()
 
 
-class ConfirmAction(PageView, frozen=True, kw_only=True):
+class ConfirmAction(FormView, frozen=True, kw_only=True):
     template: ClassVar[str] = "manage/confirm_person.html"
 
     heading: Phrase
-    action: str
     sentences: tuple[Phrase, ...]
     taken: tuple[Phrase, ...] = ()
     """what it takes away"""
@@ -212,5 +183,3 @@ class ConfirmAction(PageView, frozen=True, kw_only=True):
     look: Literal["", "button-danger"] = ""
     back: Link
     needs_approval: bool
-    reason: str
-    notes: tuple[Phrase, ...] = ()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 import msgspec
+from msgspec import to_builtins
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import approvals, invitations, member_changes, member_help, members
@@ -24,7 +25,7 @@ from corpid.rules.directory.invitations import email_state
 from corpid.rules.directory.member_details import PLAIN_DETAILS, InvalidDetails, details_of
 from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.objects import object_id
-from corpid.rules.directory.records import Assignment, Service
+from corpid.rules.directory.records import Assignment, MemberDetails, Service
 from corpid.rules.directory.roles import reasons
 from corpid.rules.limits import MINUTE, RESEND_SECONDS
 from corpid.rules.networks import neighbourhood
@@ -62,11 +63,12 @@ from corpid.web.directory.page_context import (
     saved_or_requested,
     section_link,
 )
-from corpid.web.directory.people import PEOPLE, PERSON, detail_errors
-from corpid.web.directory.people_views import ConfirmAction, Detail, EditPerson, HistoryEntry, PersonPage, RoleSentence
+from corpid.web.directory.people import MEMBER, PEOPLE, PERSON, detail_errors
+from corpid.web.directory.people_views import ConfirmAction, EditPerson, HistoryEntry, PersonPage, RoleSentence
 from corpid.web.directory.requests import REQUESTS
 from corpid.web.pages import access_texts
 from corpid.web.pages.layout import Link, Pager, ViewPart
+from corpid.web.pages.record_forms import RecordForm, advise, form_of
 from corpid.web.sites import CHANGED_MEANWHILE, FormResult, InvalidForm, NotFound, Section, await_found
 
 if TYPE_CHECKING:
@@ -79,8 +81,8 @@ if TYPE_CHECKING:
     from corpid.web.directory.member_texts import HelpPage
     from corpid.web.pages.views import View
 
-_WRITTEN: Final = ("name", "email", *PLAIN_DETAILS)
-"""details that the form has"""
+_PLAIN: Final = form_of(MemberDetails, *PLAIN_DETAILS)
+_DETAILS: Final = RecordForm({**MEMBER.fields, **_PLAIN.fields})
 _SHOWN: Final = 100
 """roles a page"""
 _ENTRIES: Final = 5
@@ -141,11 +143,10 @@ async def show_person(at: PortalContext) -> View:
     return PersonPage(
         frame=frame(at, section=PEOPLE, up=section_link(at, PEOPLE)),
         heading=phrase("{name}", name=name),
-        saved=at.saved,
         user_name="" if membership.invited else found.identity,
         written_user_name=membership.user_name if fold_text(membership.user_name) != fold_text(found.identity) else "",
         email=found.email,
-        details=tuple(each for each in list_plain_details(membership) if each.value),
+        details=tuple(each for each in _PLAIN.show(to_builtins(membership)) if each.value),
         state=state,
         state_text=STATES[state],
         state_sentence=state_sentence(state, entity),
@@ -272,7 +273,6 @@ async def show_help(at: PortalContext) -> View:
     return ConfirmAction(
         frame=frame(at, section=PEOPLE, up=back, names=names_shown(found)),
         heading=page.heading(found.name),
-        action=portal_path(at.web, at.page),
         sentences=(
             where,
             page.what,
@@ -284,9 +284,6 @@ async def show_help(at: PortalContext) -> View:
         button=page.button,
         back=Link(url=back.url, text=phrase("Go back")),
         needs_approval=False,
-        reason="",
-        notes=at.notes,
-        errors=at.errors,
     )
 
 
@@ -324,16 +321,6 @@ async def _require_help(at: PortalContext) -> tuple[Member, HelpPage]:
 # --- what the entity writes about a person
 
 
-def list_plain_details(membership: Membership, typed: Mapping[str, str] | None = None) -> tuple[Detail, ...]:
-    """The plain details of a member, or what was typed for them."""
-    return tuple(
-        Detail(
-            name=each.name, label=each.label or "", value=(typed or {}).get(each.name, getattr(membership, each.name))
-        )
-        for each in PLAIN_DETAILS.values()
-    )
-
-
 def _digest(membership: Membership) -> str:
     """Names the details that a form was made of."""
     return sha256(msgspec.json.encode(details_of(membership))).hexdigest()[:16]
@@ -347,15 +334,11 @@ async def show_details(at: PortalContext) -> View:
         return _refusal_page(at, found, possible)
     name, email = found.user.name, found.user.email
     account = not membership.invited
-    return EditPerson(
-        frame=frame(at, section=PEOPLE, up=to_person(at, found), names=names_shown(found)),
-        action=portal_path(at.web, at.page),
-        name=at.form.get("name", "" if at.form else membership.name),
-        email=at.form.get("email", "" if at.form else membership.email),
-        name_hint=phrase("Leave it empty to show the name of the account: {name}", name=name)
+    hints = {
+        "name": phrase("Leave it empty to show the name of the account: {name}", name=name)
         if account and name
         else phrase("As your organisation calls this person"),
-        email_hint=phrase("Leave it empty to show the address of the account: {email}", email=email)
+        "email": phrase("Leave it empty to show the address of the account: {email}", email=email)
         if account and email
         else phrase("The address that your organisation uses for this person")
         if account
@@ -363,13 +346,13 @@ async def show_details(at: PortalContext) -> View:
             "The invitation goes to this address. Another one is a new invitation: access and a level that were given or "
             "requested for this address end."
         ),
-        details=list_plain_details(membership, at.form),
+    }
+    return EditPerson(
+        frame=frame(at, section=PEOPLE, up=to_person(at, found), names=names_shown(found)),
+        fields=_DETAILS.show(at.form or to_builtins(membership), hints),
         seen=_digest(membership),
         needs_approval=possible.needs_approval,
-        reason=at.form.get("reason", ""),
         back=to_person(at, found).url,
-        notes=at.notes,
-        errors=at.errors,
     )
 
 
@@ -378,9 +361,9 @@ async def save_details(at: PortalContext) -> FormResult:
     found = await this_member(at, membership_id_of(at))
     if at.form.get("seen") != _digest(found.membership):
         raise InvalidInput(CHANGED_MEANWHILE)
-    written = {name: at.form[name].strip() for name in _WRITTEN if name in at.form}
+    written = {name: at.form[name].strip() for name in _DETAILS.fields if name in at.form}
     if not written.get("email") and found.membership.invited:
-        raise InvalidInput(phrase("Enter an e-mail address such as name@example.com."), field="email")
+        raise InvalidForm(("email", advise(_DETAILS.fields["email"])))
 
     async def change(asking: RequestDetails) -> ChangeRequest | None:
         limit = InvitationLimit.for_request(at.context)
@@ -471,16 +454,12 @@ async def show_action(at: PortalContext) -> View:
     return ConfirmAction(
         frame=frame(at, section=PEOPLE, up=to_person(at, found), names=names_shown(found)),
         heading=action.heading(found.name),
-        action=portal_path(at.web, at.page),
         sentences=action.sentences(at, found),
         taken=await ending_sentences(at, found) if kind in {"end", "revoke"} else (),
         button=phrase("Send for approval") if possible.needs_approval else action.button,
         look="" if kind == "restore" else "button-danger",
         back=Link(url=to_person(at, found).url, text=action.keep),
         needs_approval=possible.needs_approval,
-        reason=at.form.get("reason", ""),
-        notes=at.notes,
-        errors=at.errors,
     )
 
 
@@ -539,7 +518,6 @@ async def show_resending(at: PortalContext) -> View:
     return ConfirmAction(
         frame=frame(at, section=PEOPLE, up=to_person(at, found), names=names_shown(found)),
         heading=phrase("Send the invitation again?"),
-        action=portal_path(at.web, at.page),
         sentences=(
             phrase(
                 "{name} gets a new e-mail at {email}. The link in the earlier one then no longer works.",
@@ -552,9 +530,6 @@ async def show_resending(at: PortalContext) -> View:
         button=phrase("Send again"),
         back=to_person(at, found),
         needs_approval=False,
-        reason="",
-        notes=at.notes,
-        errors=at.errors,
     )
 
 
@@ -604,7 +579,6 @@ async def _submit_change(
         raise NotFound from None
     except REFUSALS as error:
         raise rejected(error, entity=at.entity, name=name) from None
-    at.provider.registry_cache.drop()
     here = f"{PERSON}/{found.membership.membership_id}"
     is_gone = done in {"person-ended", "invitation-revoked"}
     return saved_or_requested(request, FormResult(done, PEOPLE if is_gone else here))
@@ -620,13 +594,11 @@ def _refusal_page(at: PortalContext, found: Member, possible: ChangePreview) -> 
     return ConfirmAction(
         frame=frame(at, section=PEOPLE, up=back),
         heading=ACTIONS[_action_name(at)],
-        action=portal_path(at.web, at.page),
         sentences=(),
         refused=refusal_sentence(possible.refusal, found.name, at.entity),
         button=ACTIONS[_action_name(at)],
         back=back,
         needs_approval=False,
-        reason="",
     )
 
 
@@ -661,7 +633,7 @@ SECTION: Final = Section[PortalContext](
         _path(*CONFIRMED_ACTIONS): PortalPage(view=show_action, submit=carry_out, fresh=True, needs=_CHANGING),
         _path(*HELP_PAGES): PortalPage(view=show_help, submit=help_person, fresh=True),
     },
-    fields=frozenset({*_WRITTEN, "reason", "seen"}),
+    fields=frozenset({*_DETAILS.fields, "reason", "seen"}),
     filters=frozenset({"after"}),
     changes={
         "person-changed": phrase("The details have been changed."),

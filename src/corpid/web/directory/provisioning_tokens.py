@@ -60,7 +60,6 @@ class Tokens(PageView, frozen=True, kw_only=True):
     new: str
     """the address on which one is created; empty if there are as many as there may be"""
     most: int = MOST_TOKENS
-    saved: Phrase | None = None
 
 
 class NewToken(FormView, frozen=True, kw_only=True):
@@ -74,8 +73,6 @@ class NewToken(FormView, frozen=True, kw_only=True):
     days: str
     token_id: str
     """of the token to be: a form that is sent twice makes one"""
-    back: str
-    notes: tuple[Phrase, ...] = ()
 
 
 class TokenCreated(FormView, frozen=True, kw_only=True):
@@ -110,8 +107,6 @@ class RevokeToken(FormView, frozen=True, kw_only=True):
 
     heading: Phrase
     used: datetime | None
-    back: str
-    notes: tuple[Phrase, ...] = ()
 
 
 async def show_tokens(at: PortalContext) -> View:
@@ -133,7 +128,6 @@ async def show_tokens(at: PortalContext) -> View:
             for each in found
         ),
         new=portal_path(at.web, _NEW) if len(found) < MOST_TOKENS else "",
-        saved=at.saved,
     )
 
 
@@ -149,9 +143,6 @@ async def show_new_token(at: PortalContext) -> View:
     await _list_tokens(at)  # refuses who may not see them
     return NewToken(
         frame=frame(at, section=ADMINISTRATORS, up=_back(at)),
-        errors=at.errors,
-        notes=at.notes,
-        action=portal_path(at.web, _NEW),
         name=at.form.get("name", ""),
         lifetimes=(
             ("", phrase("Choose one")),
@@ -159,7 +150,6 @@ async def show_new_token(at: PortalContext) -> View:
         ),
         days=at.form.get("days", ""),
         token_id=at.web.new_user_id(),
-        back=portal_path(at.web, TOKENS),
     )
 
 
@@ -223,7 +213,6 @@ async def show_created(at: PortalContext) -> View:
     if not secret:
         return TokenHidden(
             frame=frame(at, section=ADMINISTRATORS, up=_back(at)),
-            errors=at.errors,
             name=found.name,
             revoke=portal_path(at.web, f"{TOKENS}/{found.token_id}/revoke"),
             new=portal_path(at.web, _NEW) if len(await _list_tokens(at)) < MOST_TOKENS else "",
@@ -231,8 +220,6 @@ async def show_created(at: PortalContext) -> View:
         )
     return TokenCreated(
         frame=frame(at, section=ADMINISTRATORS),
-        errors=at.errors,
-        action=portal_path(at.web, at.page),
         name=found.name,
         token=secret,
         url=at.provider.policy.base_url + _SCIM,
@@ -252,12 +239,8 @@ async def show_revocation(at: PortalContext) -> View:
     found = await _load_token(at)
     return RevokeToken(
         frame=frame(at, section=ADMINISTRATORS, up=_back(at)),
-        errors=at.errors,
-        notes=at.notes,
         heading=phrase("Revoke the token “{name}”?", name=found.name),
-        action=portal_path(at.web, f"{TOKENS}/{found.token_id}/revoke"),
         used=at.moment(found.last_used_at) if found.last_used_at else None,
-        back=portal_path(at.web, TOKENS),
     )
 
 

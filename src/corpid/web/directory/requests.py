@@ -10,7 +10,7 @@ from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import approvals
 from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, ApprovalState, decision_reason
-from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
+from corpid.rules.directory.records import APPROVALS, Assignment, ThirdPartyAssignment
 from corpid.texts import Phrase, phrase
 from corpid.web.directory.change_sentences import ChangeInWords, describe_change
 from corpid.web.directory.page_context import (
@@ -27,7 +27,7 @@ from corpid.web.directory.page_context import (
     section_link,
     submit_changes,
 )
-from corpid.web.pages.access_texts import APPROVALS, GONE, details
+from corpid.web.pages.access_texts import GONE, details
 from corpid.web.pages.layout import Advice, FormView, Pager, PageView, ViewPart, pager_of
 from corpid.web.sites import FormResult, NotFound, Section, await_found
 
@@ -82,7 +82,6 @@ class Requests(PageView, frozen=True, kw_only=True):
     heading: ClassVar[Phrase] = phrase("Requests")
 
     action: str
-    saved: Phrase | None
     filters: tuple[tuple[str, Phrase], ...]
     chosen: str
     """a state, or `ended`; empty: those that wait"""
@@ -103,7 +102,6 @@ class OneRequest(PageView, frozen=True, kw_only=True):
     template: ClassVar[str] = "manage/request.html"
     heading: ClassVar[Phrase] = phrase("Request")
 
-    saved: Phrase | None
     changes: tuple[ChangeInWords, ...]
     line: RequestLine
     decided_by: str | Phrase
@@ -133,8 +131,6 @@ class Decide(FormView, frozen=True, kw_only=True):
     name_changes: tuple[tuple[str, str], ...]
     """of people: the names when it was made, and now"""
     typed: str
-    back: str
-    notes: tuple[Phrase, ...]
     most: int = MOST_REASON_CHARACTERS
 
 
@@ -152,8 +148,6 @@ class ChooseApprovals(FormView, frozen=True, kw_only=True):
     strict: bool
     """whether something needs approval now, so that lowering it is requested"""
     typed: str
-    back: str
-    notes: tuple[Phrase, ...]
     most: int = MOST_REASON_CHARACTERS
 
 
@@ -211,9 +205,7 @@ async def show_requests(at: PortalContext) -> View:
             shown[f"{name}_pager"] = _pager(at, name, page)
     return Requests(
         frame=frame(at, section=REQUESTS),
-        errors=at.errors,
         action=portal_path(at.web, REQUESTS),
-        saved=at.saved,
         filters=tuple(options),
         chosen=chosen,
         setting=portal_path(at.web, SETTING) if at.actor.level == "owner" else "",
@@ -243,7 +235,6 @@ async def show_request(at: PortalContext) -> View:
         why_not = phrase("You cannot decide on this request: {reason}.", reason=found.why_not)
     return OneRequest(
         frame=frame(at, section=REQUESTS, up=section_link(at, REQUESTS)),
-        saved=at.saved,
         changes=tuple(describe_change(each, found.names) for each in found.changes),
         line=_line(at, found),
         decided_by="" if found.record.decided_by in ("", SYSTEM) else found.decided_by or GONE,
@@ -265,8 +256,6 @@ async def _decision(at: PortalContext, found: Request, *, withdrawing: bool) -> 
     names = found.name_changes.digest if found.name_changes and not withdrawing else ""
     return Decide(
         frame=frame(at, section=REQUESTS, up=section_link(at, REQUESTS), names=names),
-        errors=at.errors,
-        action=portal_path(at.web, at.page),
         heading=phrase("Withdraw your request?") if withdrawing else phrase("Approve or decline"),
         changes=tuple(describe_change(each, found.names) for each in found.changes),
         line=line,
@@ -275,7 +264,6 @@ async def _decision(at: PortalContext, found: Request, *, withdrawing: bool) -> 
         name_changes=found.name_changes.changed if found.name_changes else (),
         typed=at.form.get("reason", ""),
         back=line.url,
-        notes=at.notes,
     )
 
 
@@ -316,13 +304,11 @@ async def save_decision(at: PortalContext) -> FormResult:
     now = at.context.now
     request_id = found.record.request_id
     if decision == "decline":
-        await await_change(
-            at, approvals.decline_request(at.registry, request_id, actor=at.actor, reason=given, now=now)
-        )
+        await await_change(approvals.decline_request(at.registry, request_id, actor=at.actor, reason=given, now=now))
         return FormResult("request-declined", f"{REQUESTS}/{request_id}")
     names = at.form.get("names", "")
     await await_change(
-        at, approvals.approve_request(at.registry, request_id, actor=at.actor, reason=given, now=now, names=names)
+        approvals.approve_request(at.registry, request_id, actor=at.actor, reason=given, now=now, names=names)
     )
     return FormResult("request-approved", f"{REQUESTS}/{request_id}")
 
@@ -332,9 +318,7 @@ async def save_withdrawal(at: PortalContext) -> FormResult:
     found = await _found(at, _WITHDRAW)
     now = at.context.now
     request_id = found.record.request_id
-    await await_change(
-        at, approvals.withdraw_request(at.registry, request_id, actor=at.actor, reason=reason(at), now=now)
-    )
+    await await_change(approvals.withdraw_request(at.registry, request_id, actor=at.actor, reason=reason(at), now=now))
     return FormResult("request-withdrawn", f"{REQUESTS}/{request_id}")
 
 
@@ -345,14 +329,11 @@ async def show_setting(at: PortalContext) -> View:
     chosen: Approvals = at.entity.approvals
     return ChooseApprovals(
         frame=frame(at, section=REQUESTS, up=section_link(at, REQUESTS)),
-        errors=at.errors,
-        action=portal_path(at.web, SETTING),
         options=tuple((value, text, "") for value, text in APPROVALS.items()),
         chosen=at.form.get("approvals", chosen),
         strict=chosen != "none",
         typed=at.form.get("reason", ""),
         back=portal_path(at.web, REQUESTS),
-        notes=at.notes,
     )
 
 

@@ -84,7 +84,6 @@ class ThirdParties(PageView, frozen=True, kw_only=True):
     organisation: str
     """what was searched for"""
     parts: tuple[Lines, ...]
-    saved: Phrase | None
 
 
 class PersonLine(ViewPart, frozen=True, kw_only=True):
@@ -104,7 +103,6 @@ class OneAuthorisation(PageView, frozen=True, kw_only=True):
     template: ClassVar[str] = "manage/third_party.html"
 
     heading: Phrase
-    saved: Phrase | None
     sentence: Phrase
     state: Phrase
     warns: bool
@@ -143,9 +141,8 @@ class AuthorisationConfirmation(FormView, frozen=True, kw_only=True):
     """as typed; None: it is not asked for here"""
     button: Phrase
     danger: bool = False
-    back: str = ""
-    """an address; empty: the form is shown again"""
-    notes: tuple[Phrase, ...] = ()
+    back: str | None = None
+    """an address; None: the form is shown again"""
     most: int = MOST_REASON_CHARACTERS
 
     @property
@@ -328,7 +325,6 @@ async def show_third_parties(at: PortalContext) -> View:
         offer=portal_path(at.web, OFFER),
         organisation=typed,
         parts=() if errors else parts,
-        saved=at.saved,
     )
 
 
@@ -344,9 +340,7 @@ async def show_authorisation(at: PortalContext) -> View:
     accepted = grant.state == "accepted"
     return OneAuthorisation(
         frame=up(at),
-        errors=at.errors,
         heading=phrase("{name}: {service}", name=other.name, service=found.service.name),
-        saved=at.saved,
         sentence=sentence(found),
         state=state,
         warns=warns,
@@ -405,11 +399,8 @@ async def _require_authorisation(at: PortalContext, *, client: bool | None, offe
 def _confirmation(at: PortalContext, found: Authorisation, **said: object) -> AuthorisationConfirmation:
     return AuthorisationConfirmation(
         frame=up(at, found),
-        errors=at.errors,
-        action=portal_path(at.web, at.page),
         hidden=(("version", version(at, found.grant)),),
         back=url(at, "grant", found.grant),
-        notes=at.notes,
         **said,  # type: ignore[arg-type]
     )
 

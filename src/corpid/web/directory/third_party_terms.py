@@ -30,7 +30,7 @@ from corpid.web.directory.page_context import (
     NO_REASON,
     PortalContext,
     PortalPage,
-    await_plan,
+    await_change,
     check_names,
     names_shown,
     portal_path,
@@ -101,7 +101,6 @@ class FindOrganisation(PageView, frozen=True, kw_only=True):
     typed: str
     found: tuple[OrganisationLine, ...]
     back: str
-    notes: tuple[Phrase, ...]
 
 
 class ServiceLine(ViewPart, frozen=True, kw_only=True):
@@ -119,7 +118,6 @@ class ChooseService(PageView, frozen=True, kw_only=True):
     name: str
     services: tuple[ServiceLine, ...]
     back: str
-    notes: tuple[Phrase, ...]
 
 
 class ParameterField(ViewPart, frozen=True, kw_only=True):
@@ -159,8 +157,6 @@ class EnterTerms(FormView, frozen=True, kw_only=True):
     hidden: tuple[tuple[str, str], ...]
     reason: str | None
     """None: it needs no approval"""
-    back: str
-    notes: tuple[Phrase, ...]
     further: Link | None = None
     most: int = MOST_REASON_CHARACTERS
 
@@ -375,7 +371,6 @@ async def _find_organisation(at: PortalContext) -> View:
             for each in others
         ),
         back=portal_path(at.web, THIRD_PARTIES),
-        notes=at.notes,
     )
 
 
@@ -383,7 +378,6 @@ def _choose_service(at: PortalContext, to: Entity, services: list[Service]) -> V
     here = portal_path(at.web, OFFER)
     return ChooseService(
         frame=up(at),
-        errors=at.errors,
         name=to.name,
         services=tuple(
             ServiceLine(
@@ -394,15 +388,12 @@ def _choose_service(at: PortalContext, to: Entity, services: list[Service]) -> V
             for each in services
         ),
         back=here,
-        notes=at.notes,
     )
 
 
 def _show_terms(at: PortalContext, to: Entity, service: Service) -> View:
     return EnterTerms(
         frame=up(at),
-        errors=at.errors,
-        action=portal_path(at.web, OFFER),
         heading=phrase("What may {name} do?", name=to.name),
         lead=(phrase("At {service}, for {client}.", service=service.name, client=at.entity.name),),
         roles=role_options(service, None),
@@ -416,7 +407,6 @@ def _show_terms(at: PortalContext, to: Entity, service: Service) -> View:
         hidden=(("to", to.entity_id), ("service", service.service_id)),
         reason=at.form.get("reason", "") if kind_needs_approval("grant", at.entity, service) else None,
         back=f"{portal_path(at.web, OFFER)}?{urlencode({'to': to.entity_id})}",
-        notes=at.notes,
     )
 
 
@@ -451,7 +441,7 @@ async def _entered_offer(at: PortalContext) -> _OfferInput:
                 "{name} already has this authorisation, or an offer of it: open it and change it there.", name=to.name
             )
         )
-    changes = await await_plan(grants.plan_terms(at.registry, at.actor, None, wanted))
+    changes = await await_change(grants.plan_terms(at.registry, at.actor, None, wanted))
     require_reason(at, service)
     found = Authorisation(grant=wanted, client_entity=at.entity, third_party=to, service=service)
     return _OfferInput(found, wanted, changes)
@@ -471,8 +461,6 @@ async def check_offer(at: PortalContext) -> View:
     name = entered.found.third_party.name
     return AuthorisationConfirmation(
         frame=up(at),
-        errors=at.errors,
-        action=portal_path(at.web, OFFER),
         heading=phrase("Check the offer"),
         sentence=sentence(entered.found),
         facts=facts(entered.grant),
@@ -502,8 +490,6 @@ async def show_change(at: PortalContext) -> View:
     grant, form = found.grant, at.form
     return EnterTerms(
         frame=up(at, found),
-        errors=at.errors,
-        action=portal_path(at.web, at.page),
         heading=phrase("Limit or change it"),
         lead=(sentence(found), phrase("Another service or role takes another offer.")),
         roles=(),
@@ -517,7 +503,6 @@ async def show_change(at: PortalContext) -> View:
         hidden=(("version", version(at, grant)),),
         reason=form.get("reason", "") if kind_needs_approval("grant", at.entity, found.service) else None,
         back=url(at, "grant", grant),
-        notes=at.notes,
     )
 
 
@@ -530,7 +515,7 @@ async def _entered_change(at: PortalContext) -> _OfferInput:
     allow_editing(at)
     terms = read_terms(at, found.service, was=found.grant)
     wanted = msgspec.structs.replace(found.grant, **msgspec.structs.asdict(terms))
-    changes = await await_plan(grants.plan_terms(at.registry, at.actor, found.grant, wanted))
+    changes = await await_change(grants.plan_terms(at.registry, at.actor, found.grant, wanted))
     if not changes:
         raise InvalidInput(NOTHING_DIFFERENT)
     require_reason(at, found.service)
@@ -551,8 +536,6 @@ async def check_change(at: PortalContext) -> View:
     entered = await _entered_change(at)
     return AuthorisationConfirmation(
         frame=up(at, entered.found),
-        errors=at.errors,
-        action=portal_path(at.web, at.page),
         heading=phrase("Check the change"),
         sentence=sentence(entered.found, entered.grant),
         facts=facts(entered.grant),
@@ -642,8 +625,6 @@ def _show_access_terms(at: PortalContext, found: Authorisation, person: Member) 
     asks_sub_entity = service.sub_entity != "none" and not grant.sub_entity
     return EnterTerms(
         frame=up(at, found, names=names_shown(person)),
-        errors=at.errors,
-        action=portal_path(at.web, at.page),
         heading=phrase("What may {person} do for {client}?", person=person.name, client=found.client_entity.name),
         lead=(phrase("Authorised: {sentence}", sentence=sentence(found)),),
         roles=role_options(service, grant),
@@ -658,7 +639,6 @@ def _show_access_terms(at: PortalContext, found: Authorisation, person: Member) 
         hidden=((PERSON_CHOSEN, person.membership.membership_id),),
         reason=form.get("reason", "") if kind_needs_approval("grant", at.entity, service) else None,
         back=portal_path(at.web, at.page),
-        notes=at.notes,
     )
 
 
@@ -695,7 +675,7 @@ async def _entered_role(at: PortalContext) -> _AccessInput:
     )
     if await grants.is_stored(at.registry, wanted):
         raise InvalidInput(phrase("{person} has this access already: change it in the list.", person=person.name))
-    changes = await await_plan(grants.plan_terms(at.registry, at.actor, None, wanted))
+    changes = await await_change(grants.plan_terms(at.registry, at.actor, None, wanted))
     require_reason(at, found.service)
     return _AccessInput(found, wanted, person.name, names_shown(person), changes)
 
@@ -718,8 +698,6 @@ def _confirm(at: PortalContext, entered: _AccessInput, *, heading: Phrase, butto
     found, wanted = entered.found, entered.row
     return AuthorisationConfirmation(
         frame=up(at, found, names=entered.names),
-        errors=at.errors,
-        action=portal_path(at.web, at.page),
         heading=heading,
         sentence=_sentence(found, wanted, entered.person),
         facts=facts(wanted),
@@ -747,8 +725,6 @@ async def show_role_change(at: PortalContext) -> View:
     row, form = given.row, at.form
     return EnterTerms(
         frame=up(at, found, names=_names(given)),
-        errors=at.errors,
-        action=portal_path(at.web, at.page),
         heading=phrase("Change the access of {person}", person=given.name or GONE),
         lead=(_sentence(found, row, given.name or GONE), phrase("Authorised: {sentence}", sentence=sentence(found))),
         roles=(),
@@ -762,7 +738,6 @@ async def show_role_change(at: PortalContext) -> View:
         hidden=(("version", version(at, row)),),
         reason=form.get("reason", "") if kind_needs_approval("grant", at.entity, found.service) else None,
         back=url(at, "grant", found.grant),
-        notes=at.notes,
         further=Link(url=url(at, "take-away", row), text=phrase("Take this access away")),
     )
 
@@ -775,7 +750,7 @@ async def _entered_role_change(at: PortalContext) -> _AccessInput:
     allow_editing(at)
     terms = read_terms(at, found.service, within=found.grant, was=given.row)
     wanted = msgspec.structs.replace(given.row, **msgspec.structs.asdict(terms))
-    changes = await await_plan(grants.plan_terms(at.registry, at.actor, given.row, wanted))
+    changes = await await_change(grants.plan_terms(at.registry, at.actor, given.row, wanted))
     if not changes:
         raise InvalidInput(NOTHING_DIFFERENT)
     require_reason(at, found.service)
@@ -803,8 +778,6 @@ async def show_removal(at: PortalContext) -> View:
     )
     return AuthorisationConfirmation(
         frame=up(at, found.under, names=_names(found.given)),
-        errors=at.errors,
-        action=portal_path(at.web, at.page),
         heading=phrase("Take this access away?"),
         sentence=ends,
         facts=facts(row),
@@ -814,7 +787,6 @@ async def show_removal(at: PortalContext) -> View:
         button=phrase("Take it away"),
         danger=True,
         back=url(at, "grant", found.under.grant) if found.under is not None else portal_path(at.web, THIRD_PARTIES),
-        notes=at.notes,
     )
 
 

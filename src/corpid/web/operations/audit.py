@@ -104,9 +104,6 @@ class ExportAudit(FormView, frozen=True, kw_only=True):
 
     given: dict[str, str]
     most: int = audit.EXPORTED_AT_MOST
-    reason: str
-    back: str
-    notes: tuple[Phrase, ...] = ()
 
 
 async def show_audit(at: ConsoleContext) -> View:
@@ -221,10 +218,7 @@ async def show_export(at: ConsoleContext) -> View:
         frame=frame(at, section=AUDIT, up=Link(url=back, text=Audit.heading)),
         action=console_path(at.web, EXPORT),
         given={name: given.get(name, "") for name in (*FILTERS, _UNTIL)},
-        reason=at.form.get(REASON, ""),
         back=back,
-        notes=at.notes,
-        errors=at.errors,
     )
 
 

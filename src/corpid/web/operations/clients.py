@@ -129,7 +129,6 @@ class ClientPage(PageView, frozen=True, kw_only=True):
     edit: str = ""
     switch: str = ""
     drop: str = ""
-    saved: Phrase | None = None
 
 
 class ClientForm(FormView, frozen=True, kw_only=True):
@@ -149,9 +148,6 @@ class ClientForm(FormView, frozen=True, kw_only=True):
     identifier: str = "client_id"
     """the name of its identifier on the wire"""
     client_id: str = ""
-    reason: str = ""
-    back: str
-    notes: tuple[Phrase, ...] = ()
 
 
 async def show_clients(at: ConsoleContext) -> View:
@@ -218,7 +214,6 @@ async def show_client(at: ConsoleContext) -> View:
         edit=path_if_allowed(at, client_page_path(found.client_id, "edit-client")),
         switch=path_if_allowed(at, client_page_path(found.client_id, "switch-client")),
         drop=path_if_allowed(at, client_page_path(found.client_id, "drop-keys")) if found.jwks_uri else "",
-        saved=at.saved,
     )
 
 
@@ -340,17 +335,12 @@ def _show_form(at: ConsoleContext, heading: Phrase, values: Mapping[str, str], *
         frame=frame(
             at, section=CLIENTS, up=Link(url=back, text=phrase("Go back")), step_name=at.form.get("step", version)
         ),
-        action=console_path(at.web, at.page),
         heading=heading,
         groups=fields_of(given, rare=False),
         more=fields_of(given, rare=True),
         more_open=opens_rare(given, at.errors),
         new=not version,
         client_id=at.form.get("client_id", ""),
-        reason=at.form.get(REASON, ""),
-        back=back,
-        notes=at.notes,
-        errors=at.errors,
     )
 
 
@@ -400,7 +390,6 @@ async def edit_client(at: ConsoleContext) -> FormResult:
         raise EditConflict(_CHANGED) from None
     except Refused as refused:
         raise _name_faults(refused) from None
-    at.provider.registry_cache.drop()
     return FormResult("client-changed", client_page_path(found.client_id))
 
 

@@ -108,7 +108,6 @@ class Overview(PageView, frozen=True, kw_only=True):
     """the part of the server that fails; empty: everything answers"""
     engines: tuple[EngineLine, ...]
     processes: tuple[ProcessLine, ...]
-    saved: Phrase | None = None
 
 
 class Maintenance(PageView, frozen=True, kw_only=True):
@@ -118,7 +117,6 @@ class Maintenance(PageView, frozen=True, kw_only=True):
     on: bool
     switch: str
     """the page that switches it; empty for those who may not"""
-    saved: Phrase | None = None
 
 
 async def show_overview(at: ConsoleContext) -> View:
@@ -175,7 +173,6 @@ async def show_overview(at: ConsoleContext) -> View:
             )
             for each in found.processes
         ),
-        saved=at.saved,
     )
 
 
@@ -201,7 +198,6 @@ async def show_maintenance(at: ConsoleContext) -> View:
         frame=frame(at, section=MAINTENANCE),
         on=await readiness.maintenance(at.registry, actor=at.actor),
         switch=path_if_allowed(at, _SWITCH),
-        saved=at.saved,
     )
 
 
@@ -238,7 +234,6 @@ async def switch_maintenance(at: ConsoleContext) -> FormResult:
         raise StaleStep
     is_on = at.form.get("decision") == "on"
     await readiness.switch_maintenance(at.registry, on=is_on, actor=actor_with_reason(at))
-    at.provider.registry_cache.drop()
     return FormResult("maintenance-on" if is_on else "maintenance-off", MAINTENANCE)
 
 

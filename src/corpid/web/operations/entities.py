@@ -8,6 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import quote
 
+from msgspec import to_builtins
+from msgspec.structs import replace
+
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import appointments, invitations
 from corpid.flows.directory.finding import find_entity
@@ -18,13 +21,13 @@ from corpid.flows.directory.write import Refused
 from corpid.flows.operations.console import find_open_invitation, load_entity
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.changes import Conflict
-from corpid.rules.directory.entity_choice import NUMBERS, STATUSES
+from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.lists import ENTITIES
 from corpid.rules.directory.member_details import InvalidDetails, identity, shown_name
-from corpid.rules.directory.names import COUNTRIES, remedy_of
-from corpid.rules.directory.records import MemberDetails
+from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, APPROVALS, ENTITY_STATUSES, Entity, MemberDetails
 from corpid.rules.directory.sections import SECTIONS
-from corpid.rules.directory.values import NO_END, address
+from corpid.rules.directory.values import NO_END
+from corpid.rules.fields import fields_of
 from corpid.rules.limits import MINUTE, RESEND_SECONDS
 from corpid.texts import counted, phrase
 from corpid.web.operations import views
@@ -45,9 +48,9 @@ from corpid.web.operations.page_context import (
 )
 from corpid.web.operations.people import person_path
 from corpid.web.operations.views import StateLabel
-from corpid.web.pages.access_texts import APPROVALS, LEVELS
 from corpid.web.pages.errors import reason_of
 from corpid.web.pages.layout import Field, FormView, Link
+from corpid.web.pages.record_forms import RecordForm, form_of
 from corpid.web.sites import NOTHING_DIFFERENT, EditConflict, FormResult, InvalidForm, NotFound, Section, await_found
 
 if TYPE_CHECKING:
@@ -56,53 +59,28 @@ if TYPE_CHECKING:
     from corpid.flows.directory.lists import Appointment
     from corpid.flows.operations.console import EntityDetails
     from corpid.rules.directory.queries import StoredMember
-    from corpid.rules.directory.records import Entity, EntityType, ThirdPartyGrant
+    from corpid.rules.directory.records import ThirdPartyGrant
     from corpid.texts import Phrase
     from corpid.web.context import WebContext
-    from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
 
 NEW: Final = "new-organisation"
 """the page's path: any name below `entities` could be an organisation's identifier"""
 _FEW: Final = 20
 """third parties on an organisation's page"""
-_FIELDS: Final = ("entity_id", "name", "type", "registration_number", "country", "status")
-_OWNER: Final = ("owner_name", "owner_email")
-_IDENTIFIER: Final = re.compile(r"[A-Za-z0-9._-]{1,10}")
-_NAME_CHARACTERS: Final = 200
-_NUMBER_CHARACTERS: Final = 50
-
-
+_NEW: Final = form_of(Entity, "entity_id", "name", "type", "registration_number", "country", "status")
+_EDITED: Final = form_of(Entity, "name", *(key for key in SECTIONS["entities"].keys if key not in {"name", "enabled"}))
+"""the name first, the others in the order of their declaration; an organisation is disabled on a page of its own"""
+OWNER: Final = RecordForm(
+    {
+        "owner_name": replace(fields_of(MemberDetails)["name"], form_label=phrase("Name of the owner")),
+        "owner_email": replace(fields_of(MemberDetails)["email"], form_label=phrase("E-mail address of the owner")),
+    }
+)
 _MEMBER, _INVITED, _NOBODY = "member", "invited", "nobody"
 
 
 _WAYS: Final = (("name", phrase("Name")), ("number", phrase("Registration number")), ("id", phrase("Identifier")))
-TYPES: Final[Mapping[EntityType, Phrase]] = {
-    "UEN": phrase("Registered in this country (UEN)"),
-    "NON-UEN": phrase("Foreign (NON-UEN)"),
-    "GSTN": phrase("Tax registration only (GSTN)"),
-}
-
-
-_MEMBERS: Final = ("name", *(key for key in SECTIONS["entities"].keys if key not in {"name", "enabled"}))
-"""the name first, the others in the order of their declaration; an organisation is disabled on a page of its own"""
-_LABELS: Final[Mapping[str, Phrase]] = {
-    "name": phrase("Name"),
-    "type": phrase("Kind of registration"),
-    "registration_number": phrase("Registration number"),
-    "country": phrase("Country"),
-    "status": phrase("Status"),
-    "approvals": phrase("Approvals"),
-}
-
-
-_CHOICES: Final[Mapping[str, tuple[tuple[str, Phrase], ...]]] = {
-    "type": tuple(TYPES.items()),
-    "status": tuple(STATUSES.items()),
-    "approvals": tuple(APPROVALS.items()),
-}
-
-
 _CHANGED: Final = phrase(
     "Somebody else has changed this organisation meanwhile. Nothing of your change was saved: this is the organisation "
     "as it is now."
@@ -117,9 +95,6 @@ class EntityForm(FormView, frozen=True, kw_only=True):
 
     identifier: str
     fields: tuple[Field, ...]
-    reason: str
-    back: str
-    notes: tuple[Phrase, ...] = ()
 
 
 def entity_path(web: WebContext, entity_id: str, page: str = "") -> str:
@@ -136,7 +111,7 @@ async def show_entities(at: ConsoleContext) -> View:
     """A page of organisations, narrowed by what is searched (R-12.4)."""
 
     def line(entity: Entity) -> views.Line:
-        texts = (entity.registration_number or entity.entity_id, STATUSES[entity.status])
+        texts = (entity.registration_number or entity.entity_id, ENTITY_STATUSES[entity.status])
         url = entity_path(at.web, entity.entity_id)
         return views.Line(url=url, name=entity.name, texts=texts, state=views.active(entity.enabled))
 
@@ -173,7 +148,6 @@ async def show_entity(at: ConsoleContext) -> View:
         more_third_parties=bool(found.third_parties.after),
         clients=tuple(_party(at, each, each.client_entity_id, found.names) for each in found.clients.found),
         more_clients=bool(found.clients.after),
-        saved=at.saved,
     )
 
 
@@ -183,7 +157,7 @@ def _list_facts(found: EntityDetails) -> tuple[views.Fact, ...]:
         (phrase("Identifier"), entity.entity_id),
         (NUMBERS[entity.type], entity.registration_number or phrase("None")),
         (phrase("Country"), entity.country),
-        (phrase("Status"), STATUSES[entity.status]),
+        (phrase("Status"), ENTITY_STATUSES[entity.status]),
         (phrase("Approvals"), APPROVALS[entity.approvals]),
         (phrase("People"), counted(count, "{count} person", "{count} people")),
     )
@@ -206,7 +180,7 @@ def _administrator(at: ConsoleContext, each: Appointment) -> views.Administrator
     return views.AdministratorLine(
         url="" if invited else person_path(at.web, user.user_id),
         name=(membership.name or membership.email) if invited else user.name,
-        level=LEVELS[level.level],
+        level=ADMINISTRATOR_LEVELS[level.level],
         services=(level.services if isinstance(level.services, str) else ", ".join(level.services))
         if level.level == "sub_administrator"
         else "",
@@ -244,7 +218,7 @@ async def show_members(at: ConsoleContext) -> View:
 
 def _member(at: ConsoleContext, each: EntityMember) -> views.Line:
     invited = each.membership.invited
-    level = LEVELS[each.level] if each.level else ""  # type: ignore[index]
+    level = ADMINISTRATOR_LEVELS[each.level] if each.level else ""  # type: ignore[index]
     active = each.membership.enabled and each.user.enabled
     return views.Line(
         url=path_if_allowed(
@@ -294,7 +268,6 @@ async def switch_entity(at: ConsoleContext) -> FormResult:
         await set_enabled(at.registry, "entity", {"entity_id": entity.entity_id}, enabled=enables, actor=actor)
     except Refused:
         raise InvalidInput(phrase("Somebody has done this already. Open the organisation again.")) from None
-    at.provider.registry_cache.drop()
     return FormResult("entity-enable" if enables else "entity-disable", entity_page_path(entity.entity_id))
 
 
@@ -348,55 +321,42 @@ async def send_invitation(at: ConsoleContext) -> FormResult:
     return FormResult("invitation-sent", entity_page_path(entity.entity_id))
 
 
-def _read_fields(at: ConsoleContext, names: tuple[str, ...]) -> dict[str, str]:
-    return {name: at.form.get(name, "").strip() for name in names}
-
-
 async def show_new(at: ConsoleContext) -> View:
     """The form of a new organisation and its first owner."""
     back = console_path(at.web, "entities")
-    typed = {"type": "UEN", "status": "Registered", **_read_fields(at, (*_FIELDS, *_OWNER, REASON))}
-    if not at.form:
-        typed |= {"type": "UEN", "status": "Registered"}
     return views.NewOrganisation(
         frame=frame(at, section="entities", up=Link(url=back, text=phrase("Organisations"))),
-        action=console_path(at.web, NEW),
-        typed=typed,
-        types=tuple(TYPES.items()),
-        statuses=tuple((value, STATUSES[value]) for value in ("Registered", "Deregistered", "Withdrawn", "")),
+        fields=_NEW.show(_NEW.read(at.form) if at.form else {"type": "UEN", "status": "Registered"}),
+        owner=OWNER.show(OWNER.read(at.form)),
         mail_works=at.provider.mail.works,
-        back=back,
-        errors=at.errors,
     )
 
 
 async def add_entity(at: ConsoleContext) -> FormResult:
     """Add an organisation and invite its first owner: both or neither."""
-    typed = _read_fields(at, (*_FIELDS, *_OWNER))
-    errors = [
-        *_check_entity(typed),
-        *(_check_person(typed, *_OWNER) if typed["owner_name"] or typed["owner_email"] else ()),
-    ]
+    members, invited = _NEW.read(at.form), OWNER.read(at.form)
+    errors = _NEW.find_errors(members)
+    if any(invited.values()):
+        errors += OWNER.find_errors(invited, required=True)
     if errors:
         raise InvalidForm(*errors)
     actor = actor_with_reason(at)
-    owner = MemberDetails(name=typed["owner_name"], email=typed["owner_email"]) if typed["owner_email"] else None
-    members = {name: typed[name] for name in _FIELDS if name != "entity_id"}
+    entity_id = members.pop("entity_id")
+    owner = MemberDetails(**invited) if any(invited.values()) else None
     try:
         await appointments.add_entity_with_owner(
-            at.registry, at.provider.passwords, typed["entity_id"], members, owner,
+            at.registry, at.provider.passwords, entity_id, members, owner,
             actor=actor, now=at.context.now, new_id=at.web.new_user_id,
         )  # fmt: skip
     except InvalidDetails as error:
         raise InvalidInput(phrase("Check the owner's name and address: {reason}.", reason=str(error))) from None
     except (Refused, Conflict) as refused:
-        if await _exists(at, typed["entity_id"]):
+        if await _exists(at, entity_id):
             raise InvalidInput(
                 phrase("There is an organisation with this identifier already."), field="entity_id"
             ) from None
         raise InvalidInput(phrase("It was not added: {reason}.", reason=reason_of(refused))) from None
-    at.provider.registry_cache.drop()
-    return FormResult("entity-add", entity_page_path(typed["entity_id"]))
+    return FormResult("entity-add", entity_page_path(entity_id))
 
 
 async def _exists(at: ConsoleContext, entity_id: str) -> bool:
@@ -407,50 +367,6 @@ async def _exists(at: ConsoleContext, entity_id: str) -> bool:
     return True
 
 
-def _check_entity(typed: Mapping[str, str]) -> list[FieldError]:
-    """The errors of an organisation's fields (R-12.4, R-14.2)."""
-    errors = check_facts(typed)
-    if not _IDENTIFIER.fullmatch(typed["entity_id"]):
-        wrong = phrase("Use 1 to 10 letters, digits, full stops, hyphens or underscores.")
-        errors.insert(0, ("entity_id", wrong))
-    return errors
-
-
-def check_facts(typed: Mapping[str, str]) -> list[FieldError]:
-    """The errors of the facts that can be changed later (R-12.4)."""
-    errors: list[FieldError] = []
-    if not typed["name"] or len(typed["name"]) > _NAME_CHARACTERS:
-        errors.append(
-            (
-                "name",
-                phrase("Enter the name of the organisation, in at most {count} characters.", count=_NAME_CHARACTERS),
-            )
-        )
-    if typed["type"] not in TYPES:
-        errors.append(("type", phrase("Choose how the organisation is registered.")))
-    if len(typed["registration_number"]) > _NUMBER_CHARACTERS:
-        errors.append(("registration_number", phrase("Use at most {count} characters.", count=_NUMBER_CHARACTERS)))
-    if typed["country"] not in COUNTRIES:
-        errors.append(("country", phrase("Enter the country's code of two capital letters, such as SG.")))
-    if typed["status"] not in STATUSES:
-        errors.append(("status", phrase("Choose one of the statuses.")))
-    return errors
-
-
-def _check_person(typed: Mapping[str, str], name: str, email: str) -> list[FieldError]:
-    """The errors of the fields about somebody to invite (D60)."""
-    errors: list[FieldError] = []
-    if not typed[name] or len(typed[name]) > _NAME_CHARACTERS:
-        errors.append((name, phrase("Enter the person's name.")))
-    remedy = phrase("Enter an e-mail address, such as name@example.com.")
-    try:
-        if not address(typed[email]):
-            errors.append((email, remedy))
-    except ValueError as error:
-        errors.append((email, remedy_of(error, remedy)))
-    return errors
-
-
 async def show_owner(at: ConsoleContext) -> View:
     """The form that appoints an owner, also in place of another."""
     entity = await entity_of(at)
@@ -458,7 +374,6 @@ async def show_owner(at: ConsoleContext) -> View:
     back = entity_path(at.web, entity.entity_id)
     return views.AppointOwner(
         frame=frame(at, section="entities", up=Link(url=back, text=phrase("Back"))),
-        action=console_path(at.web, at.page),
         organisation=entity.name,
         owners=(
             *((user_id, name, "") for user_id, name in held.items()),
@@ -470,36 +385,34 @@ async def show_owner(at: ConsoleContext) -> View:
             (_INVITED, phrase("Invite somebody by e-mail"), ""),
             (_MEMBER, phrase("A person who already belongs to the organisation"), ""),
         ),
-        typed=_read_fields(at, ("way", "user_name", "instead_of", *_OWNER, REASON)),
+        fields=OWNER.show(OWNER.read(at.form)),
+        typed={name: at.form.get(name, "").strip() for name in ("way", "user_name", "instead_of", REASON)},
         mail_works=at.provider.mail.works,
-        back=back,
-        errors=at.errors,
     )
 
 
 async def appoint_owner(at: ConsoleContext) -> FormResult:
     """Appoint an owner. Raises InvalidInput, InvalidForm, NotFound, Forbidden."""
     entity = await entity_of(at)
-    typed = _read_fields(at, ("way", "user_name", "instead_of", *_OWNER))
+    way, user_name, instead_of = (at.form.get(name, "").strip() for name in ("way", "user_name", "instead_of"))
     owner: str | MemberDetails
-    if typed["way"] == _MEMBER:
-        owner, errors = typed["user_name"], []
-        if not owner:
-            errors = [("user_name", phrase("Enter the person's user name."))]
-    elif typed["way"] == _INVITED:
-        owner = MemberDetails(name=typed["owner_name"], email=typed["owner_email"])
-        errors = _check_person(typed, *_OWNER)
+    if way == _MEMBER:
+        if not user_name:
+            raise InvalidInput(phrase("Enter the person's user name."), field="user_name")
+        owner = user_name
+    elif way == _INVITED:
+        invited = OWNER.read(at.form)
+        if errors := OWNER.find_errors(invited, required=True):
+            raise InvalidForm(*errors)
+        owner = MemberDetails(**invited)
     else:
         raise InvalidInput(phrase("Choose who becomes an owner."), field="way")
-    if errors:
-        raise InvalidForm(*errors)
-    if not typed["instead_of"] and await appointments.list_owners(at.registry, entity.entity_id, actor=at.actor):
+    if not instead_of and await appointments.list_owners(at.registry, entity.entity_id, actor=at.actor):
         raise InvalidInput(phrase("Choose an owner, or nobody."), field="instead_of")
-    instead_of = "" if typed["instead_of"] == _NOBODY else typed["instead_of"]
     actor = actor_with_reason(at)
     try:
         await appointments.appoint_owner(
-            at.registry, entity.entity_id, owner, instead_of=instead_of,
+            at.registry, entity.entity_id, owner, instead_of="" if instead_of == _NOBODY else instead_of,
             actor=actor, now=at.context.now, new_id=at.web.new_user_id,
         )  # fmt: skip
     except InvalidDetails as error:
@@ -508,32 +421,17 @@ async def appoint_owner(at: ConsoleContext) -> FormResult:
         raise InvalidInput(phrase("You may not do this: {reason}.", reason=refused.reason)) from None
     except (Refused, Conflict) as refused:
         raise InvalidInput(phrase("It was not done: {reason}.", reason=reason_of(refused))) from None
-    at.provider.registry_cache.drop()
     return FormResult("owner-appointed", entity_page_path(entity.entity_id))
 
 
 async def show_edit(at: ConsoleContext) -> View:
     """The form, with what was typed or what is stored."""
     entity = await entity_of(at)
-    back, form = entity_path(at.web, entity.entity_id), at.form
+    back = entity_path(at.web, entity.entity_id)
     return EntityForm(
         frame=frame(at, section="entities", up=Link(url=back, text=phrase("Back")), step_name=step_of(at, entity)),
-        action=console_path(at.web, at.page),
         identifier=entity.entity_id,
-        fields=tuple(
-            Field(
-                name=name,
-                label=_LABELS.get(name, name),
-                kind="words" if name in _CHOICES else "text",
-                value=form.get(name, "") if form else getattr(entity, name),
-                words=_CHOICES.get(name, ()),
-            )
-            for name in _MEMBERS
-        ),
-        reason=form.get(REASON, ""),
-        back=back,
-        notes=at.notes,
-        errors=at.errors,
+        fields=_EDITED.show(_EDITED.read(at.form) if at.form else to_builtins(entity)),
     )
 
 
@@ -542,11 +440,8 @@ async def edit_entity(at: ConsoleContext) -> FormResult:
     entity = await entity_of(at)
     if not is_current(at, entity):
         raise EditConflict(_CHANGED)
-    typed = {name: at.form.get(name, "").strip() for name in _MEMBERS}
-    errors = check_facts(typed)
-    if typed["approvals"] not in APPROVALS:
-        errors.append(("approvals", phrase("Choose what needs approval.")))
-    if errors:
+    typed = _EDITED.read(at.form)
+    if errors := _EDITED.find_errors(typed):
         raise InvalidForm(*errors)
     members: dict[str, object] = {
         name: value if value != getattr(entity, name) else None for name, value in typed.items()
@@ -563,7 +458,6 @@ async def edit_entity(at: ConsoleContext) -> FormResult:
         raise EditConflict(_CHANGED) from None
     except Refused as refused:
         raise InvalidInput(phrase("It was not changed: {reason}.", reason=reason_of(refused))) from None
-    at.provider.registry_cache.drop()
     return FormResult("entity-edit", entity_page_path(entity.entity_id))
 
 
@@ -590,7 +484,9 @@ SECTION: Final = Section[ConsoleContext](
         ),
         _one("/edit"): ConsolePage(view=show_edit, submit=edit_entity, fresh=True, needs=_WRITING),
     },
-    fields=frozenset({*_MEMBERS, *_FIELDS, *_OWNER, "way", "user_name", "instead_of", "decision", REASON}),
+    fields=frozenset(
+        {*_NEW.fields, *_EDITED.fields, *OWNER.fields, "way", "user_name", "instead_of", "decision", REASON}
+    ),
     filters=frozenset({"by", "search", "after", "before"}),
     changes={
         "entity-add": phrase("The organisation is added."),

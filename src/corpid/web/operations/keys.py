@@ -67,7 +67,6 @@ class Keys(PageView, frozen=True, kw_only=True):
     keys: tuple[KeyLine, ...]
     rotate: str = ""
     rotate_now: str = ""
-    saved: Phrase | None = None
 
 
 async def show_keys(at: ConsoleContext) -> View:
@@ -78,7 +77,6 @@ async def show_keys(at: ConsoleContext) -> View:
         keys=tuple(_line(at, each) for each in reversed(found)),
         rotate=path_if_allowed(at, "rotate-key"),
         rotate_now=path_if_allowed(at, "rotate-key-now"),
-        saved=at.saved,
     )
 
 

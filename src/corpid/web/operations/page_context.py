@@ -57,15 +57,12 @@ class ConsoleConfirmation(FormView, frozen=True, kw_only=True):
     choices_legend: Phrase | None = None
     choice: str = ""
     button: Phrase
-    back: str
     destroys: bool = False
     """whether it takes something away"""
     decision: str = "yes"
     to_type: str = ""
     """what the person has to type before"""
     typed: str = ""
-    reason: str = ""
-    notes: tuple[Phrase, ...] = ()
 
 
 T = TypeVar("T")
@@ -240,19 +237,15 @@ def question(
     """
     return ConsoleConfirmation(
         frame=frame(at, section=section, up=up),
-        action=console_path(at.web, at.page),
         heading=heading,
         consequences=consequences,
         choices=choices,
         choices_legend=choices_legend,
         choice=at.form.get("choice", ""),
         button=button,
-        back=up.url,
         destroys=destroys,
         decision=decision,
         to_type=to_type,
         typed=at.form.get("typed", ""),
-        reason=at.form.get(REASON, ""),
-        notes=at.notes,
         errors=(*at.errors, *errors),
     )

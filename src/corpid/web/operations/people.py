@@ -19,7 +19,9 @@ from corpid.flows.operations import console as flow
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.changes import LastOwnerRemoved
 from corpid.rules.directory.lists import USERS
+from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, Operator, User
 from corpid.rules.directory.values import NO_END
+from corpid.rules.fields import fields_of
 from corpid.rules.limits import HOUR, MINUTE, PASSWORD_LINK_SECONDS, SECOND_FACTOR_LINK_SECONDS, SET_UP_LINK_SECONDS
 from corpid.rules.oauth import acr
 from corpid.texts import counted, phrase
@@ -37,7 +39,6 @@ from corpid.web.operations.page_context import (
     show_list,
 )
 from corpid.web.operations.views import StateLabel
-from corpid.web.pages.access_texts import LEVELS
 from corpid.web.pages.errors import reason_of
 from corpid.web.pages.layout import Link
 from corpid.web.sites import FormResult, NotFound, Section
@@ -48,18 +49,12 @@ if TYPE_CHECKING:
     from corpid.flows.operations.console import PersonAction, PersonDetails
     from corpid.rules.authentication.records import LinkPurpose, Session, SessionPurpose
     from corpid.rules.directory.actors import DeploymentOperator
-    from corpid.rules.directory.records import OperatorLevel, User
     from corpid.texts import Phrase
     from corpid.web.context import WebContext
     from corpid.web.pages.views import View
 
 PERSON: Final = r"people/[^/]+"
 
-_OPERATORS: Final[Mapping[OperatorLevel, Phrase]] = {
-    "operator": phrase("Operator"),
-    "support": phrase("Support"),
-    "auditor": phrase("Auditor"),
-}
 _WAYS: Final = (("user_name", phrase("User name")), ("name", phrase("Name")), ("email", phrase("E-mail address")))
 PURPOSES: Final[Mapping[SessionPurpose, Phrase]] = {
     "sign_in": phrase("Services"),
@@ -139,7 +134,7 @@ async def show_person(at: ConsoleContext) -> View:
             views.OrganisationLine(
                 url=console_path(at.web, f"entities/{quote(each.entity.entity_id, safe='')}"),
                 name=each.entity.name,
-                level=LEVELS[each.level] if each.level else None,  # type: ignore[index]
+                level=ADMINISTRATOR_LEVELS[each.level] if each.level else None,  # type: ignore[index]
                 state=views.active(each.membership.enabled and each.entity.enabled),
             )
             for each in found.memberships.found
@@ -171,20 +166,18 @@ async def show_person(at: ConsoleContext) -> View:
         more=None
         if not (found.memberships.after or found.roles.after)
         else phrase("Each table shows the first {count}.", count=AT_ONCE),
-        saved=at.saved,
     )
 
 
 def _list_facts(found: PersonDetails) -> tuple[views.Fact, ...]:
     user = found.user
-    kind = phrase("Foreign account") if user.account_type == "foreign" else phrase("Standard account")
     facts: list[views.Fact] = [
         (phrase("User name"), user.user_name),
         (phrase("E-mail address"), user.email or _NONE),
-        (phrase("Account"), kind),
+        (phrase("Account"), fields_of(User)["account_type"].choices[user.account_type]),
     ]
     if found.operator:
-        facts.append((phrase("Operates this deployment as"), _OPERATORS[found.operator]))
+        facts.append((phrase("Operates this deployment as"), fields_of(Operator)["level"].choices[found.operator]))
     return tuple(facts)
 
 

@@ -7,15 +7,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
+from msgspec import to_builtins
+from msgspec.structs import replace
+
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import clients as flow
 from corpid.flows.directory.finding import find_service
 from corpid.flows.directory.lists import list_records
 from corpid.flows.directory.single_records import update_record
 from corpid.flows.directory.write import Refused
+from corpid.rules.directory import values
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.lists import SERVICES
-from corpid.rules.directory.values import DESCRIPTION_CHARACTERS, RoleDescription
+from corpid.rules.directory.records import Service
+from corpid.rules.fields import Field, fields_of
 from corpid.texts import phrase
 from corpid.web.operations import views
 from corpid.web.operations.page_context import (
@@ -34,17 +39,16 @@ from corpid.web.operations.page_context import (
 )
 from corpid.web.pages.errors import reason_of
 from corpid.web.pages.layout import Link
+from corpid.web.pages.record_forms import RecordForm, form_of
 from corpid.web.sites import EditConflict, FormResult, InvalidForm, Section, await_found
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.records import Service
-    from corpid.texts import Phrase
-    from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
 
 _ONE: Final = r"services/[^/]+"
 _ROLE: Final = "role-"
-_NAME_CHARACTERS: Final = 100
+_TEXTS: Final = form_of(Service, "name", "description")
+_APPROVAL: Final = form_of(Service, "approval_required")
 _YES: Final = phrase("Yes")
 _NO: Final = phrase("No")
 _CHANGED: Final = phrase(
@@ -90,29 +94,34 @@ async def show_service(at: ConsoleContext) -> View:
             (phrase("Identifier"), service.service_id),
             (phrase("Roles need approval at every organisation"), _YES if service.approval_required else _NO),
             (phrase("Third parties can be authorised"), _YES if service.third_parties else _NO),
-            (phrase("Part of the organisation in a role"), _SUB_ENTITY[service.sub_entity]),
+            (
+                phrase("Part of the organisation in a role"),
+                fields_of(Service)["sub_entity"].choices[service.sub_entity],
+            ),
             (phrase("Parameters of a role"), ", ".join(each.name for each in service.parameters) or phrase("None")),
         ),
         edit=path_if_allowed(at, _here(service, "edit")),
-        roles=_roles(service),
+        roles=tuple(
+            views.RoleOfService(name=name, description=text) for name, text in _describe_roles(service).items()
+        ),
         clients=tuple((each.name, each.client_id) for each in clients[:AT_ONCE]),
         more_clients=is_partial or len(clients) > AT_ONCE,
-        saved=at.saved,
     )
 
 
-_SUB_ENTITY: Final[dict[str, Phrase]] = {
-    "none": phrase("Never"),
-    "optional": phrase("Possible"),
-    "mandatory": phrase("Required"),
-}
-
-
-def _roles(service: Service) -> tuple[views.RoleOfService, ...]:
+def _describe_roles(service: Service) -> dict[str, str]:
     described = {each.name: each.description for each in service.role_descriptions}
-    return tuple(
-        views.RoleOfService(field=f"{_ROLE}{number}", name=name, description=described.get(name, ""))
-        for number, name in enumerate(service.roles)
+    return {name: described.get(name, "") for name in service.roles}
+
+
+def _descriptions(service: Service) -> RecordForm:
+    """The form of the roles' descriptions: a role may be called anything."""
+    described = Field(read=values.DESCRIPTION)
+    return RecordForm(
+        {
+            f"{_ROLE}{number}": replace(described, name=name, form_label=phrase("{name}", name=name))
+            for number, name in enumerate(service.roles)
+        }
     )
 
 
@@ -120,20 +129,13 @@ async def show_edit(at: ConsoleContext) -> View:
     """The form of a service's texts, and of its approval."""
     service = await _load_service(at)
     back = console_path(at.web, _here(service))
+    held = {**_TEXTS.read(at.form), **_APPROVAL.read(at.form)} if at.form else to_builtins(service)
+    roles = _descriptions(service)
     return views.EditService(
         frame=frame(at, section="services", up=Link(url=back, text=phrase("Back")), step_name=step_of(at, service)),
-        action=console_path(at.web, at.page),
-        name=at.form.get("name", service.name),
-        description=at.form.get("description", service.description),
-        roles=tuple(
-            views.RoleOfService(field=each.field, name=each.name, description=at.form.get(each.field, each.description))
-            for each in _roles(service)
-        ),
-        approval_required="approval_required" in at.form if at.form else service.approval_required,
-        reason=at.form.get(REASON, ""),
-        back=back,
-        notes=at.notes,
-        errors=at.errors,
+        texts=_TEXTS.show(held),
+        roles=roles.show(roles.read(at.form) if at.form else _describe_roles(service)),
+        approval=_APPROVAL.show(held),
     )
 
 
@@ -142,14 +144,13 @@ async def edit_service(at: ConsoleContext) -> FormResult:
     service = await _load_service(at)
     if not is_current(at, service):
         raise EditConflict(_CHANGED)
-    texts = {name: at.form.get(name, "").strip() for name in ("name", "description")}
-    roles = [(each, at.form.get(each.field, "").strip()) for each in _roles(service)]
-    if errors := _check_texts(texts, roles):
+    roles, texts = _descriptions(service), _TEXTS.read(at.form)
+    described = roles.read(at.form)
+    if errors := [*_TEXTS.find_errors(texts), *roles.find_errors(described)]:
         raise InvalidForm(*errors)
-    described = [RoleDescription(name=each.name, description=text) for each, text in roles if text]
     members = {
         **texts,
-        "role_descriptions": {each.name: each.description for each in described},
+        "role_descriptions": {name: text for name, text in described.items() if text},
         "approval_required": "approval_required" in at.form,
     }
     actor = actor_with_reason(at)
@@ -162,18 +163,7 @@ async def edit_service(at: ConsoleContext) -> FormResult:
         raise EditConflict(_CHANGED) from None
     except Refused as refused:
         raise InvalidInput(phrase("It was not changed: {reason}.", reason=reason_of(refused))) from None
-    at.provider.registry_cache.drop()
     return FormResult("service-edit", _here(service))
-
-
-def _check_texts(texts: dict[str, str], roles: list[tuple[views.RoleOfService, str]]) -> list[FieldError]:
-    errors: list[FieldError] = []
-    if not texts["name"] or len(texts["name"]) > _NAME_CHARACTERS:
-        errors.append(("name", phrase("Enter a name of at most {count} characters.", count=_NAME_CHARACTERS)))
-    too_long = phrase("Use at most {count} characters.", count=DESCRIPTION_CHARACTERS)
-    fields = [("description", texts["description"]), *((each.field, text) for each, text in roles)]
-    errors += [(field, too_long) for field, text in fields if len(text) > DESCRIPTION_CHARACTERS]
-    return errors
 
 
 SECTION: Final = Section[ConsoleContext](

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from corpid.texts import phrase
-from corpid.web.pages.layout import PageView, ViewPart
+from corpid.web.pages.layout import FormView, PageView, ViewPart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import date, datetime
 
     from corpid.texts import Phrase
-    from corpid.web.pages.layout import Link, Pager
+    from corpid.web.pages.layout import Field, Link, Pager
 
 Fact = tuple["Phrase", "Phrase | str"]
 
@@ -57,7 +57,6 @@ class SearchedList(PageView, frozen=True, kw_only=True):
     empty: Phrase
     add: Link | None = None
     pager: Pager
-    saved: Phrase | None = None
 
 
 class OrganisationLine(ViewPart, frozen=True, kw_only=True):
@@ -109,7 +108,6 @@ class ConsolePersonView(PageView, frozen=True, kw_only=True):
     sessions: tuple[SessionLine, ...]
     more: Phrase | None
     """if a table does not show everything"""
-    saved: Phrase | None = None
 
 
 class AdministratorLine(ViewPart, frozen=True, kw_only=True):
@@ -152,42 +150,37 @@ class OrganisationView(PageView, frozen=True, kw_only=True):
     clients: tuple[PartyLine, ...]
     """for which it is a third party"""
     more_clients: bool
-    saved: Phrase | None = None
 
 
-class NewOrganisation(PageView, frozen=True, kw_only=True):
+class NewOrganisation(FormView, frozen=True, kw_only=True):
     """The form of a new organisation, and of its first owner."""
 
     template: ClassVar[str] = "console/new_organisation.html"
     heading: ClassVar[Phrase] = phrase("Add an organisation")
 
-    action: str
-    typed: dict[str, str]
-    types: tuple[tuple[str, Phrase], ...]
-    statuses: tuple[tuple[str, Phrase], ...]
+    fields: tuple[Field, ...]
+    owner: tuple[Field, ...]
     mail_works: bool
-    back: str
 
 
-class AppointOwner(PageView, frozen=True, kw_only=True):
+class AppointOwner(FormView, frozen=True, kw_only=True):
     """The form that appoints an owner, also in place of another."""
 
     template: ClassVar[str] = "console/owner.html"
     heading: ClassVar[Phrase] = phrase("Appoint an owner")
 
-    action: str
     organisation: str
     owners: tuple[tuple[str, Phrase | str, str], ...]
     """of the field `instead_of`"""
     ways: tuple[tuple[str, Phrase, str], ...]
     """of the field `way`"""
+    fields: tuple[Field, ...]
+    """of somebody to invite"""
     typed: dict[str, str]
     mail_works: bool
-    back: str
 
 
 class RoleOfService(ViewPart, frozen=True, kw_only=True):
-    field: str
     name: str
     description: str
 
@@ -208,20 +201,15 @@ class ServiceView(PageView, frozen=True, kw_only=True):
     clients: tuple[tuple[str, str], ...]
     """name and identifier"""
     more_clients: bool
-    saved: Phrase | None = None
 
 
-class EditService(PageView, frozen=True, kw_only=True):
+class EditService(FormView, frozen=True, kw_only=True):
     """The form of a service's texts, and of its approval."""
 
     template: ClassVar[str] = "console/edit_service.html"
     heading: ClassVar[Phrase] = phrase("Change the service")
 
-    action: str
-    name: str
-    description: str
-    roles: tuple[RoleOfService, ...]
-    approval_required: bool
-    reason: str
-    back: str
-    notes: tuple[Phrase, ...] = ()
+    texts: tuple[Field, ...]
+    roles: tuple[Field, ...]
+    """the descriptions of its roles"""
+    approval: tuple[Field, ...]

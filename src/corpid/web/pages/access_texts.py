@@ -9,11 +9,7 @@ from corpid.rules.directory.values import NO_BEGINNING, NO_END
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from corpid.rules.directory.records import (
-        AdministratorLevel,
-        Approvals,
         Assignment,
         Service,
         ThirdPartyAssignment,
@@ -23,17 +19,6 @@ if TYPE_CHECKING:
 
 GONE: Final = phrase("A person who is gone")
 """the name of somebody who is no longer known"""
-LEVELS: Final[Mapping[AdministratorLevel, Phrase]] = {
-    "owner": phrase("Owner"),
-    "administrator": phrase("Administrator"),
-    "sub_administrator": phrase("Sub-administrator"),
-}
-APPROVALS: Final[Mapping[Approvals, Phrase]] = {
-    "none": phrase("Nothing needs approval"),
-    "roles": phrase("Access, administrators and third parties need approval"),
-    "all": phrase("Every change needs approval, also who belongs to the organisation"),
-}
-"""the values of an entity's `approvals`"""
 
 
 def sentence(name: str, row: Assignment | ThirdPartyAssignment, service: Service, entity: str, today: date) -> Phrase:

@@ -168,11 +168,13 @@ class Field(ViewPart, frozen=True, kw_only=True):
     label: Phrase | str
     hint: Phrase | None = None
     kind: str = "text"
-    """lines, flag, words, day, number or text"""
+    """lines, flag, words, day, number, email or text"""
     value: str
     words: tuple[tuple[str, Phrase | str], ...] = ()
     """the closed list of values, each with its text"""
     optional: bool = False
+    most: int = 0
+    """characters; 0: no limit of its own"""
 
 
 class Pager(ViewPart, frozen=True, kw_only=True):
@@ -218,16 +220,25 @@ FieldError = tuple[str, "Phrase"]
 
 
 class PageView(ViewPart, frozen=True, kw_only=True):
-    """The members of every view: frame and errors."""
+    """The members of every view, which own pages complete."""
 
     frame: Frame
     errors: tuple[FieldError, ...] = ()
+    notes: tuple[Phrase, ...] = ()
+    """what the person should know first, as after a new sign-in"""
+    saved: Phrase | None = None
+    """what was just changed"""
 
 
 class FormView(PageView, frozen=True, kw_only=True):
-    """A page with one main form and its target."""
+    """A page with one main form."""
 
-    action: str
+    action: str = ""
+    """its target; empty: the page"""
+    reason: str | None = ""
+    """as typed, if the form asks for one"""
+    back: str | Link | None = ""
+    """leads away without a change; empty: where the frame leads up; None: nowhere"""
 
 
 def never_asks(provider: str) -> Phrase:
