@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -30,6 +31,7 @@ class InProcessClient(httpx.AsyncClient):
             await hook(request)
         answer = await self._application.handle_async_request(request)
         answer.request = request
+        answer.elapsed = timedelta(0)
         if "set-cookie" in answer.headers:
             self.cookies.extract_cookies(answer)
         for hook in self.event_hooks["response"]:

@@ -522,7 +522,7 @@ _MAKERS: Final[Mapping[str, Callable[[str, Noun], Command]]] = {
 
 
 def _listed(listed: RecordList, order: str = "", option: str = "search") -> Load:
-    """Read a list in one of its orders, by the beginning of what it is ordered by."""
+    """Read a list in one of its orders; an option narrows it."""
     return lambda stores, wanted, after, limit: lists.list_records(
         stores.registry, stores.actor, listed, order=order, search=wanted.get(option, ""), after=after, limit=limit,
         count_to=MOST_COUNTED,

@@ -359,6 +359,7 @@ async def show_details(at: PortalContext) -> View:
 async def save_details(at: PortalContext) -> FormResult:
     """Write the details. Raises NotFound, InvalidForm, InvalidInput."""
     found = await this_member(at, membership_id_of(at))
+    check_names(at, names_shown(found))
     if at.form.get("seen") != _digest(found.membership):
         raise InvalidInput(CHANGED_MEANWHILE)
     written = {name: at.form[name].strip() for name in _DETAILS.fields if name in at.form}
