@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from corpid.cli.doctor import local_checks, request_checks
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import ACTIONS, CONDITIONS, OBJECT_KINDS, ROLES, RULES
+from corpid.rules.directory.member_details import PLAIN_DETAILS
 from corpid.rules.oauth.api_client import API_SCOPE_MEANINGS
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
@@ -47,6 +49,19 @@ def written(page: str, made: str) -> str:
     before, begin, rest = page.partition(_BEGIN)
     _, end, after = rest.partition(_END)
     return before + begin + made + end + after
+
+
+def with_details(page: str) -> str:
+    """The page with the plain details of a member between its marks, as keys or as attributes of SCIM."""
+    keys = [f"`{name}`" for name in PLAIN_DETAILS]
+    scim = [
+        f"`{attribute}`{' of the enterprise extension' if schema else ''}"
+        for schema, _, attribute in (each.scim.rpartition(":") for each in PLAIN_DETAILS.values())
+    ]
+    for kind, names in (("keys", keys), ("scim", scim)):
+        made = f"<!-- {kind} of details -->{', '.join(names[:-1])} and {names[-1]}<!-- end of details -->"
+        page = re.sub(rf"<!-- {kind} of details -->.*?<!-- end of details -->", made, page, flags=re.DOTALL)
+    return page
 
 
 def client_members() -> str:
@@ -193,3 +208,5 @@ if __name__ == "__main__":
     API_DOCUMENT.write_bytes(document(API_BASE_URL))
     for path, made in PAGES.items():
         path.write_text(written(path.read_text(encoding="utf-8"), made()), encoding="utf-8")
+    for path in (_DOCS / "directory.md", _DOCS / "scim.md"):
+        path.write_text(with_details(path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from corpid.rules.directory.access_conditions import BELOW
 from corpid.rules.directory.entity_choice import NUMBERS
+from corpid.rules.directory.member_details import PLAIN_DETAILS
 from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, MemberDetails
 from corpid.texts import counted, phrase
 from corpid.web.directory.member_texts import EACH_GETS, HELP_PAGES, WHY_NO_HELP
@@ -129,9 +130,7 @@ PERSON: Final = PersonPage(
     user_name="marcus",
     written_user_name="m.lee",
     email="marcus@harbour.example",
-    details=form_of(MemberDetails, "department", "job_title").show(
-        {"department": "Permits", "job_title": "Senior clerk"}
-    ),
+    details=form_of(MemberDetails, *PLAIN_DETAILS).show({"department": "Permits", "job_title": "Senior clerk"}),
     state="active",
     state_text=MEMBER_STATES["active"],
     state_sentence=phrase("Can sign in and act for {entity}.", entity=ENTITY),
@@ -169,7 +168,7 @@ PERSON: Final = PersonPage(
 EDIT: Final = EditPerson(
     frame=framed("people", up=UP),
     action="/manage/person/1/details",
-    fields=form_of(MemberDetails, "name", "email", "department", "job_title").show(
+    fields=form_of(MemberDetails, "name", "email", *PLAIN_DETAILS).show(
         {"name": "Marcus (Jurong)", "department": "Permits"},
         {
             "name": phrase("Leave it empty to show the name of the account: {name}", name="Marcus Lee"),

@@ -138,11 +138,17 @@ def test_blanks_are_no_detail(name: str) -> None:
     assert getattr(check_details(MemberDetails(user_name="marcus", **{name: " \u00a0 "})), name) == ""
 
 
-def test_an_address_that_is_taken_is_a_user_name_too() -> None:
-    """D60: without a user name the address is used as one, however long it may be."""
-    address = f"{'a' * 60}@{'.'.join(['b' * 60] * 3)}.example"
-    once = check_details(MemberDetails(email=address))
-    assert check_details(once) == once == MemberDetails(user_name=address, email=address)
+@pytest.mark.parametrize(("length", "fits"), [(200, True), (201, False)])
+def test_an_address_is_as_long_as_a_user_name_may_be(length: int, fits: bool) -> None:
+    """D60: without a user name the address is used as one."""
+    address = f"{'a' * (length - 191)}@{'.'.join(['b' * 60] * 3)}.example"
+    assert len(address) == length
+    if fits:
+        once = check_details(MemberDetails(email=address))
+        assert check_details(once) == once == MemberDetails(user_name=address, email=address)
+        return
+    with pytest.raises(InvalidDetails, match="email: 201 characters are too many"):
+        check_details(MemberDetails(email=address))
 
 
 def test_a_column_that_was_added_needs_a_default_that_earlier_servers_can_leave_out() -> None:

@@ -72,32 +72,6 @@ _SELECTORS: Final = {
     "ref": "Only the one with this ref; '' is the one without.",
 }
 """members of an identity that are named where several records differ in them"""
-_HELP: Final = {
-    "entity.type": "", "entity.status": "", "entity.name": "Its registered name.",
-    "registration_number": "Its number in the register; a UEN entity's identifier is its number.",
-    "country": "Country of registration, two letters.",
-    "approvals": "Changes that another administrator approves",
-    "user.name": "The person's full name.", "email": "E-mail address.",
-    "language": "Language of the pages, such as en.", "identity_number": "Identity number.",
-    "identity_country": "Country that issued it, two letters.", "account_type": "The kind of account",
-    "service.name": "Its name.", "description": "What it is for, in a sentence.",
-    "roles": "A role that people can have; repeat.",
-    "role_descriptions": "What a role lets people do; repeat.",
-    "service.parameters": "A parameter of roles, such as Limit=number or Limit=number,mandatory; repeat.",
-    "third_parties": "Entities may let third parties act for them.",
-    "service.sub_entity": "If roles are for a part of an entity",
-    "entity_types": "A type of the entities that may use it; repeat.",
-    "entity_statuses": "A status of the entities that may use it, '' for none; repeat.",
-    "approval_required": "Roles at it need approval, at every entity.",
-    "role": "One of the service's roles, if it has any.", "grant.role": "One of the service's roles; else any.",
-    "sub_entity": "The part of the entity that it is for.",
-    "ref": "Distinguishes it from an otherwise identical one.",
-    "start_date": "Its first day, such as 2027-01-01.", "end_date": "Its last day, such as 2027-12-31.",
-    "parameters": "A parameter of the service; repeat.",
-    "services": f"Of a sub_administrator: a service to give roles at, or {ALL}; repeat.",
-    "level": "",
-}  # fmt: skip
-"""member, or kind and member, → help of its option; with words to choose from, a phrase before them"""
 _OPTION_NAMES: Final = {"start_date": "start", "end_date": "end", "entity_statuses": "entity_status"}
 _EMPTY: Final = ("", (), NO_BEGINNING, NO_END)
 """defaults to which `none` takes a member back"""
@@ -287,9 +261,9 @@ def _member_option(noun: Noun, name: str, *, new: bool) -> MemberOption:
     is_listed = form in {"array", "object", "list"}
     empties = not new and key.default in _EMPTY
     called = _OPTION_NAMES.get(name, name.removesuffix("s") if is_listed else name)
-    text = key.help or _HELP.get(f"{noun.kind}.{name}", _HELP.get(name, ""))
-    if words := [word for word in schema.get("enum", ()) if word]:
-        text = f"{f'{text}: ' if text else ''}{', '.join(words[:-1])} or {words[-1]}."
+    text = f"{key.help.removesuffix('.')}; repeat." if is_listed and key.help else key.help
+    if not is_listed and (words := [word for word in schema.get("enum", ()) if word]):
+        text = f"{text.removesuffix('.')}{': ' if text else ''}{', '.join(words[:-1])} or {words[-1]}."
     if empties:
         text += " none empties the list." if is_listed else " none removes it."
     needed = noun.defaults.get(name, inspect.Parameter.empty if key.needed else None) if new else None

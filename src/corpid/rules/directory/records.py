@@ -88,16 +88,38 @@ ClientEntityReference: TypeAlias = Annotated[
 ServiceReference: TypeAlias = Annotated[
     str, Field(key="service", read=values.SERVICE_ID, needed=True, refers="services.service_id", identifies=True)
 ]
-RoleName: TypeAlias = Annotated[str, Field(read=values.ROLE, label=phrase("Role"), identifies=True)]
+RoleName: TypeAlias = Annotated[
+    str,
+    Field(help="One of the service's roles, if it has any.", read=values.ROLE, label=phrase("Role"), identifies=True),
+]
 SubEntity: TypeAlias = Annotated[
-    str, Field(read=values.SUB_ENTITY, label=phrase("Part of the organisation"), identifies=True)
+    str,
+    Field(
+        help="The part of the entity that it is for.",
+        read=values.SUB_ENTITY,
+        label=phrase("Part of the organisation"),
+        identifies=True,
+    ),
 ]
 RowReference: TypeAlias = Annotated[
-    str, Field(read=values.line_of_text(32), label=phrase("Reference"), identifies=True)
+    str,
+    Field(
+        help="Distinguishes it from an otherwise identical one.",
+        read=values.line_of_text(32),
+        label=phrase("Reference"),
+        identifies=True,
+    ),
 ]
-StartDate: TypeAlias = Annotated[str, Field(read=values.day, label=phrase("From"))]
-EndDate: TypeAlias = Annotated[str, Field(read=values.day, label=phrase("Until"))]
-Parameters: TypeAlias = Annotated[tuple[Parameter, ...], Field(read=values.row_parameters, label=phrase("Details"))]
+StartDate: TypeAlias = Annotated[
+    str, Field(help="Its first day, such as 2027-01-01.", read=values.day, label=phrase("From"))
+]
+EndDate: TypeAlias = Annotated[
+    str, Field(help="Its last day, such as 2027-12-31.", read=values.day, label=phrase("Until"))
+]
+Parameters: TypeAlias = Annotated[
+    tuple[Parameter, ...],
+    Field(help="A parameter of the service.", read=values.row_parameters, label=phrase("Details")),
+]
 Switch: TypeAlias = Annotated[bool, Field(read=values.yes_or_no)]
 
 
@@ -127,10 +149,17 @@ class Entity(msgspec.Struct, frozen=True, kw_only=True):
             remedy=phrase("Choose how the organisation is registered."),
         ),
     ]  # fmt: skip
-    registration_number: Annotated[str, Field(read=values.registered_number(50), label=phrase("Registration number"))]
-    country: Annotated[
+    registration_number: Annotated[
         str,
         Field(
+            help="Its number in the register; a UEN entity's identifier is its number.",
+            read=values.registered_number(50),
+            label=phrase("Registration number"),
+        ),
+    ]
+    country: Annotated[
+        str,
+        Field(help='Country of registration, two letters.',
             read=values.country, needed=True, label=phrase("Country"),
             hint=phrase("Its code of two capital letters, such as SG."),
             remedy=phrase("Enter the country's code of two capital letters, such as SG."),
@@ -139,7 +168,7 @@ class Entity(msgspec.Struct, frozen=True, kw_only=True):
     """ISO 3166-1 alpha-2"""
     name: Annotated[
         str,
-        Field(
+        Field(help='Its registered name.',
             read=_ENTITY_NAME, needed=True, label=phrase("Name"),
             remedy=phrase("Enter the name of the organisation, in at most {count} characters.", count=_ENTITY_NAME.most),
         ),
@@ -154,7 +183,7 @@ class Entity(msgspec.Struct, frozen=True, kw_only=True):
     enabled: Switch = True
     approvals: Annotated[
         Approvals,
-        Field(
+        Field(help='Changes that another administrator approves.',
             read=values.one_of(*APPROVALS), label=phrase("Changes that need approval"), added=True,
             form_label=phrase("Approvals"), choices=APPROVALS, remedy=phrase("Choose what needs approval."),
         ),
@@ -171,14 +200,21 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
 
     user_id: Annotated[str, Field(key="id", read=values.stable_id, identifies=True)]
     user_name: Annotated[str, Field(read=values.login, disclosure=Disclosure.PERSONAL)]
-    name: Annotated[str, Field(read=values.name(200), needed=True, disclosure=Disclosure.PERSONAL)]
-    email: Annotated[str, Field(read=values.email, disclosure=Disclosure.PERSONAL)] = ""
-    language: Annotated[str, Field(read=values.language)] = "en"
-    identity_number: Annotated[str, Field(read=values.registered_number(32), disclosure=Disclosure.MASKED)] = ""
-    identity_country: Annotated[str, Field(read=values.country_or_empty)] = ""
+    name: Annotated[
+        str, Field(help="The person's full name.", read=values.name(200), needed=True, disclosure=Disclosure.PERSONAL)
+    ]
+    email: Annotated[str, Field(help="E-mail address.", read=values.email, disclosure=Disclosure.PERSONAL)] = ""
+    language: Annotated[str, Field(help="Language of the pages, such as en.", read=values.language)] = "en"
+    identity_number: Annotated[
+        str, Field(help="Identity number.", read=values.registered_number(32), disclosure=Disclosure.MASKED)
+    ] = ""
+    identity_country: Annotated[
+        str, Field(help="Country that issued it, two letters.", read=values.country_or_empty)
+    ] = ""
     account_type: Annotated[
         AccountType,
         Field(
+            help="The kind of account.",
             read=values.one_of(*get_args(AccountType)),
             choices={"standard": phrase("Standard account"), "foreign": phrase("Foreign account")},
         ),
@@ -225,7 +261,7 @@ class MemberDetails(msgspec.Struct, frozen=True, kw_only=True):
         str,
         _detail(
             phrase("User name"), "What the entity calls the member; by default the address.", "userName",
-            values.line_of_text(254, joiners=False), in_documents=False,
+            values.line_of_text(200, joiners=False), in_documents=False,
         ),
     ] = ""  # fmt: skip
     """unique in the entity, capital and small letters alike"""
@@ -254,7 +290,7 @@ class MemberDetails(msgspec.Struct, frozen=True, kw_only=True):
         str,
         _detail(
             phrase("E-mail address"), "The address that the invitation goes to.", "emails",
-            values.email, in_documents=False, remedy=phrase("Enter an e-mail address such as name@example.com."),
+            values.MEMBER_EMAIL, in_documents=False, remedy=phrase("Enter an e-mail address such as name@example.com."),
         ),
     ] = ""  # fmt: skip
     department: Annotated[
@@ -299,36 +335,56 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     service_id: Annotated[str, Field(read=values.SERVICE_ID, identifies=True)]
     name: Annotated[
         str,
-        Field(
+        Field(help='Its name.',
             read=_SERVICE_NAME, needed=True, form_label=phrase("Name"),
             remedy=phrase("Enter a name of at most {count} characters.", count=_SERVICE_NAME.most),
         ),
     ]  # fmt: skip
     description: Annotated[
         str,
-        Field(
+        Field(help='What it is for, in a sentence.',
             read=values.DESCRIPTION, added=True, form_label=phrase("Description"),
             hint=phrase("What it is for, in a sentence."),
         ),
     ] = ""  # fmt: skip
     """what it is for, in a sentence"""
-    roles: Annotated[tuple[str, ...], Field(read=values.texts(_ROLE_NAME))] = ()
-    role_descriptions: Annotated[tuple[RoleDescription, ...], Field(read=values.role_descriptions, added=True)] = ()
-    parameters: Annotated[tuple[ParameterDefinition, ...], Field(read=values.parameter_definitions)] = ()
-    third_parties: Switch = False
+    roles: Annotated[tuple[str, ...], Field(help="A role that people can have.", read=values.texts(_ROLE_NAME))] = ()
+    role_descriptions: Annotated[
+        tuple[RoleDescription, ...],
+        Field(help="What a role lets people do.", read=values.role_descriptions, added=True),
+    ] = ()
+    parameters: Annotated[
+        tuple[ParameterDefinition, ...],
+        Field(
+            help="A parameter of roles, such as Limit=number or Limit=number,mandatory.",
+            read=values.parameter_definitions,
+        ),
+    ] = ()
+    third_parties: Annotated[
+        bool, Field(read=values.yes_or_no, help="Entities may let third parties act for them.")
+    ] = False
     sub_entity: Annotated[
         SubEntityRule,
         Field(
+            help="If roles are for a part of an entity.",
             read=values.one_of(*get_args(SubEntityRule)),
             choices={"none": phrase("Never"), "optional": phrase("Possible"), "mandatory": phrase("Required")},
         ),
     ] = "none"
-    entity_types: Annotated[tuple[EntityType, ...], Field(read=values.texts(_ENTITY_TYPE, least=1))] = (
+    entity_types: Annotated[
+        tuple[EntityType, ...],
+        Field(help="A type of the entities that may use it.", read=values.texts(_ENTITY_TYPE, least=1)),
+    ] = (
         "UEN",
         "NON-UEN",
         "GSTN",
     )
-    entity_statuses: Annotated[tuple[EntityStatus, ...], Field(read=values.texts(_ENTITY_STATUS, least=1))] = (
+    entity_statuses: Annotated[
+        tuple[EntityStatus, ...],
+        Field(
+            help="A status of the entities that may use it, '' for none.", read=values.texts(_ENTITY_STATUS, least=1)
+        ),
+    ] = (
         "Registered",
         "",
     )
@@ -336,7 +392,8 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     approval_required: Annotated[
         bool,
         Field(
-            read=values.yes_or_no, added=True, form_label=phrase("Roles need approval at every organisation"),
+            help="Roles at it need approval, at every entity.", read=values.yes_or_no, added=True,
+            form_label=phrase("Roles need approval at every organisation"),
             hint=phrase("A second administrator of the organisation approves each of them."),
         ),
     ] = False  # fmt: skip
@@ -389,7 +446,12 @@ class ThirdPartyGrant(msgspec.Struct, frozen=True, kw_only=True):
         str, Field(key="third_party", read=values.ENTITY_ID, needed=True, refers="entities.entity_id", identifies=True)
     ]
     service_id: ServiceReference
-    role: RoleName = ""
+    role: Annotated[
+        str,
+        Field(
+            read=values.ROLE, label=phrase("Role"), help="One of the service's roles; by default any.", identifies=True
+        ),
+    ] = ""
     sub_entity: SubEntity = ""
     ref: RowReference = ""
     start_date: StartDate = NO_BEGINNING
@@ -472,7 +534,14 @@ class Administrator(msgspec.Struct, frozen=True, kw_only=True):
             read=values.one_of(*ADMINISTRATOR_LEVELS), needed=True, label=phrase("Level"), choices=ADMINISTRATOR_LEVELS
         ),
     ]
-    services: Annotated[AdministratorServices, Field(read=values.administered_services, label=phrase("Services"))] = ()
+    services: Annotated[
+        AdministratorServices,
+        Field(
+            help="Of a sub_administrator: a service to give roles at, or all.",
+            read=values.administered_services,
+            label=phrase("Services"),
+        ),
+    ] = ()
     """of a sub-administrator only: the others have every service"""
 
     @property

@@ -293,6 +293,8 @@ def as_stored(text: str) -> str:
 day: Final = TextReader(real_day)
 """A date that exists, as YYYY-MM-DD (D23)"""
 email: Final = TextReader(address, _EMAIL_CHARACTERS)
+MEMBER_EMAIL: Final = TextReader(lambda text: _short(address(text), 200), 200)
+"""as long as a member's user name, which it may stand for (D60)"""
 """An e-mail address that any mail server takes e-mails for, or empty (RFC 5321 §4.1.2, §4.5.3.1)"""
 
 

@@ -342,6 +342,10 @@ def _declared() -> Iterator[tuple[str, RequestParameter]]:
     for field in msgspec.structs.fields(AuthorizationRequest):
         if get_origin(field.type) is Annotated:
             for parameter in get_args(field.type)[1:]:
+                if parameter.label and not parameter.pushed_only:
+                    raise TypeError(
+                        f"{field.name}: anybody writes a query, and people would read it: declare pushed_only"
+                    )
                 yield field.name, replace(parameter, name=parameter.name or field.name)
     for name, reason, in_query in _REQUEST_OBJECTS:
         yield (

@@ -77,7 +77,7 @@ def _control(name: str, field: Field, value: object, hint: Phrase | None) -> lay
         name=name,
         label=field.form_label or field.label or name,
         hint=hint,
-        kind="email" if field.read is values.email else kind,
+        kind="email" if field.read in {values.email, values.MEMBER_EMAIL} else kind,
         value=("yes" if value in {True, _FLAGS[True]} else "") if kind == "flag" else str(value),
         words=tuple(field.choices.items()),
         most=field.most,

@@ -43,6 +43,14 @@ def test_the_table_of_a_client_is_as_its_declarations_have_it() -> None:
     assert tables.written(page, tables.client_members()) == page
 
 
+@pytest.mark.parametrize("name", ["directory.md", "scim.md"])
+def test_the_documents_name_every_detail_of_a_member(name: str) -> None:
+    """`make tables` writes them."""
+    page = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    assert "of details -->" in page
+    assert tables.with_details(page) == page
+
+
 @pytest.mark.parametrize("part", ["third_party.grants", "third_party.assignments"])
 def test_the_reference_names_the_keys_of_third_parties(part: str) -> None:
     own = set(SECTIONS[part].keys) - set(SECTIONS["assignments"].keys)
