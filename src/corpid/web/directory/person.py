@@ -322,8 +322,12 @@ async def _require_help(at: PortalContext) -> tuple[Member, HelpPage]:
 
 
 def _digest(membership: Membership) -> str:
-    """Names the details that a form was made of."""
-    return sha256(msgspec.json.encode(details_of(membership))).hexdigest()[:16]
+    """Names what a form was made of.
+
+    The name is left to `names_shown`.
+    """
+    details = msgspec.structs.replace(details_of(membership), name="")
+    return sha256(msgspec.json.encode((details, membership.changed_at))).hexdigest()[:16]
 
 
 async def show_details(at: PortalContext) -> View:
@@ -359,7 +363,6 @@ async def show_details(at: PortalContext) -> View:
 async def save_details(at: PortalContext) -> FormResult:
     """Write the details. Raises NotFound, InvalidForm, InvalidInput."""
     found = await this_member(at, membership_id_of(at))
-    check_names(at, names_shown(found))
     if at.form.get("seen") != _digest(found.membership):
         raise InvalidInput(CHANGED_MEANWHILE)
     written = {name: at.form[name].strip() for name in _DETAILS.fields if name in at.form}
