@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from corpid.flows.directory import approvals
 from corpid.flows.directory.actors import load_administrator
-from corpid.flows.directory.write import Refused, RequestDetails, write_changes
+from corpid.flows.directory.write import Refused, RequestDetails, check_changes, write_changes
 from corpid.flows.directory.write import write_changes as write_as
 from corpid.rules.audit_records import AuditEvent, AuditQuery
 from corpid.rules.directory.access import Forbidden
@@ -225,6 +225,18 @@ async def test_the_rules_are_asked_again_when_it_is_approved(place: Place, since
         assert reason in refused.value.args[0]
         assert await roles(stores) == before
         await approvals.decline_request(stores.registry, made, actor=rina, reason="Too late", now=NOW)
+
+
+async def test_an_invitation_to_an_entity_that_is_gone_by_then_is_not_approved(place: Place) -> None:
+    """D55: an approval looks at all that its changes name, also where the request itself need not."""
+    async with place.opened() as stores:
+        await write(stores, *EVERYBODY)
+        invited = Membership(
+            user_id="p9", entity_id="E1", membership_id="m9", invited=True, name="Nora", email="n@e.example"
+        )
+        current: dict[str, dict[object, object]] = {"entity": {}, "membership": {}}
+        with pytest.raises(Refused, match="the rules no longer allow this"):
+            await check_changes(stores.registry, await acting(stores, "u3"), [Change(None, invited)], current)  # type: ignore[arg-type]
 
 
 async def test_a_service_that_is_disabled_at_the_same_moment_decides(postgresql: Place) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -19,6 +19,7 @@ from corpid.rules.directory.objects import RESOURCES
 from corpid.rules.directory.records import Administrator, Membership, User
 from corpid.web.api.openapi import EXAMPLES
 from tests.api.calling import ENTITY, HARBOUR, ORCHARD, Api, bound, calling, pointers
+from tests.protocol.deployment import ISSUER
 from tests.protocol.directory import ALICE, BOB
 
 if TYPE_CHECKING:
@@ -227,7 +228,7 @@ def test_lists_are_sorted_counted_and_read_back(api: Api) -> None:
     refused = api.get(f"/users?entity={HARBOUR}&sort=email")
     assert refused.status_code == 400
     assert pointers(refused) == {
-        "sort": "With these filters the list can be sorted by membership, user_name, shown_name"
+        "sort": "With these filters the list can be sorted by membership, user_name, shown_user_name"
     }
 
 
@@ -257,6 +258,45 @@ def test_an_export_shows_what_its_client_may_see_and_no_more(world: World) -> No
     rows = list(csv.DictReader(io.StringIO(own.get("/users?format=csv").text, newline="")))
     assert {row["user_name"] for row in rows} == {each["user_name"] for each in own.every("/users")}
     assert own.get(f"/memberships?entity={ORCHARD}&format=csv").status_code == 403
+
+
+@pytest.mark.parametrize("stop", [1, 3, 5])
+def test_an_export_whose_client_leaves_makes_room_for_the_next(world: World, api: Api, stop: int) -> None:
+    """D47, D83: one at a time, and none that nobody reads."""
+    with closing(sqlite3.connect(world.directory / "corpid.sqlite", isolation_level=None)) as database:
+        database.execute(
+            "INSERT INTO entities (entity_id, type, registration_number, country, name, status, enabled, search_text)"
+            " WITH RECURSIVE rows(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM rows WHERE n <= 3000)"
+            " SELECT 'many' || n, 'UEN', 'R', 'SG', 'N', 'Registered', 1, 'n' FROM rows"
+        )
+    api.get("/entities?limit=1")
+    path = "/api/v1/entities"
+    proof = api.caller.proof("GET", f"{ISSUER}{path}", api.token)
+    headers = [
+        (b"host", b"op.example"), (b"authorization", f"DPoP {api.token}".encode()), (b"dpop", proof.encode()),
+    ]  # fmt: skip
+    scope = {
+        "type": "http", "asgi": {"version": "3.0", "spec_version": "2.4"}, "http_version": "1.1", "method": "GET",
+        "scheme": "https", "path": path, "raw_path": path.encode(), "query_string": b"format=csv", "headers": headers,
+        "client": ("127.0.0.1", 1), "server": ("op.example", 443), "state": {},
+    }  # fmt: skip
+    sent: list[str] = []
+
+    async def receive() -> dict[str, object]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: dict[str, str]) -> None:
+        sent.append(message["type"])
+        if len(sent) == stop:
+            raise OSError("the client has gone")
+
+    async def leave() -> None:
+        with suppress(Exception):
+            await world.application.asgi(scope, receive, send)  # type: ignore[arg-type]
+
+    world.run(leave())
+    assert len(sent) >= stop
+    assert api.get("/entities?search=many1&format=csv").status_code == 200
 
 
 def test_an_export_of_too_many_objects_is_refused_whole(world: World, api: Api) -> None:

@@ -1,7 +1,8 @@
 """Commands on records, made from their resources.
 
-To list, show, add, update, remove, enable and disable them. A noun says how its records are listed and shown. Arguments follow from the identity of its resource, options from the
-other members. A noun with further commands has a module of its own, which adds them.
+They list, show, add, update, remove, enable and disable records. A noun says how its records are listed and shown.
+Arguments follow from the identity of its resource, options from the other members. A noun with further commands has a
+module of its own, which adds them.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ FILTERS: Final = {
     "service": ("ID", "Only at this service."),
     "client_entity": ("ID", "Only what this entity grants."),
     "third_party": ("ID", "Only what is granted to this entity."),
-    "search": ("TEXT", "Only identifiers that begin with this."),
+    "search": ("TEXT", "Only identifiers, of people user names, that begin with this."),
     "name": ("TEXT", "Only names that begin with this, sorted by name."),
     "deletion_requested": ("", "Only people who asked to be deleted, by identifier."),
     "people": ("", "The roles of third parties' people instead."),
@@ -373,7 +374,7 @@ def _list(name: str, noun: Noun) -> Command:
         shown = next((each for each in noun.lists[1:] if wanted.keys() & {*each.chosen_by}), noun.lists[0])
         if not wanted.keys() <= {*shown.options}:
             named = " and ".join(f"--{option.replace('_', '-')}" for option in wanted)
-            output.fail(f"{named} cannot be combined: leave all but one of them out")
+            output.fail(f"{named} cannot be combined: leave one of them out")
 
         async def read(stores: Stores, chosen: Settings) -> tuple[ListPage[Any], View]:
             return await shown.load(stores, wanted, after, limit), View(chosen, listing.today(chosen, stores))
@@ -723,7 +724,7 @@ NOUNS: Final[dict[str, Noun]] = {
             "update": "Change members of an entity; the others keep their values.",
             "remove": "Remove an entity with its memberships, roles and grants.\n\n`disable` only stops it.",
             "disable": "Disable an entity: nobody can act for it.",
-            "enable": "Switch an entity on again.",
+            "enable": "Enable an entity again.",
         },
         lists=(
             ListCommand("Entities", "entities", ("search",), _listed(ENTITIES), _ENTITIES),
@@ -833,8 +834,8 @@ NOUNS: Final[dict[str, Noun]] = {
             "show": "Show one administrator, and why they cannot act, if so.",
             "add": "Make a member of an entity its administrator, at a level.\n\n"
             "If the person has a level there already, it changes.",
-            "update": "Change the level of an administrator, or its services.",
-            "remove": "Take a person's level; the membership and the roles stay.",
+            "update": "Change an administrator's level or services.",
+            "remove": "Remove an administrator's level; the membership and the roles stay.",
         },
         lists=(
             ListCommand(
@@ -858,7 +859,7 @@ NOUNS: Final[dict[str, Noun]] = {
             "add": "Make a person an operator of the deployment, at a level.\n\n"
             "If the person has a level already, it changes.",
             "update": "Change the level of an operator.",
-            "remove": "Take an operator's level; the last one who can act stays.",
+            "remove": "Remove an operator's level; the last one who can act stays.",
         },
         lists=(
             ListCommand(

@@ -134,6 +134,8 @@ async def list_records(
     else:
         authorise_list(actor, thing)
     ordered = listed.order(order)
+    if search and not ordered.searched:
+        raise Refused(f"in the order {ordered.name} nothing is searched: leave out the order, or what is searched")
     if not is_storable(search):
         raise Refused(f"this has characters that no {_WORDS.get(ordered.name, 'identifier')} has: leave them out")
     try:

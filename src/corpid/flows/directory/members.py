@@ -245,7 +245,7 @@ async def list_members_by_name(
     """
     await find_entity(registry, entity_id, actor=actor)
     page = await list_records(
-        registry, actor, MEMBERS, {"entity_id": entity_id}, order="shown_name", after=after, before=before,
+        registry, actor, MEMBERS, {"entity_id": entity_id}, order="shown_user_name", after=after, before=before,
         limit=limit, count_to=MOST_COUNTED,
     )  # fmt: skip
     return msgspec.structs.replace(page, found=tuple(map(_to_member, page.found)))

@@ -264,8 +264,9 @@ async def list_objects(
     search = narrowed.pop("search", "")
     if "name" in narrowed:
         order, search = "name", narrowed.pop("name")
-    if order and order not in {each.name for each in listed.orders}:
-        raise UnknownSort([each.name for each in listed.orders])
+    known = [each.name for each in listed.orders if each.searched or not search]
+    if (order and order not in known) or (sort and order != sort.removeprefix("-")):
+        raise UnknownSort([order] if order in known else known)
     if "user" in narrowed:
         entity_id, of_entity = where.get("entity_id", ""), bool(by.actor.entity_id)
         user = await find_person(by.registry, entity_id, narrowed["user"], of_entity=of_entity)

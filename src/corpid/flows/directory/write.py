@@ -416,7 +416,8 @@ async def check_changes(
     for change in changes:
         if isinstance(change.after, Membership):
             await _refuse_taken(registry, change.after, change.before)
-    if not any(change.kind in _LOOKED_UP and change.after is not None for change in changes):
+    looked_up = any(change.kind in _LOOKED_UP and change.after is not None for change in changes)
+    if current is None and not looked_up:  # an approval has read all of it
         return
     there = Current(records=await read_current(registry, changes) if current is None else current)
     live = is_of_entity(actor) or current is not None
@@ -594,7 +595,7 @@ def build_request_event(
 def guard_records(changes: Iterable[Change]) -> Iterable[Precondition]:
     """Guards that the records which changes were planned on are unchanged. Source: D55"""
     for change in changes:
-        yield Precondition(RECORDS[change.kind], change.key, change.before)  # type: ignore[arg-type]
+        yield Precondition(type(change.record), change.key, change.before)  # type: ignore[arg-type]
 
 
 def check_reason(reason: str) -> None:

@@ -79,7 +79,7 @@ class RecordList(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def of_people(self) -> bool:
         """True if each record is about a person."""
-        return "user_id" in self.filters.values() or self.record in {User, StoredMember}
+        return "user_id" in self.record.__struct_fields__ or self.record is StoredMember
 
 
 class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,10 +147,10 @@ MEMBERS: Final = RecordList(
     orders=(
         Order(name="membership", columns=("membership_id",), searched=False),
         Order(name="user_name", columns=("person_name_key",), fold=_fold_user_name),
-        Order(name="shown_name", columns=("user_name", "membership_id"), fold=fold_text),
+        Order(name="shown_user_name", columns=("user_name", "membership_id"), fold=fold_text),
     ),
 )  # fmt: skip
-"""of one entity, with their people; `user_name` is that of the account, `shown_name` what the entity sees"""
+"""of one entity, with their people; `user_name` is that of the account, `shown_user_name` what the entity sees"""
 MEMBERSHIPS: Final = RecordList(
     record=Membership, kind="membership", orders=_by_key("user_id", "entity_id"), filters={"user": "user_id"}
 )

@@ -1,7 +1,7 @@
 """Records of the directory: people, entities, services, roles and third parties.
 
-Frozen structs without behaviour. What each field is to every door, its `Field` says. Dates are ISO text (YYYY-MM-DD), inclusive, in the deployment's
-time zone (D23); `0001-01-01` means always, `9999-12-31` without end. Each record names its key in `key`.
+Frozen structs. What each field is to every door, its `Field` says. Dates are ISO text (YYYY-MM-DD), inclusive, in the
+deployment's time zone (D23); `0001-01-01` means always, `9999-12-31` without end. Each record names its key in `key`.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ RoleName: TypeAlias = Annotated[
 SubEntity: TypeAlias = Annotated[
     str,
     Field(
-        help="The part of the entity that it is for.",
+        help="Part of the entity that the role or grant is for.",
         read=values.SUB_ENTITY,
         label=phrase("Part of the organisation"),
         identifies=True,
@@ -104,17 +104,17 @@ SubEntity: TypeAlias = Annotated[
 RowReference: TypeAlias = Annotated[
     str,
     Field(
-        help="Distinguishes it from an otherwise identical one.",
+        help="Distinguishes a role or grant from an otherwise identical one.",
         read=values.line_of_text(32),
         label=phrase("Reference"),
         identifies=True,
     ),
 ]
 StartDate: TypeAlias = Annotated[
-    str, Field(help="Its first day, such as 2027-01-01.", read=values.day, label=phrase("From"))
+    str, Field(help="First day of the role or grant, such as 2027-01-01.", read=values.day, label=phrase("From"))
 ]
 EndDate: TypeAlias = Annotated[
-    str, Field(help="Its last day, such as 2027-12-31.", read=values.day, label=phrase("Until"))
+    str, Field(help="Last day of the role or grant, such as 2027-12-31.", read=values.day, label=phrase("Until"))
 ]
 Parameters: TypeAlias = Annotated[
     tuple[Parameter, ...],
@@ -152,7 +152,7 @@ class Entity(msgspec.Struct, frozen=True, kw_only=True):
     registration_number: Annotated[
         str,
         Field(
-            help="Its number in the register; a UEN entity's identifier is its number.",
+            help="The entity's number in the register; by default the identifier of a UEN entity.",
             read=values.registered_number(50),
             label=phrase("Registration number"),
         ),
@@ -168,7 +168,7 @@ class Entity(msgspec.Struct, frozen=True, kw_only=True):
     """ISO 3166-1 alpha-2"""
     name: Annotated[
         str,
-        Field(help='Its registered name.',
+        Field(help="The entity's registered name.",
             read=_ENTITY_NAME, needed=True, label=phrase("Name"),
             remedy=phrase("Enter the name of the organisation, in at most {count} characters.", count=_ENTITY_NAME.most),
         ),
@@ -335,14 +335,14 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     service_id: Annotated[str, Field(read=values.SERVICE_ID, identifies=True)]
     name: Annotated[
         str,
-        Field(help='Its name.',
+        Field(help="The service's name.",
             read=_SERVICE_NAME, needed=True, form_label=phrase("Name"),
             remedy=phrase("Enter a name of at most {count} characters.", count=_SERVICE_NAME.most),
         ),
     ]  # fmt: skip
     description: Annotated[
         str,
-        Field(help='What it is for, in a sentence.',
+        Field(help='What the service is for, in a sentence.',
             read=values.DESCRIPTION, added=True, form_label=phrase("Description"),
             hint=phrase("What it is for, in a sentence."),
         ),
@@ -373,7 +373,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     ] = "none"
     entity_types: Annotated[
         tuple[EntityType, ...],
-        Field(help="A type of the entities that may use it.", read=values.texts(_ENTITY_TYPE, least=1)),
+        Field(help="A type of the entities that may use the service.", read=values.texts(_ENTITY_TYPE, least=1)),
     ] = (
         "UEN",
         "NON-UEN",
@@ -382,7 +382,8 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     entity_statuses: Annotated[
         tuple[EntityStatus, ...],
         Field(
-            help="A status of the entities that may use it, '' for none.", read=values.texts(_ENTITY_STATUS, least=1)
+            help="A status of the entities that may use the service, '' for none.",
+            read=values.texts(_ENTITY_STATUS, least=1),
         ),
     ] = (
         "Registered",
@@ -392,7 +393,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     approval_required: Annotated[
         bool,
         Field(
-            help="Roles at it need approval, at every entity.", read=values.yes_or_no, added=True,
+            help="Roles at the service need approval, at every entity.", read=values.yes_or_no, added=True,
             form_label=phrase("Roles need approval at every organisation"),
             hint=phrase("A second administrator of the organisation approves each of them."),
         ),

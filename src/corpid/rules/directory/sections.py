@@ -5,7 +5,7 @@ The same table for people is in docs/directory.md. Members of an API client are 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 import msgspec
 
@@ -37,10 +37,7 @@ Kind: TypeAlias = Literal[
     "assignment", "grant", "third-party row", "client",
 ]  # fmt: skip
 
-KINDS: Final[tuple[Kind, ...]] = (
-    "service", "entity", "user", "credentials", "membership", "administrator", "operator",
-    "assignment", "grant", "third-party row", "client",
-)  # fmt: skip
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 """every kind of record, in the order of writing: referenced records come first"""
 LEVELS: Final[frozenset[Kind]] = frozenset({"administrator", "operator"})
 """kinds that are pruned only if that is asked for on its own (D65)"""

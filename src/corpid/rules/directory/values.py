@@ -293,9 +293,9 @@ def as_stored(text: str) -> str:
 day: Final = TextReader(real_day)
 """A date that exists, as YYYY-MM-DD (D23)"""
 email: Final = TextReader(address, _EMAIL_CHARACTERS)
+"""An e-mail address that any mail server takes e-mails for, or empty (RFC 5321 §4.1.2, §4.5.3.1)"""
 MEMBER_EMAIL: Final = TextReader(lambda text: _short(address(text), 200), 200)
 """as long as a member's user name, which it may stand for (D60)"""
-"""An e-mail address that any mail server takes e-mails for, or empty (RFC 5321 §4.1.2, §4.5.3.1)"""
 
 
 def _with_ascii_domain(text: str) -> str:

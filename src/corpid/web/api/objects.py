@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -36,9 +36,10 @@ from corpid.web.api.problems import Problem
 from corpid.web.pages.responses import CsvFile
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 
     from starlette.responses import Response
+    from starlette.types import Receive, Scope, Send
 
     from corpid.rules.directory.document import DirectoryDocument
     from corpid.rules.directory.nodes import Json, JsonDocument
@@ -86,20 +87,32 @@ async def list_objects(call: Call, resource: Resource) -> Response:
     return respond(Answer(body=body))
 
 
+class _Export(StreamingResponse):
+    """A stream that ends with its response.
+
+    Also where the client leaves early: the next export of the same client waits for it.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with aclosing(self.body_iterator):  # type: ignore[type-var]  # made by a generator
+            await super().__call__(scope, receive, send)
+
+
 async def _respond_export(call: Call, resource: Resource, wanted: dict[str, str]) -> Response:
     pieces = _export(call, resource, wanted)
     first = await anext(pieces)  # a refusal is a response
 
     async def every() -> AsyncIterator[bytes]:
-        yield first
-        async for piece in pieces:
-            yield piece
+        async with aclosing(pieces):
+            yield first
+            async for piece in pieces:
+                yield piece
 
     headers = {"Content-Disposition": f'attachment; filename="{resource.path}.csv"', "Cache-Control": "no-store"}
-    return StreamingResponse(every(), 200, headers, "text/csv; charset=utf-8")
+    return _Export(every(), 200, headers, "text/csv; charset=utf-8")
 
 
-async def _export(call: Call, resource: Resource, wanted: dict[str, str]) -> AsyncIterator[bytes]:
+async def _export(call: Call, resource: Resource, wanted: dict[str, str]) -> AsyncGenerator[bytes, None]:
     """The whole of a list as CSV, some objects at a time (D83)."""
     names = dict.fromkeys(("id", *(("user", "user_id") if resource.names_user else ()), *resource.keys))
     table, after, count_to = CsvFile(), tuple[str, ...](), MOST_EXPORTED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 from urllib.parse import quote, urlencode
@@ -20,6 +21,7 @@ from corpid.rules.directory.access import Forbidden, Object, refuse_early
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.rules.directory.changes import Conflict, Precondition
 from corpid.rules.directory.records import Membership
+from corpid.rules.failures import StoreUnavailable
 from corpid.texts import phrase
 from corpid.web import sites
 from corpid.web.pages.errors import refusal_of
@@ -238,7 +240,8 @@ async def submit_changes(
     writing = write_changes(at.registry, at.actor, changes, asking=request_details(at), seen=seen)
     made = await await_change(writing)
     if made is None:
-        await keep_for_undo(at.context, at.visit.session.session_id, at.actor, changes)
+        with suppress(StoreUnavailable):  # the change holds, whatever is kept of it
+            await keep_for_undo(at.context, at.visit.session.session_id, at.actor, changes)
     return saved_or_requested(made, saved)
 
 
