@@ -15,12 +15,11 @@ from corpid.flows.directory import lists
 from corpid.flows.directory.import_people import import_people
 from corpid.flows.directory.lists import ListFilter
 from corpid.flows.directory.person_records import load_person
-from corpid.flows.directory.role_assignment import RoleFilter, add_role, remove_role
+from corpid.flows.directory.single_records import add_record, remove_record
 from corpid.outbound.passwords import Argon2Passwords
 from corpid.rules.directory.actors import CommandLine
-from corpid.rules.directory.changes import Upsert
 from corpid.rules.directory.lists import ENTITIES, MEMBERS, USERS, RecordList
-from corpid.rules.directory.records import Assignment, Entity
+from corpid.rules.directory.records import Assignment, Change, Entity
 from corpid.stores.sql.open import open_postgresql
 
 if TYPE_CHECKING:
@@ -105,7 +104,7 @@ async def crowded(dsn: str, cipher: SecretCipher, places: Places) -> float:
 
 async def _import(registry: Registry, passwords: Argon2Passwords, crowd: int) -> float:
     firm = Entity(entity_id=CROWD_ID, type="UEN", registration_number=CROWD_ID, country="SG", name="The Crowd")
-    await registry.directory.write([Upsert(firm)])
+    await registry.directory.write([Change(None, firm)])
     rows = "".join(f"crowd{number:05},Person {number}\n" for number in range(crowd))
     begun = time.perf_counter()
     await import_people(
@@ -116,7 +115,7 @@ async def _import(registry: Registry, passwords: Argon2Passwords, crowd: int) ->
     known = await registry.lists.find(MEMBERS, {"entity_id": CROWD_ID}, limit=crowd)
     roles = [(each.user.user_id, CROWD_ID, people.SERVICE) for each in known]
     given = [Assignment(user_id=user, entity_id=of, service_id=at, role="Maker") for user, of, at in roles]
-    await registry.directory.write([Upsert(each) for each in given])
+    await registry.directory.write([Change(None, each) for each in given])
     return spent
 
 
@@ -142,11 +141,10 @@ def _calls(registry: Registry, passwords: Argon2Passwords, places: Places) -> di
     user, size = places.user, places.size
 
     async def changed(number: int) -> int:
-        given = user(number), fill.own_entities(places.person(number), size)[0], people.SERVICE
-        members = {"role": "Maker", "ref": "benchmark"}
-        await add_role(registry, passwords, *given, members, actor=BY)
-        wanted = RoleFilter(user=given[0], entity=given[1], service=given[2], ref="benchmark")
-        await remove_role(registry, wanted, actor=BY)
+        entity = fill.own_entities(places.person(number), size)[0]
+        row = {"user": user(number), "entity": entity, "service": people.SERVICE, "ref": "benchmark"}
+        await add_record(registry, passwords, "assignment", {**row, "role": "Maker"}, {}, actor=BY)
+        await remove_record(registry, "assignment", row, actor=BY)
         return 1
 
     async def shown(number: int) -> int:

@@ -16,8 +16,7 @@ from benchmarks.steps import require
 from corpid.engines import new_user_id
 from corpid.flows.directory.provisioning_tokens import add_token
 from corpid.rules.directory.actors import CommandLine
-from corpid.rules.directory.changes import Upsert
-from corpid.rules.directory.records import Entity
+from corpid.rules.directory.records import Change, Entity
 from corpid.stores.sql.open import open_postgresql
 
 if TYPE_CHECKING:
@@ -162,7 +161,7 @@ async def _token(dsn: str, cipher: SecretCipher) -> str:
     )
     stores = await open_postgresql(dsn, cipher, time.time)
     try:
-        await stores.registry.directory.write([Upsert(entity)])
+        await stores.registry.directory.write([Change(None, entity)])
         await add_token(
             stores.registry, ENTITY_ID, "Benchmark", days=1, token=token, token_id=new_user_id(), actor=actor, now=now
         )
