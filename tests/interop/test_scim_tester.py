@@ -66,7 +66,7 @@ def _people_are_within_reach(monkeypatch: pytest.MonkeyPatch) -> None:
     made = SyncSCIMClient.create
 
     def create(self: SyncSCIMClient, resource: Any, *arguments: Any, **named: Any) -> Any:
-        if type(resource).__name__ == "User" and not resource.emails:
+        if type(resource).__name__.startswith("User") and not resource.emails:
             values = {"emails": [{"value": f"{resource.user_name}@x.example", "primary": True}]}
             resource = type(resource).model_validate(
                 {**resource.model_dump(by_alias=True, exclude_none=True), **values}
