@@ -149,6 +149,7 @@ LATER_MIGRATIONS: Final = (
     "ALTER TABLE sessions DROP COLUMN browser_key",
     "ALTER TABLE services DROP COLUMN description, DROP COLUMN role_descriptions",
     "ALTER TABLE change_requests DROP COLUMN people",
+    "ALTER TABLE memberships DROP COLUMN department, DROP COLUMN job_title",
 )
 """what they made, taken back: otherwise they would fail"""
 
