@@ -260,6 +260,23 @@ def test_an_export_shows_what_its_client_may_see_and_no_more(world: World) -> No
     assert own.get(f"/memberships?entity={ORCHARD}&format=csv").status_code == 403
 
 
+async def _leave_after(world: World, scope: dict[str, Any], stop: int) -> list[str]:
+    """What was sent until the client had gone, at the message of this number."""
+    sent: list[str] = []
+
+    async def receive() -> dict[str, object]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: dict[str, str]) -> None:
+        sent.append(message["type"])
+        if len(sent) == stop:
+            raise OSError("the client has gone")
+
+    with suppress(Exception):
+        await world.application.asgi(scope, receive, send)  # type: ignore[arg-type]
+    return sent
+
+
 @pytest.mark.parametrize("stop", [1, 3, 5])
 def test_an_export_whose_client_leaves_makes_room_for_the_next(world: World, api: Api, stop: int) -> None:
     """D47, D83: one at a time, and none that nobody reads."""
@@ -280,21 +297,7 @@ def test_an_export_whose_client_leaves_makes_room_for_the_next(world: World, api
         "scheme": "https", "path": path, "raw_path": path.encode(), "query_string": b"format=csv", "headers": headers,
         "client": ("127.0.0.1", 1), "server": ("op.example", 443), "state": {},
     }  # fmt: skip
-    sent: list[str] = []
-
-    async def receive() -> dict[str, object]:
-        return {"type": "http.request", "body": b"", "more_body": False}
-
-    async def send(message: dict[str, str]) -> None:
-        sent.append(message["type"])
-        if len(sent) == stop:
-            raise OSError("the client has gone")
-
-    async def leave() -> None:
-        with suppress(Exception):
-            await world.application.asgi(scope, receive, send)  # type: ignore[arg-type]
-
-    world.run(leave())
+    sent = world.run(_leave_after(world, scope, stop))
     assert len(sent) >= stop
     assert api.get("/entities?search=many1&format=csv").status_code == 200
 
