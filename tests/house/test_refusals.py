@@ -33,12 +33,12 @@ RULES: Final = frozenset({
 """lists of what the rules of records say, in the English of files and API; pages check beforehand what a form can get
 wrong"""
 NO_FORM: Final = frozenset({
-    "access_review.list_reviewed_people Refused", "clients.add_api_client Refused", "clients.update_api_client Refused",
+    "access_review.list_reviewed_people Refused", "clients.add_api_client Refused",
     "clients._read_fields Refused", "clients._check_registration Refused",
     "clients.find_client Refused", "clients.drop_keys Refused", "apply.prepare_addition Refused",
     "single_records.find_record Refused", "single_records.update_record Refused",
     "finding.find_user Refused", "finding._find_identified Refused", "finding.pick_one Refused",
-    "lists.list_records Refused", "lists.parse_place UnknownPlace",
+    "lists.list_records Refused",
     "people.invite_user Refused", "people.give_link Refused", "provisioned_groups.change_group Refused",
     "members.query_members Refused", "provisioning_tokens.remove_token Refused", "write.require_reason Refused",
     "audit.identify_person Refused", "audit.erase_person Refused", "erasure.identify_person Refused",

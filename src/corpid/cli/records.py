@@ -21,7 +21,6 @@ from corpid.cli import listing, output
 from corpid.cli.running import with_stores
 from corpid.flows.directory import appointments, approvals, lists, members, person_records, single_records
 from corpid.flows.directory.finding import find_user
-from corpid.flows.directory.write import Refused
 from corpid.rules.directory import member_details
 from corpid.rules.directory.differences import difference, to_text
 from corpid.rules.directory.lists import ENTITIES, GRANTS, MOST_COUNTED, SERVICES, USERS, RecordList
@@ -630,7 +629,7 @@ async def _list_operators(
     found = await appointments.list_operators(stores.registry, actor=stores.actor)
     places = [user.user_name for user, _ in found]
     if after and after not in places:
-        raise Refused("--after is not a place in this list: copy it from the last line of a list")
+        raise lists.UnknownPlace
     first = places.index(after) + 1 if after else 0
     return lists.cut_page(found[first : first + limit + 1], limit, places[first:])
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from msgspec.structs import asdict
 
 from corpid.flows import namespaces, notifications
 from corpid.flows.account import account_sessions, own_email, own_factors
@@ -21,13 +22,13 @@ from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
 from corpid.rules.directory.audit_reading import format_moment, own_event
 from corpid.rules.directory.changes import ChangedMeanwhile, MissingReference, Precondition
+from corpid.rules.directory.member_details import details_of
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
     Change,
     DeletionRequest,
     Entity,
-    MemberDetails,
     Membership,
     Operator,
     ThirdPartyAssignment,
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from corpid.rules.directory.records import Account
 
 FORMAT: Final = "corpid-personal-data-1"
+_FIRST: Final[tuple[str, ...]] = ()
+"""the place before every record"""
 _PAGE: Final = 200
 _EXAMINED: Final = 2000
 """entries of the audit that one query reads"""
@@ -157,12 +160,12 @@ def _moment(at: int) -> str | None:
 
 
 async def _memberships(context: RequestContext, request: AccountRequest) -> AsyncIterator[Sequence[dict[str, object]]]:
-    directory, after = context.provider.registry.directory, ("", "")
+    directory, after = context.provider.registry.directory, _FIRST
     while found := await directory.page(Membership, {"user_id": request.user.user_id}, after=after, limit=_PAGE):
         entities = await directory.read(Entity, [each.key[1:] for each in found])
         levels = await directory.read(Administrator, [each.key for each in found])
         yield [describe_membership(each, entities.get(each.key[1:]), levels.get(each.key)) for each in found]
-        after = found[-1].key  # type: ignore[assignment]
+        after = found[-1].key
 
 
 def describe_membership(held: Membership, entity: Entity | None, level: Administrator | None) -> dict[str, object]:
@@ -174,23 +177,21 @@ def describe_membership(held: Membership, entity: Entity | None, level: Administ
         "since": _moment(held.created_at),
         "level": level.level if level is not None else None,
         "services": level.services if level is not None and level.level == "sub_administrator" else None,
-        "written_by_entity": {
-            name: getattr(held, name) for name in MemberDetails.__struct_fields__ if getattr(held, name)
-        },
+        "written_by_entity": {name: text for name, text in asdict(details_of(held)).items() if text},
     }
 
 
 async def _roles(context: RequestContext, request: AccountRequest) -> AsyncIterator[Sequence[dict[str, object]]]:
-    directory, after = context.provider.registry.directory, ("",) * 6
+    directory, after = context.provider.registry.directory, _FIRST
     while found := await directory.page(Assignment, {"user_id": request.user.user_id}, after=after, limit=_PAGE):
         yield [_row(each) for each in found]
-        after = found[-1].key  # type: ignore[assignment]
+        after = found[-1].key
 
 
 async def _third_party_roles(
     context: RequestContext, request: AccountRequest
 ) -> AsyncIterator[Sequence[dict[str, object]]]:
-    directory, after = context.provider.registry.directory, ("",) * 7
+    directory, after = context.provider.registry.directory, _FIRST
     where = {"user_id": request.user.user_id}
     while found := await directory.page(ThirdPartyAssignment, where, after=after, limit=_PAGE):
         entities = await directory.read(Entity, {(each.client_entity_id,) for each in found})
@@ -203,7 +204,7 @@ async def _third_party_roles(
             for each in found
             if (each.client_entity_id,) in entities
         ]
-        after = found[-1].key  # type: ignore[assignment]
+        after = found[-1].key
 
 
 def _row(row: Assignment | ThirdPartyAssignment) -> dict[str, object]:

@@ -173,10 +173,8 @@ async def _read_access(registry: Registry, membership: Membership) -> ReviewedAc
     return ReviewedAccess(
         membership=membership,
         administrator=(await registry.directory.read(Administrator, [key])).get(key),
-        roles=tuple(await registry.directory.page(Assignment, where, after=("",) * 6, limit=_MOST_ROLES)),
-        third_party_roles=tuple(
-            await registry.directory.page(ThirdPartyAssignment, where, after=("",) * 7, limit=_MOST_ROLES)
-        ),
+        roles=tuple(await registry.directory.page(Assignment, where, limit=_MOST_ROLES)),
+        third_party_roles=tuple(await registry.directory.page(ThirdPartyAssignment, where, limit=_MOST_ROLES)),
     )
 
 
@@ -377,9 +375,8 @@ async def _look_through(registry: Registry, entity_id: str) -> tuple[list[str], 
 
 async def _read_roles(registry: Registry, kind: type[R], entity_id: str) -> dict[str, list[R]]:
     found: defaultdict[str, list[R]] = defaultdict(list)
-    width = 6 if kind is Assignment else 7
     where = {"entity_id": entity_id}
-    async for rows in read_pages(registry.directory, kind, where, width=width, at_once=_ROLES_AT_ONCE):
+    async for rows in read_pages(registry.directory, kind, where, at_once=_ROLES_AT_ONCE):
         for row in rows:
             found[row.user_id].append(row)
         await asyncio.sleep(0)

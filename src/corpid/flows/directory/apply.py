@@ -395,7 +395,7 @@ async def _read_named(
         async for key, found in in_turns(read.items()):
             _add(records, sources, kind, key, found)
     async for between in in_turns(_list_parties(document)):
-        pages = read_pages(registry.directory, ThirdPartyGrant, between, width=6, at_once=_GRANTS_AT_ONCE)
+        pages = read_pages(registry.directory, ThirdPartyGrant, between, at_once=_GRANTS_AT_ONCE)
         async for grants in pages:
             for grant in grants:
                 records["grant"].setdefault(grant.key, grant)

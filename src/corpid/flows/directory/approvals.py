@@ -260,7 +260,7 @@ async def expire_requests(registry: Registry, *, now: float) -> int:
 
     A hundred at most: called again and again, it ends all. Raises StoreUnavailable. Source: D55
     """
-    oldest = await registry.directory.page(ChangeRequest, {"state": "pending"}, after=("",), limit=_AT_ONCE)
+    oldest = await registry.directory.page(ChangeRequest, {"state": "pending"}, limit=_AT_ONCE)
     ended = 0
     for request in oldest:
         if state_at(request, now) is not ApprovalState.EXPIRED:

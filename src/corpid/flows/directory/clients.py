@@ -14,7 +14,7 @@ from corpid.flows.directory.apply import (
     prepare_addition,
 )
 from corpid.flows.directory.finding import find_entity
-from corpid.flows.directory.write import Refused, audit_event, switch_record
+from corpid.flows.directory.write import Refused, audit_event
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import sections as rules_of_members
 from corpid.rules.directory.access import Object, authorise
@@ -201,8 +201,6 @@ async def update_api_client(
     every fault, access.Forbidden, Conflict, StoreUnavailable. Source: D27, D50, D59
     """
     fields = _read_fields(client.client_id, members)
-    if not fields:
-        raise Refused("nothing was named to change: `corpid client update --help` lists what can be")
     becomes = replace(client, **fields)
     warnings = _check_registration(becomes, rules)
     if becomes == client:
@@ -210,28 +208,6 @@ async def update_api_client(
         return ApplyResult(differences=(), warnings=remarks, written=False)
     change = Change(client, becomes)
     return await _write_one_change(registry, change, actor=actor, dry_run=dry_run, remarks=warnings)
-
-
-async def switch_api_client(
-    registry: Registry, client: RegisteredApiClient, *, enabled: bool, actor: Actor, dry_run: bool = False
-) -> ApplyResult:
-    """Enable or disable a client of the API, unless `dry_run`.
-
-    A running server follows within 5 s. Its tokens are refused while it is disabled. Raises Refused when nothing would
-    change, access.Forbidden, Conflict, StoreUnavailable. Source: D50, D59
-    """
-    becomes = switch_record(client, f"API client {client.client_id}", enabled=enabled)
-    return await _write_one_change(registry, Change(client, becomes), actor=actor, dry_run=dry_run)
-
-
-async def remove_api_client(
-    registry: Registry, client: RegisteredApiClient, *, actor: Actor, dry_run: bool = False
-) -> ApplyResult:
-    """Remove a client of the API, and with it its tokens.
-
-    A running server follows within 5 s. Raises access.Forbidden, Conflict, StoreUnavailable. Source: D50, D59
-    """
-    return await _write_one_change(registry, Change(client, None), actor=actor, dry_run=dry_run)
 
 
 async def _write_one_change(

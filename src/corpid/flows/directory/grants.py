@@ -173,8 +173,8 @@ async def plan_terms(
 ) -> tuple[Change, ...]:
     """Plan a grant or a role under one, or other terms.
 
-    No change if nothing differs. Terms of a grant within the accepted ones are effective at once; others make it an offer again. Raises Refused with
-    every fault, access.Forbidden, StoreUnavailable. Source: D56, D75, R-21
+    No change if nothing differs. Terms of a grant within the accepted ones are effective at once; others make it an
+    offer again. Raises Refused with every fault, access.Forbidden, StoreUnavailable. Source: D56, D75, R-21
     """
     service = (await registry.directory.read(Service, [(wanted.service_id,)])).get((wanted.service_id,))
     becomes = wanted if service is None else with_stored_values(wanted, service)
@@ -336,7 +336,7 @@ async def list_roles_ending(registry: Registry, grant: ThirdPartyGrant) -> list[
     """
     where = dict(zip(("client_entity_id", "entity_id", "service_id"), grant.key[:3], strict=True))
     others = await read_grants(registry.directory, grant.key[:3])
-    rows = await registry.directory.page(ThirdPartyAssignment, where, after=("",) * 7, limit=_MOST)
+    rows = await registry.directory.page(ThirdPartyAssignment, where, limit=_MOST)
     return without_grant(grant, others, rows)
 
 

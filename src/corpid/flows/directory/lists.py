@@ -106,6 +106,9 @@ class Belonging(msgspec.Struct, frozen=True, kw_only=True):
 class UnknownPlace(Refused):
     """A place that is in no page of a list."""
 
+    def __init__(self) -> None:
+        super().__init__("--after is not a place in this list: copy it from the last line of a list")
+
 
 async def list_records(
     registry: Registry,
@@ -124,8 +127,8 @@ async def list_records(
     """List records of a kind, those that the actor may read.
 
     `where` narrows by columns of the list's filters, `search` is how the first column of the order begins; `after` and
-    `before` are places of another page, `count_to` asks for the total, up to a number. Raises UnknownPlace, Refused for a text that no
-    record has, access.Forbidden, StoreUnavailable. Source: D53, D83
+    `before` are places of another page, `count_to` asks for the total, up to a number. Raises UnknownPlace, Refused for
+    a text that no record has, access.Forbidden, StoreUnavailable. Source: D53, D83
     """
     where = where or {}
     thing = object_of_list(listed, where)
@@ -359,5 +362,5 @@ def parse_place(after: str, width: int = 0) -> tuple[str, ...]:
     """
     parts = tuple(unquote(part) for part in after.split("/")) if after else ("",) * width
     if (width and len(parts) != width) or not is_storable("".join(parts)):
-        raise UnknownPlace("--after is not a place in this list: copy it from the last line of a list")
+        raise UnknownPlace
     return parts

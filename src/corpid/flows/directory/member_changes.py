@@ -1,7 +1,8 @@
 """Changes of memberships: invited, given, suspended, restored, ended (D55, D60, D61).
 
 For an entity's administrators (`submit_…`, `end_membership`: what needs approval is requested) and for programs
-(`invite_member`, `change_member`, `end_member`: it is refused). Operators' commands change them under the rules of a file.
+(`invite_member`, `change_member`, `end_member`: it is refused). Operators' commands change them under the rules of a
+file.
 
 An invitation never looks for accounts, so that its result reveals nothing about them. Only members of the membership
 are written, never those of the person.
@@ -210,8 +211,9 @@ async def write_members(
 ) -> ChangeRequest | None:
     """Write memberships that are new or differ, or request it.
 
-    The e-mails that are due are counted; an invitation has an address if it is to be `reachable`. Raises InvalidDetails, IdentifierConflict, LastOwner, TooManyInvitations, ChangedMeanwhile, NoReason, access.Forbidden, Conflict,
-    StoreUnavailable. Source: D55, D60, D61
+    The e-mails that are due are counted; an invitation has an address if it is to be `reachable`. Raises
+    InvalidDetails, IdentifierConflict, LastOwner, TooManyInvitations, ChangedMeanwhile, NoReason, access.Forbidden,
+    Conflict, StoreUnavailable. Source: D55, D60, D61
     """
     made = [change for change in changes if change.before != change.after]
     if not made:
@@ -315,8 +317,8 @@ async def end_membership(
 ) -> ChangeRequest | None:
     """End a membership as it was read, or request it.
 
-    Its roles and level end with it. A request names its roles and level, unless they are too many. Raises LastOwner, ChangedMeanwhile if it is no longer
-    so, NoReason, access.Forbidden, Conflict, StoreUnavailable. Source: D53, D55
+    Its roles and level end with it. A request names its roles and level, unless they are too many. Raises LastOwner,
+    ChangedMeanwhile if it is no longer so, NoReason, access.Forbidden, Conflict, StoreUnavailable. Source: D53, D55
     """
     changes, rows = [Change(found, None)], await plan_removals(registry, found)
     with translate_refusals():
@@ -331,8 +333,8 @@ async def plan_removals(registry: Registry, of: Membership) -> list[Change]:
     where = {"user_id": of.user_id, "entity_id": of.entity_id}
     directory = registry.directory
     return [
-        *(Change(row, None) for row in await directory.page(ThirdPartyAssignment, where, after=("",) * 7, limit=_MOST)),
-        *(Change(row, None) for row in await directory.page(Assignment, where, after=("",) * 6, limit=_MOST)),
+        *(Change(row, None) for row in await directory.page(ThirdPartyAssignment, where, limit=_MOST)),
+        *(Change(row, None) for row in await directory.page(Assignment, where, limit=_MOST)),
         *(Change(row, None) for row in (await directory.read(Administrator, [of.key])).values()),
     ]
 

@@ -304,7 +304,7 @@ async def load_access(
     seen = [row for row in page.found if _sees(actor, "assignment", row.service_id)]
     others: list[ThirdPartyAssignment] = []
     if _sees(actor, "third-party row"):
-        others = await directory.page(ThirdPartyAssignment, where, after=("",) * 7, limit=limit)
+        others = await directory.page(ThirdPartyAssignment, where, limit=limit)
     return MemberAccess(
         administrator=(await directory.read(Administrator, [of.key])).get(of.key),
         roles=ListPage(found=await load_roles(directory, seen), after=page.after),
@@ -321,8 +321,8 @@ async def load_membership_end(registry: Registry, of: Membership, *, actor: Enti
     directory, where = registry.directory, {"user_id": of.user_id, "entity_id": of.entity_id}
     return MembershipEnd(
         administrator=(await directory.read(Administrator, [of.key])).get(of.key),
-        roles=len(await directory.page(Assignment, where, after=("",) * 6, limit=_MOST_ROLES)),
-        for_others=len(await directory.page(ThirdPartyAssignment, where, after=("",) * 7, limit=_MOST_ROLES)),
+        roles=len(await directory.page(Assignment, where, limit=_MOST_ROLES)),
+        for_others=len(await directory.page(ThirdPartyAssignment, where, limit=_MOST_ROLES)),
     )
 
 

@@ -397,7 +397,7 @@ async def _refuse_strangers(by: Administration, resource: Resource, new: ParsedO
 
 async def _grants_anything(registry: Registry, client_entity: str, third_party: str) -> bool:
     between = {"client_entity_id": client_entity, "entity_id": third_party}
-    return bool(await registry.directory.page(ThirdPartyGrant, between, after=("",) * 6, limit=1))
+    return bool(await registry.directory.page(ThirdPartyGrant, between, limit=1))
 
 
 async def _stored(registry: Registry, resource: Resource, key: tuple[str, ...]) -> Written | None:

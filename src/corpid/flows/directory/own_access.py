@@ -105,12 +105,12 @@ async def list_own_access(registry: Registry, user_id: str) -> list[OwnEntity]:
         authorise(Person(user_id), "read", Object(kind=kind, user_id=user_id))
     directory = registry.directory
     where = {"user_id": user_id}
-    held = await directory.page(Membership, where, after=("", ""), limit=MOST)
+    held = await directory.page(Membership, where, limit=MOST)
     held = [each for each in held if not each.invited]
     known = await directory.read(Entity, [each.key[1:] for each in held])
     levels = await directory.read(Administrator, [each.key for each in held])
-    own = await directory.page(Assignment, where, after=("",) * 6, limit=MOST)
-    others = await directory.page(ThirdPartyAssignment, where, after=("",) * 7, limit=MOST)
+    own = await directory.page(Assignment, where, limit=MOST)
+    others = await directory.page(ThirdPartyAssignment, where, limit=MOST)
     roles = await load_roles(directory, [*own, *others])
     givers = await _find_givers(registry, user_id, roles)
     found = [
@@ -137,7 +137,7 @@ async def list_requestable_entities(context: RequestContext, user_id: str) -> li
     """
     authorise(Person(user_id), "read", Object(kind="membership", user_id=user_id))
     directory = context.provider.registry.directory
-    held = await directory.page(Membership, {"user_id": user_id}, after=("", ""), limit=MOST)
+    held = await directory.page(Membership, {"user_id": user_id}, limit=MOST)
     live = [(each.entity_id,) for each in held if each.enabled and not each.invited]
     found = [each for each in (await directory.read(Entity, live)).values() if each.enabled]
     return sorted(found, key=lambda each: (each.name.casefold(), each.entity_id))

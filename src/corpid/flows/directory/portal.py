@@ -129,7 +129,7 @@ async def load_home_numbers(registry: Registry, actor: EntityAdministrator, *, f
     if actor.level == "sub_administrator":  # reads the roles at its services only, and no grants
         totals = EntityTotals(people=totals.people, ending=0, offers=0)
     where = {"entity_id": actor.entity_id, "state": "pending"}
-    waiting = await registry.directory.page(ChangeRequest, where, after=("",), limit=MOST_REQUESTS + 1)
+    waiting = await registry.directory.page(ChangeRequest, where, limit=MOST_REQUESTS + 1)
     return HomeNumbers(
         totals=totals,
         requests=sum(can_decide(each, actor) for each in waiting),

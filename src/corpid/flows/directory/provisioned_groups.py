@@ -73,7 +73,7 @@ async def list_groups_of_member(
     """
     _authorise(actor, membership.entity_id)
     where = {"user_id": membership.user_id, "entity_id": membership.entity_id}
-    rows = await registry.directory.page(Assignment, where, after=("",) * 6, limit=_PAGE)
+    rows = await registry.directory.page(Assignment, where, limit=_PAGE)
     return frozenset(GroupRole(service_id=row.service_id, role=row.role) for row in rows if _is_as_such(row, today))
 
 
@@ -161,7 +161,7 @@ async def _read_rows(
     _authorise(actor, actor.entity_id)
     where = {"entity_id": actor.entity_id, "service_id": group.service_id, "role": group.role}
     found: list[Assignment] = []
-    async for rows in read_pages(registry.directory, Assignment, where, width=6, at_once=_PAGE):
+    async for rows in read_pages(registry.directory, Assignment, where, at_once=_PAGE):
         found += (row for row in rows if _is_as_such(row, today))
         if len(found) >= most:
             break

@@ -70,7 +70,7 @@ async def list_roles(registry: Registry, actor: EntityAdministrator, user_id: st
     """
     authorise(actor, "read", Object(kind="membership", entity_id=actor.entity_id, user_id=user_id))
     where = {"user_id": user_id, "entity_id": actor.entity_id}
-    rows = await registry.directory.page(Assignment, where, after=("",) * _WIDTH, limit=MOST_ROLES + 1)
+    rows = await registry.directory.page(Assignment, where, limit=MOST_ROLES + 1)
     page = cut_page(rows, MOST_ROLES, [format_place(row.key) for row in rows])
     known = await registry.directory.read(Service, {(row.service_id,) for row in rows})
     seen = [row for row in page.found if _may_read(actor, row)]
@@ -91,7 +91,7 @@ async def list_values_in_use(
     if service.sub_entity == "none" and not service.parameters:
         return NO_VALUES
     where = {"entity_id": entity_id, "service_id": service_id}
-    rows = await registry.directory.page(Assignment, where, after=("",) * _WIDTH, limit=_MOST_LOOKED_THROUGH)
+    rows = await registry.directory.page(Assignment, where, limit=_MOST_LOOKED_THROUGH)
     return most_frequent_values(row for row in rows if row.end_date >= today)
 
 

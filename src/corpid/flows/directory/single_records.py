@@ -1,6 +1,7 @@
 """Single records, changed under the rules of a directory file.
 
-A record is named as a person types it. One function for each verb, whatever the kind of record. Commands and the console use them.
+A record is named as a person types it. One function for each verb, whatever the kind of record. Commands and the console
+use them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from corpid.flows.directory.apply import (
     prepare_addition,
     prepare_entry,
 )
-from corpid.flows.directory.clients import find_any_client, remove_api_client, switch_api_client, update_api_client
+from corpid.flows.directory.clients import find_any_client, update_api_client
 from corpid.flows.directory.finding import (
     RowFilter,
     find_entity,
@@ -116,7 +117,8 @@ class NamedRecord(msgspec.Struct, frozen=True, kw_only=True):
 async def find_record(registry: Registry, actor: Actor, kind: Kind, names: Mapping[str, str | None]) -> NamedRecord:
     """The record of these names, which are members of its identity.
 
-    Of a row None stands for any. Raises Refused if there is none, or more than one, access.Forbidden, StoreUnavailable. Source: D51, R-14
+    Of a row None stands for any. Raises Refused if there is none, or more than one, access.Forbidden, StoreUnavailable.
+    Source: D51, R-14
     """
     resource = BY_KIND[kind]
     if resource.record is ThirdPartyGrant:
@@ -218,13 +220,12 @@ async def set_enabled(
     """
     found = await find_record(registry, actor, kind, names)
     record = found.record
-    if isinstance(record, RegisteredApiClient):
-        return await switch_api_client(registry, record, enabled=enabled, actor=actor, dry_run=dry_run)
     if isinstance(record, User):
         refuse_invited(record)
     if kind in _SWITCHED:
         [name] = found.names.values()
-        becomes = switch_record(record, _SWITCHED[kind](name), enabled=enabled)
+        described = f"API client {name}" if isinstance(record, RegisteredApiClient) else _SWITCHED[kind](name)
+        becomes = switch_record(record, described, enabled=enabled)
     elif record.enabled is enabled:
         return ApplyResult(differences=(), warnings=(), written=False)
     else:
@@ -249,8 +250,6 @@ async def remove_record(
     """
     found = await find_record(registry, actor, kind, names)
     record = found.record
-    if isinstance(record, RegisteredApiClient):
-        return await remove_api_client(registry, record, actor=actor, dry_run=dry_run)
     first: list[Change] = []
     if isinstance(record, Membership):
         first = await plan_removals(registry, record)
@@ -301,7 +300,7 @@ async def _find_role(
     registry: Registry, user: User, named: Mapping[str, str], names: Mapping[str, str | None]
 ) -> Assignment:
     where = {"user_id": user.user_id, "entity_id": named["entity"], "service_id": named["service"]}
-    held = await registry.directory.page(Assignment, where, after=("",) * 6, limit=_MOST_ROLES)
+    held = await registry.directory.page(Assignment, where, limit=_MOST_ROLES)
     wanted = RowFilter(**{name: names.get(name) for name in RowFilter.__struct_fields__})
     such = "such " if held else ""
     return pick_one(

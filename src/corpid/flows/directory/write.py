@@ -238,14 +238,13 @@ async def write_changes(
     This is the only way from a door to the store: authorise, check the records that would result, ask for approval or
     write. Returns the request, None if the changes were written. Without `asking` what needs approval is refused;
     `approved` is the request that is carried out; `planned` changes have been checked by a plan. `seen` are records
-    that the caller has decided on, `along` is what ends with the changes, without being authorised on its own; a request
-    has it, unless it is too much. `batch` names changes that belong together, in the event of each. `action` is the
-    action of the only change, if a command knows a more exact one than `find_action`; `summary` is an event about all
-    changes, written with the last one.
-    `once_checked` is awaited before anything is written, `within` in the transaction of the last change. Raises
-    access.Forbidden, NoReason, IdentifierConflict, Refused, Conflict (LastOwnerRemoved if the last operator or owner
-    would go, ChangedMeanwhile if what was decided on is no longer so), StoreUnavailable. Source: SECURITY.md, D53, D55,
-    D57, D59, D60
+    that the caller has decided on, `along` is what ends with the changes, without being authorised on its own; a
+    request has it, unless it is too much. `batch` names changes that belong together, in the event of each. `action` is
+    the action of the only change, if a command knows a more exact one than `find_action`; `summary` is an event about
+    all changes, written with the last one. `once_checked` is awaited before anything is written, `within` in the
+    transaction of the last change. Raises access.Forbidden, NoReason, IdentifierConflict, Refused, Conflict
+    (LastOwnerRemoved if the last operator or owner would go, ChangedMeanwhile if what was decided on is no longer so),
+    StoreUnavailable. Source: SECURITY.md, D53, D55, D57, D59, D60
     """
     found = await authorise_changes(registry, actor, changes, approving=approved.before.request_id if approved else "")
     if not planned:
@@ -410,8 +409,8 @@ async def check_changes(
 ) -> None:
     """Refuse changes after which a record would break a rule.
 
-    `current` is what is there, if a request for them is approved. Raises IdentifierConflict, Refused with a line for each rule,
-    StoreUnavailable. Source: D55, D60, D68, R-14, R-21
+    `current` is what is there, if a request for them is approved. Raises IdentifierConflict, Refused with a line for
+    each rule, StoreUnavailable. Source: D55, D60, D68, R-14, R-21
     """
     for change in changes:
         if isinstance(change.after, Membership):
@@ -624,13 +623,13 @@ def is_of_entity(actor: Actor) -> bool:
 
 
 async def read_pages(
-    directory: Directory, kind: type[L], where: Mapping[str, str], *, width: int, at_once: int
+    directory: Directory, kind: type[L], where: Mapping[str, str], *, at_once: int
 ) -> AsyncIterator[list[L]]:
-    """All rows of a kind by their keys, which have `width` parts.
+    """All rows of a kind by their keys.
 
     Raises StoreUnavailable. Source: D53
     """
-    after: tuple[str, ...] = ("",) * width
+    after: tuple[str, ...] = ()
     while rows := await directory.page(kind, where, after=after, limit=at_once):
         yield rows
         if len(rows) < at_once:
@@ -645,7 +644,7 @@ async def read_grants(directory: Directory, between: Sequence[str]) -> list[Thir
     Source: D56
     """
     where = dict(zip(("client_entity_id", "entity_id", "service_id"), between, strict=True))
-    return await directory.page(ThirdPartyGrant, where, after=("",) * 6, limit=_MOST_GRANTS)
+    return await directory.page(ThirdPartyGrant, where, limit=_MOST_GRANTS)
 
 
 def switch_record(record: S, described: str, *, enabled: bool) -> S:
@@ -778,7 +777,7 @@ async def _list_waiting(registry: Registry, invited: Membership, *, now: float) 
     where = {"entity_id": invited.entity_id, "state": ApprovalState.PENDING.value}
     return [
         row
-        async for rows in read_pages(registry.directory, ChangeRequest, where, width=1, at_once=_AT_ONCE)
+        async for rows in read_pages(registry.directory, ChangeRequest, where, at_once=_AT_ONCE)
         for row in rows
         if any(each.key[0] == invited.user_id for each in row.changes) and state_at(row, now) is ApprovalState.PENDING
     ]

@@ -234,8 +234,8 @@ def unfit(
 ) -> list[str]:
     """Return why changes would break a rule by now, a sentence each.
 
-    The rules are those of a directory file; besides, service and entity are enabled if they are to be `live`. `current` holds what the changes
-    name, `user_names` is user identifier → user name. Source: D55, R-14, R-21
+    The rules are those of a directory file; besides, service and entity are enabled if they are to be `live`. `current`
+    holds what the changes name, `user_names` is user identifier → user name. Source: D55, R-14, R-21
     """
     wanted: dict[Kind, dict[Key, tuple[DocumentEntry, msgspec.Struct]]] = {kind: {} for kind in KINDS}
     removed: defaultdict[Kind, set[Key]] = defaultdict(set)

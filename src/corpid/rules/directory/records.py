@@ -253,8 +253,8 @@ def _detail(
 class MemberDetails(msgspec.Struct, frozen=True, kw_only=True):
     """Details that an entity writes about a member (D61, D84).
 
-    Each may be empty. What documents do not write identifies, names or reaches the person, and has rules of its own. The others are plain:
-    a new one is stored, searched, shown and exchanged by its declaration alone.
+    Each may be empty. What documents do not write identifies, names or reaches the person, and has rules of its own.
+    The others are plain: a new one is stored, searched, shown and exchanged by its declaration alone.
     """
 
     user_name: Annotated[

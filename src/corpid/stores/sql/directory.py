@@ -317,8 +317,10 @@ class Directory:
         values = {"entity_id": entity_id, "first": max(first, after[0]), "last": last, **beginning, "limit": limit}
         return [known.codec.decode(row) for row in await self._database.rows(self._ending, values)]
 
-    async def page(self, kind: type[R], where: Mapping[str, str], *, after: tuple[str, ...], limit: int) -> list[R]:
-        """Records by key, after that key; empty texts are before every key.
+    async def page(
+        self, kind: type[R], where: Mapping[str, str], *, after: tuple[str, ...] = (), limit: int
+    ) -> list[R]:
+        """Records by key, after that key.
 
         `where` gives columns of the kind's list and their values.
         """

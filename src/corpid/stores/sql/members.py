@@ -186,8 +186,8 @@ class Provisioning:
     ) -> tuple[list[tuple[StoredMember, tuple[str, str]]], tuple[str, str] | None]:
         """Members that fit among the next `examined` ones, by user name.
 
-        With their places; also the place of the last one that was examined; None if there are no more. Two statements, the first on an
-        index alone.
+        With their places; also the place of the last one that was examined; None if there are no more. Two statements,
+        the first on an index alone.
         """
         start = {"entity_id": wanted.entity_id, "first": after[0], "after": after[1]}
         row = await self._database.row(self._end_of_part, {**start, "offset": examined - 1})

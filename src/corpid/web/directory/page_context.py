@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 from urllib.parse import quote, urlencode
@@ -15,13 +14,11 @@ from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory.approvals import AlreadyDecided, NamesChanged, StaleRequest
 from corpid.flows.directory.person_names import digest_names, name_as_known
 from corpid.flows.directory.portal import PortalRequest
-from corpid.flows.directory.undo import keep_for_undo
 from corpid.flows.directory.write import NoReason, Refused, RequestDetails, guard_records, write_changes
 from corpid.rules.directory.access import Forbidden, Object, refuse_early
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.rules.directory.changes import Conflict, Precondition
 from corpid.rules.directory.records import Membership
-from corpid.rules.failures import StoreUnavailable
 from corpid.texts import phrase
 from corpid.web import sites
 from corpid.web.pages.errors import refusal_of
@@ -239,9 +236,6 @@ async def submit_changes(
     seen = [*guard_records(changes), *([Precondition(Membership, of.key, of)] if of is not None else ())]
     writing = write_changes(at.registry, at.actor, changes, asking=request_details(at), seen=seen)
     made = await await_change(writing)
-    if made is None:
-        with suppress(StoreUnavailable):  # the change holds, whatever is kept of it
-            await keep_for_undo(at.context, at.visit.session.session_id, at.actor, changes)
     return saved_or_requested(made, saved)
 
 

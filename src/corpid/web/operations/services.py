@@ -150,8 +150,8 @@ async def edit_service(at: ConsoleContext) -> FormResult:
         raise InvalidForm(*errors)
     members = {
         **texts,
+        **_APPROVAL.read(at.form),
         "role_descriptions": {name: text for name, text in described.items() if text},
-        "approval_required": "approval_required" in at.form,
     }
     actor = actor_with_reason(at)
     try:
@@ -174,7 +174,7 @@ SECTION: Final = Section[ConsoleContext](
             view=show_edit, submit=edit_service, fresh=True, needs=("write", "service")
         ),
     },
-    fields=frozenset({"name", "description", "approval_required", REASON}),
+    fields=frozenset({*_TEXTS.fields, *_APPROVAL.fields, REASON}),
     filters=frozenset({"search", "after", "before"}),
     prefixes=(_ROLE,),
     changes={"service-edit": phrase("The service is changed.")},
