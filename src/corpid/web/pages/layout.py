@@ -230,6 +230,8 @@ class PageView(ViewPart, frozen=True, kw_only=True):
     """what the person should know first, as after a new sign-in"""
     saved: Phrase | None = None
     """what was just changed"""
+    undo: ButtonForm | None = None
+    """undoes it; None if that is not possible (D80)"""
 
 
 class FormView(PageView, frozen=True, kw_only=True):
