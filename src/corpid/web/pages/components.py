@@ -89,6 +89,10 @@ class Actions(Component, frozen=True, kw_only=True):
     template: ClassVar[str] = "components/actions.html"
 
     links: tuple[Link, ...]
+    danger: Link | None = None
+    """takes something away"""
+    main: bool = False
+    """whether the first link is the main action of the page"""
 
 
 class Facts(Component, frozen=True, kw_only=True):
@@ -97,6 +101,43 @@ class Facts(Component, frozen=True, kw_only=True):
     template: ClassVar[str] = "components/facts.html"
 
     facts: tuple[tuple[Phrase, Value], ...]
+
+
+class Items(Component, frozen=True, kw_only=True):
+    """Sentences below each other."""
+
+    template: ClassVar[str] = "components/items.html"
+
+    items: tuple[Phrase | str, ...]
+    language: str = ""
+    """that of texts; empty: the page's"""
+
+
+class Group(Component, frozen=True, kw_only=True):
+    """Parts that belong together, on the screen only."""
+
+    template: ClassVar[str] = "components/group.html"
+
+    parts: tuple[Component | None, ...]
+
+
+class Disclosure(Component, frozen=True, kw_only=True):
+    """Parts that are opened on demand."""
+
+    template: ClassVar[str] = "components/disclosure.html"
+
+    summary: Phrase
+    parts: tuple[Component | None, ...]
+
+
+class LetterHead(Component, frozen=True, kw_only=True):
+    """The head of a printed page: whose it is, and of which day."""
+
+    template: ClassVar[str] = "components/letter_head.html"
+
+    name: str
+    number: Phrase
+    as_of: Phrase
 
 
 class Column(ViewPart, frozen=True):
@@ -206,10 +247,13 @@ class Form(Component, frozen=True, kw_only=True):
     danger: bool = False
     """whether it takes something away"""
     reason: Phrase | None = None
-    """the hint of the field for a reason; None: it asks for none"""
+    """the hint of the field for a reason; None: it asks for none, unless it needs approval"""
     needs_approval: bool = False
+    """whether it asks for a reason for the person who approves it"""
     action: str = ""
     """of another page"""
+    again: Phrase | None = None
+    """a second button, which sends the form to be checked again; the first one then sends `confirmed`"""
 
 
 class Page(FormView, frozen=True, kw_only=True):
