@@ -39,7 +39,7 @@ class LeftOut(msgspec.Struct, frozen=True):
 
 
 class BulkPreview(msgspec.Struct, frozen=True, kw_only=True):
-    """What an action would do to selected members."""
+    """The effect of an action on selected members."""
 
     members: tuple[Member, ...]
     left_out: tuple[LeftOut, ...]
@@ -49,7 +49,7 @@ class BulkPreview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BulkOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a change of many members came."""
+    """The result of a change of many members."""
 
     done: int
     """members that were changed, or for whom that was requested"""
@@ -93,7 +93,7 @@ def _limit(count: int) -> None:
 async def preview_bulk(
     registry: Registry, selected: Sequence[Member], action: MemberAction, *, actor: EntityAdministrator
 ) -> BulkPreview:
-    """Return whom an action would change, and who is left out.
+    """The members whom an action changes or leaves out.
 
     Every member is authorised. Raises StoreUnavailable. Source: D81
     """

@@ -128,7 +128,7 @@ async def read_part(registry: Registry, query: AuditQuery, *, limit: int, actor:
 async def read_latest(
     registry: Registry, actions: Sequence[AuditAction], objects: Sequence[str], *, actor: EntityAdministrator
 ) -> dict[str, AuditEntry]:
-    """The last entry of each object with one of these actions, by object.
+    """The last entries of objects with these actions, by object.
 
     Only what concerns the actor's entity. Raises access.Forbidden, StoreUnavailable. Source: D57, D61
     """

@@ -95,7 +95,7 @@ class Grants:
 async def load_grants(
     registry: Registry, actor: EntityAdministrator, rows: Sequence[Assignment | ThirdPartyAssignment]
 ) -> Grants:
-    """Who gave roles of members, and who approved it.
+    """The givers and approvers of roles.
 
     Raises access.Forbidden, StoreUnavailable. Source: D57, D61
     """

@@ -28,6 +28,7 @@ from corpid.web.directory import (
     person,
     provisioning_tokens,
     requests,
+    settings,
     third_parties,
     third_party_terms,
 )
@@ -71,7 +72,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.flows.account.own_sessions import SelfServiceRequest
-    from corpid.flows.directory.portal import HomeNumbers, PortalRequest
+    from corpid.flows.directory.portal import PortalRequest
+    from corpid.rules.directory.queries import EntityTotals
     from corpid.rules.directory.records import EntityStatus
     from corpid.texts import Phrase
     from corpid.web import sites
@@ -143,7 +145,7 @@ async def show_home(at: PortalContext) -> View:
     first, last = _soon(at)
     found = await portal.load_home_numbers(at.registry, at.actor, first=first, last=last)
     sees_all = at.actor.level != "sub_administrator"
-    alone = found.totals.people <= 1 and sees_all
+    alone = found.people <= 1 and sees_all
     return Home(
         frame=frame(at),
         give=portal_path(at.web, "access/new"),
@@ -172,10 +174,9 @@ def _first_steps(at: PortalContext) -> tuple[Link, ...]:
     return tuple(steps)
 
 
-def _lines(at: PortalContext, found: HomeNumbers, *, sees_all: bool) -> tuple[Link, ...]:
-    totals = found.totals
+def _lines(at: PortalContext, totals: EntityTotals, *, sees_all: bool) -> tuple[Link, ...]:
     ending = _ending(totals.ending) if sees_all else phrase("Access at your services that ends within 30 days")
-    texts = {"people": _people(totals.people), _ENDING: ending, "requests": _requests(found)}
+    texts = {"people": _people(totals.people), _ENDING: ending, "requests": _requests(at.visit)}
     if sees_all:
         texts["third-parties"] = (
             counted(
@@ -205,7 +206,7 @@ async def _review(at: PortalContext) -> tuple[Link, ...]:
     return (Link(url=portal_path(at.web, "access-review"), text=text),)
 
 
-def _requests(found: HomeNumbers) -> Phrase:
+def _requests(found: PortalRequest) -> Phrase:
     if found.more_requests:
         return phrase("More than {count} requests wait. See which of them wait for you.", count=portal.MOST_REQUESTS)
     if found.requests:
@@ -300,7 +301,7 @@ async def choose_entity(at: PortalContext) -> FormResult:
 
 
 async def show_undo(at: PortalContext) -> View:
-    """Why the last change was not undone. Raises SeeOther if nothing was tried."""
+    """The reason why nothing was undone. Raises SeeOther if nothing was tried."""
     if not at.errors:
         raise SeeOther("")
     return Page(
@@ -360,6 +361,7 @@ _SITE: Final = Site(
     purpose="manage",
     sections=(
         SECTION,
+        settings.SECTION,
         administrators.SECTION,
         access_review.SECTION,
         provisioning_tokens.SECTION,

@@ -74,15 +74,16 @@ class PortalContext(PageContext[PortalRequest]):
         return self.visit.actor
 
 
+SETTINGS: Final = "settings"
 PortalPage: TypeAlias = sites.SitePage[PortalContext]
 """a page of this site"""
 SECTIONS: Final[Mapping[str, tuple[Phrase, frozenset[AdministratorLevel]]]] = {
     "": (phrase("Home"), frozenset({"owner", "administrator", "sub_administrator"})),
     "people": (phrase("People"), frozenset({"owner", "administrator", "sub_administrator"})),
-    "requests": (phrase("Requests"), frozenset({"owner", "administrator", "sub_administrator"})),
     "third-parties": (phrase("Third parties"), frozenset({"owner", "administrator"})),
-    "administrators": (phrase("Administrators"), frozenset({"owner", "administrator", "sub_administrator"})),
+    "requests": (phrase("Requests"), frozenset({"owner", "administrator", "sub_administrator"})),
     "history": (phrase("History"), frozenset({"owner", "administrator"})),
+    SETTINGS: (phrase("Settings"), frozenset({"owner", "administrator", "sub_administrator"})),
 }
 """the sections of the portal by path, with the levels that see them"""
 
@@ -169,7 +170,12 @@ def frame(
             if visit.several
             else None,
             links=tuple(
-                NavigationLink(url=portal_path(web, path), text=name, current=path == section)
+                NavigationLink(
+                    url=portal_path(web, path),
+                    text=name,
+                    current=path == section,
+                    count=visit.requests if path == "requests" else 0,
+                )
                 for path, (name, levels) in SECTIONS.items()
                 if level in levels
             ),

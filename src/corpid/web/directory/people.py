@@ -311,7 +311,7 @@ async def download_people(at: PortalContext) -> Response:
 
 
 class BulkAction(ViewPart, frozen=True, kw_only=True):
-    """What is done with selected people, in words."""
+    """An action on selected people, in words."""
 
     button: Phrase
     heading: Callable[[int], Phrase]
@@ -354,7 +354,7 @@ BULK_ACTIONS: Final[Mapping[MemberAction, BulkAction]] = {
 
 
 async def _preview_selected(at: PortalContext) -> tuple[MemberAction, BulkPreview]:
-    """What the form would do. Raises InvalidInput."""
+    """The effect of the form. Raises InvalidInput."""
     action = at.form.get("decision", "")
     if action not in BULK_ACTIONS:
         raise InvalidInput(phrase("Choose what to do with the people that you select."))
@@ -374,7 +374,7 @@ async def _preview_selected(at: PortalContext) -> tuple[MemberAction, BulkPrevie
 
 
 async def show_selected(at: PortalContext) -> View:
-    """Why nothing can be done with the selected people. Raises SeeOther if nothing was tried."""
+    """The reason why nobody is changed. Raises SeeOther if nothing was tried."""
     if not at.errors:
         raise SeeOther(PEOPLE)
     return Page(
@@ -385,7 +385,7 @@ async def show_selected(at: PortalContext) -> View:
 
 
 async def check_selected(at: PortalContext) -> View:
-    """The people whom the action changes, and those whom it leaves out. Raises InvalidInput."""
+    """The question before an action, with those left out. Raises InvalidInput."""
     action, preview = await _preview_selected(at)
     texts, people, left_out = BULK_ACTIONS[action], preview.members, preview.left_out
     kept = {name: value for name, value in at.form.items() if name in _KEPT or name.startswith(SELECT)}

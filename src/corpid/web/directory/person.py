@@ -109,6 +109,7 @@ _ENTRIES: Final = 5
 _REQUESTS: Final = 20
 _EXAMINED: Final = 50
 """of the person's history, which has what they did to others, too"""
+_OF_ROLE: Final = (phrase("Role"), phrase("Service"), phrase("Part"), phrase("Until"))
 _GRANTED: Final = (phrase("Given by"), phrase("Approved by"))
 _LISTED: Final = 20
 """roles of each kind that the page lists; further ones are counted"""
@@ -162,17 +163,13 @@ async def show_person(at: PortalContext) -> View:
         no_access = administers(name, entity)
     seen = await _load_grants(at, held.roles.found)
     own = actor.level == "sub_administrator"
-    entries, heading = await _load_history(at, found), phrase("Access for {entity}", entity=entity.name)
-    columns = (
-        phrase("Role"),
-        phrase("Service"),
-        phrase("Part"),
-        phrase("Until"),
-        *(_GRANTED if seen is not None else ()),
-    )
+    heading = phrase("Access for {entity}", entity=entity.name)
+    columns = (*_OF_ROLE, *(_GRANTED if seen is not None else ()))
+    give = Link(url=query_address(at, NEW, person=membership.membership_id), text=phrase("Give access"))
     return Page(
         frame=frame(at, section=PEOPLE, up=section_link(at, PEOPLE)),
         heading=phrase("{name}", name=name),
+        main_action=give if may_give else None,
         parts=(
             LetterHead(
                 name=entity.name,
@@ -180,11 +177,9 @@ async def show_person(at: PortalContext) -> View:
                 as_of=phrase("As of {day}", day=at.context.day),
             ),
             Facts(facts=tuple(await _list_facts(at, found, held, edit="" if change.refusal else links["details"].url))),
-            Heading(text=heading),
-            Paragraph(text=phrase("You see access at the services that you administer."), look="hint") if own else None,
-            Paragraph(text=no_access, look="hint") if no_access else None,
             Table(
                 caption=heading,
+                heading=True,
                 columns=tuple(map(Column, (*columns, *([phrase("Actions")] if may_give else [])))),
                 rows=tuple(_row(at, role, state=state, seen=seen, changeable=may_give) for role in held.roles.found),
                 empty=phrase("{name} has no access yet.", name=name),
@@ -193,25 +188,11 @@ async def show_person(at: PortalContext) -> View:
                     next=query_address(at, at.page, after=held.roles.after) if held.roles.after else "",
                 ),
             ),
-            Group(
-                parts=(
-                    Actions(
-                        links=(
-                            Link(
-                                url=query_address(at, NEW, person=membership.membership_id), text=phrase("Give access")
-                            ),
-                        ),
-                        main=True,
-                    ),
-                )
-            )
-            if may_give
-            else None,
-            await _show_requests(at, found),
-            Heading(text=phrase("Access for other organisations")) if held.for_others else None,
+            Paragraph(text=phrase("You see access at the services that you administer."), look="hint") if own else None,
+            Paragraph(text=no_access, look="hint") if no_access else None,
             table(
                 phrase("Access for other organisations"),
-                (phrase("Role"), phrase("Service"), phrase("Part"), phrase("Until"), phrase("Organisation")),
+                (*_OF_ROLE, phrase("Organisation")),
                 (
                     (
                         *_row(at, role, state=state, seen=None, changeable=False),
@@ -219,32 +200,28 @@ async def show_person(at: PortalContext) -> View:
                     )
                     for role in held.for_others
                 ),
+                heading=True,
             ),
+            await _show_requests(at, found),
             Group(
+                look="beside",
                 parts=(
-                    Heading(text=phrase("Last changes")),
-                    table(phrase("Last changes"), (phrase("When"), phrase("What"), phrase("By")), entries),
-                    Paragraph(
-                        text=Link(
-                            url=query_address(at, HISTORY, person=membership.membership_id),
-                            text=phrase("The whole history of this person"),
+                    _show_history(at, found, await _load_history(at, found)),
+                    Group(
+                        parts=(
+                            _show_helps(found, here, None if own else no_help, helps=no_help is None),
+                            Heading(text=phrase("Membership")) if refusal or actions or not end.refusal else None,
+                            Paragraph(text=refusal_sentence(refusal, name, entity)) if refusal and not own else None,
+                            Actions(
+                                links=tuple(links[each] for each in actions),
+                                danger=None if end.refusal else links["revoke" if membership.invited else "end"],
+                            ),
+                            Paragraph(
+                                text=phrase("Print this page to have this person's access as a letter."), look="hint"
+                            ),
                         )
                     ),
-                )
-            )
-            if entries
-            else None,
-            _show_helps(found, here, None if own else no_help, helps=no_help is None),
-            Group(
-                parts=(
-                    Heading(text=phrase("Membership")) if refusal or actions or not end.refusal else None,
-                    Paragraph(text=refusal_sentence(refusal, name, entity)) if refusal and not own else None,
-                    Actions(
-                        links=tuple(links[each] for each in actions),
-                        danger=None if end.refusal else links["revoke" if membership.invited else "end"],
-                    ),
-                    Paragraph(text=phrase("Print this page to have this person's access as a letter."), look="hint"),
-                )
+                ),
             ),
         ),
     )
@@ -300,7 +277,7 @@ async def _show_requests(at: PortalContext, found: Member) -> Group | None:
 
 
 def _show_helps(found: Member, here: str, refused: Condition | None, *, helps: bool) -> Group | None:
-    """The help with signing in that the reader may give, or who else can help."""
+    """The help with signing in, or the reason for none."""
     if helps:
         parts: tuple[Component, ...] = (
             Paragraph(
@@ -366,7 +343,7 @@ def describe_role(
 
 
 async def _load_grants(at: PortalContext, roles: Sequence[RoleRecords]) -> history.Grants | None:
-    """Who gave the roles, and who approved them; None for those who see no history."""
+    """Givers and approvers of roles; None without the right to history."""
     try:
         return await history.load_grants(at.registry, at.actor, [each.row for each in roles])
     except Forbidden:
@@ -413,7 +390,7 @@ def _row(
 
 
 def _list_grant(at: PortalContext, seen: history.Grants, entry: AuditEntry | None) -> tuple[Value, ...]:
-    """Who gave a role and when, and who approved it."""
+    """The giver of a role, the moment, and the approver."""
     if entry is None:
         return None, None
 
@@ -422,6 +399,18 @@ def _list_grant(at: PortalContext, seen: history.Grants, entry: AuditEntry | Non
 
     approver = entry.detail.get("approved_by", "")
     return Cell(values=(name(entry.actor),), notes=(at.moment(entry.at),)), name(approver) if approver else None
+
+
+def _show_history(at: PortalContext, found: Member, entries: list[tuple[Value, ...]]) -> Group | None:
+    if not entries:
+        return None
+    history_of = query_address(at, HISTORY, person=found.membership.membership_id)
+    return Group(
+        parts=(
+            table(phrase("Last changes"), (phrase("When"), phrase("What"), phrase("By")), entries, heading=True),
+            Paragraph(text=Link(url=history_of, text=phrase("The whole history of this person"))),
+        )
+    )
 
 
 async def _load_history(at: PortalContext, found: Member) -> list[tuple[Value, ...]]:

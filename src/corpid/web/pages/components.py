@@ -114,11 +114,13 @@ class Items(Component, frozen=True, kw_only=True):
 
 
 class Group(Component, frozen=True, kw_only=True):
-    """Parts that belong together, on the screen only."""
+    """Parts that belong together."""
 
     template: ClassVar[str] = "components/group.html"
 
     parts: tuple[Component | None, ...]
+    look: Literal["stack screen", "stack", "beside"] = "stack screen"
+    """`stack screen` is not printed; the two parts of `beside` stand beside each other on a wide screen"""
 
 
 class Disclosure(Component, frozen=True, kw_only=True):
@@ -131,7 +133,7 @@ class Disclosure(Component, frozen=True, kw_only=True):
 
 
 class LetterHead(Component, frozen=True, kw_only=True):
-    """The head of a printed page: whose it is, and of which day."""
+    """The head of a printed page: organisation and day."""
 
     template: ClassVar[str] = "components/letter_head.html"
 
@@ -187,6 +189,8 @@ class Table(Component, frozen=True, kw_only=True):
     template: ClassVar[str] = "components/table.html"
 
     caption: Phrase
+    heading: bool = False
+    """whether the caption is a heading of the page"""
     columns: tuple[Column, ...]
     rows: tuple[tuple[Value | Choice, ...], ...]
     """with a selection, the first cell of each is a Choice, or None if the row cannot be chosen"""
@@ -205,11 +209,19 @@ def table(
     headings: tuple[Phrase, ...],
     rows: Iterable[tuple[Value, ...]],
     *,
+    heading: bool = False,
     empty: Phrase | Cell | None = None,
     more: Phrase | None = None,
 ) -> Table:
     """A table that is neither filtered nor sorted."""
-    return Table(caption=caption, columns=tuple(map(Column, headings)), rows=tuple(rows), empty=empty, more=more)
+    return Table(
+        caption=caption,
+        heading=heading,
+        columns=tuple(map(Column, headings)),
+        rows=tuple(rows),
+        empty=empty,
+        more=more,
+    )
 
 
 class Fields(Component, frozen=True, kw_only=True):
