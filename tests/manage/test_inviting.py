@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
+from urllib.parse import urljoin
 
 from corpid.flows.directory import invitations
 from corpid.rules.directory.records import Membership
 from tests.manage.access_scene import confirm, demand, employed, requests, staffed
-from tests.manage.scene import ACME, go, in_portal, send
+from tests.manage.scene import ACME, appoint, go, in_portal, send
 from tests.sign_in.world import World, form_of, new_world, shown_again
 
 if TYPE_CHECKING:
@@ -157,3 +158,43 @@ async def test_a_double_click_invites_once_and_shows_that_it_did(made: World) ->
     assert first.headers["Location"] == second.headers["Location"]
     other = await send(made, browser, "invite", **{**form, "email": "henry@acme.example"})
     assert other.status_code == 303
+
+
+async def test_ten_people_are_invited_with_a_role_by_one_form_and_one_page_that_asks(made: World) -> None:
+    """D60, D68: the role holds once the invitation is accepted."""
+    await staffed(made)
+    browser = await in_portal(made, "invite/several")
+    lines = "\n".join(f"Person {number} <person{number}@acme.example>" for number in range(10))
+    await browser.fill_and_submit(people=lines, access="NOTICES/", end="year-end")
+    assert browser.page.heading == "Invite 10 people?"
+    assert "Each of them may act as" in browser.page.text
+    await browser.fill_and_submit("people", button="confirmed")
+    assert "10 people have been invited." in browser.page.text
+    given = await made.audit("assignment.add")
+    assert len({entry.object.partition("/")[0] for entry in given}) == 10
+    assert {entry.object.split("/")[2] for entry in given} == {"NOTICES"}
+
+
+async def test_a_role_that_needs_more_than_a_last_day_is_not_offered_to_many(made: World) -> None:
+    """R-14.1: a mandatory parameter is each person's own."""
+    await staffed(made)
+    browser = await in_portal(made, "invite/several")
+    offered = {each.value for form in browser.page.forms for each in form.controls if each.name == "access"}
+    assert "NOTICES/" in offered
+    assert not any(each.startswith("HARBOUR/Checker") for each in offered)
+    fields = {**form_of(browser, "form_token"), "people": "a@acme.example", "access": "HARBOUR/Checker", "end": "none"}
+    answer = await send(made, browser, "invite/several", **fields)
+    await browser.open(urljoin(made.base, answer.headers["Location"]), site="same-origin")
+    assert "Choose one of these roles, or none yet." in browser.page.text
+
+
+async def test_invitations_with_a_role_wait_where_roles_need_approval(made: World) -> None:
+    """D55: all of it waits."""
+    await staffed(made)
+    await appoint(made, who="nadia")
+    await demand(made, "roles")
+    browser = await in_portal(made, "invite/several")
+    await browser.fill_and_submit(people="Kim <kim@acme.example>", access="NOTICES/", end="none")
+    await browser.fill_and_submit("people", button="confirmed", reason="New colleagues")
+    assert "Nothing changes until it is approved" in browser.page.text
+    assert not await made.audit("membership.invite")

@@ -170,6 +170,19 @@ async def test_a_persons_page_says_who_gave_and_who_approved_each_role(made: Wor
     assert "Given by" not in browser.page.text
 
 
+async def test_a_persons_page_has_the_last_sign_in_for_this_organisation_only(made: World) -> None:
+    """D84."""
+    await staffed(made)
+    browser = await in_portal(made, "person/m-marcus")
+    assert "Last sign-in for Acme Pte. Ltd. None that is kept" in browser.page.text
+    for entity_id in (ACME, BANYAN):
+        event = AuditEvent(actor="user:id-marcus", action="sign_in.complete", object="s1", entity_id=entity_id)
+        await made.provider.registry.audit.write(event)
+        made.clock.pass_(86_400)
+    await go(made, browser, "person/m-marcus")
+    assert "Last sign-in for Acme Pte. Ltd. 15 Jan 2027" in browser.page.text
+
+
 async def test_what_the_organisation_may_not_know_of_a_person_is_not_shown(made: World) -> None:
     """D61: no identity number, no other organisation."""
     await staffed(made)

@@ -96,9 +96,11 @@ async def submit_invitations(
     actor: EntityAdministrator,
     asking: RequestDetails,
     new_id: Callable[[], str],
+    access: Assignment | None = None,
 ) -> ChangeRequest | None:
     """Invite people to the actor's entity, or request it: all or nobody.
 
+    `access` is the role that each of them gets, of nobody yet: it ends if the invitation goes to another address (D68).
     Raises InvalidDetails, IdentifierConflict, TooManyInvitations, NoReason, access.Forbidden, Refused, Conflict,
     StoreUnavailable. Source: D55, D60
     """
@@ -106,6 +108,8 @@ async def submit_invitations(
     if len(people) > MOST_INVITED:
         raise Refused(phrase("at most {count} people are invited at once", count=MOST_INVITED))
     changes = [plan_invitation(each, actor.entity_id, now=asking.now, new_id=new_id) for each in people]
+    if access is not None:
+        changes += [Change(None, replace(access, user_id=each.record.user_id)) for each in changes]
     return await write_members(registry, limit, changes, actor=actor, now=asking.now, asking=asking)
 
 

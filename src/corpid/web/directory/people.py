@@ -19,6 +19,7 @@ from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.member_details import PLAIN_DETAILS, InvalidDetails, check_details
 from corpid.rules.directory.queries import MemberState
 from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, MemberDetails
+from corpid.rules.directory.role_forms import ENDLESS, ONE_YEAR, YEAR_END, RoleForm, faults, row_of
 from corpid.rules.fields import fields_of
 from corpid.texts import Phrase, counted, phrase
 from corpid.web.directory.member_texts import (
@@ -44,6 +45,7 @@ from corpid.web.directory.page_context import (
     saved_or_requested,
     section_link,
 )
+from corpid.web.pages.access_texts import duration
 from corpid.web.pages.components import (
     Cell,
     Choice,
@@ -80,7 +82,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.bulk_members import BulkPreview, LeftOut, MemberAction
     from corpid.flows.directory.members import Member, MemberSummary
-    from corpid.rules.directory.records import Entity, Service
+    from corpid.rules.directory.records import Assignment, Entity, Service
     from corpid.rules.directory.tables import PastedPerson
     from corpid.web.pages.layout import FieldError, Frame
     from corpid.web.pages.views import View
@@ -564,7 +566,10 @@ async def show_invitations(at: PortalContext) -> View:
         heading=phrase("Invite several people"),
         parts=(
             *_mail_notes(at),
-            Form(parts=(Fields(fields=(_lines_of(at),)),), button=phrase("Check")),
+            Form(
+                parts=(Fields(fields=(_lines_of(at), *_access_fields(at, await _simple_roles(at)))),),
+                button=phrase("Check"),
+            ),
             Paragraph(text=Link(url=portal_path(at.web, INVITE), text=phrase("Invite only one person"))),
         ),
     )
@@ -572,6 +577,60 @@ async def show_invitations(at: PortalContext) -> View:
 
 def _lines_of(at: PortalContext) -> Field:
     return Field(name="people", label=phrase("People"), hint=_LINES, kind="lines", value=at.form.get("people", ""))
+
+
+async def _simple_roles(at: PortalContext) -> dict[str, RoleForm]:
+    """The roles that need no more than a last day, by the value of the field."""
+    services = await role_assignment.list_services(at.registry, at.actor, at.entity)
+    forms = [
+        RoleForm(service=each, role=role, end=at.form.get("end") or ENDLESS)
+        for each in services
+        for role in each.roles or ("",)
+    ]
+    return {f"{each.service.service_id}/{each.role}": each for each in forms if not any(faults(each, at.context.day))}
+
+
+def _access_fields(at: PortalContext, roles: Mapping[str, RoleForm]) -> tuple[Field, ...]:
+    if not roles:
+        return ()
+    named = ((value, _name_role(each)) for value, each in roles.items())
+    ends = ((YEAR_END, phrase("At the end of this year")), (ONE_YEAR, phrase("After one year")))
+    return (
+        Field(
+            name="access",
+            label=phrase("Access that each of them gets"),
+            kind="words",
+            value=at.form.get("access", ""),
+            words=(("", phrase("None yet")), *named),
+        ),
+        Field(
+            name="end",
+            label=phrase("The access ends"),
+            kind="words",
+            value=at.form.get("end", ENDLESS),
+            words=((ENDLESS, phrase("No end date")), *ends),
+        ),
+    )
+
+
+def _name_role(form: RoleForm) -> Phrase:
+    if form.role:
+        return phrase("{role} at {service}", role=form.role, service=form.service.name)
+    return phrase("{service} as a whole", service=form.service.name)
+
+
+async def _read_access(at: PortalContext, count: int) -> tuple[RoleForm, Assignment] | None:
+    """The access that invited people get, of nobody yet. Raises InvalidInput."""
+    chosen = at.form.get("access", "")
+    if not chosen:
+        return None
+    form = (await _simple_roles(at)).get(chosen)
+    if form is None:
+        raise InvalidInput(phrase("Choose one of these roles, or none yet."), field="access")
+    if 2 * count > MOST_INVITED:
+        most = MOST_INVITED // 2
+        raise InvalidInput(phrase("With access, invite at most {most} people at once.", most=most), field="people")
+    return form, row_of(form, user_id="", entity_id=at.entity.entity_id, today=at.context.day)
 
 
 async def _read_people(at: PortalContext) -> list[MemberDetails]:
@@ -599,10 +658,11 @@ async def _read_people(at: PortalContext) -> list[MemberDetails]:
 async def invite_several(at: PortalContext) -> FormResult:
     """Invite the people of the form, once confirmed. Raises ConfirmationRequired, InvalidForm, InvalidInput."""
     found = await _read_people(at)
+    access = await _read_access(at, len(found))
     if at.form.get(_CONFIRMED) != "yes":
         raise ConfirmationRequired
     try:
-        return await _submit_invitations(at, found)
+        return await _submit_invitations(at, found, access[1] if access else None)
     except InvalidInput as rejected:
         raise ConfirmationRequired((rejected.field, rejected.sentence)) from None
 
@@ -610,8 +670,10 @@ async def invite_several(at: PortalContext) -> FormResult:
 async def check_invitations(at: PortalContext) -> View:
     """The people whom the form would invite. Raises InvalidForm, InvalidInput."""
     found = await _read_people(at)
-    needs_approval = kind_needs_approval("membership", at.entity)
-    number = len(found)
+    access, number = await _read_access(at, len(found)), len(found)
+    needs_approval = kind_needs_approval("membership", at.entity) or (
+        access is not None and kind_needs_approval("assignment", at.entity, access[0].service)
+    )
     return Page(
         frame=msgspec.structs.replace(
             _invitation_frame(at), up=Link(url=portal_path(at.web, SEVERAL), text=phrase("Invite several people"))
@@ -625,8 +687,22 @@ async def check_invitations(at: PortalContext) -> View:
                 (phrase("Name"), phrase("E-mail address")),
                 ((each.name or phrase("Not given"), each.email) for each in found),
             ),
+            Paragraph(
+                text=phrase(
+                    "Each of them may act as {access} {when}, once the invitation is accepted.",
+                    access=_name_role(access[0]),
+                    when=duration(access[1].start_date, access[1].end_date, at.context.day),
+                )
+            )
+            if access
+            else None,
             Form(
-                parts=(Disclosure(summary=phrase("Change the lines"), parts=(Fields(fields=(_lines_of(at),)),)),),
+                parts=(
+                    Disclosure(
+                        summary=phrase("Change people or access"),
+                        parts=(Fields(fields=(_lines_of(at), *_access_fields(at, await _simple_roles(at)))),),
+                    ),
+                ),
                 button=phrase("Send for approval")
                 if needs_approval
                 else counted(number, "Send {count} invitation", "Send {count} invitations"),
@@ -658,12 +734,14 @@ def _describe_fault(at: PortalContext, person: PastedPerson, known: frozenset[st
     return phrase("Line {line}: this is not an e-mail address such as name@example.com: {text}", line=line, text=text)
 
 
-async def _submit_invitations(at: PortalContext, people: Sequence[MemberDetails]) -> FormResult:
+async def _submit_invitations(
+    at: PortalContext, people: Sequence[MemberDetails], access: Assignment | None = None
+) -> FormResult:
     """Invite people, or request it."""
     try:
         request = await member_changes.submit_invitations(
             at.registry, InvitationLimit.for_request(at.context), people, actor=at.actor, asking=request_details(at),
-            new_id=at.web.new_user_id,
+            new_id=at.web.new_user_id, access=access,
         )  # fmt: skip
     except REFUSALS as error:
         raise rejected(error, entity=at.entity) from None
@@ -692,7 +770,7 @@ SECTION: Final = Section[PortalContext](
             needs=_INVITING,
         ),
     },
-    fields=frozenset({*MEMBER.fields, "people", "reason", _CONFIRMED, *_KEPT, "seen"}),
+    fields=frozenset({*MEMBER.fields, "people", "access", "end", "reason", _CONFIRMED, *_KEPT, "seen"}),
     prefixes=(SELECT,),
     filters=frozenset({_SEARCH, "state", "service", "after", "before"}),
     changes={

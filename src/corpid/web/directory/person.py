@@ -244,6 +244,8 @@ async def _list_facts(at: PortalContext, found: Member, held: MemberAccess, *, e
     mail = _describe_mail(at, membership)
     sentences = (state_sentence(state, at.entity), *([mail] if mail else []))
     facts.append((phrase("State"), Cell(values=(state_label(state), *sentences))))
+    if not membership.invited:
+        facts += await _describe_last_sign_in(at, found)
     level = await _describe_level(at, held, found.name)
     return [*facts, (phrase("Level"), level)] if level else facts
 
@@ -294,6 +296,16 @@ def _show_helps(found: Member, here: str, refused: Condition | None, *, helps: b
     else:
         return None
     return Group(parts=(Heading(text=phrase("Help with signing in")), *parts))
+
+
+async def _describe_last_sign_in(at: PortalContext, found: Member) -> list[tuple[Phrase, Value]]:
+    """The last sign-in for this entity; nothing without the right to its history."""
+    try:
+        last = await history.find_last_sign_in(at.registry, at.actor, found.user.user_id)
+    except Forbidden:
+        return []
+    shown = at.moment(last) if last else phrase("None that is kept")
+    return [(phrase("Last sign-in for {entity}", entity=at.entity.name), shown)]
 
 
 async def _describe_level(at: PortalContext, held: MemberAccess, name: str) -> Phrase | None:
