@@ -103,7 +103,7 @@ CHOOSE: Final = views.ChooseEntity(
     frame=structs.replace(KNOWN, step=(3, 4)), action="/entity", search_action="/entity", choices=CHOICES, total=5
 )
 CODE: Final = views.SecondFactor(
-    frame=structs.replace(KNOWN, step=(2, None)),
+    frame=structs.replace(KNOWN, step=None),
     action="/code",
     heading=phrase("Enter your 6-digit code"),
     asked=SecondFactorForm(
@@ -134,11 +134,11 @@ BY_PASSKEY: Final = SecondFactorForm(
 )
 SCOPES: Final = ("openid", "authinfo", "tpauthinfo", "entity.identity", "user.name")
 SIGN_IN: Final = views.SignIn(
-    frame=structs.replace(FRAME, step=(1, None)), action="/password", passkey=PASSKEY, recover="/recover"
+    frame=structs.replace(FRAME, step=None), action="/password", passkey=PASSKEY, recover="/recover"
 )
 SIGN_IN_AGAIN: Final = replace(
     SIGN_IN,
-    frame=structs.replace(FRAME, client_name="CorpID", message=None, step=(1, None), reason=AGAIN),
+    frame=structs.replace(FRAME, client_name="CorpID", message=None, step=None, reason=AGAIN),
     person="Tan Wei Ling",
     user_name="wei.ling",
     passkey_first=True,

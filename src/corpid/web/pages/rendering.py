@@ -7,6 +7,7 @@ Everything comes out of the package and is read once, at start.
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from functools import lru_cache, partial
 from hashlib import sha256
 from importlib.resources import files
@@ -28,7 +29,6 @@ from corpid.web.pages.translations import ENGLISH, LANGUAGES, OWN, PSEUDO, trans
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from datetime import datetime
 
     from jinja2 import Template
 
@@ -327,21 +327,44 @@ def speak(environment: Environment, voice: Translator) -> None:
     """Set up the templates of an environment for one language.
 
     Translates their blocks and the phrases given to them, and adds the filters `number`, `time`, `moment`, `day` and
-    `drawn`, and `language`.
+    `drawn`, and `language`. An instant, by a filter or in a phrase, becomes a `<time>`; a day without a time stays.
     """
+    time, moment, day = (_instant(kind, getattr(voice, kind)) for kind in ("time", "moment", "day"))
 
     def finalized(value: Any) -> Any:  # noqa: ANN401
-        return say(value) if type(value) is Phrase else value
+        return said(value) if type(value) is Phrase else value
 
-    say = voice.say
+    def said(text: Phrase) -> str:
+        instants: dict[str, Markup] = {}
+
+        def prepared(value: object) -> object:
+            if not isinstance(value, datetime):
+                return value
+            place = f"\0{len(instants)}\0"
+            instants[place] = moment(value)
+            return place
+
+        spoken = voice.say(text, prepared)
+        if not instants:
+            return spoken
+        html = str(escape(spoken))
+        for place, shown in instants.items():
+            html = html.replace(place, shown)
+        return Markup(html)  # noqa: S704 - escaped here
+
     environment.voice = voice  # type: ignore[attr-defined]
     environment.policies["ext.i18n.trimmed"] = True
     environment.add_extension(TranslatedBlocks)
     environment.install_gettext_callables(voice.gettext, voice.ngettext, newstyle=True)  # type: ignore[attr-defined]
     environment.finalize = finalized
     environment.bytecode_cache = CompiledTemplates(voice.language.tag, voice.packages)
-    instants = {"time": _instant("time", voice.time), "moment": _instant("moment", voice.moment)}
-    environment.filters.update(number=voice.number, day=voice.day, drawn=partial(draw_chart, voice=voice), **instants)
+    environment.filters.update(
+        number=voice.number,
+        time=time,
+        moment=moment,
+        day=lambda value: day(value) if isinstance(value, datetime) else voice.day(value),
+        drawn=partial(draw_chart, voice=voice),
+    )
     environment.globals.update(_=voice.gettext, language=voice.language)
 
 
