@@ -621,6 +621,6 @@ def test_an_instant_in_a_sentence_is_marked_up_and_the_rest_of_the_sentence_is_e
 
 def test_the_day_of_an_instant_is_marked_up_and_the_day_of_a_role_is_not() -> None:
     """docs/accessibility.md: the days of roles are never converted."""
-    day = Renderer()._environment(ENGLISH).filters["day"]  # noqa: SLF001 - the filter of every template
+    day = Renderer()._environment(ENGLISH).filters["day"]
     assert day(AT) == '<time datetime="2026-11-20T14:32:00+00:00" data-show="day">20 Nov 2026</time>'
     assert day(AT.date()) == "20 Nov 2026"

@@ -195,7 +195,10 @@ class _PageInputs:
         return f"{self.where}/{action}" if action else self.where
 
     def frame(self, step: int | None, *, total_known: bool = True) -> Frame:
-        """Return the frame of the page; `step` counts from one, and is shown with the number of steps or not at all."""
+        """Return the frame of the page; `step` counts from one.
+
+        It is shown with the number of steps, or not at all.
+        """
         # The entities that can be chosen may change meanwhile, and so may the number of steps.
         numbers = (step, max(step, self.steps)) if step and total_known else None
         return _frame(self.context, self.loaded, self.where, step=numbers)
