@@ -270,11 +270,14 @@ STATES: Final[Mapping[str, View]] = {
         discovery="/.well-known/openid-configuration",
     ),
     "error-catalogue": error_catalogue.ErrorCatalogue(
+        here="/developer/errors",
         errors_and_reasons=(
             ("invalid_grant", (Reason.CODE_EXPIRED, Reason.CODE_KEY)),
             ("access_denied", (Reason.PERSON_MAY_NOT_ACT, Reason.CANCELLED)),
-        )
+        ),
     ),
+    "error-catalogue-searched": error_catalogue.catalogue(query="assertion expired"),
+    "error-catalogue-nothing": error_catalogue.catalogue(query="certificate pinning"),
     "unknown": endpoints.unknown_page(),
     "claimed-elsewhere": endpoints.ending_page(SignInEnd.CLAIMED_ELSEWHERE, "Harbour Board", GONE, ELSEWHERE),
     "busy": BUSY,
