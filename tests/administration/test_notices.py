@@ -115,15 +115,15 @@ async def test_a_request_is_told_to_those_who_may_approve_it_and_its_decision_to
     [sent] = await process.sent(later=1)
     asked = f"mira may act as Maker at Permits for {NAME} with no end date."
     assert (sent.to, sent.subject) == ("adam@harbour.example", f"Request at {NAME}: {asked}")
-    assert f"Change: {asked} Requested by: olivia Reason: New colleague" in sent.text
+    assert f"Requested change: {asked} Requested by: olivia Reason: New colleague" in sent.text
     assert f"{BASE}{MANAGE_PATH}/requests/{request.request_id}?of={HARBOUR}\n" in sent.text
     registry = made.provider.registry
     await approvals.decline_request(
         registry, request.request_id, actor=await acting(made, "adam"), reason="Not yet", now=made.clock()
     )
     [decided] = await process.sent(later=1)
-    assert (decided.to, decided.subject) == ("olivia@harbour.example", f"Declined at {NAME}: {asked}")
-    assert f"Change: {asked} Outcome: Declined Decided by: adam Reason: Not yet" in decided.text
+    assert (decided.to, decided.subject) == ("olivia@harbour.example", f"Your request at {NAME} was declined: {asked}")
+    assert f"Requested change: {asked} Outcome: Declined Decided by: adam Reason: Not yet" in decided.text
     assert f"{BASE}{MANAGE_PATH}/requests/{request.request_id}?of={HARBOUR}\n" in decided.text
 
 
@@ -134,7 +134,7 @@ async def test_several_requests_are_one_email_that_leads_to_each(made: World) ->
     [sent] = await process.sent(later=1)
     assert sent.subject == f"2 requests at {NAME} wait for you"
     for name, request in zip(("Maker", "Checker"), requests, strict=True):
-        assert f"Change: mira may act as {name} at Permits" in sent.text
+        assert f"Requested change: mira may act as {name} at Permits" in sent.text
         assert f"{BASE}{MANAGE_PATH}/requests/{request.request_id}?of={HARBOUR}\n" in sent.text
     assert f"{BASE}{MANAGE_PATH}/requests?of={HARBOUR}\n" in sent.text
 

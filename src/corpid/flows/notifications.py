@@ -74,7 +74,7 @@ SET_UP: Final = Notice(
 )
 PASSWORD_CHANGED: Final = Notice(
     subject=phrase("Your password was changed"),
-    page="password",
+    page="sign-ins",
     text=phrase("Your password was changed. You need to sign in again in every browser."),
 )
 APP_ADDED: Final = Notice(

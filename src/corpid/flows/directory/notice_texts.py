@@ -34,7 +34,7 @@ MOST_LISTED: Final = 10
 
 _WHEN: Final = phrase("When")
 _BY: Final = phrase("By")
-_CHANGE: Final = phrase("Change")
+_CHANGE: Final = phrase("Requested change")
 _REASON: Final = phrase("Reason")
 _LEVELS: Final = {
     "owner": phrase("owner"),
@@ -55,10 +55,10 @@ _SUBJECTS: Final[Mapping[str, Callable[..., Phrase]]] = {
 }
 """subjects of an e-mail about one role"""
 _DECISIONS: Final[Mapping[str, Callable[..., Phrase]]] = {
-    "approved": lambda **named: phrase("Approved at {entity}: {change}", **named),
-    "declined": lambda **named: phrase("Declined at {entity}: {change}", **named),
-    "expired": lambda **named: phrase("Expired at {entity}: {change}", **named),
-    "withdrawn": lambda **named: phrase("Withdrawn at {entity}: {change}", **named),
+    "approved": lambda **named: phrase("Your request at {entity} was approved: {change}", **named),
+    "declined": lambda **named: phrase("Your request at {entity} was declined: {change}", **named),
+    "expired": lambda **named: phrase("Your request at {entity} has expired: {change}", **named),
+    "withdrawn": lambda **named: phrase("Your request at {entity} was withdrawn: {change}", **named),
 }
 _OUTCOMES: Final = {
     "approved": phrase("Approved"),
