@@ -43,14 +43,14 @@ def sign_ins(visitor: Visitor, stage: Stage) -> Page:
     ids=["Asia/Kolkata", "the same zone"],
 )
 def test_an_instant_is_shown_in_the_zone_of_the_browser(visitor: Visitor, stage: Stage, ahead: timedelta) -> None:
-    """With that zone's day, written as the server writes it; the deployment's zone stays in the title."""
+    """With that zone's day, written as the server writes it; if they differ, the deployment's stays in the title."""
     shown = sign_ins(visitor, stage).locator("main time").first
     at = datetime.fromisoformat(shown.get_attribute("datetime") or "")
     assert at.utcoffset() == timedelta(0)
     there = at + ahead
     expect(shown).to_contain_text(f"{there.day} {there:%b} {there.year}, {there:%H:%M}")
     expect(shown).not_to_contain_text("UTC")
-    assert (shown.get_attribute("title") or "").endswith("UTC")
+    assert (shown.get_attribute("title") or "").endswith("UTC") is bool(ahead)
 
 
 @pytest.mark.parametrize("visitor", [{**ELSEWHERE, **WITHOUT_SCRIPT}], indirect=True, ids=["no script"])
@@ -76,7 +76,5 @@ def test_the_script_writes_instants_in_the_format_of_the_server(chromium: Browse
         page.set_content(f'<html lang="{language.tag}"><body>{marked}</body></html>')
         page.add_script_tag(content=script)
         shown = page.locator("time").all_inner_texts()
-        titles = page.locator("time").evaluate_all("all => all.map((each) => each.title)")
-    assert titles == list(written.values())
     zone = get_timezone_name(at, locale=language.formats)
     assert [plain(text) for text in shown] == [plain(text.removesuffix(f" {zone}")) for text in written.values()]

@@ -18,13 +18,14 @@ document.addEventListener("submit", (event) => {
   addEventListener("pageshow", again, { once: true });
 });
 
-// Instants are written in the zone of the deployment: here they become the reader's, and the title keeps what was written.
+// Instants are written in the zone of the deployment: here they become the reader's, and the title keeps what differs.
 const SHOWN = { time: { timeStyle: "short" }, moment: { dateStyle: "medium", timeStyle: "short" }, day: { dateStyle: "medium" } };
 const LANGUAGE = document.documentElement.lang === "en" ? "en-GB" : document.documentElement.lang; // day before month, as the server writes
 const localTimes = (within) => {
   for (const time of within?.querySelectorAll("time[data-show]") ?? []) {
-    time.title = time.textContent;
-    time.textContent = new Date(time.dateTime).toLocaleString(LANGUAGE, SHOWN[time.dataset.show]);
+    const shown = new Date(time.dateTime).toLocaleString(LANGUAGE, SHOWN[time.dataset.show]);
+    if (!time.textContent.startsWith(shown)) time.title = time.textContent;
+    time.textContent = shown;
     delete time.dataset.show;
   }
 };
