@@ -7,7 +7,7 @@ Everything comes out of the package and is read once, at start.
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import date, datetime
 from functools import lru_cache, partial
 from hashlib import sha256
 from importlib.resources import files
@@ -23,6 +23,7 @@ from corpid.texts import Phrase, capitalise, has_full_stop, phrase
 from corpid.web.pages.charts import draw_chart
 from corpid.web.pages.compilation import CompiledTemplates
 from corpid.web.pages.compiled_pages import CONTENT, CompiledPage, FrameView, Slot, separate_slots
+from corpid.web.pages.components import value_renderer
 from corpid.web.pages.layout import TimeLimit, never_asks, run_by
 from corpid.web.pages.theme import NO_THEME
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, OWN, PSEUDO, translator
@@ -183,6 +184,7 @@ class Renderer:
         environment.globals["language_links"] = _language_links(environment)
         # Here, since each import in a template compares all of the globals' names.
         environment.globals["parts"] = environment.get_template("_parts.html").module
+        environment.globals["lists"] = environment.get_template("_lists.html").module
         self._environments[language.tag] = environment
         return environment
 
@@ -327,7 +329,8 @@ def speak(environment: Environment, voice: Translator) -> None:
     """Set up the templates of an environment for one language.
 
     Translates their blocks and the phrases given to them, and adds the filters `number`, `time`, `moment`, `day` and
-    `drawn`, and `language`. An instant, by a filter or in a phrase, becomes a `<time>`; a day without a time stays.
+    `drawn`, and `shown` for the values of components, and `language`. An instant, by a filter or in a phrase, becomes a
+    `<time>`; a day without a time stays.
     """
     time, moment, day = (_instant(kind, getattr(voice, kind)) for kind in ("time", "moment", "day"))
 
@@ -358,12 +361,14 @@ def speak(environment: Environment, voice: Translator) -> None:
     environment.install_gettext_callables(voice.gettext, voice.ngettext, newstyle=True)  # type: ignore[attr-defined]
     environment.finalize = finalized
     environment.bytecode_cache = CompiledTemplates(voice.language.tag, voice.packages)
+    written: dict[type, Callable[..., str]] = {int: voice.number, date: voice.day, datetime: moment}
     environment.filters.update(
         number=voice.number,
         time=time,
         moment=moment,
         day=lambda value: day(value) if isinstance(value, datetime) else voice.day(value),
         drawn=partial(draw_chart, voice=voice),
+        shown=value_renderer(said, written),
     )
     environment.globals.update(_=voice.gettext, language=voice.language)
 
