@@ -186,6 +186,9 @@ def _administration(user: User, firm: Entity, now: int) -> dict[str, Email]:
         "token_ends": notice_texts.build_token_email(reader, [("Personnel system", now)]),
         "tokens_end": notice_texts.build_token_email(reader, [("Personnel system", now), ("Payroll", now)]),
         "request_waits": notice_texts.build_waiting_email(reader, [asked], 1),
+        "request_waits_for_operator": notice_texts.build_waiting_email(
+            structs.replace(reader, as_operator=True), [asked], 1
+        ),
         "requests_wait": notice_texts.build_waiting_email(reader, [asked, asked], 12),
         **{f"request_{each.record.state}": notice_texts.build_decided_email(reader, [each], 1) for each in many},
         "requests_decided": notice_texts.build_decided_email(reader, many, 3),

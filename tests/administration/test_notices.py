@@ -17,7 +17,7 @@ from corpid.rules.directory.actors import CommandLine, DirectoryFile
 from corpid.rules.directory.invitations import SENDING_SECONDS
 from corpid.rules.directory.notices import COLLECTED_SECONDS, LONGEST_WAIT_SECONDS, NoticeGroup
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
-from corpid.rules.directory.records import Administrator, Change, Membership
+from corpid.rules.directory.records import Administrator, Change, Membership, Operator
 from corpid.rules.failures import EmailDelayed, MailDelayed, MailRefused
 from corpid.rules.limits import DAY, NOTICES_PER_MINUTE, NOTICES_PER_PERSON
 from tests.administration.scene import HARBOUR, NAME, Process, acting, ask, begun, change, given, role, taken
@@ -125,6 +125,18 @@ async def test_a_request_is_told_to_those_who_may_approve_it_and_its_decision_to
     assert (decided.to, decided.subject) == ("olivia@harbour.example", f"Your request at {NAME} was declined: {asked}")
     assert f"Requested change: {asked} Outcome: Declined Decided by: adam Reason: Not yet" in decided.text
     assert f"{BASE}{MANAGE_PATH}/requests/{request.request_id}?of={HARBOUR}\n" in decided.text
+
+
+async def test_an_operator_who_decides_in_place_of_the_entity_is_told_the_command(made: World) -> None:
+    """D55: the portal has no page for them."""
+    process = await begun(made, approvals="all")
+    await made.write(Operator(user_id="id-mira", level="operator"))
+    await made.disable("adam")
+    request = await ask(made, given(role("mira")))
+    [sent] = await process.sent(later=1)
+    assert sent.to == "mira@harbour.example"
+    assert f"use the command corpid approval show {request.request_id}." in sent.text
+    assert MANAGE_PATH not in sent.text
 
 
 async def test_several_requests_are_one_email_that_leads_to_each(made: World) -> None:

@@ -74,6 +74,8 @@ class Reader(msgspec.Struct, frozen=True, kw_only=True):
     user: User
     entity: Entity
     deployment_url: str
+    as_operator: bool = False
+    """whether they decide in place of the entity, which has no pages for them"""
 
 
 class RequestInWords(msgspec.Struct, frozen=True, kw_only=True):
@@ -268,11 +270,19 @@ def build_waiting_email(reader: Reader, requests: Sequence[RequestInWords], coun
         subject = phrase("Request at {entity}: {change}", entity=entity, change=first.change)
         preview = phrase("Requested by {name}. Approve or decline it within 14 days.", name=first.requester)
         action = _link_portal(reader, phrase("Look at the request"), _request_page(first))
+        command = f"corpid approval show {first.record.request_id}"
     else:
         subject = phrase("{count} requests at {entity} wait for you", count=count, entity=entity)
         preview = phrase("Approve or decline them within 14 days.")
         action = _link_portal(reader, phrase("Look at the requests"), "requests")
-    parts = (lead, *_list_requests(reader, requests, rows), *_count_further(count), action)
+        command = f"corpid approval list --entity {reader.entity.entity_id}"
+    by_command = phrase(
+        "Nobody at {entity} can decide at present. As an operator, use the command {command}.",
+        entity=entity,
+        command=command,
+    )
+    end = by_command if reader.as_operator else action
+    parts = (lead, *_list_requests(reader, requests, rows), *_count_further(count), end)
     return _build_email(reader, subject, preview, parts)
 
 
@@ -320,7 +330,7 @@ def _list_requests(
     """The facts of each request; if there are several, each with its own address."""
     for request, facts in zip(requests, rows, strict=True):
         yield Facts(facts)
-        if len(requests) > 1 and not is_asked_for_oneself(request.record):
+        if len(requests) > 1 and not reader.as_operator and not is_asked_for_oneself(request.record):
             yield UrlLine(_portal_url(reader, _request_page(request)))
 
 

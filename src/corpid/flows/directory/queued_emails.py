@@ -12,6 +12,8 @@ from datetime import datetime
 from secrets import SystemRandom
 from typing import TYPE_CHECKING, ClassVar, Final
 
+import msgspec
+
 from corpid.flows import namespaces, notifications
 from corpid.flows.account import links
 from corpid.flows.directory import notice_texts
@@ -444,6 +446,9 @@ class NoticeEmails(_Sender):
         requests = [each for each in await self._read_requests(queued) if state_at(each, now).value == "pending"]
         if not requests:
             return None
+        held = await self._registry.directory.administrators(reader.entity.entity_id)
+        outside = all(each.record.user_id != reader.user.user_id for each in held)
+        reader = msgspec.structs.replace(reader, as_operator=outside)
         return notice_texts.build_waiting_email(reader, await self._describe_requests(requests), len(requests))
 
     async def _write_decided(self, reader: Reader, queued: Sequence[QueuedNotice]) -> Email | None:
