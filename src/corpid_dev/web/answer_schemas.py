@@ -105,7 +105,10 @@ async def answer_schemas(request: Request, web: WebContext) -> Response:
 
 
 def build_page(here: str, generation: str = "", frame: Frame = BARE) -> SchemaPage:
-    """The page of a generation, or of none. `here` is the address of the list."""
+    """The page of a generation, or of none.
+
+    `here` is the address of the list.
+    """
     operations, objects = _read_document(generation) if generation else ((), ())
     return SchemaPage(here=here, generation=generation, operations=operations, objects=objects, frame=frame)
 

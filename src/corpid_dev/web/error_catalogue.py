@@ -33,7 +33,7 @@ class ErrorCatalogue(PageView, frozen=True, kw_only=True):
 
     @property
     def count(self) -> int:
-        """How many reasons are shown."""
+        """The number of reasons that are shown."""
         return sum(len(reasons) for _, reasons in self.errors_and_reasons)
 
 

@@ -112,9 +112,9 @@ class AccessChange(msgspec.Struct, frozen=True, kw_only=True):
 def build_access_email(
     reader: Reader, changes: Sequence[AccessChange], *, by: Sequence[str | Phrase], at: int
 ) -> Email:
-    """Others changed what a person may do; `by` are their names, if known.
+    """Somebody else changed what a person may do.
 
-    Source: docs/decisions/0022
+    `by` names who did it, if known. Source: docs/decisions/0022
     """
     entity, first = reader.entity.name, changes[0]
     rows = [(_CHANGES[each.change], _describe_change(each, entity)) for each in changes[:MOST_LISTED]]
@@ -192,9 +192,8 @@ def build_owner_email(
 ) -> Email:
     """Owners of an entity were appointed or are none any more.
 
-    `changes` are appointed or ended, and the person's name; `by` names who did it, if known.
-
-    Source: docs/decisions/0022
+    `changes` are appointed or ended, and the person's name; `by` names who did it, if known. Source:
+    docs/decisions/0022
     """
     entity = reader.entity.name
     words = {"appointed": phrase("New owner"), "ended": phrase("No longer an owner")}
@@ -327,7 +326,10 @@ def build_decided_email(reader: Reader, requests: Sequence[RequestInWords], coun
 def _list_requests(
     reader: Reader, requests: Sequence[RequestInWords], rows: Sequence[tuple[tuple[Phrase, str | datetime], ...]]
 ) -> Iterable[EmailPart]:
-    """The facts of each request; if there are several, each with its own address."""
+    """The facts of each request.
+
+    If there are several, each has its own address.
+    """
     for request, facts in zip(requests, rows, strict=True):
         yield Facts(facts)
         if len(requests) > 1 and not reader.as_operator and not is_asked_for_oneself(request.record):
@@ -370,7 +372,7 @@ def _build_email(reader: Reader, subject: Phrase, preview: Phrase, parts: tuple[
 
 
 def _describe_making(by: Sequence[str | Phrase], at: int) -> tuple[tuple[Phrase, str | datetime], ...]:
-    """Who made changes, and when."""
+    """The authors and the time of changes."""
     when: tuple[Phrase, str | datetime] = (_WHEN, to_email_time(at))
     return ((_BY, phrase("{name}", name=tuple(by))), when) if by else (when,)
 

@@ -492,9 +492,9 @@ class NoticeEmails(_Sender):
         return found
 
     async def _name_actors(self, entity: Entity, queued: Sequence[QueuedNotice]) -> tuple[str | Phrase, ...]:
-        """Who made changes, as the entity may know them (D61).
+        """The authors of changes, as the entity may know them.
 
-        Nobody of another entity, and none of a notice that an earlier version queued.
+        Nobody of another entity, and none of a notice that an earlier version queued. Source: D61
         """
         actors = [each.facts["by"] for each in queued if each.facts.get("by")]
         people = await read_names(self._registry, entity.entity_id, {each.partition(":")[2] for each in actors})

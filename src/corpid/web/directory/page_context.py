@@ -120,9 +120,9 @@ def query_address(at: PortalContext, page: str, **values: str) -> str:
 
 
 def admit(at: PortalContext, page: PortalPage) -> None:
-    """Require the right that a page declares, and the entity that a link was made for.
+    """Require the right that a page declares.
 
-    Only the level counts here: the page itself says if it is about somebody whom that level does not reach. Raises
+    And that the entity is the one that a link was made for. Only the level counts here: the page itself says if it is about somebody whom that level does not reach. Raises
     access.Forbidden, EntryRefused. Source: D53, D54
     """
     of = at.query.get(OF_ENTITY, "")
