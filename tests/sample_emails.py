@@ -149,7 +149,7 @@ def _administration(user: User, firm: Entity, now: int) -> dict[str, Email]:
         changes=(given,), created_at=now + 86400 - LIFETIME_SECONDS,
     )  # fmt: skip
     names = RequestNames(
-        people={"id-siti": "Siti Aminah (siti)", "id-marcus": "Marcus Lee (marcus)"},
+        people={"id-siti": f"{user.name} (siti)", "id-marcus": f"{user.name} (marcus)"},
         entities={"1": firm.name},
         services={"permits": "Harbour permits"},
     )
@@ -167,7 +167,7 @@ def _administration(user: User, firm: Entity, now: int) -> dict[str, Email]:
         for each in ("approved", "declined", "expired")
     ]
     own = structs.replace(many[0], record=structs.replace(many[0].record, requester="user:id-siti"))
-    by = ("Marcus Lee (marcus)", OPERATOR)
+    by = (f"{user.name} (marcus)", OPERATOR)
     due = date(2027, 1, 15)
     return {
         "access_changed": notice_texts.build_access_email(reader, changes, by=by, at=now),
