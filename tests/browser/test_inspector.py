@@ -96,3 +96,12 @@ def test_the_readiness_report_moves_by_itself_from_the_first_line_to_the_results
         page.get_by_text("PASSED baseline").wait_for()
         run.outcome, run.state = RESULTS, RunState.DONE
         page.get_by_role("heading", name="Results").wait_for()
+
+
+def test_the_catalogue_of_errors_is_searched_while_a_developer_types(page: Page, issuer: str) -> None:
+    """D28, D66: the contents follow, and lead to the reason."""
+    page.goto(f"{issuer}/developer/errors")
+    page.get_by_label("Search by code or by words").fill("expired assertion")
+    page.get_by_text("1 reason with").wait_for()
+    page.get_by_role("link", name="assertion_expired").click()
+    assert page.url.endswith("#assertion_expired")
