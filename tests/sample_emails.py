@@ -14,11 +14,12 @@ from corpid.flows import notifications
 from corpid.flows.account import links
 from corpid.flows.authentication import throttle
 from corpid.flows.directory import notice_texts
-from corpid.flows.directory.notice_texts import AccessChange, Reader, RoleNames
+from corpid.flows.directory.notice_texts import AccessChange, Reader, RequestInWords, RoleNames
 from corpid.flows.notifications import Notice
 from corpid.rules.authentication.link_codes import NewLink
 from corpid.rules.directory.approvals import LIFETIME_SECONDS
-from corpid.rules.directory.records import ChangeRequest, Entity, User
+from corpid.rules.directory.change_texts import OPERATOR, RequestNames, name_actor, summarise_changes
+from corpid.rules.directory.records import Assignment, Change, ChangeRequest, Entity, User
 from corpid.texts import phrase
 from tests.contexts import context
 from tests.postbox import Postbox
@@ -142,27 +143,56 @@ def _administration(user: User, firm: Entity, now: int) -> dict[str, Email]:
         AccessChange(change="ended", role=for_client),
         AccessChange(change="restored"),
     )
-    asked = ChangeRequest(
-        request_id="1", entity_id="", requester="Marcus Lee", reason="A new colleague starts in March", changes=(),
-        created_at=now + 86400 - LIFETIME_SECONDS,
+    given = Change(None, Assignment(user_id="id-siti", entity_id="1", service_id="permits", role="Approver"))
+    record = ChangeRequest(
+        request_id="1", entity_id="1", requester="user:id-marcus", reason="A new colleague starts in March",
+        changes=(given,), created_at=now + 86400 - LIFETIME_SECONDS,
     )  # fmt: skip
+    names = RequestNames(
+        people={"id-siti": f"{user.name} (siti)", "id-marcus": f"{user.name} (marcus)"},
+        entities={"1": firm.name},
+        services={"permits": "Harbour permits"},
+    )
+    asked = RequestInWords(
+        record=record,
+        change=summarise_changes(record.changes, names),
+        requester=name_actor(record.requester, names.people),
+    )
     many = [
-        structs.replace(asked, state=each, decided_reason="Seen", created_at=now)
+        structs.replace(
+            asked,
+            record=structs.replace(record, state=each, decided_reason="Seen", created_at=now),
+            decided_by="Tan Wei Ling (wei.ling)",
+        )
         for each in ("approved", "declined", "expired")
     ]
+    own = structs.replace(many[0], record=structs.replace(many[0].record, requester="user:id-siti"))
+    by = (f"{user.name} (marcus)", OPERATOR)
     due = date(2027, 1, 15)
     return {
-        "access_changed": notice_texts.build_access_email(reader, changes, at=now),
+        "access_changed": notice_texts.build_access_email(reader, changes, by=by, at=now),
+        **{
+            f"access_{each.change}": notice_texts.build_access_email(reader, [each], by=by[:1], at=now)
+            for each in (*changes[:3:2], AccessChange(change="changed", role=role))
+        },
         "access_ends": notice_texts.build_ending_email(reader, [role, for_client]),
+        "one_access_ends": notice_texts.build_ending_email(reader, [role]),
         "access_of_others_ends": notice_texts.build_others_ending_email(reader, [("Marcus Lee", role)] * 12, 40),
         "owners_changed": notice_texts.build_owner_email(
-            reader, [("appointed", "Marcus Lee"), ("ended", "Siti Aminah")], at=now
+            reader, [("appointed", "Marcus Lee"), ("ended", "Siti Aminah")], by=by, at=now
         ),
+        "owner_appointed": notice_texts.build_owner_email(reader, [("appointed", "Marcus Lee")], by=(), at=now),
+        "owner_ended": notice_texts.build_owner_email(reader, [("ended", "Siti Aminah")], by=by[:1], at=now),
         "token_ends": notice_texts.build_token_email(reader, [("Personnel system", now)]),
-        "request_waits": notice_texts.build_waiting_email(reader, [asked], {}),
-        "requests_wait": notice_texts.build_waiting_email(reader, [asked, asked], {}),
-        "request_decided": notice_texts.build_decided_email(reader, many[:1]),
-        "requests_decided": notice_texts.build_decided_email(reader, many),
+        "tokens_end": notice_texts.build_token_email(reader, [("Personnel system", now), ("Payroll", now)]),
+        "request_waits": notice_texts.build_waiting_email(reader, [asked], 1),
+        "request_waits_for_operator": notice_texts.build_waiting_email(
+            structs.replace(reader, as_operator=True), [asked], 1
+        ),
+        "requests_wait": notice_texts.build_waiting_email(reader, [asked, asked], 12),
+        **{f"request_{each.record.state}": notice_texts.build_decided_email(reader, [each], 1) for each in many},
+        "requests_decided": notice_texts.build_decided_email(reader, many, 3),
+        "own_request_decided": notice_texts.build_decided_email(reader, [own], 1),
         "review_due": notice_texts.build_review_email(reader, due=due, again=False),
         "review_overdue": notice_texts.build_review_email(reader, due=due, again=True),
     }

@@ -17,7 +17,7 @@ from corpid.rules.directory.actors import CommandLine, DirectoryFile
 from corpid.rules.directory.invitations import SENDING_SECONDS
 from corpid.rules.directory.notices import COLLECTED_SECONDS, LONGEST_WAIT_SECONDS, NoticeGroup
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
-from corpid.rules.directory.records import Administrator, Change, Membership
+from corpid.rules.directory.records import Administrator, Change, Membership, Operator
 from corpid.rules.failures import EmailDelayed, MailDelayed, MailRefused
 from corpid.rules.limits import DAY, NOTICES_PER_MINUTE, NOTICES_PER_PERSON
 from tests.administration.scene import HARBOUR, NAME, Process, acting, ask, begun, change, given, role, taken
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 COMMAND = CommandLine(by="lee@node1")
 FILE = DirectoryFile.from_content("people.yaml", b"", by=COMMAND)
 CHANGED = f"What you may do for {NAME} has changed"
+GIVEN = f"You may now act for {NAME}: Maker at Permits"
 
 
 def owner_level(who: str) -> Administrator:
@@ -46,7 +47,8 @@ async def test_changes_of_one_persons_access_are_one_email_in_their_language(mad
     assert "Given: Maker at Permits" in sent.text
     assert "Given: Checker at Permits, until 31 Dec 2027" in sent.text
     assert "Ended: Maker at Permits" in sent.text
-    assert f"{BASE}/account" in sent.text
+    assert "By: olivia" in sent.text
+    assert f"{BASE}/account/access\n" in sent.text
     assert await process.sent() == []
 
 
@@ -78,8 +80,10 @@ async def test_an_owner_is_told_to_every_other_administrator(made: World) -> Non
     await change(made, given(owner_level("mira")), actor=COMMAND)
     sent = await process.sent()
     assert [each.to.partition("@")[0] for each in sent] == ["adam", "mira", "olivia"]
-    assert [each.subject for each in sent[::2]] == [f"The owners of {NAME} have changed"] * 2
+    assert [each.subject for each in sent[::2]] == [f"mira is now an owner of {NAME}"] * 2
     assert "New owner: mira" in sent[0].text
+    assert "By: The operator" in sent[0].text
+    assert f"{BASE}{MANAGE_PATH}/administrators?of={HARBOUR}\n" in sent[0].text
     assert sent[1].subject == CHANGED
     assert f"Given: administration of {NAME}, as owner" in sent[1].text
 
@@ -109,17 +113,42 @@ async def test_a_request_is_told_to_those_who_may_approve_it_and_its_decision_to
     process = await begun(made, approvals="all")
     request = await ask(made, given(role("mira")))
     [sent] = await process.sent(later=1)
-    assert (sent.to, sent.subject) == ("adam@harbour.example", f"A request at {NAME} waits for you")
-    assert "Requested by: olivia" in sent.text
-    assert "Reason: New colleague" in sent.text
-    assert f"{BASE}{MANAGE_PATH}" in sent.text
+    asked = f"mira may act as Maker at Permits for {NAME} with no end date."
+    assert (sent.to, sent.subject) == ("adam@harbour.example", f"Request at {NAME}: {asked}")
+    assert f"Requested change: {asked} Requested by: olivia Reason: New colleague" in sent.text
+    assert f"{BASE}{MANAGE_PATH}/requests/{request.request_id}?of={HARBOUR}\n" in sent.text
     registry = made.provider.registry
     await approvals.decline_request(
         registry, request.request_id, actor=await acting(made, "adam"), reason="Not yet", now=made.clock()
     )
     [decided] = await process.sent(later=1)
-    assert (decided.to, decided.subject) == ("olivia@harbour.example", f"Your request at {NAME} was decided")
-    assert "Outcome: Declined Reason: Not yet" in decided.text
+    assert (decided.to, decided.subject) == ("olivia@harbour.example", f"Your request at {NAME} was declined: {asked}")
+    assert f"Requested change: {asked} Outcome: Declined Decided by: adam Reason: Not yet" in decided.text
+    assert f"{BASE}{MANAGE_PATH}/requests/{request.request_id}?of={HARBOUR}\n" in decided.text
+
+
+async def test_an_operator_who_decides_in_place_of_the_entity_is_told_the_command(made: World) -> None:
+    """D55: the portal has no page for them."""
+    process = await begun(made, approvals="all")
+    await made.write(Operator(user_id="id-mira", level="operator"))
+    await made.disable("adam")
+    request = await ask(made, given(role("mira")))
+    [sent] = await process.sent(later=1)
+    assert sent.to == "mira@harbour.example"
+    assert f"use the command corpid approval show {request.request_id}." in sent.text
+    assert MANAGE_PATH not in sent.text
+
+
+async def test_several_requests_are_one_email_that_leads_to_each(made: World) -> None:
+    """docs/decisions/0022."""
+    process = await begun(made, approvals="all")
+    requests = [await ask(made, given(role("mira", name)), unique=name) for name in ("Maker", "Checker")]
+    [sent] = await process.sent(later=1)
+    assert sent.subject == f"2 requests at {NAME} wait for you"
+    for name, request in zip(("Maker", "Checker"), requests, strict=True):
+        assert f"Requested change: mira may act as {name} at Permits" in sent.text
+        assert f"{BASE}{MANAGE_PATH}/requests/{request.request_id}?of={HARBOUR}\n" in sent.text
+    assert f"{BASE}{MANAGE_PATH}/requests?of={HARBOUR}\n" in sent.text
 
 
 async def test_a_request_that_was_decided_before_its_email_left_is_not_told(made: World) -> None:
@@ -140,7 +169,7 @@ async def test_an_end_in_thirty_days_is_told_once_to_the_person_and_to_administr
     sent = await process.sent()
     assert [(each.to.partition("@")[0], each.subject) for each in sent] == [
         ("adam", f"Access of people at {NAME} ends soon"),
-        ("mira", f"Your access for {NAME} ends soon"),
+        ("mira", f"Your access for {NAME} ends after 15 Feb 2027: Maker at Permits"),
         ("olivia", f"Access of people at {NAME} ends soon"),
     ]
     assert "Until 15 Feb 2027: Maker at Permits" in sent[1].text
@@ -198,7 +227,7 @@ async def test_an_email_is_sent_once_by_several_processes(made: World) -> None:
     await asyncio.gather(first.notices.round(), second.notices.round())
     made.clock.pass_(COLLECTED_SECONDS)
     await asyncio.gather(first.emails.round(), second.emails.round())
-    assert [each.subject for each in first.postbox.emails] == [CHANGED]
+    assert [each.subject for each in first.postbox.emails] == [GIVEN]
 
 
 async def test_what_a_dead_process_took_is_sent_by_another_one(made: World) -> None:
@@ -210,7 +239,7 @@ async def test_what_a_dead_process_took_is_sent_by_another_one(made: World) -> N
     assert await made.provider.registry.notices.take(group, by="dead", now=made.clock())
     assert await process.sent(later=0) == []
     made.clock.pass_(SENDING_SECONDS)
-    assert [each.subject for each in await process.sent(later=0)] == [CHANGED]
+    assert [each.subject for each in await process.sent(later=0)] == [GIVEN]
 
 
 async def test_a_person_gets_few_emails_a_day_and_the_rest_in_one(made: World) -> None:
@@ -283,12 +312,13 @@ async def test_who_cannot_sign_in_gets_none(made: World) -> None:
 
 
 async def test_no_notice_has_a_link_that_does_anything(made: World) -> None:
-    """Only to the account, or to the pages of administrators."""
+    """Only to a page of the account, or of the administrators of that entity."""
     process = await begun(made, approvals="roles")
-    await ask(made, given(role("mira")))
+    request = await ask(made, given(role("mira")))
     await change(made, given(owner_level("mira")), actor=COMMAND)
     sent = await process.sent()
     assert {each.email.to for each in sent} == {f"{who}@harbour.example" for who in ("adam", "mira", "olivia")}
     for each in sent:
         [url] = [part.url for part in each.email.parts if hasattr(part, "url")]
-        assert url in {f"{BASE}/account", f"{BASE}{MANAGE_PATH}"}
+        pages = (f"requests/{request.request_id}", "administrators")
+        assert url in {f"{BASE}/account/access", *(f"{BASE}{MANAGE_PATH}/{each}?of={HARBOUR}" for each in pages)}

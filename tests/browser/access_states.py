@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import structs
 from msgspec.structs import replace
 
+from corpid.rules.directory import access_texts
 from corpid.rules.directory.records import Assignment, Service
 from corpid.rules.directory.role_forms import RoleForm, ValuesInUse
 from corpid.rules.directory.values import Parameter, ParameterDefinition, RoleDescription
@@ -24,7 +25,7 @@ from corpid.web.directory.access import (
     RemoveAccess,
 )
 from corpid.web.directory.people import ChoosePerson, PersonChoice
-from corpid.web.pages import access_texts, role_fields
+from corpid.web.pages import role_fields
 from corpid.web.pages.layout import Frame, Link, Pager
 from tests.browser.portal_states import framed
 

@@ -20,6 +20,7 @@ from corpid_dev.flows.exchanges import Exchange, Exchanges, SignedToken
 from corpid_dev.flows.readiness_runs import CaseRow, Run, RunRequest, RunResults, RunState
 from corpid_dev.relying_party.jwt import base64url
 from corpid_dev.web import index, traffic
+from corpid_dev.web.answer_schemas import build_page
 from corpid_dev.web.clients import REGISTERED as CLIENT_SAVED
 from corpid_dev.web.clients import (
     ClientLine,
@@ -236,6 +237,8 @@ STATES: Final[Mapping[str, View]] = {
     "readiness-running": replace(READINESS, run=Run(asked=CHECKED, lines=LINES)),
     "readiness-done": replace(READINESS, run=Run(asked=CHECKED, state=RunState.DONE, outcome=RESULTS)),
     "readiness-by-command": replace(READINESS, runs=False),
+    "schemas": build_page("/developer/schemas/"),
+    "schemas-of-a-generation": build_page("/developer/schemas/", "current"),
     "anybody": EMPTY,
     "anybody-made": replace(EMPTY, typed=ANN, made="Ann Anybody", link="/developer/anybody?as=e30"),
     "anybody-refused": replace(

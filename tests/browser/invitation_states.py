@@ -37,7 +37,7 @@ INVITATION: Final = Invitation(
     fewer=True,
 )
 NAME: Final = ChooseName(
-    frame=structs.replace(OWN, step=(1, None)),
+    frame=structs.replace(OWN, step=None),
     action="/enrolment/1/profile",
     name="Tan Wei Ling",
     user_name="wei.ling@harbour.example",

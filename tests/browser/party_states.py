@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec.structs import replace
 
+from corpid.rules.directory.access_texts import duration, role_sentence
+from corpid.rules.directory.change_texts import describe_authorisation
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.records import APPROVALS, ThirdPartyGrant
 from corpid.texts import counted, phrase
@@ -15,7 +17,6 @@ from corpid.web.directory.change_sentences import (
     ChangeInWords,
     DisplayValue,
     MemberChange,
-    describe_authorisation,
 )
 from corpid.web.directory.people import ChoosePerson, PersonChoice
 from corpid.web.directory.requests import STATES as REQUEST_STATES
@@ -37,7 +38,6 @@ from corpid.web.directory.third_party_terms import (
     ServiceLine,
 )
 from corpid.web.pages import role_fields
-from corpid.web.pages.access_texts import duration, role_sentence
 from corpid.web.pages.layout import Advice, Link, Pager
 from tests.browser.portal_states import framed
 

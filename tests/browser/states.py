@@ -104,7 +104,7 @@ CHOOSE: Final = views.ChooseEntity(
     frame=structs.replace(KNOWN, step=(3, 4)), action="/entity", search_action="/entity", choices=CHOICES, total=5
 )
 CODE: Final = views.SecondFactor(
-    frame=structs.replace(KNOWN, step=(2, None)),
+    frame=structs.replace(KNOWN, step=None),
     action="/code",
     heading=phrase("Enter your 6-digit code"),
     asked=SecondFactorForm(
@@ -135,11 +135,11 @@ BY_PASSKEY: Final = SecondFactorForm(
 )
 SCOPES: Final = ("openid", "authinfo", "tpauthinfo", "entity.identity", "user.name")
 SIGN_IN: Final = views.SignIn(
-    frame=structs.replace(FRAME, step=(1, None)), action="/password", passkey=PASSKEY, recover="/recover"
+    frame=structs.replace(FRAME, step=None), action="/password", passkey=PASSKEY, recover="/recover"
 )
 SIGN_IN_AGAIN: Final = replace(
     SIGN_IN,
-    frame=structs.replace(FRAME, client_name="CorpID", message=None, step=(1, None), reason=AGAIN),
+    frame=structs.replace(FRAME, client_name="CorpID", message=None, step=None, reason=AGAIN),
     person="Tan Wei Ling",
     user_name="wei.ling",
     passkey_first=True,
@@ -271,11 +271,14 @@ _VIEWS: Final[Mapping[str, View]] = {
         discovery="/.well-known/openid-configuration",
     ),
     "error-catalogue": error_catalogue.ErrorCatalogue(
+        here="/developer/errors",
         errors_and_reasons=(
             ("invalid_grant", (Reason.CODE_EXPIRED, Reason.CODE_KEY)),
             ("access_denied", (Reason.PERSON_MAY_NOT_ACT, Reason.CANCELLED)),
-        )
+        ),
     ),
+    "error-catalogue-searched": error_catalogue.catalogue(query="assertion expired"),
+    "error-catalogue-nothing": error_catalogue.catalogue(query="certificate pinning"),
     "unknown": endpoints.unknown_page(),
     "claimed-elsewhere": endpoints.ending_page(SignInEnd.CLAIMED_ELSEWHERE, "Harbour Board", GONE, ELSEWHERE),
     "busy": BUSY,

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 import httpx
 import pytest
+from msgspec.structs import replace
 
+from corpid.web.pages.rendering import Renderer
+from corpid_dev.flows.readiness_runs import Run, RunState
+from tests.browser.developer_states import CHECKED, READINESS, RESULTS
+from tests.browser.gallery import served
+from tests.browser.states import STATES
 from tests.browser.test_demo import demonstrated
 
 if TYPE_CHECKING:
@@ -70,3 +76,32 @@ def test_without_a_script_the_list_is_a_page_to_reload(chromium: Browser, issuer
         page.get_by_role("link", name="Key set").first.click()
         assert page.get_by_text("It passed every check.").is_visible()
         assert not page.get_by_role("button", name="Copy as curl").is_visible()
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+def test_the_readiness_report_moves_by_itself_from_the_first_line_to_the_results(
+    chromium: Browser, monkeypatch: pytest.MonkeyPatch, script: bool
+) -> None:
+    """D66: by the script, and where none runs by loading again."""
+    run = Run(asked=CHECKED)
+    monkeypatch.setitem(STATES, "readiness-under-way", replace(READINESS, run=run))
+    with (
+        served(Renderer(developer_mode=True, added="corpid_dev")) as address,
+        chromium.new_context(java_script_enabled=script) as context,
+    ):
+        page = context.new_page()
+        page.goto(f"{address}/en/readiness-under-way")
+        page.get_by_role("heading", name="The check is running").wait_for()
+        run.progress("PASSED baseline")
+        page.get_by_text("PASSED baseline").wait_for()
+        run.outcome, run.state = RESULTS, RunState.DONE
+        page.get_by_role("heading", name="Results").wait_for()
+
+
+def test_the_catalogue_of_errors_is_searched_while_a_developer_types(page: Page, issuer: str) -> None:
+    """D28, D66: the contents follow, and lead to the reason."""
+    page.goto(f"{issuer}/developer/errors")
+    page.get_by_label("Search by code or by words").fill("expired assertion")
+    page.get_by_text("1 reason with").wait_for()
+    page.get_by_role("link", name="assertion_expired").click()
+    assert page.url.endswith("#assertion_expired")

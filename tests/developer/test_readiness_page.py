@@ -63,6 +63,7 @@ async def test_a_check_starts_shows_its_progress_and_is_alone_until_it_is_stoppe
         await browser.open(PAGE)
         assert "The check is running" in browser.page.text
         assert "checking http://127.0.0.1:1/login as alice for 200000001A" in browser.page.text
+        assert '<noscript><meta http-equiv="refresh" content="5"></noscript>' in (await browser.http.get(PAGE)).text
         second = await browser.http.post(PAGE, data=fields, headers=HEADERS)
         assert second.status_code == 303
         await browser.open(urljoin(PAGE, second.headers["location"]))
@@ -71,6 +72,7 @@ async def test_a_check_starts_shows_its_progress_and_is_alone_until_it_is_stoppe
         assert runs.latest is not None
         assert runs.latest.state is RunState.STOPPED
         assert "The check was stopped" in browser.page.text
+        assert 'http-equiv="refresh"' not in (await browser.http.get(PAGE)).text
 
 
 async def test_the_results_are_a_table_and_files() -> None:

@@ -290,9 +290,24 @@ async def test_a_link_to_another_organisations_review_shows_none_and_chooses_not
     await appoint(made, BANYAN)
     browser = await in_portal(made)
     await browser.fill_and_submit(entity=BANYAN)
-    assert await go(made, browser, f"{REVIEW}?of={ACME}") == "This review is of another organisation"
+    assert await go(made, browser, f"{REVIEW}?of={ACME}") == "This page is of another organisation"
     assert "You act for Banyan Trading at present." in browser.page.text
     assert await go(made, browser, REVIEW) == "Access review"
+
+
+@pytest.mark.parametrize("page", ["ending", "administrators", "tokens", "requests"])
+async def test_a_link_of_an_e_mail_leads_to_its_page_for_its_organisation_alone(made: World, page: str) -> None:
+    """D54, docs/decisions/0022: across the choice, which the link does not make."""
+    await appoint(made, ACME)
+    await appoint(made, BANYAN)
+    browser = await in_portal(made, f"{page}?of={ACME}")
+    assert browser.page.heading == "Choose who you act for"
+    await browser.fill_and_submit(entity=ACME)
+    assert browser.url == f"{made.base}/manage/{page}?of={ACME}"
+    assert browser.page.heading != "Page not found"
+    assert await go(made, browser, f"{page}?of={BANYAN}") == "This page is of another organisation"
+    assert browser.response is not None
+    assert browser.response.status_code == 403
 
 
 @pytest.mark.parametrize("page", ["//evil.example", "..%2Fconsole", "https:%2F%2Fevil.example", "people%0d%0aX:1"])

@@ -62,6 +62,15 @@ async def roles(made: World) -> list[Assignment]:
     return list((await made.provider.registry.directory.read(Assignment, [ROLE.key])).values())
 
 
+async def test_the_link_of_an_e_mail_leads_to_that_request_through_the_sign_in(made: World) -> None:
+    """docs/decisions/0022."""
+    await acme(made)
+    found = await requested(made)
+    browser = await in_portal(made, f"requests/{found.request_id}?of={ACME}")
+    assert browser.page.heading == "Request"
+    assert "Cora joins the team" in browser.page.text
+
+
 async def test_another_administrators_request_is_read_and_approved(made: World) -> None:
     """D55: what changes, before and after, requester, reason; at approval the change is made."""
     await acme(made)

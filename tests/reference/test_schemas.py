@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -66,6 +67,25 @@ async def test_they_are_served_in_developer_mode() -> None:
             assert (answer.status_code, answer.content) == (200, FILES[name][0])
             assert answer.headers["cache-control"] == "no-store"
         assert (await party.http.get(f"{party.issuer}{PATH}other.json")).status_code == 404
+
+
+async def test_a_browser_gets_pages_that_lead_to_every_file_request_and_object() -> None:
+    """D66: a page for each generation, on which no link leads nowhere."""
+    async with recording.recorder(CURRENT) as recorder:
+        party = recorder.party()
+        headers = {"Accept": "text/html"}
+        listed = (await party.http.get(party.issuer + PATH, headers=headers)).text
+        assert all(f'href="{PATH}{name}"' in listed for name in (*FILES, *GENERATIONS))
+        for name in GENERATIONS:
+            page = (await party.http.get(f"{party.issuer}{PATH}{name}", headers=headers)).text
+            document = json.loads(FILES[f"openapi-{name}.json"][0])
+            assert all(
+                f"{method.upper()} {path}</code>" in page for path, some in document["paths"].items() for method in some
+            )
+            anchors = re.findall(r' id="([^"]+)"', page)
+            assert set(document["components"]["schemas"]) <= set(anchors)
+            assert set(re.findall(r'href="#([^"]+)"', page)) <= set(anchors)
+            assert len(anchors) == len(set(anchors))
 
 
 @pytest.mark.parametrize("path", [PATH, f"{PATH}current.json", "/developer/schemas", "/developer/"])

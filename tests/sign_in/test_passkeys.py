@@ -42,7 +42,7 @@ async def test_a_passkey_signs_in_without_user_name_or_password(made: World, alg
     """D46: two factors at once, and what was done stands truthfully in the ID token (RFC 8176, D10)."""
     key, rp = await passkey(made, algorithm=algorithm), await made.relying_party()
     browser = await at_sign_in(made, rp)
-    assert "Step 1 Sign in" in browser.page.text
+    assert "Step " not in browser.page.text
     assert await use(made, browser, key) == CHOICE
     assert "Step 2 of 2" in browser.page.text
     assert "alice" in browser.page.text
@@ -81,7 +81,7 @@ async def test_where_consent_is_asked_it_is_the_third_of_three_steps(made: World
     await made.client(sector="private")
     browser = await at_sign_in(made, await made.relying_party(**made.decided))
     await use(made, browser, await passkey(made))
-    assert "Step 2 Choose" in browser.page.text
+    assert "Step " not in browser.page.text
     await browser.fill_and_submit(entity="200000001A")
     assert "Step 3 of 3" in browser.page.text
 

@@ -25,9 +25,8 @@ async def signed_in(made: World) -> Browser:
     return browser
 
 
-def says(browser: Browser, *, step: str) -> bool:
-    text = browser.page.text
-    return "User name alice" in text and step in text
+def says(browser: Browser) -> bool:
+    return "User name alice" in browser.page.text
 
 
 async def test_the_choice_and_consent_say_who_is_signed_in_and_how_many_steps_remain() -> None:
@@ -36,9 +35,11 @@ async def test_the_choice_and_consent_say_who_is_signed_in_and_how_many_steps_re
         browser = await signed_in(made)
         await made.client(sector="private")
         await walk_to(made, browser, await made.relying_party(scope=EVERY_SCOPE))
-        assert says(browser, step="Step 1 Choose")
+        assert says(browser)
+        assert "Step " not in browser.page.text
         await browser.fill_and_submit(entity="200000001A")
-        assert says(browser, step="Step 2 of 2")
+        assert says(browser)
+        assert "Step 2 of 2" in browser.page.text
         await browser.fill_and_submit("decision", button="agree")
         assert "code" in query_of(browser.left)
 
@@ -48,7 +49,8 @@ async def test_a_lone_page_is_the_only_step(entities: int, parameters: dict[str,
     async with new_world(entities=entities, session_seconds=HOUR) as made:
         browser = await signed_in(made)
         await walk_to(made, browser, await made.relying_party(**parameters))
-        assert says(browser, step="Step 1 of 1")
+        assert says(browser)
+        assert "Step 1 of 1" in browser.page.text
 
 
 async def test_another_account_can_be_used_where_consent_is_asked() -> None:

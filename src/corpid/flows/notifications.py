@@ -6,7 +6,7 @@ A notice is sent after its change was written. If a person has no address, nothi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH
 from corpid.rules.directory.names import canonical
@@ -15,6 +15,7 @@ from corpid.rules.limits import CODE_MISSES, MAILED_CODE_SECONDS, MINUTE
 from corpid.texts import counted, phrase
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from corpid.flows.request_context import Provider, RequestContext
@@ -30,15 +31,35 @@ _USER_NAME: Final = phrase("User name")
 _WORKS_UNTIL: Final = phrase("Works until")
 
 
+AccountPage: TypeAlias = Literal[
+    "overview", "access", "app", "browsers", "codes", "delete", "email", "passkeys", "password", "sign-ins"
+]
+_BUTTONS: Final[Mapping[AccountPage, Phrase]] = {
+    "overview": phrase("Check your account"),
+    "access": phrase("Look at your access"),
+    "app": phrase("Check your authenticator app"),
+    "browsers": phrase("See where you are signed in"),
+    "codes": phrase("Check your recovery codes"),
+    "delete": phrase("Look at your request"),
+    "email": phrase("Check your e-mail address"),
+    "passkeys": phrase("Check your passkeys"),
+    "password": phrase("Change your password"),
+    "sign-ins": phrase("Check your sign-ins"),
+}
+"""of the pages of the account, by their path; the overview has none"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
     """A notification: subject line and text.
 
-    When, where, what to do and the account's address follow by themselves.
+    When, where, what to do and the address of the account's page follow by themselves.
     """
 
     subject: Phrase
     text: Phrase
+    page: AccountPage = "overview"
+    """of the account, to which its button leads"""
     further: tuple[Phrase | UrlLine, ...] = ()
     """further paragraphs"""
     preview: Phrase | None = None
@@ -53,38 +74,47 @@ SET_UP: Final = Notice(
 )
 PASSWORD_CHANGED: Final = Notice(
     subject=phrase("Your password was changed"),
+    page="sign-ins",
     text=phrase("Your password was changed. You need to sign in again in every browser."),
 )
 APP_ADDED: Final = Notice(
     subject=phrase("An authenticator app was added"),
+    page="app",
     text=phrase("An authenticator app was set up for your account."),
 )
 APP_REPLACED: Final = Notice(
     subject=phrase("Your authenticator app was changed"),
+    page="app",
     text=phrase("Another authenticator app was set up for your account. The old one no longer works."),
 )
 APP_REMOVED: Final = Notice(
     subject=phrase("Your authenticator app was removed"),
+    page="app",
     text=phrase("The authenticator app was removed from your account. Its codes no longer work."),
 )
 PASSKEY_ADDED: Final = Notice(
     subject=phrase("A passkey was added"),
+    page="passkeys",
     text=phrase("A new passkey can be used to sign in to your account."),
 )
 PASSKEY_REMOVED: Final = Notice(
     subject=phrase("A passkey was removed"),
+    page="passkeys",
     text=phrase("A passkey was removed from your account. It no longer works."),
 )
 NEW_RECOVERY_CODES: Final = Notice(
     subject=phrase("You have new recovery codes"),
+    page="codes",
     text=phrase("New recovery codes were created for your account. The old ones no longer work."),
 )
 EMAIL_STAYS: Final = Notice(
     subject=phrase("Your e-mail address stays the same"),
+    page="email",
     text=phrase("The change of your e-mail address was stopped. You may have to sign in again."),
 )
 RECOVERY_CODES_REMOVED: Final = Notice(
     subject=phrase("Your recovery codes were removed"),
+    page="codes",
     text=phrase("The recovery codes were removed from your account. They no longer work."),
 )
 
@@ -93,6 +123,7 @@ def notify_joined(entity: Entity) -> Notice:
     """An invitation of this entity was accepted with the account (D60)."""
     return Notice(
         subject=phrase("You can now act for {entity}", entity=entity.name),
+        page="access",
         text=phrase("The invitation from {entity} was accepted with your account.", entity=entity.name),
     )
 
@@ -128,6 +159,7 @@ def notify_unlocked(asked: Phrase) -> Notice:
     """An administrator had the account unlocked; `asked` says who (D69)."""
     return Notice(
         subject=phrase("Your account was unlocked"),
+        page="sign-ins",
         text=phrase(
             "{asked} Pauses after wrong passwords and codes have ended: you can try again at once.", asked=asked
         ),
@@ -138,6 +170,7 @@ def notify_unlocked(asked: Phrase) -> Notice:
 
 DELETION_REQUESTED: Final = Notice(
     subject=phrase("You asked for your account to be deleted"),
+    page="delete",
     text=phrase(
         "Your request to delete your account was received. Until the operator deletes it, your account works as "
         "before, and you can withdraw the request in your account."
@@ -145,10 +178,12 @@ DELETION_REQUESTED: Final = Notice(
 )
 DELETION_WITHDRAWN: Final = Notice(
     subject=phrase("Your account will not be deleted"),
+    page="delete",
     text=phrase("Your request to delete your account was withdrawn. Your account stays as it is."),
 )
 WRONG_CODES: Final = Notice(
     subject=phrase("Wrong codes were entered after your password"),
+    page="password",
     text=phrase(
         "Somebody entered your password and then a wrong code, {misses} times in one day. Nobody got in. If it "
         "was not you, somebody knows your password: choose a new one now.",
@@ -178,6 +213,7 @@ def codes_paused(misses: int, *, duration: Phrase, known: bool, recover: str) ->
     )
     return Notice(
         subject=phrase("Change your password: somebody may know it"),
+        page="password",
         text=phrase(
             "Somebody entered your password and then a wrong code, {misses} times without signing in. Nobody "
             "got in. {where} A passkey or a recovery code still works.",
@@ -203,6 +239,7 @@ def new_device(device: str) -> Notice:
     """
     return Notice(
         subject=phrase("Your account was used on a new device"),
+        page="browsers",
         text=phrase("Somebody signed in to your account with {device} for the first time.", device=device)
         if device
         else phrase("Somebody signed in to your account in a new browser."),
@@ -216,6 +253,7 @@ def code_used(left: int) -> Notice:
     """
     return Notice(
         subject=phrase("A recovery code was used"),
+        page="codes",
         text=counted(
             left,
             "One of your recovery codes was used. {count} code is left.",
@@ -233,6 +271,7 @@ def email_changed(address: str) -> Notice:
     """A new e-mail address took effect (D61)."""
     return Notice(
         subject=phrase("Your e-mail address was changed"),
+        page="email",
         text=phrase("The e-mail address of your account is now {address}.", address=address),
     )
 
@@ -257,7 +296,8 @@ def tell(provider: Provider, user: User, notice: Notice, *, now: float, device: 
         "administrator now, and check how and where you sign in.",
         provider=policy.name,
     )
-    check = Action(text=phrase("Check your account"), url=policy.deployment_url + ACCOUNT_PATH)
+    path = "" if notice.page == "overview" else f"/{notice.page}"
+    check = Action(text=_BUTTONS[notice.page], url=f"{policy.deployment_url}{ACCOUNT_PATH}{path}")
     place = (
         phrase("{device}, {time}. If this was you, you do not need to do anything.", device=device, time=when)
         if device

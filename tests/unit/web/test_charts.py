@@ -95,5 +95,5 @@ def test_hours_and_days_are_those_of_the_deployments_time_zone() -> None:
     sign_ins, refusals = of_traffic([Point(begins_at=at, sign_ins=2, refusals=1)], "hour", name="week", zone=zone)
     drawing = draw_chart(refusals, VOICE)
     assert sign_ins.name != refusals.name
-    assert drawing.rows == [("6 Nov 2026, 01:00 +08", "1")]
+    assert drawing.rows == [("6 Nov 2026, 01:00 Singapore Standard Time", "1")]
     assert (sign_ins.values[0][1], refusals.values[0][1]) == (2, 1)

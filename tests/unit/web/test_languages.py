@@ -33,7 +33,7 @@ BRACKETED = re.compile("⟦[^⟦⟧]*⟧")
 # A house test holds that no view is missing among the states (tests/house/test_pages.py).
 PAGES = {**VIEWS, **STATES}
 DATED = re.compile(
-    r"\d{1,2}\s(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)(?:\s\d{4})?(?:,\s\d{1,2}:\d{2}\sUTC)?"
+    r"\d{1,2}\s(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)(?:\s\d{4})?(?:,\s\d{1,2}:\d{2}\s(?:UTC|Singapore Standard Time))?"
 )
 """a day or a moment, as the rules of a locale write it"""
 
@@ -141,8 +141,10 @@ def test_a_name_on_a_page_from_right_to_left_keeps_its_own_direction() -> None:
 @pytest.mark.parametrize(
     ("tag", "written", "number"),
     [
-        ("en", "20 Nov 2026, 14:32 +08", "5,000"), ("zh-Hans", "2026年11月20日 14:32 +08", "5,000"),
-        ("ms", "20 Nov 2026, 2:32 PTG +08", "5,000"), ("ta", "20 நவ., 2026, 2:32 PM +08", "5,000"),
+        ("en", "20 Nov 2026, 14:32 Singapore Standard Time", "5,000"),
+        ("zh-Hans", "2026年11月20日 14:32 新加坡标准时间", "5,000"),
+        ("ms", "20 Nov 2026, 2:32 PTG Waktu Piawai Singapura", "5,000"),
+        ("ta", "20 நவ., 2026, 2:32 PM சிங்கப்பூர் நிலையான நேரம்", "5,000"),
     ],
 )  # fmt: skip
 def test_times_and_numbers_are_written_as_the_language_writes_them(tag: str, written: str, number: str) -> None:

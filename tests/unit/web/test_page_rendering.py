@@ -29,6 +29,7 @@ from corpid.web.account.views import Accept, ChoosePassword, Invitation, KeepCod
 from corpid.web.pages import views
 from corpid.web.pages.layout import ButtonForm, Frame, Link, TimeLimit
 from corpid.web.pages.rendering import Renderer
+from corpid.web.pages.translations import ENGLISH
 from corpid.web.pages.views import (
     Arrive,
     AskPasskey,
@@ -608,3 +609,18 @@ def test_a_sentence_that_ends_with_a_name_has_one_full_stop(name: str) -> None:
     confirm = Page(SignInConfirmationView(frame=FRAME, action="/confirm", user_name="alice", entity=name))
     assert f"will act for {stem}." in confirm.text()
     assert ".." not in confirm.text().replace("...", "")
+
+
+def test_an_instant_in_a_sentence_is_marked_up_and_the_rest_of_the_sentence_is_escaped() -> None:
+    """docs/accessibility.md: the script converts it, and no name becomes markup."""
+    said = phrase("{name} signed in on {moment}.", name="<b>", moment=AT)
+    html = Renderer().render(Problem(frame=Frame(), heading=phrase("Page not found"), paragraphs=(said,))).decode()
+    shown = '<time datetime="2026-11-20T14:32:00+00:00" data-show="moment">20 Nov 2026, 14:32 UTC</time>'
+    assert f"&lt;b&gt; signed in on {shown}." in html
+
+
+def test_the_day_of_an_instant_is_marked_up_and_the_day_of_a_role_is_not() -> None:
+    """docs/accessibility.md: the days of roles are never converted."""
+    day = Renderer()._environment(ENGLISH).filters["day"]
+    assert day(AT) == '<time datetime="2026-11-20T14:32:00+00:00" data-show="day">20 Nov 2026</time>'
+    assert day(AT.date()) == "20 Nov 2026"

@@ -51,6 +51,7 @@ from corpid.rules.directory.approvals import (
     state_at,
     step,
 )
+from corpid.rules.directory.change_texts import RequestNames
 from corpid.rules.directory.changes import ChangedMeanwhile, MemberNameTaken, Precondition
 from corpid.rules.directory.differences import Difference, difference
 from corpid.rules.directory.invitations import shown_invitation
@@ -88,14 +89,6 @@ ENDED: Final = (ApprovalState.APPROVED, ApprovalState.DECLINED, ApprovalState.WI
 _AT_ONCE: Final = 100
 _NO_SUCH_REQUEST: Final = "there is no such request"
 _NO_NAMES: Final[Mapping[str, str]] = {}
-
-
-class RequestNames(msgspec.Struct, frozen=True, kw_only=True):
-    """Names of what changes are about, by identifier."""
-
-    people: Mapping[str, str]
-    entities: Mapping[str, str]
-    services: Mapping[str, str]
 
 
 class ChangesWithNames(msgspec.Struct, frozen=True, kw_only=True):

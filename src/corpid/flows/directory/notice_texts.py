@@ -1,38 +1,41 @@
 """The e-mails of notices about the administration of entities.
 
-None has a link that does anything: the button leads to a page to look at.
+Each says who did what, for which organisation, and what to do. None has a link that does anything: the button leads to
+the page of the very thing, in the portal for the organisation that it is about.
 """
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 import msgspec
 
 from corpid.flows.authentication.own_pages import PATHS
-from corpid.rules.directory.approvals import LIFETIME_SECONDS, decision_reason
+from corpid.rules.directory.approvals import LIFETIME_SECONDS, decision_reason, is_asked_for_oneself
 from corpid.rules.directory.records import ChangeRequest, Entity, User
 from corpid.rules.directory.values import NO_END
-from corpid.rules.emails import Action, Email, Facts, to_email_time
-from corpid.texts import counted, phrase
+from corpid.rules.emails import Action, Email, Facts, UrlLine, to_email_time
+from corpid.texts import Phrase, counted, phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from corpid.rules.emails import EmailPart
-    from corpid.texts import Phrase
 
 MANAGE_PATH: Final = PATHS["manage"]
 """the pages of an entity's administrators"""
 REVIEW_PAGE: Final = "access-review"
-REVIEW_OF: Final = "of"
-"""the parameter of a link to the review: it chooses no entity, and another entity's review is not shown at it"""
+OF_ENTITY: Final = "of"
+"""the parameter of a link to the portal: it chooses no entity, and another entity's page is not shown at it"""
 MOST_LISTED: Final = 10
 """occasions that an e-mail names; of the others it tells the number"""
 
 _WHEN: Final = phrase("When")
+_BY: Final = phrase("By")
+_CHANGE: Final = phrase("Requested change")
+_REASON: Final = phrase("Reason")
 _LEVELS: Final = {
     "owner": phrase("owner"),
     "administrator": phrase("administrator"),
@@ -44,6 +47,18 @@ _CHANGES: Final = {
     "ended": phrase("Ended"),
     "suspended": phrase("Suspended"),
     "restored": phrase("Restored"),
+}
+_SUBJECTS: Final[Mapping[str, Callable[..., Phrase]]] = {
+    "given": lambda **named: phrase("You may now act for {entity}: {what}", **named),
+    "changed": lambda **named: phrase("Your access for {entity} was changed: {what}", **named),
+    "ended": lambda **named: phrase("Your access for {entity} has ended: {what}", **named),
+}
+"""subjects of an e-mail about one role"""
+_DECISIONS: Final[Mapping[str, Callable[..., Phrase]]] = {
+    "approved": lambda **named: phrase("Your request at {entity} was approved: {change}", **named),
+    "declined": lambda **named: phrase("Your request at {entity} was declined: {change}", **named),
+    "expired": lambda **named: phrase("Your request at {entity} has expired: {change}", **named),
+    "withdrawn": lambda **named: phrase("Your request at {entity} was withdrawn: {change}", **named),
 }
 _OUTCOMES: Final = {
     "approved": phrase("Approved"),
@@ -59,6 +74,18 @@ class Reader(msgspec.Struct, frozen=True, kw_only=True):
     user: User
     entity: Entity
     deployment_url: str
+    as_operator: bool = False
+    """whether they decide in place of the entity, which has no pages for them"""
+
+
+class RequestInWords(msgspec.Struct, frozen=True, kw_only=True):
+    """A request, by the words and names that its reader knows."""
+
+    record: ChangeRequest
+    change: Phrase
+    """what is asked, a sentence"""
+    requester: str | Phrase
+    decided_by: str | Phrase = ""
 
 
 class RoleNames(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,22 +109,29 @@ class AccessChange(msgspec.Struct, frozen=True, kw_only=True):
     """neither: the membership"""
 
 
-def build_access_email(reader: Reader, changes: Sequence[AccessChange], *, at: int) -> Email:
+def build_access_email(
+    reader: Reader, changes: Sequence[AccessChange], *, by: Sequence[str | Phrase], at: int
+) -> Email:
     """Somebody else changed what a person may do.
 
-    Source: docs/decisions/0022
+    `by` names who did it, if known. Source: docs/decisions/0022
     """
-    entity = reader.entity.name
+    entity, first = reader.entity.name, changes[0]
     rows = [(_CHANGES[each.change], _describe_change(each, entity)) for each in changes[:MOST_LISTED]]
     parts: tuple[EmailPart, ...] = (
         phrase("What you may do for {entity} was changed by somebody else.", entity=entity),
-        Facts(((_WHEN, to_email_time(at)), *rows)),
+        Facts((*rows, *_describe_making(by, at))),
         *_count_further(len(changes)),
         phrase("If you did not expect this, ask an administrator of {entity}.", entity=entity),
-        _link_account(reader),
+        _link_access(reader),
     )
-    subject = phrase("What you may do for {entity} has changed", entity=entity)
-    return _build_email(reader, subject, phrase("{name}: {value}", name=rows[0][0], value=rows[0][1]), parts)
+    if len(changes) == 1 and first.role is not None and first.change in _SUBJECTS:
+        subject = _SUBJECTS[first.change](entity=entity, what=_describe_role(_drop_end(first.role)))
+        preview = phrase("If you did not expect this, ask an administrator of {entity}.", entity=entity)
+    else:
+        subject = phrase("What you may do for {entity} has changed", entity=entity)
+        preview = phrase("{name}: {value}", name=rows[0][0], value=rows[0][1])
+    return _build_email(reader, subject, preview, parts)
 
 
 def build_ending_email(reader: Reader, roles: Sequence[RoleNames]) -> Email:
@@ -112,10 +146,16 @@ def build_ending_email(reader: Reader, roles: Sequence[RoleNames]) -> Email:
         Facts(tuple(rows)),
         *_count_further(len(roles)),
         phrase("If you still need it afterwards, ask an administrator of {entity}.", entity=entity),
-        _link_account(reader),
+        _link_access(reader),
     )
-    subject = phrase("Your access for {entity} ends soon", entity=entity)
-    return _build_email(reader, subject, phrase("{name}: {value}", name=rows[0][0], value=rows[0][1]), parts)
+    if len(roles) == 1:
+        what, day = rows[0][1], _read_day(roles[0].end_date)
+        subject = phrase("Your access for {entity} ends after {day}: {what}", entity=entity, day=day, what=what)
+        preview = phrase("If you still need it afterwards, ask an administrator of {entity}.", entity=entity)
+    else:
+        subject = phrase("Your access for {entity} ends soon", entity=entity)
+        preview = phrase("{name}: {value}", name=rows[0][0], value=rows[0][1])
+    return _build_email(reader, subject, preview, parts)
 
 
 def build_others_ending_email(reader: Reader, roles: Sequence[tuple[str, RoleNames]], count: int) -> Email:
@@ -141,29 +181,39 @@ def build_others_ending_email(reader: Reader, roles: Sequence[tuple[str, RoleNam
         Facts(rows),
         *_count_further(count),
         phrase("Extend what is still needed. The people concerned have been told."),
-        _link_portal(reader, phrase("Look at your people")),
+        _link_portal(reader, phrase("Look at the access that ends soon"), "ending"),
     )
     subject = phrase("Access of people at {entity} ends soon", entity=entity)
     return _build_email(reader, subject, phrase("Extend what is still needed."), parts)
 
 
-def build_owner_email(reader: Reader, changes: Sequence[tuple[str, str]], *, at: int) -> Email:
+def build_owner_email(
+    reader: Reader, changes: Sequence[tuple[str, str]], *, by: Sequence[str | Phrase], at: int
+) -> Email:
     """Owners of an entity were appointed or are none any more.
 
-    `changes` are appointed or ended, and the person's name. Source: docs/decisions/0022
+    `changes` are appointed or ended, and the person's name; `by` names who did it, if known. Source:
+    docs/decisions/0022
     """
     entity = reader.entity.name
     words = {"appointed": phrase("New owner"), "ended": phrase("No longer an owner")}
     rows = [(words[change], name) for change, name in changes[:MOST_LISTED]]
     parts: tuple[EmailPart, ...] = (
         phrase("The owners of {entity} have changed. Owners can do everything for it.", entity=entity),
-        Facts(((_WHEN, to_email_time(at)), *rows)),
+        Facts((*rows, *_describe_making(by, at))),
         *_count_further(len(changes)),
         phrase("If you did not expect this, ask another administrator of {entity} now.", entity=entity),
-        _link_portal(reader, phrase("Look at the administrators")),
+        _link_portal(reader, phrase("Look at the administrators"), "administrators"),
     )
-    subject = phrase("The owners of {entity} have changed", entity=entity)
-    return _build_email(reader, subject, phrase("{name}: {value}", name=rows[0][0], value=rows[0][1]), parts)
+    first, name = changes[0]
+    if len(changes) == 1 and first == "appointed":
+        subject = phrase("{name} is now an owner of {entity}", name=name, entity=entity)
+    elif len(changes) == 1:
+        subject = phrase("{name} is no longer an owner of {entity}", name=name, entity=entity)
+    else:
+        subject = phrase("The owners of {entity} have changed", entity=entity)
+    preview = phrase("If you did not expect this, ask another administrator of {entity} now.", entity=entity)
+    return _build_email(reader, subject, preview, parts)
 
 
 def build_token_email(reader: Reader, tokens: Sequence[tuple[str, int]]) -> Email:
@@ -174,87 +224,120 @@ def build_token_email(reader: Reader, tokens: Sequence[tuple[str, int]]) -> Emai
     entity = reader.entity.name
     rows = tuple((phrase("{name}", name=name), to_email_time(ends)) for name, ends in tokens[:MOST_LISTED])
     parts: tuple[EmailPart, ...] = (
-        phrase("A provisioning token of {entity} works until:", entity=entity),
+        counted(
+            len(tokens),
+            "A provisioning token of {entity} works until:",
+            "{count} provisioning tokens of {entity} work until:",
+            entity=entity,
+        ),
         Facts(rows),
         phrase(
             "Create another token before then. Otherwise {entity}'s own directory stops updating people here.",
             entity=entity,
         ),
-        _link_portal(reader, phrase("Look at the tokens")),
+        _link_portal(reader, phrase("Look at the tokens"), "tokens"),
     )
-    subject = phrase("A provisioning token of {entity} ends soon", entity=entity)
+    if len(tokens) == 1:
+        subject = phrase("The provisioning token {name} of {entity} ends soon", name=tokens[0][0], entity=entity)
+    else:
+        subject = phrase("Provisioning tokens of {entity} end soon", entity=entity)
     return _build_email(reader, subject, phrase("Create another one before then."), parts)
 
 
-def build_waiting_email(reader: Reader, requests: Sequence[ChangeRequest], people: Mapping[str, str]) -> Email:
-    """Requests wait for the decision of a person.
+def build_waiting_email(reader: Reader, requests: Sequence[RequestInWords], count: int) -> Email:
+    """Requests wait for the decision of a person; `count` says how many.
 
-    `people` are the names of those who ask, by identifier. Source: docs/decisions/0022
+    `requests` are those that are named. Source: docs/decisions/0022
     """
-    entity = reader.entity.name
-    count = len(requests)
-    facts = [
-        Facts(
-            (
-                (phrase("Requested by"), people.get(each.requester.partition(":")[2], each.requester)),
-                (phrase("Reason"), each.reason),
-                (phrase("Waits until"), to_email_time(each.created_at + LIFETIME_SECONDS)),
-            )
+    entity, first = reader.entity.name, requests[0]
+    rows: list[tuple[tuple[Phrase, str | datetime], ...]] = [
+        (
+            (_CHANGE, each.change),
+            (phrase("Requested by"), each.requester),
+            (_REASON, each.record.reason),
+            (phrase("Waits until"), to_email_time(each.record.created_at + LIFETIME_SECONDS)),
         )
-        for each in requests[:MOST_LISTED]
+        for each in requests
     ]
-    parts: tuple[EmailPart, ...] = (
-        counted(
-            count,
-            "Somebody at {entity} asks for a change that you can approve or decline:",
-            "People at {entity} ask for {count} changes that you can approve or decline:",
-            entity=entity,
-        ),
-        *facts,
-        *_count_further(count),
-        _link_portal(reader, phrase("Look at the requests")),
-    )
-    subject = counted(
-        count, "A request at {entity} waits for you", "{count} requests at {entity} wait for you", entity=entity
-    )
-    return _build_email(reader, subject, phrase("Approve or decline it within 14 days."), parts)
-
-
-def build_decided_email(reader: Reader, requests: Sequence[ChangeRequest]) -> Email:
-    """Requests of a person were decided.
-
-    Source: docs/decisions/0022
-    """
-    entity = reader.entity.name
-    facts = [
-        Facts(
-            (
-                (phrase("Requested"), to_email_time(each.created_at)),
-                (phrase("Outcome"), _OUTCOMES[each.state]),
-                *([(phrase("Reason"), decision_reason(each))] if each.decided_reason else []),
-            )
-        )
-        for each in requests[:MOST_LISTED]
-    ]
-    count = len(requests)
-    parts: tuple[EmailPart, ...] = (
-        counted(
-            count,
-            "This is the decision about your request at {entity}:",
-            "These are the decisions about {count} requests of yours at {entity}:",
-            entity=entity,
-        ),
-        *facts,
-        *_count_further(count),
-        _link_portal(reader, phrase("Look at your requests")),
-    )
-    subject = counted(
+    lead = counted(
         count,
-        "Your request at {entity} was decided",
-        "{count} of your requests at {entity} were decided",
+        "Somebody at {entity} asks for a change that you can approve or decline:",
+        "People at {entity} ask for {count} changes that you can approve or decline:",
         entity=entity,
     )
-    return _build_email(reader, subject, _OUTCOMES[requests[0].state], parts)
+    if count == 1:
+        subject = phrase("Request at {entity}: {change}", entity=entity, change=first.change)
+        preview = phrase("Requested by {name}. Approve or decline it within 14 days.", name=first.requester)
+        action = _link_portal(reader, phrase("Look at the request"), _request_page(first))
+        command = f"corpid approval show {first.record.request_id}"
+    else:
+        subject = phrase("{count} requests at {entity} wait for you", count=count, entity=entity)
+        preview = phrase("Approve or decline them within 14 days.")
+        action = _link_portal(reader, phrase("Look at the requests"), "requests")
+        command = f"corpid approval list --entity {reader.entity.entity_id}"
+    by_command = phrase(
+        "Nobody at {entity} can decide at present. As an operator, use the command {command}.",
+        entity=entity,
+        command=command,
+    )
+    end = by_command if reader.as_operator else action
+    parts = (lead, *_list_requests(reader, requests, rows), *_count_further(count), end)
+    return _build_email(reader, subject, preview, parts)
+
+
+def build_decided_email(reader: Reader, requests: Sequence[RequestInWords], count: int) -> Email:
+    """Requests of a person were decided; `count` says how many.
+
+    `requests` are those that are named. Source: docs/decisions/0022
+    """
+    entity, first = reader.entity.name, requests[0]
+    rows: list[tuple[tuple[Phrase, str | datetime], ...]] = [
+        (
+            (_CHANGE, each.change),
+            (phrase("Outcome"), _OUTCOMES[each.record.state]),
+            *([(phrase("Decided by"), each.decided_by)] if each.decided_by else []),
+            *([(_REASON, decision_reason(each.record))] if each.record.decided_reason else []),
+            (phrase("Requested"), to_email_time(each.record.created_at)),
+        )
+        for each in requests
+    ]
+    lead = counted(
+        count,
+        "This is the decision about your request at {entity}:",
+        "These are the decisions about {count} requests of yours at {entity}:",
+        entity=entity,
+    )
+    if count == 1:
+        subject = _DECISIONS[first.record.state](entity=entity, change=first.change)
+    else:
+        subject = phrase("{count} of your requests at {entity} were decided", count=count, entity=entity)
+    reason = decision_reason(first.record) if first.record.decided_reason else ""
+    preview = phrase("Reason: {reason}", reason=reason) if reason else _OUTCOMES[first.record.state]
+    if all(is_asked_for_oneself(each.record) for each in requests):
+        action = _link_access(reader)
+    elif count == 1:
+        action = _link_portal(reader, phrase("Look at your request"), _request_page(first))
+    else:
+        action = _link_portal(reader, phrase("Look at your requests"), "requests")
+    parts = (lead, *_list_requests(reader, requests, rows), *_count_further(count), action)
+    return _build_email(reader, subject, preview, parts)
+
+
+def _list_requests(
+    reader: Reader, requests: Sequence[RequestInWords], rows: Sequence[tuple[tuple[Phrase, str | datetime], ...]]
+) -> Iterable[EmailPart]:
+    """The facts of each request.
+
+    If there are several, each has its own address.
+    """
+    for request, facts in zip(requests, rows, strict=True):
+        yield Facts(facts)
+        if len(requests) > 1 and not reader.as_operator and not is_asked_for_oneself(request.record):
+            yield UrlLine(_portal_url(reader, _request_page(request)))
+
+
+def _request_page(request: RequestInWords) -> str:
+    return f"requests/{quote(request.record.request_id, safe='')}"
 
 
 def build_review_email(reader: Reader, *, due: date, again: bool) -> Email:
@@ -262,7 +345,7 @@ def build_review_email(reader: Reader, *, due: date, again: bool) -> Email:
 
     Its link is to the review of this entity, and chooses none. Source: D54, docs/decisions/0022
     """
-    entity, entity_id = reader.entity.name, quote(reader.entity.entity_id, safe="")
+    entity = reader.entity.name
     lead = (
         phrase("The yearly access review of {entity} has been due since {day}.", entity=entity, day=due)
         if again
@@ -273,7 +356,7 @@ def build_review_email(reader: Reader, *, due: date, again: bool) -> Email:
         phrase(
             "Look at what each person may do, keep it or end it, and sign the review off. An administrator can help."
         ),
-        _link_portal(reader, phrase("Look at the access review"), f"/{REVIEW_PAGE}?{REVIEW_OF}={entity_id}"),
+        _link_portal(reader, phrase("Look at the access review"), REVIEW_PAGE),
     )
     subject = (
         phrase("The access review of {entity} is overdue", entity=entity)
@@ -288,12 +371,22 @@ def _build_email(reader: Reader, subject: Phrase, preview: Phrase, parts: tuple[
     return Email(to=user.email, subject=subject, preview=preview, name=user.name, parts=parts, language=user.language)
 
 
-def _link_account(reader: Reader) -> Action:
-    return Action(text=phrase("Check your account"), url=reader.deployment_url + PATHS["account"])
+def _describe_making(by: Sequence[str | Phrase], at: int) -> tuple[tuple[Phrase, str | datetime], ...]:
+    """The authors and the time of changes."""
+    when: tuple[Phrase, str | datetime] = (_WHEN, to_email_time(at))
+    return ((_BY, phrase("{name}", name=tuple(by))), when) if by else (when,)
 
 
-def _link_portal(reader: Reader, text: Phrase, page: str = "") -> Action:
-    return Action(text=text, url=reader.deployment_url + MANAGE_PATH + page)
+def _link_access(reader: Reader) -> Action:
+    return Action(text=phrase("Look at your access"), url=f"{reader.deployment_url}{PATHS['account']}/access")
+
+
+def _link_portal(reader: Reader, text: Phrase, page: str) -> Action:
+    return Action(text=text, url=_portal_url(reader, page))
+
+
+def _portal_url(reader: Reader, page: str) -> str:
+    return f"{reader.deployment_url}{MANAGE_PATH}/{page}?{OF_ENTITY}={quote(reader.entity.entity_id, safe='')}"
 
 
 def _count_further(count: int) -> Iterable[Phrase]:

@@ -12,16 +12,20 @@ from datetime import datetime
 from secrets import SystemRandom
 from typing import TYPE_CHECKING, ClassVar, Final
 
+import msgspec
+
 from corpid.flows import namespaces, notifications
 from corpid.flows.account import links
 from corpid.flows.directory import notice_texts
-from corpid.flows.directory.notice_texts import AccessChange, Reader, RoleNames
-from corpid.flows.directory.person_names import read_names
+from corpid.flows.directory.approvals import load_names
+from corpid.flows.directory.notice_texts import AccessChange, Reader, RequestInWords, RoleNames
+from corpid.flows.directory.person_names import read_names, read_requested_names
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication import link_codes
 from corpid.rules.authentication.link_codes import NewLink
 from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.approvals import state_at
+from corpid.rules.directory.change_texts import name_actor, summarise_changes
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.invitations import REFUSED, SENDING_SECONDS, being_sent
 from corpid.rules.directory.notices import LONGEST_WAIT_SECONDS, NoticeKind
@@ -44,6 +48,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.invitations import OpenInvitation
     from corpid.rules.directory.notices import NoticeGroup, QueuedNotice
     from corpid.rules.emails import Email
+    from corpid.texts import Phrase
 
 INVITATION_OUTCOMES: Final = ("sent", "refused", "delayed", "put off")
 NOTICE_OUTCOMES: Final = (*INVITATION_OUTCOMES, "dropped")
@@ -374,7 +379,8 @@ class NoticeEmails(_Sender):
             )
             for each in queued
         ]
-        return notice_texts.build_access_email(reader, changes, at=queued[-1].created_at)
+        by = await self._name_actors(reader.entity, queued)
+        return notice_texts.build_access_email(reader, changes, by=by, at=queued[-1].created_at)
 
     async def _write_ending(self, reader: Reader, queued: Sequence[QueuedNotice]) -> Email | None:
         """The roles that still end on that day."""
@@ -424,7 +430,8 @@ class NoticeEmails(_Sender):
             (each.facts["change"], each.facts.get("label") or people.get(each.facts.get("person", ""), ""))
             for each in queued
         ]
-        return notice_texts.build_owner_email(reader, changes, at=queued[-1].created_at)
+        by = await self._name_actors(reader.entity, queued)
+        return notice_texts.build_owner_email(reader, changes, by=by, at=queued[-1].created_at)
 
     async def _write_token(self, reader: Reader, queued: Sequence[QueuedNotice]) -> Email | None:
         """The tokens that are still there."""
@@ -437,14 +444,18 @@ class NoticeEmails(_Sender):
         """The requests that still wait."""
         now = self._provider.clock()
         requests = [each for each in await self._read_requests(queued) if state_at(each, now).value == "pending"]
-        people = await self._read_people(
-            reader.entity.entity_id, [each.requester.partition(":")[2] for each in requests]
-        )
-        return notice_texts.build_waiting_email(reader, requests, people) if requests else None
+        if not requests:
+            return None
+        held = await self._registry.directory.administrators(reader.entity.entity_id)
+        outside = all(each.record.user_id != reader.user.user_id for each in held)
+        reader = msgspec.structs.replace(reader, as_operator=outside)
+        return notice_texts.build_waiting_email(reader, await self._describe_requests(requests), len(requests))
 
     async def _write_decided(self, reader: Reader, queued: Sequence[QueuedNotice]) -> Email | None:
         decided = [each for each in await self._read_requests(queued) if each.state != "pending"]
-        return notice_texts.build_decided_email(reader, decided) if decided else None
+        if not decided:
+            return None
+        return notice_texts.build_decided_email(reader, await self._describe_requests(decided), len(decided))
 
     async def _write_review(self, reader: Reader, queued: Sequence[QueuedNotice]) -> Email | None:
         """The review, if it was not signed off meanwhile."""
@@ -458,6 +469,37 @@ class NoticeEmails(_Sender):
     async def _read_requests(self, queued: Sequence[QueuedNotice]) -> list[ChangeRequest]:
         keys = [(each.subject,) for each in queued]
         return list((await self._registry.directory.read(ChangeRequest, keys)).values())
+
+    async def _describe_requests(self, requests: Sequence[ChangeRequest]) -> list[RequestInWords]:
+        """The first requests, with the names that their entity knows.
+
+        People are named as they were when it was made. Source: D61, D68
+        """
+        found = []
+        for each in requests[:_MOST]:
+            actors = [actor.partition(":")[2] for actor in (each.requester, each.decided_by) if actor]
+            names = await load_names(
+                self._registry, each.entity_id, each.changes, actors, names_read=read_requested_names(each)
+            )
+            found.append(
+                RequestInWords(
+                    record=each,
+                    change=summarise_changes(each.changes, names),
+                    requester=name_actor(each.requester, names.people),
+                    decided_by="" if each.decided_by in ("", SYSTEM) else name_actor(each.decided_by, names.people),
+                )
+            )
+        return found
+
+    async def _name_actors(self, entity: Entity, queued: Sequence[QueuedNotice]) -> tuple[str | Phrase, ...]:
+        """The authors of changes, as the entity may know them.
+
+        Nobody of another entity, and none of a notice that an earlier version queued. Source: D61
+        """
+        actors = [each.facts["by"] for each in queued if each.facts.get("by")]
+        people = await read_names(self._registry, entity.entity_id, {each.partition(":")[2] for each in actors})
+        known = (each for each in actors if not each.startswith("user:") or each.partition(":")[2] in people)
+        return tuple(dict.fromkeys(name_actor(each, people) for each in known))
 
     async def _read_names(self, facts: Iterable[Mapping[str, str]]) -> dict[str, str]:
         """The names of services and client entities, by `service/…` and `entity/…`."""

@@ -119,7 +119,7 @@ def of_access(entry: Entry) -> QueuedNotice | None:
         kind="access",
         entity_id=entry.entity_id,
         subject=f"{entry.number:020}",
-        facts=facts,
+        facts={**facts, "by": entry.actor},
         created_at=entry.at,
         due_at=entry.at + COLLECTED_SECONDS,
     )
@@ -169,7 +169,7 @@ def of_owner(
     To every other administrator of the entity, except the one who did it. `label` is who it is. Source: D53, D68
     """
     _, _, by = entry.actor.partition(":")
-    facts = {"change": owner_change(entry), "label": label}
+    facts = {"change": owner_change(entry), "label": label, "by": entry.actor}
     return [
         QueuedNotice(
             user_id=each.record.user_id,

@@ -24,7 +24,7 @@ from corpid.flows.directory.approvals import NoRequest
 from corpid.flows.directory.own_access import AlreadyAsked, AlreadyHeld, TooManyAsked
 from corpid.flows.directory.write import Refused
 from corpid.rules.authentication.sign_in import SecondFactorMethod, StaleStep
-from corpid.rules.directory import roles
+from corpid.rules.directory import access_texts, roles
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, decision_reason
 from corpid.rules.directory.changes import Conflict
@@ -46,7 +46,7 @@ from corpid.web.account import factors, views
 from corpid.web.account.factors import count_once
 from corpid.web.account.page_context import AccountContext, AccountPage, account_path, frame
 from corpid.web.own_pages import serve
-from corpid.web.pages import access_texts, role_fields
+from corpid.web.pages import role_fields
 from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import FormView, Link, PageView, ViewPart
 from corpid.web.pages.responses import NO_STORE

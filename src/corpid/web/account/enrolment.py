@@ -384,7 +384,7 @@ def _frame(web: WebContext, context: RequestContext, loaded: EnrolmentContext) -
         context, PURPOSES[enrolment.purpose]
     )
     return Frame(
-        step=(steps.index(enrolment.step) + 1, None if shortens else len(steps)) if enrolment.step else None,
+        step=(steps.index(enrolment.step) + 1, len(steps)) if enrolment.step and not shortens else None,
         step_name=enrolments.step_name(enrolment),
         form_token=interactions.form_token(context, enrolment.browser_id, enrolment.enrolment_id),
         limit=time_limit(

@@ -62,9 +62,7 @@ def _reason(interaction: Interaction) -> Phrase | None:
     return _SIGN_IN_AGAIN if own_pages.purpose(interaction.request) == "account" else _SIGN_IN_AGAIN_TO_GO_ON
 
 
-def _frame(
-    context: RequestContext, loaded: InteractionContext, where: str, *, step: tuple[int, int | None] | None
-) -> Frame:
+def _frame(context: RequestContext, loaded: InteractionContext, where: str, *, step: tuple[int, int] | None) -> Frame:
     """Return the frame of a page that asks something.
 
     `where` is the path of the sign-in, `step` is its number and the number of steps, if that is known.
@@ -197,9 +195,12 @@ class _PageInputs:
         return f"{self.where}/{action}" if action else self.where
 
     def frame(self, step: int | None, *, total_known: bool = True) -> Frame:
-        """Return the frame of the page; `step` counts from one."""
+        """Return the frame of the page; `step` counts from one.
+
+        It is shown with the number of steps, or not at all.
+        """
         # The entities that can be chosen may change meanwhile, and so may the number of steps.
-        numbers = (step, max(step, self.steps) if total_known else None) if step else None
+        numbers = (step, max(step, self.steps)) if step and total_known else None
         return _frame(self.context, self.loaded, self.where, step=numbers)
 
 

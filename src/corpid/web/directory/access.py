@@ -15,6 +15,7 @@ from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.members import find_one_member
 from corpid.flows.directory.role_assignment import UnknownRole
 from corpid.flows.directory.write import Refused, RequestDetails, needs_approval
+from corpid.rules.directory import access_texts
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.access_conditions import SOMEBODY_ELSE, WITHIN_REACH
 from corpid.rules.directory.approvals import MOST_CHANGES
@@ -40,7 +41,7 @@ from corpid.web.directory.page_context import (
     submit_changes,
 )
 from corpid.web.directory.people import PERSON, PERSON_CHOSEN, choose_person
-from corpid.web.pages import access_texts, role_fields
+from corpid.web.pages import role_fields
 from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import FormView, Link, ViewPart
 from corpid.web.sites import ConfirmationRequired, FormResult, InvalidForm, NotFound, Section

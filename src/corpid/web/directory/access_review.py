@@ -12,8 +12,9 @@ from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import access_review, lists, members
 from corpid.flows.directory.access_review import AccessChanged, KeepDecision, NoOpenReview, ReviewIncomplete
 from corpid.flows.directory.members import Member
-from corpid.flows.directory.notice_texts import REVIEW_OF, REVIEW_PAGE
+from corpid.flows.directory.notice_texts import REVIEW_PAGE
 from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.access_texts import GONE
 from corpid.rules.directory.records import Membership, Service, User
 from corpid.texts import counted, phrase
 from corpid.web.directory.member_texts import REFUSALS, STATES, level_sentence, refusal_sentence, rejected
@@ -23,7 +24,6 @@ from corpid.web.directory.page_context import (
     PortalContext,
     PortalPage,
     check_names,
-    choosing,
     frame,
     names_shown,
     portal_path,
@@ -41,9 +41,7 @@ from corpid.web.directory.person import (
     membership_id_of,
     this_member,
 )
-from corpid.web.pages.access_texts import GONE
 from corpid.web.pages.layout import Link, Pager, PageView, ViewPart
-from corpid.web.pages.views import Problem
 from corpid.web.sites import FormResult, NotFound, Section, await_found
 
 if TYPE_CHECKING:
@@ -120,8 +118,6 @@ class AccessReview(PageView, frozen=True, kw_only=True):
 async def show_review(at: PortalContext) -> View:
     """The review's state, and a page of people to review."""
     entity_id, query = at.entity.entity_id, at.query
-    if query.get(REVIEW_OF, entity_id) != entity_id:
-        return _of_another(at)
     state = await access_review.load_review_state(at.registry, at.actor, entity_id)
     of = state.review
     under_way = of is not None and bool(of.began_at)
@@ -152,20 +148,6 @@ async def show_review(at: PortalContext) -> View:
             first=query_address(at, REVIEW, **begin) if after else "",
             next=query_address(at, REVIEW, **begin, after=found.after) if found.after else "",
         ),
-    )
-
-
-def _of_another(at: PortalContext) -> Problem:
-    """The answer to a link that was made for another entity (D54)."""
-    page = f"{REVIEW}?{REVIEW_OF}={at.query[REVIEW_OF]}"
-    return Problem(
-        frame=frame(at, section=SETTINGS, up=section_link(at, SETTINGS)),
-        heading=phrase("This review is of another organisation"),
-        paragraphs=(
-            phrase("You act for {entity} at present.", entity=at.entity.name),
-            phrase("To see the review, choose the organisation that the e-mail names."),
-        ),
-        back=Link(url=portal_path(at.web, choosing(page)), text=phrase("Change organisation")),
     )
 
 

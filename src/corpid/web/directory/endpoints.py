@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from corpid.flows.authentication.entity_selection import QUERY_CHARACTERS
 from corpid.flows.directory import portal
 from corpid.flows.directory.access_review import load_review_state
-from corpid.flows.directory.notice_texts import REVIEW_OF
+from corpid.flows.directory.notice_texts import OF_ENTITY
 from corpid.flows.directory.undo import keep_for_undo, may_undo, undo_changes
 from corpid.flows.directory.write import RequestDetails
 from corpid.rules.directory.access import Forbidden
@@ -352,8 +352,8 @@ async def _arrive(at: sites.PageContext[SelfServiceRequest]) -> PortalRequest:
         back = Link(url=portal_path(at.web, ORGANISATION), text=phrase("Change organisation"))
         raise EntryRefused(forbidden_page(forbidden, back, ways_out(at.web, "manage"))) from None
     if visit.entity is None and at.page != ORGANISATION:
-        of = at.query.get(REVIEW_OF, "")
-        raise SeeOther(choosing(f"{at.page}?{REVIEW_OF}={of}" if of else at.page))
+        of = at.query.get(OF_ENTITY, "")
+        raise SeeOther(choosing(f"{at.page}?{OF_ENTITY}={of}" if of else at.page))
     return visit
 
 

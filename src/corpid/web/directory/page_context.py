@@ -12,6 +12,7 @@ import msgspec
 from corpid.flows.authentication import interactions
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory.approvals import AlreadyDecided, NamesChanged, StaleRequest
+from corpid.flows.directory.notice_texts import OF_ENTITY
 from corpid.flows.directory.person_names import digest_names, name_as_known
 from corpid.flows.directory.portal import PortalRequest
 from corpid.flows.directory.write import NoReason, Refused, RequestDetails, guard_records, write_changes
@@ -24,7 +25,8 @@ from corpid.web import sites
 from corpid.web.pages.components import Actions, Form, Items, Page, Paragraph
 from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import Advice, Frame, Link, Navigation, NavigationLink
-from corpid.web.sites import CHANGED_MEANWHILE, FormResult, PageContext, SeeOther, site_path
+from corpid.web.pages.views import Problem
+from corpid.web.sites import CHANGED_MEANWHILE, EntryRefused, FormResult, PageContext, SeeOther, site_path
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
@@ -122,14 +124,30 @@ def query_address(at: PortalContext, page: str, **values: str) -> str:
 def admit(at: PortalContext, page: PortalPage) -> None:
     """Require the right that a page declares.
 
-    Only the level counts here: the page itself says if it is about somebody whom that level does not reach. Raises
-    access.Forbidden. Source: D53
+    And that the entity is the one that a link was made for. Only the level counts here: the page itself says if it is about somebody whom that level does not reach. Raises
+    access.Forbidden, EntryRefused. Source: D53, D54
     """
+    of = at.query.get(OF_ENTITY, "")
+    if of and at.visit.entity is not None and at.visit.entity.entity_id != of:
+        raise EntryRefused(_refuse_other(at, f"{at.page}?{OF_ENTITY}={of}"))
     if page.needs:
         action, kind = page.needs
         # The age of the sign-in is checked later.
         recent = msgspec.structs.replace(at.actor, auth_time=at.actor.now)
         refuse_early(recent, action, Object(kind=kind, entity_id=recent.entity_id))
+
+
+def _refuse_other(at: PortalContext, page: str) -> Problem:
+    """The answer to a link that was made for another entity."""
+    return Problem(
+        frame=frame(at),
+        heading=phrase("This page is of another organisation"),
+        paragraphs=(
+            phrase("You act for {entity} at present.", entity=at.entity.name),
+            phrase("To see the page, choose the organisation that the e-mail names."),
+        ),
+        back=Link(url=portal_path(at.web, choosing(page)), text=phrase("Change organisation")),
+    )
 
 
 def no_approver(at: PortalContext) -> Advice:

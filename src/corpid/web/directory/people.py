@@ -15,6 +15,7 @@ from corpid.flows.directory.member_changes import MOST_INVITED
 from corpid.flows.directory.members import MemberFilter, UnknownMember
 from corpid.flows.directory.write import NoReason, Refused
 from corpid.rules.directory import tables
+from corpid.rules.directory.access_texts import duration
 from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.member_details import PLAIN_DETAILS, InvalidDetails, check_details
 from corpid.rules.directory.queries import MemberState
@@ -45,7 +46,6 @@ from corpid.web.directory.page_context import (
     saved_or_requested,
     section_link,
 )
-from corpid.web.pages.access_texts import duration
 from corpid.web.pages.components import (
     Cell,
     Choice,

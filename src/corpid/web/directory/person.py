@@ -19,7 +19,9 @@ from corpid.flows.directory.members import Member, UnknownMember, load_member
 from corpid.flows.directory.write import Refused, RequestDetails
 from corpid.flows.operations import history
 from corpid.flows.operations.history import HistoryFilter
+from corpid.rules.directory import access_texts
 from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.change_texts import summarise_changes
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.invitations import email_state
 from corpid.rules.directory.member_details import PLAIN_DETAILS, InvalidDetails, details_of
@@ -67,7 +69,6 @@ from corpid.web.directory.page_context import (
 from corpid.web.directory.people import MEMBER, PEOPLE, PERSON, detail_errors
 from corpid.web.directory.people_views import RoleSentence
 from corpid.web.directory.requests import REQUESTS
-from corpid.web.pages import access_texts
 from corpid.web.pages.components import (
     Actions,
     Cell,
@@ -259,7 +260,7 @@ async def _show_requests(at: PortalContext, found: Member) -> Group | None:
         (
             Link(
                 url=portal_path(at.web, f"{REQUESTS}/{quote(each.record.request_id, safe='')}"),
-                text=change_sentences.summarise_request(each.changes, each.names),
+                text=summarise_changes(each.changes, each.names),
             ),
         )
         for each in waiting

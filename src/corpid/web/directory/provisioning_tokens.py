@@ -11,13 +11,13 @@ from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import provisioning_tokens
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations import audit
+from corpid.rules.directory.access_texts import GONE
+from corpid.rules.directory.change_texts import OPERATOR
 from corpid.rules.directory.changes import ChangedMeanwhile, Conflict
 from corpid.rules.directory.names import remedy_of
 from corpid.rules.directory.provisioning_tokens import LONGEST_LIFE_DAYS, MOST_TOKENS, token_name
 from corpid.texts import counted, phrase
-from corpid.web.directory.change_sentences import OPERATOR
 from corpid.web.directory.page_context import SETTINGS, PortalContext, PortalPage, frame, portal_path, section_link
-from corpid.web.pages.access_texts import GONE
 from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import FormView, Link, PageView, ViewPart
 from corpid.web.sites import FormResult, InvalidForm, NotFound, Section

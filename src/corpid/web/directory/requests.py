@@ -8,8 +8,10 @@ from urllib.parse import quote
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import approvals
+from corpid.rules.directory.access_texts import GONE, details
 from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, ApprovalState, decision_reason
+from corpid.rules.directory.change_texts import summarise_change
 from corpid.rules.directory.records import APPROVALS, Assignment, ThirdPartyAssignment
 from corpid.texts import Phrase, phrase
 from corpid.web.directory.change_sentences import ChangeInWords, describe_change
@@ -28,7 +30,6 @@ from corpid.web.directory.page_context import (
     section_link,
     submit_changes,
 )
-from corpid.web.pages.access_texts import GONE, details
 from corpid.web.pages.layout import Advice, FormView, Pager, PageView, ViewPart, pager_of
 from corpid.web.sites import FormResult, NotFound, Section, await_found
 
@@ -157,7 +158,7 @@ def _line(at: PortalContext, found: Request) -> RequestLine:
     role = change.record
     return RequestLine(
         url=portal_path(at.web, f"{REQUESTS}/{quote(record.request_id, safe='')}"),
-        sentence=describe_change(change, found.names).sentence,
+        sentence=summarise_change(change, found.names),
         limits=details(role) if isinstance(role, Assignment | ThirdPartyAssignment) else (),
         further=len(found.changes) - 1,
         requester=found.requester or GONE,

@@ -10,13 +10,15 @@ import msgspec
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import grants
+from corpid.rules.directory.access_texts import duration
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, kind_needs_approval
+from corpid.rules.directory.change_texts import describe_authorisation
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.objects import key_of, object_id
 from corpid.rules.directory.records import Change
 from corpid.rules.directory.values import NO_BEGINNING, NO_END
 from corpid.texts import Phrase, counted, phrase
-from corpid.web.directory.change_sentences import describe_authorisation, list_parameters
+from corpid.web.directory.change_sentences import list_parameters
 from corpid.web.directory.page_context import (
     PortalContext,
     PortalPage,
@@ -25,7 +27,6 @@ from corpid.web.directory.page_context import (
     section_link,
     submit_changes,
 )
-from corpid.web.pages.access_texts import duration
 from corpid.web.pages.layout import FormView, Link, Pager, PageView, ViewPart, pager_of
 from corpid.web.sites import CHANGED_MEANWHILE, FormResult, NotFound, Section, await_found
 

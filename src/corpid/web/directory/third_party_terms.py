@@ -12,6 +12,8 @@ from corpid.flows.directory import grants
 from corpid.flows.directory.grants import Authorisation
 from corpid.flows.directory.members import find_one_member
 from corpid.flows.directory.person_names import digest_names
+from corpid.rules.directory import access_texts
+from corpid.rules.directory.access_texts import GONE, duration
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, kind_needs_approval
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.records import Change, ThirdPartyAssignment, ThirdPartyGrant
@@ -53,8 +55,7 @@ from corpid.web.directory.third_parties import (
     url,
     version,
 )
-from corpid.web.pages import access_texts, role_fields
-from corpid.web.pages.access_texts import GONE, duration
+from corpid.web.pages import role_fields
 from corpid.web.pages.layout import FormView, Link, PageView, ViewPart
 from corpid.web.pages.role_fields import PARAMETER, parameter_field
 from corpid.web.sites import NOTHING_DIFFERENT, ConfirmationRequired, FormResult, InvalidForm, NotFound, Section

@@ -141,8 +141,8 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     """once the person is known"""
     entity: str | None = None
     """once it is chosen"""
-    step: tuple[int, int | None] | None = None
-    """this step and how many there are, e.g. (2, 3); None instead of a number that is not known yet"""
+    step: tuple[int, int] | None = None
+    """this step and how many there are, e.g. (2, 3); None while their number is not known"""
     step_name: str = ""
     """value of the hidden field `step`: the step that the page belongs to"""
     form_token: str = ""

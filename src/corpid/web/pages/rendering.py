@@ -329,27 +329,46 @@ def speak(environment: Environment, voice: Translator) -> None:
     """Set up the templates of an environment for one language.
 
     Translates their blocks and the phrases given to them, and adds the filters `number`, `time`, `moment`, `day` and
-    `drawn`, and `shown` for the values of components, and `language`.
+    `drawn`, and `shown` for the values of components, and `language`. An instant, by a filter or in a phrase, becomes a
+    `<time>`; a day without a time stays.
     """
+    time, moment, day = (_instant(kind, getattr(voice, kind)) for kind in ("time", "moment", "day"))
 
     def finalized(value: Any) -> Any:  # noqa: ANN401
-        return say(value) if type(value) is Phrase else value
+        return said(value) if type(value) is Phrase else value
 
-    say = voice.say
+    def said(text: Phrase) -> str:
+        instants: dict[str, Markup] = {}
+
+        def prepared(value: object) -> object:
+            if not isinstance(value, datetime):
+                return value
+            place = f"\0{len(instants)}\0"
+            instants[place] = moment(value)
+            return place
+
+        spoken = voice.say(text, prepared)
+        if not instants:
+            return spoken
+        html = str(escape(spoken))
+        for place, shown in instants.items():
+            html = html.replace(place, shown)
+        return Markup(html)  # noqa: S704 - escaped here
+
     environment.voice = voice  # type: ignore[attr-defined]
     environment.policies["ext.i18n.trimmed"] = True
     environment.add_extension(TranslatedBlocks)
     environment.install_gettext_callables(voice.gettext, voice.ngettext, newstyle=True)  # type: ignore[attr-defined]
     environment.finalize = finalized
     environment.bytecode_cache = CompiledTemplates(voice.language.tag, voice.packages)
-    instants = {"time": _instant("time", voice.time), "moment": _instant("moment", voice.moment)}
-    written: dict[type, Callable[..., str]] = {int: voice.number, date: voice.day, datetime: instants["moment"]}
+    written: dict[type, Callable[..., str]] = {int: voice.number, date: voice.day, datetime: moment}
     environment.filters.update(
         number=voice.number,
-        day=voice.day,
+        time=time,
+        moment=moment,
+        day=lambda value: day(value) if isinstance(value, datetime) else voice.day(value),
         drawn=partial(draw_chart, voice=voice),
-        shown=value_renderer(voice.say, written),
-        **instants,
+        shown=value_renderer(said, written),
     )
     environment.globals.update(_=voice.gettext, language=voice.language)
 

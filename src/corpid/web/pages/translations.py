@@ -174,7 +174,7 @@ class Translator:
         self.language = language
         self.packages = packages
         self._translations = _translations(language, packages)
-        self._times: dict[tuple[int, int], str] = {}
+        self._times: dict[tuple[int, int, tzinfo | None, str | None], str] = {}
         pair = str(Locale.parse(language.formats).list_patterns["standard"]["middle"])
         self._separator = pair.format("", "")
 
@@ -207,22 +207,20 @@ class Translator:
         return format_decimal(number, locale=self.language.formats)
 
     def time(self, moment: datetime) -> str:
-        """A time of day with its zone: `14:32 UTC`."""
-        at = (moment.hour, moment.minute)
+        """A time of day with its zone: `14:32 Singapore Standard Time`."""
+        zone = moment.tzname()
+        # Two of the same time of day, before and after the clocks go back, differ in the name alone.
+        at = (moment.hour, moment.minute, moment.tzinfo, zone)
         if at not in self._times:
-            self._times[at] = format_time(moment, "short", locale=self.language.formats)
-        return f"{self._times[at]} {moment.tzname()}"
+            formats = self.language.formats
+            name = zone if zone == "UTC" else get_timezone_name(moment, "long", locale=formats)
+            self._times[at] = f"{format_time(moment, 'short', locale=formats)} {name}"
+        return self._times[at]
 
     def moment(self, moment: datetime) -> str:
-        """A day and time with the zone: `21 Nov 2026, 14:32 UTC`."""
+        """A day and time with its zone: `21 Nov 2026, 14:32 UTC`."""
         together = str(get_datetime_format("medium", self.language.formats))
         return together.format(self.time(moment), self.day(moment))
-
-    def moment_with_zone(self, moment: datetime) -> str:
-        """A day and time with its zone: `… 14:32 (Singapore Standard Time)`."""
-        # Two minutes of the same time of day, before and after the clocks go back, are equal.
-        minute = moment.replace(second=0, microsecond=0, tzinfo=None)
-        return _moment_with_zone(minute, moment.tzinfo, moment.tzname(), self.language.formats)
 
     def day(self, moment: date) -> str:
         """A day: `21 Nov 2026`."""
@@ -242,7 +240,7 @@ class Translator:
         if isinstance(value, int):
             return self.number(value)
         if isinstance(value, datetime):
-            return self.moment_with_zone(value)
+            return self.moment(value)
         if isinstance(value, date):
             return self.day(value)
         return f"\u2068{value}\u2069" if self._turns(str(value)) else value
@@ -255,15 +253,6 @@ class Translator:
         if self.language.direction == "rtl":
             return True
         return not name.isascii() and any(bidirectional(each) in _RIGHT_TO_LEFT for each in name)
-
-
-@lru_cache(maxsize=256)
-def _moment_with_zone(minute: datetime, zone: tzinfo | None, name: str | None, formats: str) -> str:
-    if name != "UTC":
-        name = get_timezone_name(minute.replace(tzinfo=zone), "long", locale=formats)
-    together = str(get_datetime_format("medium", formats))
-    time, day = format_time(minute, "short", locale=formats), format_date(minute, "medium", locale=formats)
-    return f"{together.format(time, day)} ({name})"
 
 
 def translator(language: Language, packages: tuple[str, ...] = OWN) -> Translator:

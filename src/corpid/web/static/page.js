@@ -18,16 +18,14 @@ document.addEventListener("submit", (event) => {
   addEventListener("pageshow", again, { once: true });
 });
 
-// Instants are written in the zone of the deployment: here they become the reader's, where that is another one.
-const SHOWN = { time: { timeStyle: "short" }, moment: { dateStyle: "medium", timeStyle: "short" } };
+// Instants are written in the zone of the deployment: here they become the reader's, and the title keeps what differs.
+const SHOWN = { time: { timeStyle: "short" }, moment: { dateStyle: "medium", timeStyle: "short" }, day: { dateStyle: "medium" } };
 const LANGUAGE = document.documentElement.lang === "en" ? "en-GB" : document.documentElement.lang; // day before month, as the server writes
 const localTimes = (within) => {
   for (const time of within?.querySelectorAll("time[data-show]") ?? []) {
-    const at = new Date(time.dateTime);
-    const [, sign, hours, minutes] = time.dateTime.match(/([+-])(\d\d):(\d\d)$/);
-    if (Number(`${sign}1`) * (Number(hours) * 60 + Number(minutes)) === -at.getTimezoneOffset()) continue;
-    time.title = time.textContent;
-    time.textContent = at.toLocaleString(LANGUAGE, SHOWN[time.dataset.show]);
+    const shown = new Date(time.dateTime).toLocaleString(LANGUAGE, SHOWN[time.dataset.show]);
+    if (!time.textContent.startsWith(shown)) time.title = time.textContent;
+    time.textContent = shown;
     delete time.dataset.show;
   }
 };
