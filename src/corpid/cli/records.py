@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from corpid.rules.directory.objects import Resource
     from corpid.rules.directory.records import OperatorLevel
     from corpid.rules.directory.sections import Kind
-    from corpid.rules.oauth.records import Client, ClientMember, MemberForm
+    from corpid.rules.fields import Field, ValueForm
+    from corpid.rules.oauth.records import Client
     from corpid.settings import Settings
     from corpid.stores.sql.registry import Registry
 
@@ -245,7 +246,7 @@ def member_options(noun: Noun, *, new: bool) -> list[MemberOption]:
     A new one has also those of its identity; switches and states have commands of their own.
     """
     if noun.kind == "client":
-        return [_client_option(each, new=new) for each in CLIENT_MEMBERS.values() if each.member.help]
+        return [_client_option(each, new=new) for each in CLIENT_MEMBERS.values() if each.help]
     left_out = {"enabled", "state", *(_ARGUMENTS if new else noun.identity)}
     return [_member_option(noun, name, new=new) for name in noun.resource.keys if name not in left_out]
 
@@ -286,17 +287,17 @@ def _member_option(noun: Noun, name: str, *, new: bool) -> MemberOption:
     return MemberOption(name, option(called, kind, text, metavar=metavar, default=needed), read)
 
 
-def _client_option(declared: ClientMember, *, new: bool) -> MemberOption:
-    form, member = declared.form, declared.member
+def _client_option(declared: Field, *, new: bool) -> MemberOption:
+    form = declared.form
     kind: Any = str if declared.is_flag_or_none else _CLIENT_TYPES.get(form, str)
     name = declared.option.replace("_", "-")
-    named = [f"--{each}" for each in (name, member.former.replace("_", "-")) if each]
+    named = [f"--{each}" for each in (name, declared.former.replace("_", "-")) if each]
     if form == "flag" and not declared.is_flag_or_none:
         named = [f"--{name}/--no-{name}"]
     emptied = "none empties the list." if declared.listed else "none removes it."
-    further = member.default_help if new else emptied if declared.empties else ""
+    further = declared.default_help if new else emptied if declared.empties else ""
     metavar = "true|false" if declared.is_flag_or_none else "DATE" if form == "day" else None
-    needed = inspect.Parameter.empty if new and member.needed and declared.name in API_CLIENT_MEMBERS else None
+    needed = inspect.Parameter.empty if new and declared.needed and declared.name in API_CLIENT_MEMBERS else None
 
     def read(given: Any) -> object:  # noqa: ANN401
         if given is None or given == []:
@@ -306,13 +307,13 @@ def _client_option(declared: ClientMember, *, new: bool) -> MemberOption:
         return output.text_of(given, expected="a JSON Web Key Set") if isinstance(given, Path) else given
 
     kind = list[kind] if declared.listed else kind
-    text = f"{member.help} {further}".strip()
+    text = f"{declared.help} {further}".strip()
     return MemberOption(
         declared.name, option(declared.option, kind, text, *named, metavar=metavar, default=needed), read
     )
 
 
-_CLIENT_TYPES: Final[Mapping[MemberForm, type]] = {"key set": Path, "flag": bool, "number": int}
+_CLIENT_TYPES: Final[Mapping[ValueForm, type]] = {"key set": Path, "flag": bool, "number": int}
 
 
 def _pairs(called: str, schema: Mapping[str, Any], given: list[str]) -> dict[str, Any]:

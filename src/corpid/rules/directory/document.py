@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 
 from corpid.rules.directory.names import without_marks
-from corpid.rules.directory.nodes import DirectoryError, FileProblem, Items, Node, Pairs, Scalar, quote_value
+from corpid.rules.directory.nodes import DirectoryError, FileProblem
 from corpid.rules.directory.records import Administrator, ThirdPartyGrant
 from corpid.rules.directory.sections import KINDS, LISTED_MEMBERSHIP, OWN_FACTORS, SECTIONS, TEST, DocumentSection, Kind
-from corpid.rules.directory.values import InvalidValue, Parameter, ParameterDefinition, suggestion
+from corpid.rules.directory.values import Parameter, ParameterDefinition
 from corpid.rules.fields import NOTHING
+from corpid.rules.readers import InvalidValue, Items, Node, Pairs, Scalar, quote_value, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from corpid.rules.directory.records import Membership, User
-    from corpid.rules.directory.values import Reader
     from corpid.rules.fields import Field
+    from corpid.rules.readers import Reader
 
 MOST_PROBLEMS: Final = 1000
 """of one file, after which the rest of it is not read"""

@@ -19,7 +19,7 @@ from corpid.rules.directory.document import DirectoryDocument, DocumentEntry
 from corpid.rules.directory.lists import MEMBERS, RECORD_LISTS, RecordList
 from corpid.rules.directory.members import mask_text
 from corpid.rules.directory.names import is_storable
-from corpid.rules.directory.nodes import SHOWN, DirectoryError, Json, JsonDocument, Pairs, nodes, pointer, quote_value
+from corpid.rules.directory.nodes import SHOWN, DirectoryError, Json, JsonDocument, nodes, pointer
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -31,17 +31,10 @@ from corpid.rules.directory.records import (
     User,
 )
 from corpid.rules.directory.sections import OWN_FACTORS, SECTIONS, TEST, Kind
-from corpid.rules.directory.values import (
-    ALL,
-    InvalidValue,
-    Parameter,
-    ParameterDefinition,
-    ParameterKind,
-    RoleDescription,
-    suggestion,
-)
+from corpid.rules.directory.values import ALL, Parameter, ParameterDefinition, ParameterKind, RoleDescription
 from corpid.rules.fields import Field, documented_fields, fields_of
-from corpid.rules.oauth.records import CLIENT_MEMBERS, Client
+from corpid.rules.oauth.records import Client
+from corpid.rules.readers import InvalidValue, Pairs, quote_value, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -120,7 +113,7 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def properties(self) -> dict[str, Schema]:
         """The JSON Schema of each member that can be written."""
-        return {name: _schema(self.record, key) for name, key in self.keys.items()}
+        return {name: _schema(key) for name, key in self.keys.items()}
 
     @property
     def required(self) -> list[str]:
@@ -304,7 +297,7 @@ def _read(resource: Resource, value: Json, *, existing: msgspec.Struct | None) -
         if rule is None:
             faults.append(MemberFault(pointer(key.text), _unknown(resource, key.text)))
             continue
-        found = _misfits(_schema(resource.record, rule), value[key.text], pointer(key.text))
+        found = _misfits(_schema(rule), value[key.text], pointer(key.text))
         misfits = list(islice(found, SHOWN))
         faults += misfits
         if misfits:
@@ -376,22 +369,14 @@ def _entry(
     return DocumentEntry(kind=resource.kind, key=key, line=lines.get(members[0], 0), fields=fields, lines=lines)
 
 
-def _schema(record: type[msgspec.Struct], key: Field) -> Schema:
-    if record is Client and key.name in CLIENT_MEMBERS:
-        return _client_schema(key.name)
+def _schema(key: Field) -> Schema:
     schema = _TEXT if key.name == "user_id" else _schema_of(key.type)
-    return {**schema, "description": key.help} if key.help else schema
-
-
-def _client_schema(name: str) -> Schema:
-    declared = CLIENT_MEMBERS[name]
-    of_form: Mapping[str, Schema] = {"flag": _FLAG, "number": {"type": "integer"}, "key set": {"type": "object"}}
-    schema: Schema = dict(of_form.get(declared.form, _TEXT))
-    if declared.values and not declared.member.clearable:
-        schema["enum"] = list(declared.values)
-    if declared.listed:
-        schema = {"type": "array", "items": schema}
-    return {**schema, "description": declared.member.doc}
+    if key.form == "key set":
+        schema = {"type": "object"}
+    elif key.words and schema == _TEXT and not key.clearable:
+        schema = {**_TEXT, "enum": list(key.words)}
+    described = key.doc or key.help
+    return {**schema, "description": described} if described else schema
 
 
 def _schema_of(annotated: Any) -> Schema:  # noqa: ANN401 - any annotation of a record

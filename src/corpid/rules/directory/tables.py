@@ -16,10 +16,10 @@ import msgspec
 from corpid.rules.directory.document import from_nodes
 from corpid.rules.directory.member_details import InvalidDetails, check_details
 from corpid.rules.directory.names import fold_text, without_marks
-from corpid.rules.directory.nodes import DirectoryError, FileProblem, Items, Node, Pairs, Scalar, quote_value
+from corpid.rules.directory.nodes import DirectoryError, FileProblem
 from corpid.rules.directory.records import MemberDetails
 from corpid.rules.directory.sections import OWN_FACTORS, SECTIONS, TEST
-from corpid.rules.directory.values import suggestion, unrounded
+from corpid.rules.readers import Items, Node, Pairs, Scalar, quote_value, suggestion, unrounded
 from corpid.texts import Phrase, phrase
 
 if TYPE_CHECKING:
