@@ -223,6 +223,13 @@ def test_lists_are_sorted_counted_and_read_back(api: Api) -> None:
     second = page(f"sort=name&search=z&limit=1&cursor={first['next']}")
     assert (ids(second), "next" in second, "total" in second) == (["E1000"], False, False)
     assert ids(page(f"sort=name&search=z&limit=1&cursor={second['previous']}")) == ["E1003"]
+    for other in ("", "sort=-name", "sort=number"):
+        refused = api.get(f"/entities?{other}&search=z&cursor={first['next']}")
+        assert refused.status_code == 400
+        assert pointers(refused) == {
+            "cursor": "This is not a cursor of this list: use the member next of a page, with the same filters and the "
+            "same sort"
+        }
     every = api.every("/entities?sort=-name")
     assert [each["id"] for each in every] == [each["id"] for each in api.every("/entities?sort=name")][::-1]
     refused = api.get(f"/users?entity={HARBOUR}&sort=email")

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 
 OPERATOR: Final = Resource(
     kind="operator", path="operators", title="Operator", noun="an operator", record=Operator,
-    keys=SECTIONS["operators"].keys, filters=(),
+    keys=SECTIONS["operators"].keys,
 )  # fmt: skip
 BY_KIND: Final[Mapping[Kind, Resource]] = {each.kind: each for each in (*RESOURCES, OPERATOR)}
 _MOST_ROLES: Final = 1000

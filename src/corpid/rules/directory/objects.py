@@ -87,10 +87,40 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
     record: type[msgspec.Struct]
     keys: dict[str, Field]
     """name of a member → how it is read"""
-    filters: tuple[str, ...]
-    """the filters of its list"""
-    sides: tuple[str, ...] = ()
-    """the filters that name an entity; of what concerns two, the one that a bound client has by default first"""
+
+    @property
+    def lists(self) -> tuple[RecordList, ...]:
+        """Its lists, with those of one entity. Source: D83"""
+        own = RECORD_LISTS[self.record]
+        return (own, MEMBERS) if self.record in {Membership, User} else (own,)
+
+    @property
+    def filters(self) -> tuple[str, ...]:
+        """The filters of its list.
+
+        It is searched if each of its lists is.
+        """
+        own = self.lists[0].queries
+        return tuple(dict.fromkeys([*own, *(name for each in self.lists for name in each.filters)]))
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The filters that name an entity.
+
+        Of what concerns two, the one that a bound client has by default first.
+        """
+        columns = {name: column for each in self.lists for name, column in each.filters.items()}
+        return tuple(name for name, column in columns.items() if column in {"entity_id", "client_entity_id"})
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of its list as CSV."""
+        return tuple(dict.fromkeys(("id", *(("user", "user_id") if self.names_user else ()), *self.keys)))
+
+    def row(self, members: Mapping[str, Json]) -> list[str]:
+        """The cells of an object in these columns, texts or JSON."""
+        cells = (members.get(name, "") for name in self.columns)
+        return [each if isinstance(each, str) else msgspec.json.encode(each).decode() for each in cells]
 
     @property
     def identity(self) -> tuple[str, ...]:
@@ -136,54 +166,45 @@ def _keyed(section: str, *, left_out: frozenset[str] = frozenset()) -> dict[str,
 
 CLIENT: Final = Resource(
     kind="client", path="clients", title="Client", noun="a client", record=Client,
-    filters=("search",), keys=_keyed("clients"),
+    keys=_keyed("clients"),
 )  # fmt: skip
 ENTITY: Final = Resource(
     kind="entity", path="entities", title="Entity", noun="an entity", record=Entity,
-    filters=("search",), keys=_keyed("entities"),
+    keys=_keyed("entities"),
 )  # fmt: skip
 MEMBERSHIP: Final = Resource(
     kind="membership", path="memberships", title="Membership", noun="a membership", record=Membership,
-    filters=("user", "entity"), sides=("entity",), keys=documented_fields(Membership),
+    keys=documented_fields(Membership),
 )  # fmt: skip
 RESOURCES: Final = (
     ENTITY,
     Resource(
         kind="user", path="users", title="User", noun="a person", record=User,
-        filters=("search", "entity", "name"),
         keys=_keyed("users", left_out=frozenset({"id", "memberships", TEST, *OWN_FACTORS})),
     ),
     MEMBERSHIP,
     Resource(
         kind="service", path="services", title="Service", noun="a service", record=Service,
-        filters=("search",), keys=_keyed("services"),
+        keys=_keyed("services"),
     ),
     Resource(
         kind="assignment", path="assignments", title="Assignment", noun="a role", record=Assignment,
-        filters=("user", "entity", "service"), sides=("entity",), keys=documented_fields(Assignment),
+        keys=documented_fields(Assignment),
     ),
     Resource(
         kind="grant", path="third-party-grants", title="ThirdPartyGrant", noun="a third-party grant",
         record=ThirdPartyGrant, keys=documented_fields(ThirdPartyGrant),
-        filters=("client_entity", "third_party", "service"), sides=("client_entity", "third_party"),
     ),
     Resource(
         kind="third-party row", path="third-party-assignments", title="ThirdPartyAssignment",
         noun="a third-party assignment", record=ThirdPartyAssignment, keys=documented_fields(ThirdPartyAssignment),
-        filters=("user", "third_party", "client_entity", "service"), sides=("third_party", "client_entity"),
     ),
     Resource(
         kind="administrator", path="administrators", title="Administrator", noun="an administrator",
-        record=Administrator, keys=documented_fields(Administrator), filters=("user", "entity"), sides=("entity",),
+        record=Administrator, keys=documented_fields(Administrator),
     ),
     CLIENT,
 )  # fmt: skip
-
-
-def lists_of(resource: Resource) -> tuple[RecordList, ...]:
-    """The lists of a resource, with those of one entity. Source: D83"""
-    own = RECORD_LISTS[resource.record]
-    return (own, MEMBERS) if "entity" in resource.filters and resource.record in {Membership, User} else (own,)
 
 
 def object_id(key: tuple[str, ...]) -> str:

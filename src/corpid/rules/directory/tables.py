@@ -23,7 +23,7 @@ from corpid.rules.readers import Items, Node, Pairs, Scalar, quote_value, sugges
 from corpid.texts import Phrase, phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from corpid.rules.directory.document import DirectoryDocument
 
@@ -286,3 +286,31 @@ def _header_problems(columns: Sequence[str], every: Sequence[str], needed: Seque
     known = f"the possible columns are {', '.join(every)}"
     missing = [f"the first line lacks {', '.join(lacking)}: {known}"] if lacking else []
     return [*unknown, *twice, *missing]
+
+
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001 - full-width forms
+"""beginnings of a formula in a spreadsheet; full-width forms, if its language is Japanese"""
+
+
+class CsvRows:
+    """Rows as CSV (RFC 4180)."""
+
+    def __init__(self) -> None:
+        self._text: Final = io.StringIO()
+        self._rows: Final = csv.writer(self._text)
+
+    def write(self, cells: Iterable[str]) -> None:
+        """Add a row."""
+        self._rows.writerow([_safe(each) for each in cells])
+
+    def take(self) -> bytes:
+        """The rows that were added since."""
+        text = self._text.getvalue()
+        self._text.seek(0)
+        self._text.truncate()
+        return text.encode()
+
+
+def _safe(text: str) -> str:
+    """A cell that is no formula: an apostrophe precedes one."""
+    return f"'{text}" if text.startswith(_FORMULA) else text

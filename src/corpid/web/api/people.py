@@ -12,6 +12,7 @@ import msgspec
 from corpid.flows.authentication.throttle import LINK_GUESSES, UNKNOWN_BROWSERS
 from corpid.flows.directory import access_review, invitations, member_changes, objects, person_records
 from corpid.flows.directory.invitations import InvitationLimit
+from corpid.flows.directory.lists import list_with_records
 from corpid.flows.directory.members import UnknownMember, load_member
 from corpid.flows.directory.objects import ObjectChanged, ObjectNotFound
 from corpid.flows.directory.write import Refused, RequestDetails
@@ -20,6 +21,7 @@ from corpid.rules.directory import member_details
 from corpid.rules.directory.access import Object, refuse_early
 from corpid.rules.directory.actors import ALL_SCOPES
 from corpid.rules.directory.invitations import email_state, was_invitation
+from corpid.rules.directory.lists import DELETION_REQUESTS
 from corpid.rules.directory.member_details import details_of
 from corpid.rules.directory.members import visible_members
 from corpid.rules.directory.names import is_storable
@@ -140,7 +142,8 @@ async def list_consents(call: Call) -> Response:
 async def list_deletion_requests(call: Call) -> Response:
     """A page of people who asked to be deleted."""
     after, limit = "".join(call.after(1)), call.given["limit"]
-    found = await person_records.list_deletion_requests(call.provider.registry, call.actor, after=after, limit=limit)
+    registry, actor = call.provider.registry, call.actor
+    found = await list_with_records(registry, actor, DELETION_REQUESTS, {}, after=after, limit=limit)
     items = [
         {"user": each.user.user_name, "user_id": each.user.user_id, "requested_at": each.requested_at}
         for each in found.found
