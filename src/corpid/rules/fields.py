@@ -6,7 +6,7 @@ attribute of SCIM, options of commands, labels on pages and in the history, and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from functools import cache
 from types import MappingProxyType
@@ -50,6 +50,10 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     """its name in documents, tables and JSON; the field's own if it is empty"""
     read: Reader | None = None
     """the reader of a document's node, which raises InvalidValue; None: no door writes the field"""
+    write: Callable[[Any], object] | None = None
+    """writes the value as documents have it; None: a text, flag or number, or a list of them"""
+    moot: Callable[[Any], bool] | None = None
+    """whether it means nothing in a record, so that no document shows it"""
     in_documents: bool = True
     """whether directory files and the admin API write it; else only doors of its record do"""
     needed: bool = False
@@ -138,6 +142,12 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def _item(self) -> Reader | None:
         return self.read.item if isinstance(self.read, ListReader) else self.read
+
+    def written(self, value: Any) -> Any:  # noqa: ANN401 - of the field's type
+        """The value of a record as documents have it."""
+        if self.write is not None:
+            return self.write(value)
+        return list(value) if isinstance(value, tuple) else value
 
     def value(self, node: Node) -> object:
         """The value for the record, None to remove it.

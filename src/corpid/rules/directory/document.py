@@ -14,9 +14,7 @@ import msgspec
 
 from corpid.rules.directory.names import without_marks
 from corpid.rules.directory.nodes import DirectoryError, FileProblem
-from corpid.rules.directory.records import Administrator, ThirdPartyGrant
 from corpid.rules.directory.sections import KINDS, LISTED_MEMBERSHIP, OWN_FACTORS, SECTIONS, TEST, DocumentSection, Kind
-from corpid.rules.directory.values import Parameter, ParameterDefinition
 from corpid.rules.fields import NOTHING
 from corpid.rules.readers import InvalidValue, Items, Node, Pairs, Scalar, quote_value, suggestion
 
@@ -324,10 +322,11 @@ def entry_text(section_name: str, record: msgspec.Struct, user_names: Mapping[st
     members = {
         name: _value(key, getattr(record, key.name), user_names)
         for name, key in section.keys.items()
-        if key.name in record.__struct_fields__ and not _moot(record, key.name)
+        if key.name in record.__struct_fields__ and not (key.moot and key.moot(record))
     }
     if section.identifier is None:
-        stated = {name: value for name, value in members.items() if value != ""}
+        unsaid = {name for name, key in section.keys.items() if key.added and getattr(record, key.name) == key.default}
+        stated = {name: value for name, value in members.items() if value != "" and name not in unsaid}
         return indent("- " + _yaml(stated, flow=True), "  " * (section_name.count(".") + 1))
     stated = {name: value for name, value in members.items() if value is not None}
     return indent(_yaml({getattr(record, section.identity[0]): stated}, flow=None), "  ")
@@ -357,37 +356,12 @@ def user_text(user: User, memberships: Sequence[Membership]) -> str:
     return indent(_yaml({user.user_name: members}, flow=None), "  ")
 
 
-def _moot(record: msgspec.Struct, member: str) -> bool:
-    """True for members that go without saying.
-
-    The services of an administrator who has every one, and acceptance.
-    """
-    if isinstance(record, ThirdPartyGrant):
-        return member == "state" and record.state == "accepted"
-    return isinstance(record, Administrator) and member == "services" and record.level != "sub_administrator"
-
-
 def _value(key: Field, value: object, user_names: Mapping[str, str]) -> object:
     if key.name == "user_id":
         return user_names[str(value)]
     if key.clearable:
         return NOTHING if value is None else value
-    if key.name == "parameters" and isinstance(value, tuple):
-        return _parameters(value)
-    if key.name == "role_descriptions" and isinstance(value, tuple):
-        return {each.name: each.description for each in value}
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _parameters(parameters: tuple[Parameter | ParameterDefinition, ...]) -> dict[str, object]:
-    shown: dict[str, object] = {}
-    for parameter in parameters:
-        if isinstance(parameter, ParameterDefinition):
-            shown[parameter.name] = {"kind": parameter.kind, "mandatory": parameter.mandatory}
-        else:
-            values = shown.setdefault(parameter.name, [])
-            values.append(parameter.value)  # type: ignore[attr-defined]
-    return shown
+    return key.written(value)
 
 
 def _yaml(value: object, *, flow: bool | None) -> str:

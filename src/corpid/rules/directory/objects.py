@@ -243,38 +243,10 @@ def to_json_object(resource: Resource, record: msgspec.Struct, *, user_name: str
         value = getattr(record, rule.name)
         if rule.name == "user_id":
             found |= {"user": user_name, "user_id": value}
-        elif value is not None and not _is_moot(record, name):
-            found[name] = _json(name, value)
+        elif value is not None and not (rule.moot and rule.moot(record)):
+            found[name] = msgspec.json.decode(value) if rule.form == "key set" else rule.written(value)
     if "identity_number" in found and not whole:
         found["identity_number"] = mask_text(str(found["identity_number"]))
-    return found
-
-
-def _is_moot(record: msgspec.Struct, name: str) -> bool:
-    return isinstance(record, Administrator) and name == "services" and record.level != "sub_administrator"
-
-
-def _json(name: str, value: object) -> Json:
-    if name == "parameters" and isinstance(value, tuple):
-        return _parameters(value)
-    if name == "role_descriptions" and isinstance(value, tuple):
-        return {each.name: each.description for each in value}
-    if name == "jwks":
-        decoded: Json = msgspec.json.decode(str(value))
-        return decoded
-    return list(value) if isinstance(value, tuple) else value  # type: ignore[return-value]  # of texts
-
-
-def _parameters(parameters: tuple[object, ...]) -> dict[str, Json]:
-    found: dict[str, Json] = {}
-    for each in parameters:
-        if isinstance(each, ParameterDefinition):
-            found[each.name] = {"kind": each.kind, "mandatory": each.mandatory}
-        elif isinstance(each, Parameter):
-            held = found.get(each.name)
-            found[each.name] = (
-                each.value if held is None else [*(held if isinstance(held, list) else [held]), each.value]
-            )
     return found
 
 

@@ -120,7 +120,12 @@ EndDate: TypeAlias = Annotated[
 ]
 Parameters: TypeAlias = Annotated[
     tuple[Parameter, ...],
-    Field(help="A parameter of the service.", read=values.row_parameters, label=phrase("Details")),
+    Field(
+        help="A parameter of the service.",
+        read=values.row_parameters,
+        write=values.write_row_parameters,
+        label=phrase("Details"),
+    ),
 ]
 Switch: TypeAlias = Annotated[bool, Field(read=readers.yes_or_no)]
 
@@ -355,13 +360,19 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     ] = ()
     role_descriptions: Annotated[
         tuple[RoleDescription, ...],
-        Field(help="What a role lets people do.", read=values.role_descriptions, added=True),
+        Field(
+            help="What a role lets people do.",
+            read=values.role_descriptions,
+            write=values.write_role_descriptions,
+            added=True,
+        ),
     ] = ()
     parameters: Annotated[
         tuple[ParameterDefinition, ...],
         Field(
             help="A parameter of roles, such as Limit=number or Limit=number,mandatory.",
             read=values.parameter_definitions,
+            write=values.write_parameter_definitions,
         ),
     ] = ()
     third_parties: Annotated[
@@ -544,6 +555,7 @@ class Administrator(msgspec.Struct, frozen=True, kw_only=True):
         Field(
             help="Of a sub_administrator: a service to give roles at, or all.",
             read=values.administered_services,
+            moot=lambda record: record.level != "sub_administrator",
             label=phrase("Services"),
         ),
     ] = ()

@@ -234,6 +234,11 @@ def parameter_definitions(node: Node) -> tuple[ParameterDefinition, ...]:
     return tuple(found)
 
 
+def write_parameter_definitions(definitions: tuple[ParameterDefinition, ...]) -> dict[str, object]:
+    """What `parameter_definitions` reads."""
+    return {each.name: {"kind": each.kind, "mandatory": each.mandatory} for each in definitions}
+
+
 def _parameter_definition(node: Pairs) -> dict[str, object]:
     members = {}
     for key, value in node.entries:
@@ -258,6 +263,11 @@ def role_descriptions(node: Node) -> tuple[RoleDescription, ...]:
     )
 
 
+def write_role_descriptions(descriptions: tuple[RoleDescription, ...]) -> dict[str, object]:
+    """What `role_descriptions` reads."""
+    return {each.name: each.description for each in descriptions}
+
+
 def row_parameters(node: Node) -> tuple[Parameter, ...]:
     """The parameters of a row: name → value or list.
 
@@ -270,6 +280,14 @@ def row_parameters(node: Node) -> tuple[Parameter, ...]:
         each = value.nodes if isinstance(value, Items) else (value,)
         found.extend(Parameter(name=str(_PARAMETER_NAME(key)), value=str(PARAMETER_VALUE(item))) for item in each)
     return tuple(found)
+
+
+def write_row_parameters(parameters: tuple[Parameter, ...]) -> dict[str, object]:
+    """What `row_parameters` reads: a list only if a name repeats."""
+    found: dict[str, list[str]] = {}
+    for each in parameters:
+        found.setdefault(each.name, []).append(each.value)
+    return {name: values if len(values) > 1 else values[0] for name, values in found.items()}
 
 
 def stored_value(kind: ParameterKind, value: str) -> str:
