@@ -115,7 +115,7 @@ def test_every_fault_of_an_object_is_told_by_its_pointer_and_nothing_is_written(
     assert faults == {
         "/country": "country is required in an entity",
         "/enabled": "true or false is expected here",
-        "/naem": "'naem' is not a member of an entity; did you mean 'name'?",
+        "/naem": "'naem' is not a field of an entity; did you mean 'name'?",
         "/name": "name is required in an entity",
         "/type": "'UENN' is not one of UEN, NON-UEN, GSTN; did you mean 'UEN'?",
     }
@@ -414,7 +414,7 @@ def test_keys_are_listed_and_rotated_and_show_no_secret(api: Api) -> None:
     assert api.get(f"/keys/{made.json()['id']}").json() == made.json()
     assert not any("secret" in name or "certificate" in name for each in listed for name in each)
     assert pointers(api.post("/keys", {"at_onec": True})) == {
-        "/at_onec": "'at_onec' is not a member of this object; did you mean 'at_once'?"
+        "/at_onec": "'at_onec' is not a field of this object; did you mean 'at_once'?"
     }
 
 

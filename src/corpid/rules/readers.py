@@ -129,6 +129,14 @@ def suggestion(word: str, known: Collection[str]) -> str:
     return f"; did you mean {quote_value(close[0])}?" if close else ""
 
 
+def unknown_field(name: str, known: Collection[str], noun: str = "this object") -> str:
+    """The refusal of a field that a kind of record lacks.
+
+    Source: D59, docs/directory.md
+    """
+    return f"{quote_value(name)} is not a field of {noun}{suggestion(name, known)}"
+
+
 def text_of(node: Node) -> str:
     """The text of a scalar.
 

@@ -14,9 +14,18 @@ import msgspec
 
 from corpid.rules.directory.names import without_marks
 from corpid.rules.directory.nodes import DirectoryError, FileProblem
-from corpid.rules.directory.sections import KINDS, LISTED_MEMBERSHIP, OWN_FACTORS, SECTIONS, TEST, DocumentSection, Kind
+from corpid.rules.directory.sections import (
+    KINDS,
+    LISTED_MEMBERSHIP,
+    NOUNS,
+    OWN_FACTORS,
+    SECTIONS,
+    TEST,
+    DocumentSection,
+    Kind,
+)
 from corpid.rules.fields import NOTHING
-from corpid.rules.readers import InvalidValue, Items, Node, Pairs, Scalar, quote_value, suggestion
+from corpid.rules.readers import InvalidValue, Items, Node, Pairs, Scalar, quote_value, suggestion, unknown_field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -178,9 +187,7 @@ class _DocumentReader:
             if key.text in _PARTS:
                 yield f"third_party.{key.text}", part
             else:
-                self._report(
-                    key.line, f"{quote_value(key.text)} is not a key of third_party{suggestion(key.text, _PARTS)}"
-                )
+                self._report(key.line, unknown_field(key.text, _PARTS, "third_party"))
 
     def _pairs(self, node: Node, expected: str) -> tuple[tuple[Scalar, Node], ...]:
         if isinstance(node, Pairs):
@@ -231,8 +238,7 @@ class _DocumentReader:
         for key, value in node.entries:
             rule = section.keys.get(self._name(section, key))
             if rule is None:
-                hint = suggestion(key.text, section.keys)
-                self._report(key.line, f"{quote_value(key.text)} is not a key of {described}{hint}")
+                self._report(key.line, unknown_field(key.text, section.keys, NOUNS[section.kind]))
                 continue
             if rule.name in lines:
                 self._report(key.line, f"{key.text}: line {lines[rule.name]} already has it, under its other name")

@@ -30,14 +30,14 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     User,
 )
-from corpid.rules.directory.sections import OWN_FACTORS, SECTIONS, TEST, Kind
+from corpid.rules.directory.sections import NOUNS, OWN_FACTORS, SECTIONS, TEST, Kind
 from corpid.rules.directory.values import ALL, Parameter, ParameterDefinition, ParameterKind, RoleDescription
 from corpid.rules.fields import Field, documented_fields, fields_of
 from corpid.rules.oauth.records import Client
-from corpid.rules.readers import InvalidValue, Pairs, quote_value, suggestion
+from corpid.rules.readers import InvalidValue, Pairs, unknown_field
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
 Schema: TypeAlias = dict[str, Any]
 """a JSON Schema"""
@@ -82,11 +82,14 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
     """its list, below /api/v1"""
     title: str
     """of its schema, in capitalised words"""
-    noun: str
-    """for people, with an article"""
     record: type[msgspec.Struct]
     keys: dict[str, Field]
     """name of a member → how it is read"""
+
+    @property
+    def noun(self) -> str:
+        """Its name for people, with an article."""
+        return NOUNS[self.kind]
 
     @property
     def lists(self) -> tuple[RecordList, ...]:
@@ -165,42 +168,42 @@ def _keyed(section: str, *, left_out: frozenset[str] = frozenset()) -> dict[str,
 
 
 CLIENT: Final = Resource(
-    kind="client", path="clients", title="Client", noun="a client", record=Client,
+    kind="client", path="clients", title="Client", record=Client,
     keys=_keyed("clients"),
 )  # fmt: skip
 ENTITY: Final = Resource(
-    kind="entity", path="entities", title="Entity", noun="an entity", record=Entity,
+    kind="entity", path="entities", title="Entity", record=Entity,
     keys=_keyed("entities"),
 )  # fmt: skip
 MEMBERSHIP: Final = Resource(
-    kind="membership", path="memberships", title="Membership", noun="a membership", record=Membership,
+    kind="membership", path="memberships", title="Membership", record=Membership,
     keys=documented_fields(Membership),
 )  # fmt: skip
 RESOURCES: Final = (
     ENTITY,
     Resource(
-        kind="user", path="users", title="User", noun="a person", record=User,
+        kind="user", path="users", title="User", record=User,
         keys=_keyed("users", left_out=frozenset({"id", "memberships", TEST, *OWN_FACTORS})),
     ),
     MEMBERSHIP,
     Resource(
-        kind="service", path="services", title="Service", noun="a service", record=Service,
+        kind="service", path="services", title="Service", record=Service,
         keys=_keyed("services"),
     ),
     Resource(
-        kind="assignment", path="assignments", title="Assignment", noun="a role", record=Assignment,
+        kind="assignment", path="assignments", title="Assignment", record=Assignment,
         keys=documented_fields(Assignment),
     ),
     Resource(
-        kind="grant", path="third-party-grants", title="ThirdPartyGrant", noun="a third-party grant",
+        kind="grant", path="third-party-grants", title="ThirdPartyGrant",
         record=ThirdPartyGrant, keys=documented_fields(ThirdPartyGrant),
     ),
     Resource(
         kind="third-party row", path="third-party-assignments", title="ThirdPartyAssignment",
-        noun="a third-party assignment", record=ThirdPartyAssignment, keys=documented_fields(ThirdPartyAssignment),
+        record=ThirdPartyAssignment, keys=documented_fields(ThirdPartyAssignment),
     ),
     Resource(
-        kind="administrator", path="administrators", title="Administrator", noun="an administrator",
+        kind="administrator", path="administrators", title="Administrator",
         record=Administrator, keys=documented_fields(Administrator),
     ),
     CLIENT,
@@ -323,12 +326,7 @@ def _read(resource: Resource, value: Json, *, existing: msgspec.Struct | None) -
 def _unknown(resource: Resource, name: str) -> str:
     if name in READ_ONLY:
         return f"{name} is read-only: omit it"
-    return unknown_member(name, resource.keys, resource.noun)
-
-
-def unknown_member(name: str, known: Collection[str], noun: str = "this object") -> str:
-    """A sentence about a member that there is not. Source: D59"""
-    return f"{quote_value(name)} is not a member of {noun}{suggestion(name, known)}"
+    return unknown_field(name, resource.keys, resource.noun)
 
 
 def _key_sources(resource: Resource, fields: dict[str, object]) -> Iterator[MemberFault]:

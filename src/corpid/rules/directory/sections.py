@@ -35,6 +35,13 @@ Kind: TypeAlias = Literal[
     "assignment", "grant", "third-party row", "client",
 ]  # fmt: skip
 
+NOUNS: Final[Mapping[Kind, str]] = {
+    "service": "a service", "entity": "an entity", "user": "a person", "credentials": "a person's factors",
+    "membership": "a membership", "administrator": "an administrator", "operator": "an operator",
+    "assignment": "a role", "grant": "a third-party grant", "third-party row": "a third-party assignment",
+    "client": "a client",
+}  # fmt: skip
+"""kind → its name for people, with an article"""
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 """every kind of record, in the order of writing: referenced records come first"""
 LEVELS: Final[frozenset[Kind]] = frozenset({"administrator", "operator"})

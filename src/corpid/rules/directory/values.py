@@ -34,8 +34,8 @@ from corpid.rules.readers import (
     one_of,
     quote_value,
     real_day,
-    suggestion,
     text_of,
+    unknown_field,
     yes_or_no,
 )
 
@@ -235,7 +235,7 @@ def parameter_definitions(node: Node) -> tuple[ParameterDefinition, ...]:
 
 
 def write_parameter_definitions(definitions: tuple[ParameterDefinition, ...]) -> dict[str, object]:
-    """What `parameter_definitions` reads."""
+    """The mapping that `parameter_definitions` reads."""
     return {each.name: {"kind": each.kind, "mandatory": each.mandatory} for each in definitions}
 
 
@@ -243,8 +243,7 @@ def _parameter_definition(node: Pairs) -> dict[str, object]:
     members = {}
     for key, value in node.entries:
         if key.text not in _DEFINITION_KEYS:
-            hint = suggestion(key.text, _DEFINITION_KEYS)
-            raise InvalidValue(key.line, f"{quote_value(key.text)} is not a key of a parameter definition{hint}")
+            raise InvalidValue(key.line, unknown_field(key.text, _DEFINITION_KEYS, "a parameter definition"))
         members[key.text] = _DEFINITION_KEYS[key.text](value)
     return members
 
@@ -264,7 +263,7 @@ def role_descriptions(node: Node) -> tuple[RoleDescription, ...]:
 
 
 def write_role_descriptions(descriptions: tuple[RoleDescription, ...]) -> dict[str, object]:
-    """What `role_descriptions` reads."""
+    """The mapping that `role_descriptions` reads."""
     return {each.name: each.description for each in descriptions}
 
 
@@ -283,7 +282,7 @@ def row_parameters(node: Node) -> tuple[Parameter, ...]:
 
 
 def write_row_parameters(parameters: tuple[Parameter, ...]) -> dict[str, object]:
-    """What `row_parameters` reads: a list only if a name repeats."""
+    """The mapping that `row_parameters` reads."""
     found: dict[str, list[str]] = {}
     for each in parameters:
         found.setdefault(each.name, []).append(each.value)

@@ -26,8 +26,9 @@ from corpid.rules.directory.member_details import details_of
 from corpid.rules.directory.members import visible_members
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import SHOWN
-from corpid.rules.directory.objects import ENTITY, RESOURCES, InvalidObject, MemberFault, object_id, unknown_member
+from corpid.rules.directory.objects import ENTITY, RESOURCES, InvalidObject, MemberFault, object_id
 from corpid.rules.directory.records import ChangeRequest, MemberDetails, Membership
+from corpid.rules.readers import unknown_field
 from corpid.web.api import approvals
 from corpid.web.api.calls import (
     JSON,
@@ -352,7 +353,7 @@ def _read_invitation(call: Call, value: Json) -> tuple[str, MemberDetails, bool]
     if not isinstance(value, dict):
         raise InvalidObject([MemberFault("", "a JSON object is expected here: an invitation")])
     faults = [
-        MemberFault(f"/{name}", unknown_member(name, _NEW_MEMBERS, "an invitation"))
+        MemberFault(f"/{name}", unknown_field(name, _NEW_MEMBERS, "an invitation"))
         for name in value
         if name not in _NEW_MEMBERS
     ][:SHOWN]
