@@ -47,8 +47,7 @@ from corpid.rules.directory.roles import RoleRecords, last_day, reasons
 from corpid.rules.directory.tables import CsvRows
 from corpid.rules.directory.values import ALL, NO_BEGINNING, NO_END
 from corpid.rules.fields import NOTHING
-from corpid.rules.oauth.api_client import API_CLIENT_MEMBERS, RegisteredApiClient
-from corpid.rules.oauth.records import CLIENT_MEMBERS
+from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.settings.issuers import client_rules
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ if TYPE_CHECKING:
     from corpid.flows.directory.single_records import NamedRecord
     from corpid.rules.directory.objects import Resource
     from corpid.rules.directory.sections import Kind
-    from corpid.rules.fields import Field, ValueForm
+    from corpid.rules.fields import Field
     from corpid.rules.oauth.records import Client
     from corpid.settings import Settings
 
@@ -173,8 +172,10 @@ class Noun(NamedTuple):
     lists: tuple[ListCommand, ...] = ()
     """the first one if no option chooses another"""
     details: Details | None = None
-    defaults: Mapping[str, str] = MappingProxyType({})
-    """of members that a new record has to have"""
+    defaults: Mapping[str, str | None] = MappingProxyType({})
+    """of members that a new record has to have; None: the flow says so"""
+    switches: bool = False
+    """whether flags are options without a value"""
     implied: Callable[[dict[str, object]], dict[str, object]] = dict
     """the members of a new record, with those that follow from others"""
     positional: tuple[str, ...] = ()
@@ -270,8 +271,6 @@ def member_options(noun: Noun, *, new: bool) -> list[MemberOption]:
 
     A new one has also those of its identity; switches and states have commands of their own.
     """
-    if noun.kind == "client":
-        return [_client_option(each, new=new) for each in CLIENT_MEMBERS.values() if each.help]
     left_out = {"enabled", "state", *(_ARGUMENTS if new else noun.identity)}
     return [_member_option(noun, name, new=new) for name in noun.resource.keys if name not in left_out]
 
@@ -283,62 +282,48 @@ def read_members(options: list[MemberOption], given: dict[str, Any]) -> dict[str
 
 def _member_option(noun: Noun, name: str, *, new: bool) -> MemberOption:
     key, schema = noun.resource.keys[name], noun.resource.properties[name]
-    form = schema.get("type", "list")
+    form = key.form if key.form == "key set" else schema.get("type", "list")
     is_listed = form in {"array", "object", "list"}
-    empties = not new and key.default in _EMPTY
+    empties = not new and (key.clearable or key.default in _EMPTY)
     called = _OPTION_NAMES.get(name, name.removesuffix("s") if is_listed else name)
-    text = f"{key.help.removesuffix('.')}; repeat." if is_listed and key.help else key.help
-    if not is_listed and (words := [word for word in schema.get("enum", ()) if word]):
-        text = f"{text.removesuffix('.')}{': ' if text else ''}{', '.join(words[:-1])} or {words[-1]}."
-    if empties:
-        text += " none empties the list." if is_listed else " none removes it."
+    named = [f"--{each.replace('_', '-')}" for each in (called, key.former) if each]
+    words = [] if is_listed else [word for word in schema.get("enum", ()) if word]
+    text = _describe_option(key, words, is_listed=is_listed, new=new, empties=empties)
     needed = noun.defaults.get(name, inspect.Parameter.empty if key.needed else None) if new else None
+    is_switch = noun.switches and form == "boolean" and not key.clearable
 
     def read(given: Any) -> object:  # noqa: ANN401
         if given is None or given == []:
             return None
         if empties and given in (NOTHING, [NOTHING]):
-            return {} if form == "object" else [] if is_listed else key.default
+            return {} if form == "object" else [] if is_listed else NOTHING if key.clearable else key.default
         if form == "object":
             return _pairs(called.replace("_", "-"), schema["additionalProperties"], given)
         if form == "boolean":
             return {"true": True, "false": False}.get(given, given)
+        if isinstance(given, Path):
+            return output.text_of(given, expected="a JSON Web Key Set")
         return ALL if form == "list" and given == [ALL] else given
 
     if new and name in noun.positional:
         return MemberOption(name, argument(called, called.upper(), text, needed), read)
-    metavar = {"object": "NAME=VALUE", "boolean": "true|false"}.get(form, "DATE" if name.endswith("_date") else None)
-    kind = list[str] if is_listed else str
-    return MemberOption(name, option(called, kind, text, metavar=metavar, default=needed), read)
+    if is_switch:
+        named = [f"{named[0]}/{named[0].replace('--', '--no-', 1)}"]
+    metavar = {"object": "NAME=VALUE", "boolean": None if is_switch else "true|false"}.get(form)
+    kind = bool if is_switch else {"key set": Path, "integer": int}.get(form, list[str] if is_listed else str)
+    metavar = "DATE" if key.form == "day" else metavar
+    return MemberOption(name, option(called, kind, text, *named, metavar=metavar, default=needed), read)
 
 
-def _client_option(declared: Field, *, new: bool) -> MemberOption:
-    form = declared.form
-    kind: Any = str if declared.is_flag_or_none else _CLIENT_TYPES.get(form, str)
-    name = declared.option.replace("_", "-")
-    named = [f"--{each}" for each in (name, declared.former.replace("_", "-")) if each]
-    if form == "flag" and not declared.is_flag_or_none:
-        named = [f"--{name}/--no-{name}"]
-    emptied = "none empties the list." if declared.listed else "none removes it."
-    further = declared.default_help if new else emptied if declared.empties else ""
-    metavar = "true|false" if declared.is_flag_or_none else "DATE" if form == "day" else None
-    needed = inspect.Parameter.empty if new and declared.needed and declared.name in API_CLIENT_MEMBERS else None
-
-    def read(given: Any) -> object:  # noqa: ANN401
-        if given is None or given == []:
-            return None
-        if declared.listed:
-            return [] if not new and declared.empties and given == [NOTHING] else given
-        return output.text_of(given, expected="a JSON Web Key Set") if isinstance(given, Path) else given
-
-    kind = list[kind] if declared.listed else kind
-    text = f"{declared.help} {further}".strip()
-    return MemberOption(
-        declared.name, option(declared.option, kind, text, *named, metavar=metavar, default=needed), read
-    )
-
-
-_CLIENT_TYPES: Final[Mapping[ValueForm, type]] = {"key set": Path, "flag": bool, "number": int}
+def _describe_option(key: Field, words: list[str], *, is_listed: bool, new: bool, empties: bool) -> str:
+    """The help of an option; `words` are its values."""
+    text = key.help
+    if is_listed and text and "; repeat" not in text:
+        text = f"{text.removesuffix('.')}; repeat."
+    if not all(word in text for word in words):
+        text = f"{text.removesuffix('.')}{': ' if text else ''}{', '.join(words[:-1])} or {words[-1]}."
+    emptied = ("none empties the list." if is_listed else "none removes it.") if empties else ""
+    return " ".join(filter(None, (text, key.default_help if new else "", emptied)))
 
 
 def _pairs(called: str, schema: Mapping[str, Any], given: list[str]) -> dict[str, Any]:
@@ -941,5 +926,7 @@ NOUNS: Final[dict[str, Noun]] = {
             "enable": "Enable a client again.",
         },
         details=Details(_load_record, lambda client, _: client, _describe_client),
+        defaults={"redirect_uris": None},
+        switches=True,
     ),
 }  # fmt: skip
