@@ -192,16 +192,18 @@ ADMINISTRATORS: Final = RecordList(
     record=Administrator, kind="administrator", orders=_by_key("user_id", "entity_id"),
     filters={"user": "user_id", "entity": "entity_id"},
 )  # fmt: skip
-OPERATORS: Final = RecordList(record=Operator, kind="operator", orders=_by_key("user_id"))
+OPERATORS: Final = RecordList(record=Operator, kind="operator", orders=_by_key("user_id"), filters={"level": "level"})
 CLIENTS: Final = RecordList(record=Client, kind="client", orders=_by_key("client_id", searched=True))
 API_CLIENTS: Final = RecordList(
     record=RegisteredApiClient, kind="API client", orders=_by_key("client_id", searched=True)
 )
 PROVISIONING_TOKENS: Final = RecordList(
-    record=RegisteredProvisioningToken, kind="provisioning token", orders=_by_key("token_id")
+    record=RegisteredProvisioningToken, kind="provisioning token", orders=_by_key("token_id"),
+    filters={"entity": "entity_id"},
 )  # fmt: skip
 REQUESTS: Final = RecordList(
-    record=ChangeRequest, kind="approval", orders=_by_key("request_id")
+    record=ChangeRequest, kind="approval", orders=_by_key("request_id"),
+    filters={"entity": "entity_id", "state": "state"},
 )  # fmt: skip
 DELETION_REQUESTS: Final = RecordList(record=DeletionRequest, kind="deletion request", orders=_by_key("user_id"))
 
