@@ -65,7 +65,7 @@ def _count(path: str) -> None:
     connect = sqlite3.connect
 
     def opened_connection(*arguments: Any, **options: Any) -> sqlite3.Connection:
-        connection = connect(*arguments, **options)
+        connection: sqlite3.Connection = connect(*arguments, **options)
         connection.set_trace_callback(executed)
         return connection
 
@@ -76,7 +76,7 @@ def _count(path: str) -> None:
         _FORM.pack_into(shared, 0, *counted)
 
     if importlib.util.find_spec("lmdb"):
-        lmdb = importlib.import_module("lmdb")
+        lmdb: Any = importlib.import_module("lmdb")
         open_environment = lmdb.open
         lmdb.open = lambda *arguments, **options: _Environment(open_environment(*arguments, **options), verb)
 

@@ -13,12 +13,11 @@ from benchmarks.in_turn import Clock, compared
 from corpid.engines import new_user_id
 from corpid.flows.directory import lists
 from corpid.flows.directory.import_people import import_people
-from corpid.flows.directory.lists import ListFilter
 from corpid.flows.directory.person_records import load_person
 from corpid.flows.directory.single_records import add_record, remove_record
 from corpid.outbound.passwords import Argon2Passwords
 from corpid.rules.directory.actors import CommandLine
-from corpid.rules.directory.lists import ENTITIES, MEMBERS, USERS, RecordList
+from corpid.rules.directory.lists import ASSIGNMENTS, ENTITIES, MEMBERS, MOST_COUNTED, USERS, RecordList
 from corpid.rules.directory.records import Assignment, Change, Entity
 from corpid.stores.sql.open import open_postgresql
 
@@ -160,11 +159,14 @@ def _calls(registry: Registry, passwords: Argon2Passwords, places: Places) -> di
     def records(kind: RecordList, given: Callable[[int], dict[str, str]]) -> Call:
         return listed(lambda n: lists.list_records(registry, BY, kind, limit=PAGE, **given(n)))  # type: ignore[arg-type]
 
-    def roles(wanted: ListFilter, after: str = "") -> Awaitable[lists.ListPage[Any]]:
-        return lists.list_roles(registry, BY, wanted, after=after, limit=PAGE)
+    def roles(wanted: dict[str, str], after: str = "") -> Awaitable[lists.ListPage[Any]]:
+        return lists.list_with_records(registry, BY, ASSIGNMENTS, wanted, after=after, limit=PAGE)
 
     def members(after: str = "", search: str = "") -> Awaitable[lists.ListPage[Any]]:
-        return lists.list_members(registry, BY, CROWD_ID, search=search, after=after, limit=PAGE)
+        return lists.list_with_records(
+            registry, BY, MEMBERS, {"entity": CROWD_ID}, order="user_name", search=search,
+            after=after and f"user_name:{after}", limit=PAGE, count_to=MOST_COUNTED,
+        )  # fmt: skip
 
     return {
         "people": records(USERS, lambda n: {"after": user(n)}),
@@ -179,9 +181,9 @@ def _calls(registry: Registry, passwords: Argon2Passwords, places: Places) -> di
         "entities by the beginning of their name": records(
             ENTITIES, lambda n: {"order": "name", "search": places.firms_name(n)}
         ),
-        "roles for an entity": listed(lambda n: roles(ListFilter(entity=places.firm(n)))),
+        "roles for an entity": listed(lambda n: roles({"entity": places.firm(n)})),
         "roles at a service": listed(
-            lambda n: roles(ListFilter(service=people.SERVICE), after=f"{fill.user_id(user(n))}/////")
+            lambda n: roles({"service": people.SERVICE}, after=f"{fill.user_id(user(n))}/////")
         ),
         "a person with what they may do": _timed(shown),
         "a role given and taken": _timed(changed),

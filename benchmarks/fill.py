@@ -41,7 +41,7 @@ class PastSignIn(AuditEvent, frozen=True, kw_only=True):
     at: int
 
 
-_OTHERS = {
+_OTHERS: dict[type, tuple[Any, Codec[Any]]] = {
     Session: (tables.sessions, record_codec(Session)),
     PastSignIn: (tables.audit, record_codec(PastSignIn)),
 }

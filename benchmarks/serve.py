@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 import argon2
-import people
+import people  # type: ignore[import-not-found]  # beside this script
 
 
 def directory(client: dict[str, object], password_hash: str, many: list[int], *, kinds: bool) -> dict[str, object]:

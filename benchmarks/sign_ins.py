@@ -120,12 +120,12 @@ class Side:
     def person(self, kind: str) -> str:
         """The next person of a kind who signs in with a password: a code works once, so each has a turn."""
         self.turns[kind] += 1
-        return people.of_kind(kind, PASSKEYS + self.turns[kind] % (people.COUNT_OF_KIND - PASSKEYS))
+        return str(people.of_kind(kind, PASSKEYS + self.turns[kind] % (people.COUNT_OF_KIND - PASSKEYS)))
 
     def owner(self, kind: str) -> str:
         """The next person of a kind who signs in with a passkey."""
         self.turns[f"{kind}: passkey"] += 1
-        return people.of_kind(kind, self.turns[f"{kind}: passkey"] % PASSKEYS)
+        return str(people.of_kind(kind, self.turns[f"{kind}: passkey"] % PASSKEYS))
 
     def walk(self, flow: Flow, jar: Jar | None = None, costs: dict[str, list[float]] | None = None) -> Walk:
         """A browser in front of a pushed request; what each of its requests costs is put into `costs`."""
@@ -197,7 +197,7 @@ class Kind:
 
     @property
     def entities(self) -> int:
-        return people.KINDS[self.people][0]
+        return int(people.KINDS[self.people][0])
 
 
 KINDS = tuple(
@@ -329,7 +329,8 @@ async def _signed_in(side: Side, name: str) -> Jar:
     walk = side.walk(flow)
     await walk.get()
     await walk.submit("passkey", passkey=side.passkeys[name].use(_options(walk), side.stage.maker.endpoints.issuer))
-    return walk.jar
+    jar: Jar = walk.jar
+    return jar
 
 
 async def _block(side: Side, kind: Kind, count: int = BLOCK, *, measured: bool = True) -> None:

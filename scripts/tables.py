@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from corpid.cli.doctor import local_checks, request_checks
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import ACTIONS, CONDITIONS, OBJECT_KINDS, ROLES, RULES
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 
     from corpid.rules.directory.access import Action, ObjectKind
     from corpid.rules.directory.actors import Role
-    from corpid.rules.oauth.records import ClientMember
+    from corpid.rules.fields import Field
     from corpid_dev.readiness.sources import Source
 
 _DOCS: Final = Path(__file__).parents[1] / "docs"
@@ -66,7 +68,7 @@ def with_details(page: str) -> str:
 
 def client_members() -> str:
     """The table of a client's members."""
-    rows = "".join(_row(each) for each in CLIENT_MEMBERS.values() if each.member.in_file)
+    rows = "".join(_row(each) for each in CLIENT_MEMBERS.values())
     return "| Key | Value | Default | Generations |\n|---|---|---|---|\n" + rows
 
 
@@ -177,25 +179,24 @@ PAGES: Final[Mapping[Path, Callable[[], str]]] = {
 }
 
 
-def _row(declared: ClientMember) -> str:
-    member = declared.member
+def _row(declared: Field) -> str:
     cells = (
-        f"`{declared.name}`{' *new*' if member.needed else ''}",
-        member.doc,
-        member.default_doc or _default(declared),
-        ", ".join(f"`{each.name}`" for each in GENERATIONS.values() if getattr(each, member.concerns))
-        if member.concerns
+        f"`{declared.name}`{' *new*' if declared.needed else ''}",
+        declared.doc,
+        declared.default_doc or _default(declared),
+        ", ".join(f"`{each.name}`" for each in GENERATIONS.values() if getattr(each, declared.concerns))
+        if declared.concerns
         else "",
     )
     return "|".join(("", *(f" {cell} " if cell else " " for cell in cells), "\n"))
 
 
-def _default(declared: ClientMember) -> str:
+def _default(declared: Field) -> str:
     default = declared.default
     if isinstance(default, tuple):
         return f"`[{', '.join(map(str, default))}]`"
-    if default is None:
-        return "`none`" if declared.member.clearable else ""
+    if default in (None, msgspec.NODEFAULT):
+        return "`none`" if declared.clearable else ""
     return f"`{str(default).lower() if isinstance(default, bool) else default}`"
 
 

@@ -18,9 +18,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from corpid.outbound.mail import MailServer, NoMail, mail_server
 from corpid.outbound.smtp import SmtpMail
 from corpid.rules.directory import values
-from corpid.rules.directory.nodes import Scalar
 from corpid.rules.emails import Email, UrlLine
 from corpid.rules.failures import EmailDelayed, MailDelayed, MailRefused, SenderRefused
+from corpid.rules.readers import Scalar
 from corpid.texts import phrase
 from corpid.web.pages.translations import LANGUAGES
 from tests.certificates import Authority

@@ -97,7 +97,7 @@ def test_a_document_of_the_directory_is_planned_or_applied_whole_or_not_at_all(a
     assert list(faults) == ["/assignments/0/service"]
     yaml = b"entities:\n  E1001: {type: UEN, country: SG, name: Harbour Bakery}\n  E1002: {tpye: UEN}\n"
     told = api.call("POST", "/directory", body=yaml, content_type="application/yaml").json()["errors"]
-    assert told == [{"line": "3", "detail": "'tpye' is not a key of entity E1002; did you mean 'type'?"}]
+    assert told == [{"line": "3", "detail": "'tpye' is not a field of an entity; did you mean 'type'?"}]
     assert api.get("/entities/E1001").status_code == 404
     assert api.post("/directory", document, idempotency_key="k").json() == {**planned, "written": True}
     assert api.post("/directory", document, idempotency_key="k").json()["written"]

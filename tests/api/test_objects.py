@@ -115,7 +115,7 @@ def test_every_fault_of_an_object_is_told_by_its_pointer_and_nothing_is_written(
     assert faults == {
         "/country": "country is required in an entity",
         "/enabled": "true or false is expected here",
-        "/naem": "'naem' is not a member of an entity; did you mean 'name'?",
+        "/naem": "'naem' is not a field of an entity; did you mean 'name'?",
         "/name": "name is required in an entity",
         "/type": "'UENN' is not one of UEN, NON-UEN, GSTN; did you mean 'UEN'?",
     }
@@ -223,6 +223,13 @@ def test_lists_are_sorted_counted_and_read_back(api: Api) -> None:
     second = page(f"sort=name&search=z&limit=1&cursor={first['next']}")
     assert (ids(second), "next" in second, "total" in second) == (["E1000"], False, False)
     assert ids(page(f"sort=name&search=z&limit=1&cursor={second['previous']}")) == ["E1003"]
+    for other in ("", "sort=-name", "sort=number"):
+        refused = api.get(f"/entities?{other}&search=z&cursor={first['next']}")
+        assert refused.status_code == 400
+        assert pointers(refused) == {
+            "cursor": "This is not a cursor of this list: use the member next of a page, with the same filters and the "
+            "same sort"
+        }
     every = api.every("/entities?sort=-name")
     assert [each["id"] for each in every] == [each["id"] for each in api.every("/entities?sort=name")][::-1]
     refused = api.get(f"/users?entity={HARBOUR}&sort=email")
@@ -407,7 +414,7 @@ def test_keys_are_listed_and_rotated_and_show_no_secret(api: Api) -> None:
     assert api.get(f"/keys/{made.json()['id']}").json() == made.json()
     assert not any("secret" in name or "certificate" in name for each in listed for name in each)
     assert pointers(api.post("/keys", {"at_onec": True})) == {
-        "/at_onec": "'at_onec' is not a member of this object; did you mean 'at_once'?"
+        "/at_onec": "'at_onec' is not a field of this object; did you mean 'at_once'?"
     }
 
 

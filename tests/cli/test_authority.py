@@ -15,7 +15,16 @@ from corpid.flows.operations import signing_keys
 from corpid.flows.operations.buffers import list_refusals
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import Person
-from corpid.rules.directory.lists import ENTITIES, GRANTS, SERVICES, USERS
+from corpid.rules.directory.lists import (
+    ADMINISTRATORS,
+    ASSIGNMENTS,
+    ENTITIES,
+    GRANTS,
+    SERVICES,
+    THIRD_PARTY_ASSIGNMENTS,
+    USERS,
+)
+from corpid.rules.directory.lists import MEMBERS as MEMBER_LIST
 from tests.cli.conftest import at
 
 if TYPE_CHECKING:
@@ -78,15 +87,13 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
     "entity review": lambda s: access_review.load_review_state(s.registry, SOMEBODY, "A1"),
     "service list": lambda s: lists.list_records(s.registry, SOMEBODY, SERVICES, limit=5),
     "service show": lambda s: finding.find_service(s.registry, "X", actor=SOMEBODY),
-    "role list": lambda s: lists.list_roles(s.registry, SOMEBODY, lists.ListFilter(), after="", limit=5),
-    "administrator list": lambda s: lists.list_administrators(s.registry, SOMEBODY, lists.ListFilter(), after="", limit=5),
+    "role list": lambda s: lists.list_with_records(s.registry, SOMEBODY, ASSIGNMENTS, {}, limit=5),
+    "administrator list": lambda s: lists.list_with_records(s.registry, SOMEBODY, ADMINISTRATORS, {}, limit=5),
     "operator list": lambda s: appointments.list_operators(s.registry, actor=SOMEBODY),
     "third-party list": lambda s: lists.list_records(s.registry, SOMEBODY, GRANTS, limit=5),
-    "third-party list --people": lambda s: lists.list_roles(
-        s.registry, SOMEBODY, lists.ListFilter(), after="", limit=5, third_party=True
-    ),
+    "third-party list --people": lambda s: lists.list_with_records(s.registry, SOMEBODY, THIRD_PARTY_ASSIGNMENTS, {}, limit=5),
     "user list": lambda s: lists.list_records(s.registry, SOMEBODY, USERS, limit=5),
-    "user list --entity": lambda s: lists.list_members(s.registry, SOMEBODY, "A1", **PAGE),
+    "user list --entity": lambda s: lists.list_with_records(s.registry, SOMEBODY, MEMBER_LIST, {"entity": "A1"}, limit=5),
     "user show": lambda s: load_person(s.registry, SOMEBODY, "rina", limit=5, now=s.clock()),
     "user add": lambda s: people.add_user(
         s.registry, s.passwords, "ravi", {"name": "Ravi"}, password=PASSWORD, totp_secret="A" * 32, new_user_id=lambda: "u", actor=SOMEBODY

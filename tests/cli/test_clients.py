@@ -12,7 +12,7 @@ from corpid.rules.oauth.generations import SCOPES
 from corpid.rules.oauth.records import CLIENT_MEMBERS, Client
 
 if TYPE_CHECKING:
-    from corpid.rules.oauth.records import ClientMember
+    from corpid.rules.fields import Field
     from tests.cli.conftest import Terminal
 
 ADD = (
@@ -29,15 +29,15 @@ ADD = (
 FILE = "clients: {rp: {name: RP, redirect_uris: ['https://rp.example/cb'], jwks_uri: https://rp.example/j}}"
 LEAVING = ("--generation", "current", "--generation", "legacy", "--legacy-until", "2027-03-31")
 EXAMPLES: dict[str, Any] = {
-    **{each.name: each.member.example for each in CLIENT_MEMBERS.values()},
+    **{each.name: each.example for each in CLIENT_MEMBERS.values()},
     "generations": ("current", "legacy"),  # only tests may name them
 }
 
 
-def given(declared: ClientMember) -> list[str]:
+def given(declared: Field) -> list[str]:
     """The option of a member with its example; nothing for one that no option sets."""
     value, option = EXAMPLES[declared.name], f"--{declared.option.replace('_', '-')}"
-    if not declared.member.help or value is None:
+    if not declared.help or value is None:
         return []
     if declared.is_flag_or_none:
         return [option, str(value).lower()]

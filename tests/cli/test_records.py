@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +56,47 @@ def test_none_takes_a_member_back_and_what_is_not_named_stays(terminal: Terminal
     assert "end_date: 2999-06-30 → 9999-12-31" in terminal.done("role", "update", *ROLE, "--end", "none")
     assert "email: rina@example.com → (none)" in terminal.done("user", "update", "rina", "--email", "none")
     assert terminal.done("user", "update", "rina", "--email", "none") == "Nothing to change.\n"
+
+
+def test_a_list_is_sorted_and_counted_as_in_the_admin_api(terminal: Terminal) -> None:
+    """D83: a place of another order is refused."""
+    fill(terminal)
+    by_name = json.loads(terminal.done("user", "list", "--sort=name", "--total", "--json"))
+    backwards = json.loads(terminal.done("user", "list", "--sort=-name", "--json"))
+    assert by_name["users"] == backwards["users"][::-1]
+    assert (by_name["total"], by_name["total_is_exact"]) == (len(by_name["users"]), True)
+    assert "total" not in backwards
+    assert f"{by_name['total']} in all." in terminal.done("user", "list", "--total")
+    first = json.loads(terminal.done("user", "list", "--sort=name", "--limit=1", "--json"))
+    second = json.loads(
+        terminal.done("user", "list", "--sort=name", "--limit=1", "--json", f"--after={first['after']}")
+    )
+    assert [first["users"][0], second["users"][0]] == by_name["users"][:2]
+    assert f"--sort=name --limit=1 --after={first['after']}" in terminal.done(
+        "user", "list", "--sort=name", "--limit=1"
+    )
+    for other in ("", "-name", "email"):
+        refused = terminal.refused("user", "list", f"--sort={other}", f"--after={first['after']}")
+        assert "--after is not a place in this list" in refused
+    assert "the list can be sorted by user_name, name, email" in terminal.refused("user", "list", "--sort=colour")
+
+
+LISTS = {
+    "user": "user_name", "entity": "entity_id", "membership": "user", "service": "service_id", "role": "user",
+    "administrator": "user", "operator": "user", "third-party": "client_entity",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_is_printed_whole_as_csv(terminal: Terminal, name: str) -> None:
+    """D83: in the columns of the admin API, whatever else the list shows."""
+    fill(terminal)
+    narrowed = ["--entity", "209900042K"] if name == "membership" else []
+    rows = list(csv.DictReader(io.StringIO(terminal.done(name, "list", "--csv", "--limit=1", *narrowed))))
+    shown = json.loads(terminal.done(name, "list", "--json", *narrowed))
+    assert len(rows) == len(next(iter(shown.values())))
+    assert all(set(row) == set(NOUNS[name].resource.columns) for row in rows)
+    assert all(row[LISTS[name]] for row in rows)
 
 
 def test_one_record_of_each_kind_is_shown_as_its_list_shows_it(terminal: Terminal) -> None:

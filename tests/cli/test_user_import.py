@@ -140,4 +140,4 @@ def test_a_table_of_members_with_anything_wrong_changes_nothing(terminal: Termin
     said = terminal.refused(
         "user", "import", terminal.file("user_name,name,language\n", "p.csv"), "--entity", "C3", "--invite"
     )
-    assert "p.csv:1: 'language' is not a column" in said
+    assert "p.csv:1: 'language' is not a field of a person" in said

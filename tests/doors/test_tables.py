@@ -51,7 +51,7 @@ def test_every_door_reads_the_same_table(kind: str) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("sep=;\nuser_name;nmae\nx;X", (2, "'nmae' is not a column; did you mean 'name'?")),
+        ("sep=;\nuser_name;nmae\nx;X", (2, "'nmae' is not a field of a person; did you mean 'name'?")),
         ("user_name,name,\nrina,Rina,x", (2, "this line has a cell in a column without a name")),
         ("user_name,name\nrina,Rina,x", (2, "this line has 3 cells, the first line has 2 columns")),
         ("user_name,User_Name,name\nrina,rina,Rina", (1, "the column user_name occurs twice")),

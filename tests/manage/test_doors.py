@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from corpid.flows.directory.apply import apply_document, prepare_entry
 from corpid.flows.directory.approvals import StaleRequest, approve_request
+from corpid.flows.directory.single_records import BY_KIND
 from corpid.flows.directory.write import (
     NEEDS_APPROVAL,
     InvalidMembers,
@@ -21,8 +22,9 @@ from corpid.flows.directory.write import (
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import ApiClient, CommandLine, DeploymentOperator, Person, ProvisioningToken
 from corpid.rules.directory.changes import ChangedMeanwhile
-from corpid.rules.directory.document import one_entry, parse
-from corpid.rules.directory.nodes import DirectoryError
+from corpid.rules.directory.document import from_nodes, one_entry, parse
+from corpid.rules.directory.nodes import DirectoryError, json_value, nodes
+from corpid.rules.directory.objects import InvalidObject, read_new
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -33,6 +35,9 @@ from corpid.rules.directory.records import (
     ThirdPartyAssignment,
     ThirdPartyGrant,
 )
+from corpid.rules.directory.sections import NOUNS
+from corpid.rules.directory.sections import SECTIONS as EVERY_SECTION
+from corpid.rules.directory.tables import parse_access, parse_people
 from tests.manage.scene import ACME, BANYAN
 from tests.manage.test_requests import acme
 from tests.manage.test_who_is_meant import owner
@@ -43,6 +48,7 @@ if TYPE_CHECKING:
 
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.records import Record
+    from corpid.rules.directory.sections import Kind
     from tests.sign_in.world import World
 
 PERMITS: Final = Service(service_id="PERMITS", name="Permits", roles=("Maker",), third_parties=True)
@@ -252,3 +258,69 @@ async def test_what_needs_approval_is_refused_in_the_same_words_where_nobody_can
         await write_changes(made.provider.registry, actors[who], [changes[kind]])
     may = who != "token" or kind in {"assignment", "membership"}
     assert (refused.value.reason == NEEDS_APPROVAL) is may
+
+
+KEYS: Final = {"entity": ACME, "user": "cora", "service": "PERMITS", "client": "rp"}
+"""of kinds whose entries have a key outside"""
+STRANGE: Final = {"zzz": "red"}
+
+
+def unknown_in_a_file(kind: Kind) -> list[str]:
+    [section] = [name for name, each in EVERY_SECTION.items() if each.kind == kind]
+    with pytest.raises(DirectoryError) as refused:
+        parse(one_entry(section, KEYS.get(kind), STRANGE), "f.yaml")
+    return sentences(refused.value)
+
+
+def unknown_in_the_api(kind: Kind) -> list[str]:
+    with pytest.raises(InvalidObject) as refused:
+        read_new(BY_KIND[kind], STRANGE)  # type: ignore[arg-type]
+    return [each.detail for each in refused.value.faults]
+
+
+def unknown_in_a_document_of_the_api(kind: Kind) -> list[str]:
+    [section] = [name for name, each in EVERY_SECTION.items() if each.kind == kind]
+    outer, _, inner = section.partition(".")
+    entry: Any = [STRANGE] if kind not in KEYS else {KEYS[kind]: STRANGE}
+    with pytest.raises(DirectoryError) as refused:
+        from_nodes(nodes({outer: {inner: entry} if inner else entry}).root, "")
+    return sentences(refused.value)
+
+
+def unknown_in_a_table(kind: Kind) -> list[str]:
+    try:
+        if kind == "user":
+            parse_people(b"user_name,name,zzz\n", "p.csv", entity_id="")
+        else:
+            parse_access("user_name,service,zzz\n")
+    except DirectoryError as refused:
+        return sentences(refused)
+    raise AssertionError("the table is refused")
+
+
+FILED: Final = tuple(each.kind for each in EVERY_SECTION.values())
+UNKNOWN: Final = [
+    *product((unknown_in_a_file, unknown_in_a_document_of_the_api), FILED),
+    *product((unknown_in_the_api,), BY_KIND),
+    *product((unknown_in_a_table,), ("user", "assignment")),
+]
+
+
+@pytest.mark.parametrize(("door", "kind"), UNKNOWN)
+def test_a_field_that_a_kind_does_not_have_is_refused_in_the_same_words(
+    door: Callable[[Kind], list[str]], kind: Kind
+) -> None:
+    assert f"'zzz' is not a field of {NOUNS[kind]}" in door(kind)
+
+
+@pytest.mark.parametrize(
+    ("door", "written"),
+    [
+        (lambda content: parse(content, "f.yaml"), b"colours: {}"),
+        (lambda content: from_nodes(nodes(json_value(content)).root, ""), b'{"colours": {}}'),
+    ],
+)
+def test_a_kind_that_there_is_not_is_refused_in_the_same_words(door: Callable[[bytes], object], written: bytes) -> None:
+    with pytest.raises(DirectoryError) as refused:
+        door(written)
+    assert sentences(refused.value) == ["'colours' is not a section"]

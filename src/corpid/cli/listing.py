@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from corpid.cli import output
+from corpid.rules.directory.lists import MOST_COUNTED
 from corpid.rules.directory.values import NO_BEGINNING
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ DEFAULT: Final = 50
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change, but change nothing.")]
 Limit = Annotated[int, typer.Option(help="Show at most this many.", min=1, max=1000)]
+AsCsv = Annotated[bool, typer.Option("--csv", help="Print the whole list as CSV, in the columns of the admin API.")]
+Total = Annotated[bool, typer.Option("--total", help=f"Say how many there are, up to {MOST_COUNTED:,}.")]
 After = Annotated[
     str, typer.Option(metavar="PLACE", help="Continue after this place; the last line of a list shows it.")
 ]
@@ -40,6 +43,7 @@ def show(
     *,
     limit: int = DEFAULT,
     after: str = "after",
+    total: bool = False,
     **given: str,
 ) -> None:
     """Print a page as a table.
@@ -51,7 +55,7 @@ def show(
         output.say(f"{title}: none.")
         return
     output.table(title, headings, [row(each) for each in page.found])
-    if page.total and (page.after or page.before):
+    if page.total and (total or page.after or page.before):
         output.say(f"{'' if page.total.exact else 'More than '}{page.total.count:,} in all.")
     if page.after:
         options = {**given, "limit": "" if limit == DEFAULT else str(limit), after: page.after}

@@ -9,28 +9,45 @@ from __future__ import annotations
 
 import inspect
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeAlias, Unpack
 
 import msgspec
 import typer
 
 from corpid.cli import listing, output
 from corpid.cli.running import with_stores
-from corpid.flows.directory import appointments, approvals, lists, members, person_records, single_records
+from corpid.flows.directory import appointments, approvals, lists, members, single_records
 from corpid.flows.directory.finding import find_user
+from corpid.flows.directory.objects import read_user_names
 from corpid.rules.directory import member_details
 from corpid.rules.directory.differences import difference, to_text
-from corpid.rules.directory.lists import ENTITIES, GRANTS, MOST_COUNTED, SERVICES, USERS, RecordList
-from corpid.rules.directory.objects import MEMBERSHIP
-from corpid.rules.directory.records import Change, Entity, User
+from corpid.rules.directory.lists import (
+    ADMINISTRATORS,
+    ASSIGNMENTS,
+    DELETION_REQUESTS,
+    ENTITIES,
+    FILTERS,
+    GRANTS,
+    MEMBERS,
+    MEMBERSHIPS,
+    MOST_COUNTED,
+    MOST_EXPORTED,
+    OPERATORS,
+    SERVICES,
+    THIRD_PARTY_ASSIGNMENTS,
+    USERS,
+    ListTotal,
+    RecordList,
+)
+from corpid.rules.directory.objects import MEMBERSHIP, to_json_object
+from corpid.rules.directory.records import Change, Entity, Operator, User
 from corpid.rules.directory.roles import RoleRecords, last_day, reasons
+from corpid.rules.directory.tables import CsvRows
 from corpid.rules.directory.values import ALL, NO_BEGINNING, NO_END
 from corpid.rules.fields import NOTHING
-from corpid.rules.oauth.api_client import API_CLIENT_MEMBERS, RegisteredApiClient
-from corpid.rules.oauth.records import CLIENT_MEMBERS
+from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.settings.issuers import client_rules
 
 if TYPE_CHECKING:
@@ -39,16 +56,14 @@ if TYPE_CHECKING:
     from corpid.cli.output import Lines
     from corpid.engines import Stores
     from corpid.flows.directory.apply import ApplyResult
-    from corpid.flows.directory.lists import Appointment, Belonging, EntityMember, ListPage
+    from corpid.flows.directory.lists import Appointment, Belonging, EntityMember, ListPage, PageOptions
     from corpid.flows.directory.members import Member
     from corpid.flows.directory.single_records import NamedRecord
-    from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.objects import Resource
-    from corpid.rules.directory.records import OperatorLevel
     from corpid.rules.directory.sections import Kind
-    from corpid.rules.oauth.records import Client, ClientMember, MemberForm
+    from corpid.rules.fields import Field
+    from corpid.rules.oauth.records import Client
     from corpid.settings import Settings
-    from corpid.stores.sql.registry import Registry
 
 LEVELS: Final = {"owner": "owner", "administrator": "administrator", "sub_administrator": "sub-administrator"}
 _MEMBER_STATES: Final = {
@@ -75,20 +90,19 @@ _SELECTORS: Final = {
 _OPTION_NAMES: Final = {"start_date": "start", "end_date": "end", "entity_statuses": "entity_status"}
 _EMPTY: Final = ("", (), NO_BEGINNING, NO_END)
 """defaults to which `none` takes a member back"""
-FILTERS: Final = {
-    "user": ("NAME", "Only of this person."),
-    "entity": ("ID", "Only of this entity."),
-    "service": ("ID", "Only at this service."),
-    "client_entity": ("ID", "Only what this entity grants."),
-    "third_party": ("ID", "Only what is granted to this entity."),
-    "search": ("TEXT", "Only identifiers, of people user names, that begin with this."),
-    "name": ("TEXT", "Only names that begin with this, sorted by name."),
-    "deletion_requested": ("", "Only people who asked to be deleted, by identifier."),
-    "people": ("", "The roles of third parties' people instead."),
+_METAVARS: Final = {
+    "user": "NAME", "entity": "ID", "service": "ID", "client_entity": "ID", "third_party": "ID", "search": "TEXT",
+    "name": "TEXT",
+}  # fmt: skip
+"""options of lists that have a value"""
+_OTHER_LISTS: Final = {
+    "deletion_requested": "Only people who asked to be deleted, by identifier.",
+    "people": "The roles of third parties' people instead.",
 }
-"""options of lists; a flag has no metavar"""
+"""options that choose another list"""
+_EXPORTED_AT_ONCE: Final = 200
 _ADMINISTRATORS_SHOWN: Final = 10
-Load: TypeAlias = "Callable[[Stores, dict[str, str], str, int], Awaitable[ListPage[Any]]]"
+Load: TypeAlias = "Callable[[Stores, PageOptions], Awaitable[ListPage[Any]]]"
 Command: TypeAlias = "tuple[list[inspect.Parameter], Callable[..., None]]"
 
 
@@ -109,17 +123,26 @@ class ListCommand(NamedTuple):
     title: str
     name: str
     """of the records in JSON"""
-    options: tuple[str, ...]
-    """filters that narrow it"""
-    load: Load
+    listed: RecordList
     columns: dict[str, str | Callable[[Any, View], Lines]]
     """heading → member of its JSON, or what makes a cell"""
     data: Callable[[Any, View], Any] = lambda record, _: record
     """what JSON shows"""
     chosen_by: tuple[str, ...] = ()
     """the options that choose it"""
+    sort: str = ""
+    """the order without a wish"""
+    load: Load | None = None
+    """for a list in an order of its own"""
+    kind: Kind | None = None
+    """of its records, if not the noun's"""
     none: str = ""
     """a sentence instead of an empty list"""
+
+    @property
+    def options(self) -> set[str]:
+        """The options that narrow or choose it."""
+        return {*self.listed.queries, *self.chosen_by}
 
     def row(self, record: Any, view: View) -> tuple[Lines, ...]:  # noqa: ANN401
         """The cells of a record."""
@@ -149,8 +172,10 @@ class Noun(NamedTuple):
     lists: tuple[ListCommand, ...] = ()
     """the first one if no option chooses another"""
     details: Details | None = None
-    defaults: Mapping[str, str] = MappingProxyType({})
-    """of members that a new record has to have"""
+    defaults: Mapping[str, str | None] = MappingProxyType({})
+    """of members that a new record has to have; None: the flow says so"""
+    switches: bool = False
+    """whether flags are options without a value"""
     implied: Callable[[dict[str, object]], dict[str, object]] = dict
     """the members of a new record, with those that follow from others"""
     positional: tuple[str, ...] = ()
@@ -227,6 +252,8 @@ DRY_RUN: Final = flag("dry_run", listing.DryRun)
 JSON: Final = flag("json", listing.AsJson)
 LIMIT: Final = flag("limit", listing.Limit, listing.DEFAULT)
 AFTER: Final = flag("after", listing.After, "")
+TOTAL: Final = flag("total", listing.Total)
+CSV: Final = flag("csv", listing.AsCsv)
 
 
 def own_arguments(noun: Noun) -> list[inspect.Parameter]:
@@ -244,8 +271,6 @@ def member_options(noun: Noun, *, new: bool) -> list[MemberOption]:
 
     A new one has also those of its identity; switches and states have commands of their own.
     """
-    if noun.kind == "client":
-        return [_client_option(each, new=new) for each in CLIENT_MEMBERS.values() if each.member.help]
     left_out = {"enabled", "state", *(_ARGUMENTS if new else noun.identity)}
     return [_member_option(noun, name, new=new) for name in noun.resource.keys if name not in left_out]
 
@@ -257,62 +282,48 @@ def read_members(options: list[MemberOption], given: dict[str, Any]) -> dict[str
 
 def _member_option(noun: Noun, name: str, *, new: bool) -> MemberOption:
     key, schema = noun.resource.keys[name], noun.resource.properties[name]
-    form = schema.get("type", "list")
+    form = key.form if key.form == "key set" else schema.get("type", "list")
     is_listed = form in {"array", "object", "list"}
-    empties = not new and key.default in _EMPTY
+    empties = not new and (key.clearable or key.default in _EMPTY)
     called = _OPTION_NAMES.get(name, name.removesuffix("s") if is_listed else name)
-    text = f"{key.help.removesuffix('.')}; repeat." if is_listed and key.help else key.help
-    if not is_listed and (words := [word for word in schema.get("enum", ()) if word]):
-        text = f"{text.removesuffix('.')}{': ' if text else ''}{', '.join(words[:-1])} or {words[-1]}."
-    if empties:
-        text += " none empties the list." if is_listed else " none removes it."
+    named = [f"--{each.replace('_', '-')}" for each in (called, key.former) if each]
+    words = [] if is_listed else [word for word in schema.get("enum", ()) if word]
+    text = _describe_option(key, words, is_listed=is_listed, new=new, empties=empties)
     needed = noun.defaults.get(name, inspect.Parameter.empty if key.needed else None) if new else None
+    is_switch = noun.switches and form == "boolean" and not key.clearable
 
     def read(given: Any) -> object:  # noqa: ANN401
         if given is None or given == []:
             return None
         if empties and given in (NOTHING, [NOTHING]):
-            return {} if form == "object" else [] if is_listed else key.default
+            return {} if form == "object" else [] if is_listed else NOTHING if key.clearable else key.default
         if form == "object":
             return _pairs(called.replace("_", "-"), schema["additionalProperties"], given)
         if form == "boolean":
             return {"true": True, "false": False}.get(given, given)
+        if isinstance(given, Path):
+            return output.text_of(given, expected="a JSON Web Key Set")
         return ALL if form == "list" and given == [ALL] else given
 
     if new and name in noun.positional:
         return MemberOption(name, argument(called, called.upper(), text, needed), read)
-    metavar = {"object": "NAME=VALUE", "boolean": "true|false"}.get(form, "DATE" if name.endswith("_date") else None)
-    kind = list[str] if is_listed else str
-    return MemberOption(name, option(called, kind, text, metavar=metavar, default=needed), read)
+    if is_switch:
+        named = [f"{named[0]}/{named[0].replace('--', '--no-', 1)}"]
+    metavar = {"object": "NAME=VALUE", "boolean": None if is_switch else "true|false"}.get(form)
+    kind = bool if is_switch else {"key set": Path, "integer": int}.get(form, list[str] if is_listed else str)
+    metavar = "DATE" if key.form == "day" else metavar
+    return MemberOption(name, option(called, kind, text, *named, metavar=metavar, default=needed), read)
 
 
-def _client_option(declared: ClientMember, *, new: bool) -> MemberOption:
-    form, member = declared.form, declared.member
-    kind: Any = str if declared.is_flag_or_none else _CLIENT_TYPES.get(form, str)
-    name = declared.option.replace("_", "-")
-    named = [f"--{each}" for each in (name, member.former.replace("_", "-")) if each]
-    if form == "flag" and not declared.is_flag_or_none:
-        named = [f"--{name}/--no-{name}"]
-    emptied = "none empties the list." if declared.listed else "none removes it."
-    further = member.default_help if new else emptied if declared.empties else ""
-    metavar = "true|false" if declared.is_flag_or_none else "DATE" if form == "day" else None
-    needed = inspect.Parameter.empty if new and member.needed and declared.name in API_CLIENT_MEMBERS else None
-
-    def read(given: Any) -> object:  # noqa: ANN401
-        if given is None or given == []:
-            return None
-        if declared.listed:
-            return [] if not new and declared.empties and given == [NOTHING] else given
-        return output.text_of(given, expected="a JSON Web Key Set") if isinstance(given, Path) else given
-
-    kind = list[kind] if declared.listed else kind
-    text = f"{member.help} {further}".strip()
-    return MemberOption(
-        declared.name, option(declared.option, kind, text, *named, metavar=metavar, default=needed), read
-    )
-
-
-_CLIENT_TYPES: Final[Mapping[MemberForm, type]] = {"key set": Path, "flag": bool, "number": int}
+def _describe_option(key: Field, words: list[str], *, is_listed: bool, new: bool, empties: bool) -> str:
+    """The help of an option; `words` are its values."""
+    text = key.help
+    if is_listed and text and "; repeat" not in text:
+        text = f"{text.removesuffix('.')}; repeat."
+    if not all(word in text for word in words):
+        text = f"{text.removesuffix('.')}{': ' if text else ''}{', '.join(words[:-1])} or {words[-1]}."
+    emptied = ("none empties the list." if is_listed else "none removes it.") if empties else ""
+    return " ".join(filter(None, (text, key.default_help if new else "", emptied)))
 
 
 def _pairs(called: str, schema: Mapping[str, Any], given: list[str]) -> dict[str, Any]:
@@ -360,37 +371,84 @@ def __getattr__(name: str) -> typer.Typer:
 def _list(name: str, noun: Noun) -> Command:
     filters = {each for shown in noun.lists for each in shown.options}
     needed = dict.fromkeys(noun.needs, inspect.Parameter.empty)
+    sorts = dict.fromkeys(each.name for shown in noun.lists if not shown.load for each in shown.listed.orders)
     parameters = [
-        option(each, str, text, metavar=metavar, default=needed.get(each, ""))
-        if metavar
-        else option(each, bool, text, default=False)
-        for each, (metavar, text) in FILTERS.items()
-        if each in filters
+        *(
+            option(each, str, FILTERS[each], metavar=metavar, default=needed.get(each, ""))
+            for each, metavar in _METAVARS.items()
+            if each in filters
+        ),
+        *(option(each, bool, text, default=False) for each, text in _OTHER_LISTS.items() if each in filters),
     ]
+    if sorts:
+        parameters.append(option("sort", str, f"Sort by {', '.join(sorts)}; - before it reverses.", default=""))
 
-    def show(limit: int, after: str, json: bool, **given: Any) -> None:  # noqa: ANN401
+    def show(limit: int, after: str, json: bool, csv: bool, total: bool, sort: str = "", **given: Any) -> None:  # noqa: ANN401
         wanted = {option: value for option, value in given.items() if value}
         shown = next((each for each in noun.lists[1:] if wanted.keys() & {*each.chosen_by}), noun.lists[0])
-        if not wanted.keys() <= {*shown.options}:
+        if not wanted.keys() <= shown.options:
             named = " and ".join(f"--{option.replace('_', '-')}" for option in wanted)
             output.fail(f"{named} cannot be combined: leave one of them out")
+        filters = {each: value for each, value in wanted.items() if each in shown.listed.filters}
+
+        async def load(stores: Stores, **page: Unpack[PageOptions]) -> ListPage[Any]:
+            order, search = lists.find_order(wanted, sort)
+            page |= {"order": order or shown.sort, "descending": sort.startswith("-"), "search": search}
+            if shown.load:
+                return await shown.load(stores, page)
+            return await lists.list_with_records(stores.registry, stores.actor, shown.listed, filters, **page)
 
         async def read(stores: Stores, chosen: Settings) -> tuple[ListPage[Any], View]:
-            return await shown.load(stores, wanted, after, limit), View(chosen, listing.today(chosen, stores))
+            count_to = MOST_COUNTED if total or not json else 0
+            page = await load(stores, after=after, limit=limit, count_to=count_to)
+            return page, View(chosen, listing.today(chosen, stores))
 
+        if csv:
+            with_stores(lambda stores, _: _export(stores, single_records.BY_KIND[shown.kind or noun.kind], load))
+            return
         page, view = with_stores(read)
+        counted = {"total": page.total.count, "total_is_exact": page.total.exact} if total and page.total else {}
         if json:
-            output.as_json({shown.name: [shown.data(each, view) for each in page.found], "after": page.after})
+            output.as_json(
+                {shown.name: [shown.data(each, view) for each in page.found], "after": page.after, **counted}
+            )
         elif shown.none and not page.found:
             output.say(shown.none)
         else:
             flags = (f"--{option.replace('_', '-')}" for option, value in wanted.items() if value is True)
             command = " ".join([name, "list", *flags])
-            texts = {option: value for option, value in wanted.items() if value is not True}
+            texts = {**{option: value for option, value in wanted.items() if value is not True}, "sort": sort}
             title, row = shown.title.format(**wanted), shown.row
-            listing.show(title, [*shown.columns], page, lambda each: row(each, view), command, limit=limit, **texts)
+            listing.show(
+                title, [*shown.columns], page, lambda each: row(each, view), command, limit=limit, total=total, **texts
+            )
 
-    return [*parameters, LIMIT, AFTER, JSON], show
+    return [*parameters, TOTAL, LIMIT, AFTER, JSON, CSV], show
+
+
+async def _export(stores: Stores, resource: Resource, load: Callable[..., Awaitable[ListPage[Any]]]) -> None:
+    """Print a whole list as CSV, in the columns of the API."""
+    rows, after, count_to = CsvRows(), "", MOST_EXPORTED
+    rows.write(resource.columns)
+    while True:
+        page = await load(stores, after=after, limit=_EXPORTED_AT_ONCE, count_to=count_to)
+        if page.total is not None and not page.total.exact:
+            output.fail(f"an export has at most {MOST_EXPORTED:,} records: narrow the list by its filters")
+        found = [_record_in(each, resource.record) for each in page.found]
+        names = await read_user_names(stores.registry, found)
+        for record in found:
+            user_name = names.get(getattr(record, "user_id", ""), "")
+            rows.write(resource.row(to_json_object(resource, record, user_name=user_name, whole=True)))
+        output.document(rows.take().decode().replace("\r\n", "\n"))
+        after, count_to = page.after, 0
+        if not after:
+            return
+
+
+def _record_in(shown: Any, record: type[msgspec.Struct]) -> Any:  # noqa: ANN401
+    """The record of a type in what a list has found."""
+    parts = shown if isinstance(shown, tuple) else msgspec.structs.astuple(shown)
+    return next(each for each in (shown, *parts) if isinstance(each, record))
 
 
 def _show(_: str, noun: Noun) -> Command:
@@ -495,32 +553,6 @@ _MAKERS: Final[Mapping[str, Callable[[str, Noun], Command]]] = {
 # --- what lists and details show
 
 
-def _listed(listed: RecordList, order: str = "", option: str = "search") -> Load:
-    """Read a list in one of its orders; an option narrows it."""
-    return lambda stores, wanted, after, limit: lists.list_records(
-        stores.registry, stores.actor, listed, order=order, search=wanted.get(option, ""), after=after, limit=limit,
-        count_to=MOST_COUNTED,
-    )  # fmt: skip
-
-
-async def _list_grants(
-    registry: Registry, actor: Actor, wanted: lists.ListFilter, *, after: str, limit: int
-) -> ListPage[Any]:
-    where = await lists.read_filter(registry, actor, wanted)
-    return await lists.list_records(registry, actor, GRANTS, where, after=after, limit=limit)
-
-
-def _filtered(flow: Callable[..., Awaitable[ListPage[Any]]]) -> Load:
-    """Read a list by the records that its own are about."""
-
-    def load(stores: Stores, wanted: dict[str, str], after: str, limit: int) -> Awaitable[ListPage[Any]]:
-        named = {name: wanted.get(name, "") for name in ("user", "client_entity", "service")}
-        found = lists.ListFilter(entity=wanted.get("entity") or wanted.get("third_party", ""), **named)
-        return flow(stores.registry, stores.actor, found, after=after, limit=limit)
-
-    return load
-
-
 def role_data(role: RoleRecords, view: View) -> dict[str, object]:
     """A role for JSON, with why it is not effective."""
     row = role.row
@@ -560,8 +592,9 @@ def _appointment_data(held: Appointment, _: View) -> dict[str, Any]:
     }
 
 
-def _member_data(member: Member, _: View) -> dict[str, object]:
+def _member_data(held: EntityMember | Member, _: View) -> dict[str, object]:
     """A member for JSON, as the entity knows them (D61, D68)."""
+    member = members.Member(membership=held.membership, user=held.user)
     return {
         "membership_id": member.membership.membership_id,
         "user": member.user.user_name,
@@ -587,8 +620,9 @@ def _membership_state(held: EntityMember | Belonging, shown: User | Entity) -> s
 
 async def _load_entity(stores: Stores, found: NamedRecord) -> dict[str, Any]:
     entity_id, registry = found.record.entity_id, stores.registry
-    wanted = lists.ListFilter(entity=entity_id)
-    held = await lists.list_administrators(registry, stores.actor, wanted, after="", limit=_ADMINISTRATORS_SHOWN)
+    held = await lists.list_with_records(
+        registry, stores.actor, ADMINISTRATORS, {"entity": entity_id}, limit=_ADMINISTRATORS_SHOWN
+    )
     pending = await approvals.list_requests(
         registry, stores.actor, entity_id=entity_id, state="pending", now=stores.clock(), after="", limit=1
     )
@@ -618,20 +652,15 @@ def _describe_client(client: Client | RegisteredApiClient) -> dict[str, Lines]:
     return {**({"kind": "client of the admin API"} if of_api else {}), **describe(client)}
 
 
-async def _list_entities_of(stores: Stores, wanted: dict[str, str], after: str, limit: int) -> ListPage[Belonging]:
-    person = await find_user(stores.registry, wanted["user"], actor=stores.actor)
-    return await lists.list_memberships(stores.registry, stores.actor, person, after=after, limit=limit)
-
-
-async def _list_operators(
-    stores: Stores, _: dict[str, str], after: str, limit: int
-) -> ListPage[tuple[User, OperatorLevel]]:
+async def _list_operators(stores: Stores, page: PageOptions) -> ListPage[tuple[User, Operator]]:
     found = await appointments.list_operators(stores.registry, actor=stores.actor)
     places = [user.user_name for user, _ in found]
+    after, limit = page.get("after", ""), page["limit"]
     if after and after not in places:
         raise lists.UnknownPlace
     first = places.index(after) + 1 if after else 0
-    return lists.cut_page(found[first : first + limit + 1], limit, places[first:])
+    cut = lists.cut_page(found[first : first + limit + 1], limit, places[first:])
+    return msgspec.structs.replace(cut, total=ListTotal(count=len(found)))
 
 
 async def _load_role(stores: Stores, found: NamedRecord) -> RoleRecords:
@@ -640,21 +669,19 @@ async def _load_role(stores: Stores, found: NamedRecord) -> RoleRecords:
 
 
 async def _load_appointment(stores: Stores, found: NamedRecord) -> Appointment:
-    wanted = lists.ListFilter(user=found.names["user"], entity=found.names["entity"])
-    [held] = (await lists.list_administrators(stores.registry, stores.actor, wanted, after="", limit=1)).found
-    return held
+    page = await lists.list_with_records(stores.registry, stores.actor, ADMINISTRATORS, found.names, limit=1)
+    [held] = page.found
+    return held  # type: ignore[no-any-return]
 
 
-async def _load_operator(stores: Stores, found: NamedRecord) -> tuple[User, OperatorLevel]:
-    user = await find_user(stores.registry, found.names["user"], actor=stores.actor)
-    return user, found.record.level
+async def _load_operator(stores: Stores, found: NamedRecord) -> tuple[User, Operator]:
+    return await find_user(stores.registry, found.names["user"], actor=stores.actor), found.record
 
 
 async def _load_record(_: Stores, found: NamedRecord) -> object:
     return found.record
 
 
-_THIRD_PARTIES: Final = ("client_entity", "third_party", "service")
 _PEOPLE: Final[dict[str, Any]] = {
     "User": "user_name", "Name": "name", "E-mail": "email", "State": lambda user, _: listing.state_of(user),
 }  # fmt: skip
@@ -679,13 +706,9 @@ NOUNS: Final[dict[str, Noun]] = {
             "enable": "Enable a person again.",
         },
         lists=(
-            ListCommand("People", "users", ("search",), _listed(USERS), _PEOPLE),
+            ListCommand("People", "users", USERS, _PEOPLE),
             ListCommand(
-                "People of {entity}", "users", ("entity", "search"),
-                lambda stores, wanted, after, limit: lists.list_members(
-                    stores.registry, stores.actor, wanted["entity"], search=wanted.get("search", ""), after=after,
-                    limit=limit,
-                ),
+                "People of {entity}", "users", MEMBERS,
                 {
                     "User": "user_name", "Name": "name",
                     "Level": lambda held, _: LEVELS.get(held.level, ""),
@@ -695,16 +718,10 @@ NOUNS: Final[dict[str, Noun]] = {
                     **msgspec.structs.asdict(held.user),
                     "membership_enabled": held.membership.enabled, "level": held.level or None,
                 },
-                chosen_by=("entity",),
+                chosen_by=("entity",), sort="user_name",
             ),
             ListCommand(
-                "People", "users", ("name",), _listed(USERS, "name", "name"), _PEOPLE, chosen_by=("name",)
-            ),
-            ListCommand(
-                "People who asked to be deleted", "users", ("deletion_requested",),
-                lambda stores, _, after, limit: person_records.list_deletion_requests(
-                    stores.registry, stores.actor, after=after, limit=limit
-                ),
+                "People who asked to be deleted", "users", DELETION_REQUESTS,
                 {
                     "User": "user_name", "Name": "name", "E-mail": "email",
                     "Asked on": lambda each, view: view.moment(each.requested_at),
@@ -726,9 +743,9 @@ NOUNS: Final[dict[str, Noun]] = {
             "enable": "Enable an entity again.",
         },
         lists=(
-            ListCommand("Entities", "entities", ("search",), _listed(ENTITIES), _ENTITIES),
+            ListCommand("Entities", "entities", ENTITIES, _ENTITIES),
             ListCommand(
-                "Entities of {user}", "entities", ("user",), _list_entities_of,
+                "Entities of {user}", "entities", MEMBERSHIPS,
                 {
                     "Entity": lambda held, _: held.entity.entity_id, "Name": lambda held, _: held.entity.name,
                     "Level": lambda held, _: held.level, "State": lambda held, _: _membership_state(held, held.entity),
@@ -737,10 +754,6 @@ NOUNS: Final[dict[str, Noun]] = {
                     "entity": held.entity, "membership_enabled": held.membership.enabled, "level": held.level or None
                 },
                 chosen_by=("user",),
-            ),
-            ListCommand(
-                "Entities", "entities", ("name",), _listed(ENTITIES, "name", "name"), _ENTITIES,
-                chosen_by=("name",),
             ),
         ),
         details=Details(
@@ -766,15 +779,13 @@ NOUNS: Final[dict[str, Noun]] = {
         },
         lists=(
             ListCommand(
-                "Members of {entity}", "members", ("entity",),
-                lambda stores, wanted, after, limit: members.list_members_by_name(
-                    stores.registry, wanted["entity"], actor=stores.actor, after=after, limit=limit
-                ),
+                "Members of {entity}", "members", MEMBERS,
                 {
                     "User name": "identity", "Name": "name", "E-mail": "email",
-                    "State": lambda member, _: _MEMBER_STATES[member.state], "Identifier": "membership_id",
+                    "State": lambda held, view: _MEMBER_STATES[str(_member_data(held, view)["state"])],
+                    "Identifier": "membership_id",
                 },
-                _member_data,
+                _member_data, sort="shown_user_name",
             ),
         ),
         details=Details(
@@ -797,7 +808,7 @@ NOUNS: Final[dict[str, Noun]] = {
         },
         lists=(
             ListCommand(
-                "Services", "services", ("search",), _listed(SERVICES),
+                "Services", "services", SERVICES,
                 {
                     "Service": "service_id", "Name": "name", "Roles": lambda service, _: ", ".join(service.roles),
                     "Third parties": lambda service, _: "allowed" if service.third_parties else "",
@@ -819,7 +830,7 @@ NOUNS: Final[dict[str, Noun]] = {
         },
         lists=(
             ListCommand(
-                "Roles", "roles", ("user", "entity", "service"), _filtered(lists.list_roles),
+                "Roles", "roles", ASSIGNMENTS,
                 {"User": "identity", "Entity": lambda role, _: listing.entity(role.entity), **_ROLE}, role_data,
             ),
         ),
@@ -838,7 +849,7 @@ NOUNS: Final[dict[str, Noun]] = {
         },
         lists=(
             ListCommand(
-                "Administrators", "administrators", ("user", "entity"), _filtered(lists.list_administrators),
+                "Administrators", "administrators", ADMINISTRATORS,
                 {
                     "User": "identity", "Entity": lambda held, _: listing.entity(held.entity), "Level": "level",
                     "Services": lambda held, view: to_text(_appointment_data(held, view)["services"]),
@@ -862,12 +873,13 @@ NOUNS: Final[dict[str, Noun]] = {
         },
         lists=(
             ListCommand(
-                "Operators", "operators", (), _list_operators,
+                "Operators", "operators", OPERATORS,
                 {
                     "User": "user", "Name": lambda held, _: held[0].name, "Level": "level",
                     "State": lambda held, _: "effective" if held[0].enabled else "the person is disabled",
                 },
-                lambda held, _: {"user": held[0].user_name, "level": held[1], "enabled": held[0].enabled},
+                lambda held, _: {"user": held[0].user_name, "level": held[1].level, "enabled": held[0].enabled},
+                load=_list_operators,
                 none="Nobody operates this deployment in the browser yet: `corpid operator add USER operator` makes "
                 "the first one.",
             ),
@@ -886,7 +898,7 @@ NOUNS: Final[dict[str, Noun]] = {
         },
         lists=(
             ListCommand(
-                "Grants", "grants", _THIRD_PARTIES, _filtered(_list_grants),
+                "Grants", "grants", GRANTS,
                 {
                     "Entity": "client_entity_id", "Third party": "entity_id", "Service": "service_id",
                     "Role": lambda grant, _: listing.parts(grant, any_role="(any)"),
@@ -896,10 +908,9 @@ NOUNS: Final[dict[str, Noun]] = {
                 },
             ),
             ListCommand(
-                "Roles of third parties' people", "roles", (*_THIRD_PARTIES, "people", "user"),
-                _filtered(partial(lists.list_roles, third_party=True)),
+                "Roles of third parties' people", "roles", THIRD_PARTY_ASSIGNMENTS,
                 {"User": "identity", "Third party": "entity", "For": "client_entity", **_ROLE}, role_data,
-                chosen_by=("people", "user"),
+                chosen_by=("people", "user"), kind="third-party row",
             ),
         ),
         details=Details(_load_record),
@@ -915,5 +926,7 @@ NOUNS: Final[dict[str, Noun]] = {
             "enable": "Enable a client again.",
         },
         details=Details(_load_record, lambda client, _: client, _describe_client),
+        defaults={"redirect_uris": None},
+        switches=True,
     ),
 }  # fmt: skip

@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from functools import cache
 from types import MappingProxyType
-from typing import Annotated, Any, Final, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, TypeAlias, get_args, get_origin
 
 import msgspec
 
+from corpid.rules.readers import URI, ListReader, Node, Reader, day, key_set, whole_number, yes_or_no
 from corpid.texts import Phrase
 
 NOTHING: Final = "none"
@@ -35,13 +36,24 @@ class Disclosure(Enum):
     """the value, of a record that is added or removed only if it is true"""
 
 
+ValueForm: TypeAlias = Literal["text", "url", "day", "key set", "word", "flag", "number"]
+"""how a value is written; `word` is one of a closed list"""
+_FORMS: Final[Mapping[Reader | None, ValueForm]] = {
+    URI: "url", day: "day", key_set: "key set", yes_or_no: "flag", whole_number: "number"
+}  # fmt: skip
+
+
 class Field(msgspec.Struct, frozen=True, kw_only=True):
     """The declaration of a field, beside its type and default."""
 
     key: str = ""
     """its name in documents, tables and JSON; the field's own if it is empty"""
-    read: Callable[[Any], object] | None = None
+    read: Reader | None = None
     """the reader of a document's node, which raises InvalidValue; None: no door writes the field"""
+    write: Callable[[Any], object] | None = None
+    """writes the value as documents have it; None: a text, flag or number, or a list of them"""
+    moot: Callable[[Any], bool] | None = None
+    """whether it means nothing in a record, so that no document shows it"""
     in_documents: bool = True
     """whether directory files and the admin API write it; else only doors of its record do"""
     needed: bool = False
@@ -60,6 +72,18 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     """what a person should do who has typed a value that cannot be stored"""
     help: str = ""
     """a sentence for options of commands, the admin API and documents"""
+    default_help: str = ""
+    """a further sentence for the option of a new record, on omitting it"""
+    doc: str = ""
+    """the value, for docs/directory.md and the admin API, if it is more than `help`"""
+    default_doc: str = ""
+    """the meaning of omitting it, for docs/directory.md; empty: the default of the record"""
+    concerns: str = ""
+    """the field of the generations that have what it is about; empty: it concerns all of them"""
+    former: str = ""
+    """a former name, which files and commands still take"""
+    example: object = None
+    """a value for tests, if one differs from the default; all examples of a record are valid together"""
     disclosure: Disclosure | None = None
     """None: plan and audit show the value"""
     scim: str = ""
@@ -82,7 +106,50 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
         """The most characters of a text; 0: no limit of its own."""
         return getattr(self.read, "most", 0)
 
-    def value(self, node: Any) -> object:  # noqa: ANN401 - a node of a document, which is no concern of declarations
+    @property
+    def listed(self) -> bool:
+        """True for a list of such values."""
+        return isinstance(self.read, ListReader)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The closed list of values, of a list of each value."""
+        return getattr(self._item, "words", ())
+
+    @property
+    def form(self) -> ValueForm:
+        """The form of a value, of a list of each value."""
+        return "word" if self.words else _FORMS.get(self._item, "text")
+
+    @property
+    def is_flag_or_none(self) -> bool:
+        """True for a flag that may have no value."""
+        return self.form == "flag" and self.clearable
+
+    @property
+    def empties(self) -> bool:
+        """True if `none` empties it: no value, or an empty list."""
+        return self.clearable or (isinstance(self.read, ListReader) and self.read.least == 0)
+
+    @property
+    def option(self) -> str:
+        """The name of its option, with underscores.
+
+        An option of a list names one value of it.
+        """
+        return self.name.removesuffix("s") if self.listed else self.name
+
+    @property
+    def _item(self) -> Reader | None:
+        return self.read.item if isinstance(self.read, ListReader) else self.read
+
+    def written(self, value: Any) -> Any:  # noqa: ANN401 - of the field's type
+        """The value of a record as documents have it."""
+        if self.write is not None:
+            return self.write(value)
+        return list(value) if isinstance(value, tuple) else value
+
+    def value(self, node: Node) -> object:
         """The value for the record, None to remove it.
 
         Raises InvalidValue. Source: docs/directory.md

@@ -30,6 +30,7 @@ from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
 from corpid.rules.directory.queries import MemberQuery
 from corpid.rules.limits import MAILED_CODES_PER_SIGN_IN
+from corpid.rules.readers import display_name
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ async def submit_profile(context: RequestContext, loaded: EnrolmentContext, *, u
     if enrolment.step is not EnrolmentStep.PROFILE or invited is None:
         raise StaleStep
     try:
-        full_name = names.display_name(name)
+        full_name = display_name(name)
     except ValueError as error:
         raise InvalidInput(names.remedy_of(error, phrase("Enter your name.")), field="name") from None
     if len(full_name) > _NAME_CHARACTERS:

@@ -30,6 +30,7 @@ from corpid.rules.directory.actors import Person
 from corpid.rules.directory.changes import MissingReference
 from corpid.rules.limits import PASSKEYS_PER_PERSON
 from corpid.rules.oauth import acr
+from corpid.rules.readers import display_name
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def canonical_name(typed: str) -> str:
     """
     remedy = phrase("Enter a name of at most {characters} characters.", characters=CHARACTERS)
     try:
-        name = names.display_name(typed)
+        name = display_name(typed)
     except ValueError as error:
         raise InvalidInput(names.remedy_of(error, remedy)) from None
     if len(name) > CHARACTERS:

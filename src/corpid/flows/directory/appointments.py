@@ -24,6 +24,7 @@ from corpid.rules.directory.records import (
     Change,
     Entity,
     Membership,
+    Operator,
     OperatorLevel,
     User,
 )
@@ -186,7 +187,7 @@ async def appoint_owner(
     await write_changes(registry, actor, changes, seen=seen, planned=True)
 
 
-async def list_operators(registry: Registry, *, actor: Actor) -> list[tuple[User, OperatorLevel]]:
+async def list_operators(registry: Registry, *, actor: Actor) -> list[tuple[User, Operator]]:
     """The operators of the deployment, by level and user name.
 
     Raises access.Forbidden, StoreUnavailable. Source: D53
@@ -196,7 +197,10 @@ async def list_operators(registry: Registry, *, actor: Actor) -> list[tuple[User
     for level in get_args(OperatorLevel):
         held = await registry.directory.operators(level)
         people = await registry.directory.read(User, [(each.record.user_id,) for each in held])
-        found += [(user, level) for user in sorted(people.values(), key=lambda each: each.user_name)]
+        found += [
+            (user, Operator(user_id=user.user_id, level=level))
+            for user in sorted(people.values(), key=lambda each: each.user_name)
+        ]
     return found
 
 

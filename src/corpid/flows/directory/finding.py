@@ -15,7 +15,7 @@ from corpid.rules.directory.lists import RECORD_LISTS
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.records import Assignment, Entity, Operator, Service, ThirdPartyGrant, User
-from corpid.rules.directory.values import suggestion
+from corpid.rules.readers import suggestion
 from corpid.texts import phrase
 
 if TYPE_CHECKING:

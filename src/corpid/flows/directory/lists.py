@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Required, TypedDict, TypeVar, Unpack
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -12,21 +12,14 @@ from corpid.flows.directory.finding import authorise_list, find_entity, find_ser
 from corpid.flows.directory.write import Refused, read_grants
 from corpid.rules.directory.access import Object, refuse_early
 from corpid.rules.directory.actors import ApiClient, DeploymentOperator
-from corpid.rules.directory.lists import (
-    ADMINISTRATORS,
-    ASSIGNMENTS,
-    MEMBERS,
-    MEMBERSHIPS,
-    MOST_COUNTED,
-    THIRD_PARTY_ASSIGNMENTS,
-    ListQuery,
-    ListTotal,
-)
+from corpid.rules.directory.lists import ListQuery, ListTotal
 from corpid.rules.directory.names import is_storable
+from corpid.rules.directory.queries import StoredMember
 from corpid.rules.directory.records import (
     Administrator,
     AdministratorServices,
     Assignment,
+    DeletionRequest,
     Entity,
     Membership,
     Service,
@@ -47,6 +40,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 S = TypeVar("S")
 
+_SIDES: Final[tuple[Literal["after"], Literal["before"]]] = ("after", "before")
 _ROUNDS: Final = 20
 """how often rows are read for one page of those that fit"""
 _WORDS: Final = {"name": "name", "email": "address", "number": "number"}
@@ -64,17 +58,6 @@ class ListPage(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     before: str = ""
     total: ListTotal | None = None
     """of all pages, if it was asked for"""
-
-
-class ListFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """The records that a list is narrowed to; empty texts narrow nothing."""
-
-    user: str = ""
-    """a user name"""
-    entity: str = ""
-    """of third parties the third party"""
-    client_entity: str = ""
-    service: str = ""
 
 
 class EntityMember(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,11 +86,38 @@ class Belonging(msgspec.Struct, frozen=True, kw_only=True):
     services: AdministratorServices = ()
 
 
+class PendingDeletion(msgspec.Struct, frozen=True, kw_only=True):
+    """A person who asked to be deleted. `requested_at` is in epoch seconds."""
+
+    user: User
+    requested_at: int
+
+
+class PageOptions(TypedDict, total=False):
+    """Options of `list_records`."""
+
+    order: str
+    descending: bool
+    search: str
+    after: str
+    before: str
+    limit: Required[int]
+    count_to: int
+
+
 class UnknownPlace(Refused):
     """A place that is in no page of a list."""
 
     def __init__(self) -> None:
-        super().__init__("--after is not a place in this list: copy it from the last line of a list")
+        super().__init__("--after is not a place in this list: copy it from the last line of a list in the same order")
+
+
+class UnknownSort(Refused):
+    """An unknown order; `orders` are those that the list has."""
+
+    def __init__(self, orders: Sequence[str]) -> None:
+        self.orders = orders
+        super().__init__(f"the list can be sorted by {', '.join(orders)}")
 
 
 async def list_records(
@@ -127,8 +137,9 @@ async def list_records(
     """List records of a kind, those that the actor may read.
 
     `where` narrows by columns of the list's filters, `search` is how the first column of the order begins; `after` and
-    `before` are places of another page, `count_to` asks for the total, up to a number. Raises UnknownPlace, Refused for
-    a text that no record has, access.Forbidden, StoreUnavailable. Source: D53, D83
+    `before` are places of another page, `count_to` asks for the total, up to a number. Raises
+    UnknownPlace, UnknownSort, Refused for a text that no record has, access.Forbidden, StoreUnavailable. Source: D53,
+    D83
     """
     where = where or {}
     thing = object_of_list(listed, where)
@@ -136,9 +147,12 @@ async def list_records(
         refuse_early(actor, "read", thing)
     else:
         authorise_list(actor, thing)
+    known = [each.name for each in listed.orders if each.searched or not search]
+    if not order and search and known:
+        order = known[0]
+    if order not in {"", *known} or not known:
+        raise UnknownSort(known)
     ordered = listed.order(order)
-    if search and not ordered.searched:
-        raise Refused(f"in the order {ordered.name} nothing is searched: leave out the order, or what is searched")
     if not is_storable(search):
         raise Refused(f"this has characters that no {_WORDS.get(ordered.name, 'identifier')} has: leave them out")
     try:
@@ -179,107 +193,109 @@ def object_of_list(listed: RecordList, where: Mapping[str, str | bool]) -> Objec
     return Object(kind=listed.kind, entity_id=own, other_entity_id=other)
 
 
-async def list_members(
-    registry: Registry,
-    actor: Actor,
-    entity_id: str,
-    *,
-    search: str = "",
-    after: str = "",
-    before: str = "",
-    limit: int,
-    count_to: int = MOST_COUNTED,
-) -> ListPage[EntityMember]:
-    """List the people of an entity by user name, with their levels.
+def find_order(wanted: Mapping[str, str], sort: str) -> tuple[str, str]:
+    """The order of a list, and what is searched in it.
 
-    `search` is its beginning. Raises Refused if there is no such entity, access.Forbidden, StoreUnavailable. Source:
-    D51, D53
+    A search by name sorts by it. Raises Refused for two searches, UnknownSort. Source: D83
     """
-    await find_entity(registry, entity_id, actor=actor)
-    page = await list_records(
-        registry, actor, MEMBERS, {"entity_id": entity_id}, order="user_name", search=search, after=after,
-        before=before, limit=limit, count_to=count_to,
-    )  # fmt: skip
-    levels = await registry.directory.read(Administrator, [each.membership.key for each in page.found])
-    found = (
+    name, search, order = wanted.get("name", ""), wanted.get("search", ""), sort.removeprefix("-")
+    if name and search:
+        raise Refused("a list is searched by name or by another text: leave one of them out")
+    if name and order not in {"", "name"}:
+        raise UnknownSort(["name"])
+    return ("name", name) if name else (order, search)
+
+
+async def list_in_order(
+    registry: Registry, actor: Actor, listed: RecordList, where: Mapping[str, str | bool], **page: Unpack[PageOptions]
+) -> ListPage[Any]:
+    """List records as `list_records`, with places that name their order.
+
+    A place of another order is refused. Raises as `list_records`. Source: D83
+    """
+    order = page.get("order", "")
+    sort = f"{'-' if page.get('descending') else ''}{'' if order == listed.orders[0].name else order}"
+    for side in _SIDES:
+        other, _, place = page.get(side, "").rpartition(":")
+        if place and other != sort:
+            raise UnknownPlace
+        page[side] = place
+    found = await list_records(registry, actor, listed, where, **page)
+    named = {
+        side: place and f"{sort}:{place}" if sort else place for side in _SIDES for place in [getattr(found, side)]
+    }
+    return msgspec.structs.replace(found, **named)
+
+
+async def list_with_records(
+    registry: Registry, actor: Actor, listed: RecordList, wanted: Mapping[str, str], **page: Unpack[PageOptions]
+) -> ListPage[Any]:
+    """List records of a kind, with the records that they depend on.
+
+    `wanted` are filters of the list. Roles are RoleRecords, administrators Appointments, memberships Belongings,
+    members EntityMembers, and requests to be deleted PendingDeletions. Raises Refused if something is named that there
+    is not, UnknownPlace, UnknownSort, access.Forbidden, StoreUnavailable. Source: D23, D50, D53, D83
+    """
+    found = await list_in_order(registry, actor, listed, await _read_filters(registry, actor, listed, wanted), **page)
+    load = _LOADERS.get(listed.record)
+    return found if load is None else msgspec.structs.replace(found, found=await load(registry.directory, found.found))
+
+
+async def _read_filters(
+    registry: Registry, actor: Actor, listed: RecordList, wanted: Mapping[str, str]
+) -> dict[str, str]:
+    """The columns by which a list is narrowed, and their values."""
+    where: dict[str, str] = {}
+    for name, value in wanted.items():
+        column = listed.filters[name]
+        if column == "user_id":
+            where[column] = (await find_user(registry, value, actor=actor)).user_id
+        elif column == "service_id":
+            where[column] = (await find_service(registry, value, actor=actor)).service_id
+        else:
+            where[column] = (await find_entity(registry, value, actor=actor)).entity_id
+    return where
+
+
+async def _load_belongings(directory: Directory, rows: Sequence[Membership]) -> tuple[Belonging, ...]:
+    known = await directory.read(Entity, [row.key[1:] for row in rows])
+    levels = await directory.read(Administrator, [row.key for row in rows])
+    found = []
+    for row in rows:
+        entity, held = known.get(row.key[1:]), levels.get(row.key)
+        if entity is not None:
+            level, services_of = (held.level, held.services) if held else ("", ())
+            found.append(Belonging(entity=entity, membership=row, level=level, services=services_of))
+    return tuple(found)
+
+
+async def _load_levels(directory: Directory, rows: Sequence[StoredMember]) -> tuple[EntityMember, ...]:
+    levels = await directory.read(Administrator, [each.membership.key for each in rows])
+    return tuple(
         EntityMember(
             user=each.user,
             membership=each.membership,
             level=levels[each.membership.key].level if each.membership.key in levels else "",
         )
-        for each in page.found
+        for each in rows
     )
-    return msgspec.structs.replace(page, found=tuple(found))
 
 
-async def list_roles(
-    registry: Registry, actor: Actor, wanted: ListFilter, *, after: str, limit: int, third_party: bool = False
-) -> ListPage[RoleRecords]:
-    """List roles of people for their entities, or for client entities.
-
-    Raises Refused if something is named that there is not, access.Forbidden, StoreUnavailable. Source: D23, D50, R-21
-    """
-    listed = THIRD_PARTY_ASSIGNMENTS if third_party else ASSIGNMENTS
-    page = await list_records(
-        registry, actor, listed, await read_filter(registry, actor, wanted), after=after, limit=limit
-    )
-    return msgspec.structs.replace(page, found=await load_roles(registry.directory, page.found))
-
-
-async def list_memberships(
-    registry: Registry, actor: Actor, user: User, *, after: str, limit: int
-) -> ListPage[Belonging]:
-    """List the entities of a person by identifier.
-
-    Raises access.Forbidden, StoreUnavailable. Source: D50, D53
-    """
-    page = await list_records(registry, actor, MEMBERSHIPS, {"user_id": user.user_id}, after=after, limit=limit)
-    known = await registry.directory.read(Entity, [row.key[1:] for row in page.found])
-    levels = await registry.directory.read(Administrator, [row.key for row in page.found])
-    found = []
-    for row in page.found:
-        entity, held = known.get(row.key[1:]), levels.get(row.key)
-        if entity is not None:
-            level, services_of = (held.level, held.services) if held else ("", ())
-            found.append(Belonging(entity=entity, membership=row, level=level, services=services_of))
-    return msgspec.structs.replace(page, found=tuple(found))
-
-
-async def list_administrators(
-    registry: Registry, actor: Actor, wanted: ListFilter, *, after: str, limit: int
-) -> ListPage[Appointment]:
-    """List administrators of entities.
-
-    Raises Refused if something is named that there is not, access.Forbidden, StoreUnavailable. Source: D53
-    """
-    where = await read_filter(registry, actor, wanted)
-    page = await list_records(registry, actor, ADMINISTRATORS, where, after=after, limit=limit)
-    directory = registry.directory
-    users = await directory.read(User, {row.key[:1] for row in page.found})
-    held = await directory.read(Entity, {row.key[1:] for row in page.found})
-    belonging = await directory.read(Membership, {row.key for row in page.found})
-    found = [
+async def _load_appointments(directory: Directory, rows: Sequence[Administrator]) -> tuple[Appointment, ...]:
+    users = await directory.read(User, {row.key[:1] for row in rows})
+    held = await directory.read(Entity, {row.key[1:] for row in rows})
+    belonging = await directory.read(Membership, {row.key for row in rows})
+    return tuple(
         Appointment(administrator=row, user=users[row.key[:1]], entity=held[row.key[1:]], membership=belonging[row.key])
-        for row in page.found
+        for row in rows
         if row.key[:1] in users and row.key[1:] in held and row.key in belonging
-    ]
-    return msgspec.structs.replace(page, found=tuple(found))
+    )
 
 
-async def read_filter(registry: Registry, actor: Actor, wanted: ListFilter) -> dict[str, str]:
-    """The columns that a list is narrowed by.
-
-    Raises Refused if something is named that there is not, access.Forbidden, StoreUnavailable. Source: D83
-    """
-    where: dict[str, str] = {}
-    if wanted.user:
-        where["user_id"] = (await find_user(registry, wanted.user, actor=actor)).user_id
-    for member, entity_id in (("entity_id", wanted.entity), ("client_entity_id", wanted.client_entity)):
-        if entity_id:
-            where[member] = (await find_entity(registry, entity_id, actor=actor)).entity_id
-    if wanted.service:
-        where["service_id"] = (await find_service(registry, wanted.service, actor=actor)).service_id
-    return where
+async def _load_deletions(directory: Directory, rows: Sequence[DeletionRequest]) -> tuple[PendingDeletion, ...]:
+    users = await directory.read(User, [each.key for each in rows])
+    known = ((users.get(each.key), each.requested_at) for each in rows)
+    return tuple(PendingDeletion(user=user, requested_at=at) for user, at in known if user is not None)
 
 
 async def load_roles(
@@ -316,6 +332,13 @@ async def load_roles(
                 )
             )  # fmt: skip
     return tuple(found)
+
+
+_LOADERS: Final[Mapping[type, Callable[[Directory, Any], Awaitable[tuple[Any, ...]]]]] = {
+    Assignment: load_roles, ThirdPartyAssignment: load_roles, Administrator: _load_appointments,
+    Membership: _load_belongings, StoredMember: _load_levels, DeletionRequest: _load_deletions,
+}  # fmt: skip
+"""record of a list → what loads the records that its own depend on"""
 
 
 async def search_page(

@@ -13,13 +13,20 @@ import msgspec
 
 from corpid.flows.directory.actors import is_allowed
 from corpid.flows.directory.apply import prepare_document
-from corpid.flows.directory.lists import UnknownPlace, format_place, list_records, object_of_list, parse_place
+from corpid.flows.directory.lists import (
+    ListPage,
+    UnknownPlace,
+    UnknownSort,
+    find_order,
+    list_in_order,
+    object_of_list,
+)
 from corpid.flows.directory.members import find_person
 from corpid.flows.directory.write import Refused, RequestDetails, build_object, write_changes
 from corpid.rules.directory.access import Forbidden, Object, authorise, refuse_early
 from corpid.rules.directory.actors import ALL_SCOPES, ApiClient
 from corpid.rules.directory.changes import ChangedMeanwhile, NameTaken, Precondition
-from corpid.rules.directory.lists import MEMBERS, RECORD_LISTS, ListTotal
+from corpid.rules.directory.lists import MEMBERS, ListTotal
 from corpid.rules.directory.members import mask_text
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import DirectoryError, Json, merge_patch
@@ -56,10 +63,6 @@ if TYPE_CHECKING:
     from corpid.stores.sql.registry import Registry
 
 _NAME_TAKEN: Final = "somebody has this user name already"
-_COLUMNS: Final[Mapping[str, str]] = {
-    "user": "user_id", "entity": "entity_id", "third_party": "entity_id", "client_entity": "client_entity_id",
-    "service": "service_id",
-}  # fmt: skip
 
 
 class ObjectNotFound(Exception):
@@ -68,14 +71,6 @@ class ObjectNotFound(Exception):
 
 class ObjectConflict(Exception):
     """An object of this key is there already; the text says so."""
-
-
-class UnknownSort(Exception):
-    """An unknown order; `orders` are those that the list has."""
-
-    def __init__(self, orders: Sequence[str]) -> None:
-        self.orders = orders
-        super().__init__(f"the list can be sorted by {', '.join(orders)}")
 
 
 class ObjectChanged(Exception):
@@ -105,18 +100,6 @@ class ApiObject(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     tag: str
     members: dict[str, Json]
-
-
-class ObjectPage(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of objects.
-
-    `after` is the place of its last one if there are more, `before` that of the first one if others precede.
-    """
-
-    found: tuple[ApiObject, ...]
-    after: tuple[str, ...] = ()
-    before: tuple[str, ...] = ()
-    total: ListTotal | None = None
 
 
 async def read_object(by: Administration, resource: Resource, identifier: str) -> ApiObject:
@@ -239,11 +222,11 @@ async def list_objects(
     wanted: Mapping[str, str],
     *,
     sort: str = "",
-    after: tuple[str, ...] = (),
-    before: tuple[str, ...] = (),
+    after: str = "",
+    before: str = "",
     limit: int,
     count_to: int = 0,
-) -> ObjectPage:
+) -> ListPage[ApiObject]:
     """List objects by key, people by user name.
 
     Those of an entity by membership; `sort` is another order. `wanted` are filters of the resource; one that names
@@ -251,22 +234,17 @@ async def list_objects(
     StoreUnavailable. Source: D59, D61, D83
     """
     narrowed = _own(by.actor, resource, wanted)
-    where = {_COLUMNS[name]: value for name, value in narrowed.items() if name in _COLUMNS and name != "user"}
-    if resource.record is Entity:
-        where = {"entity_id": by.actor.entity_id} if by.actor.entity_id else {}
-    refuse_early(by.actor, "read", object_of_list(RECORD_LISTS[resource.record], where))
-    nothing = ObjectPage(found=(), total=ListTotal(count=0) if count_to else None)
+    of_members = "entity" in narrowed and "user" not in narrowed and MEMBERS in resource.lists
+    listed = MEMBERS if of_members else resource.lists[0]
+    order, search = find_order(narrowed, sort)
+    columns = {name: column for each in resource.lists for name, column in each.filters.items()}
+    where = {columns[name]: value for name, value in narrowed.items() if name in columns and name != "user"}
+    if resource.record is Entity and by.actor.entity_id:
+        where = {"entity_id": by.actor.entity_id}
+    refuse_early(by.actor, "read", object_of_list(resource.lists[0], where))
+    nothing = ListPage[ApiObject](found=(), total=ListTotal(count=0) if count_to else None)
     if _names_outsider(by.actor, resource, narrowed):
         return nothing
-    of_members = "entity" in narrowed and "user" not in narrowed and resource.record in {Membership, User}
-    listed = MEMBERS if of_members else RECORD_LISTS[resource.record]
-    order = sort.removeprefix("-") or ("user_name" if of_members and "search" in narrowed else "")
-    search = narrowed.pop("search", "")
-    if "name" in narrowed:
-        order, search = "name", narrowed.pop("name")
-    known = [each.name for each in listed.orders if each.searched or not search]
-    if (order and order not in known) or (sort and order != sort.removeprefix("-")):
-        raise UnknownSort([order] if order in known else known)
     if "user" in narrowed:
         entity_id, of_entity = where.get("entity_id", ""), bool(by.actor.entity_id)
         user = await find_person(by.registry, entity_id, narrowed["user"], of_entity=of_entity)
@@ -274,11 +252,11 @@ async def list_objects(
             return nothing
         where["user_id"] = user.user_id
     try:
-        page = await list_records(
+        page = await list_in_order(
             by.registry, by.actor, listed, where, order=order, descending=sort.startswith("-"), search=search,
-            after=format_place(after), before=format_place(before), limit=limit, count_to=count_to,
+            after=after, before=before, limit=limit, count_to=count_to,
         )  # fmt: skip
-    except UnknownPlace:
+    except (UnknownPlace, UnknownSort):
         raise
     except Refused:  # a text that no record has
         return nothing
@@ -286,12 +264,8 @@ async def list_objects(
     if of_members:
         records = tuple(each.user if resource.record is User else each.membership for each in records)
     users = await read_user_names(by.registry, records)
-    return ObjectPage(
-        found=tuple(to_api_object(by, resource, record, users) for record in records),
-        after=parse_place(page.after),
-        before=parse_place(page.before),
-        total=page.total,
-    )
+    found = tuple(to_api_object(by, resource, record, users) for record in records)
+    return msgspec.structs.replace(page, found=found)
 
 
 async def _resolved(by: Administration, resource: Resource, value: Json) -> Json:
@@ -480,10 +454,7 @@ def _own(actor: ApiClient, resource: Resource, wanted: Mapping[str, str]) -> dic
 
     A bound client has those of its entity only.
     """
-    narrowed = dict(wanted)
-    sides = resource.sides
-    if actor.entity_id and resource.record is User:
-        sides = ("entity",)
+    narrowed, sides = dict(wanted), resource.sides
     if actor.entity_id and sides and not any(side in narrowed for side in sides):
         narrowed[sides[0]] = actor.entity_id
     return narrowed

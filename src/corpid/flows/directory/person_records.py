@@ -13,20 +13,13 @@ import msgspec
 
 from corpid.flows.directory import people
 from corpid.flows.directory.finding import authorise_on_person
-from corpid.flows.directory.lists import (
-    Belonging,
-    ListFilter,
-    ListPage,
-    list_memberships,
-    list_records,
-    list_roles,
-)
+from corpid.flows.directory.lists import Belonging, ListPage, list_with_records
 from corpid.flows.directory.write import audit_event
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.records import EmailChange, PersonFactors
 from corpid.rules.authentication.sign_in import fingerprint
 from corpid.rules.directory.access import Object, authorise, refuse_early
-from corpid.rules.directory.lists import DELETION_REQUESTS
+from corpid.rules.directory.lists import ASSIGNMENTS, MEMBERSHIPS, THIRD_PARTY_ASSIGNMENTS
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -78,13 +71,6 @@ class PersonRecords(msgspec.Struct, frozen=True, kw_only=True):
     """user identifier → user name of the people among those actors"""
 
 
-class PendingDeletion(msgspec.Struct, frozen=True, kw_only=True):
-    """A request to be deleted, and its person."""
-
-    user: User
-    requested_at: int
-
-
 async def load_person(registry: Registry, actor: Actor, user_name: str, *, limit: int, now: float) -> PersonRecords:
     """Return a person with everything that they hold.
 
@@ -96,10 +82,10 @@ async def load_person(registry: Registry, actor: Actor, user_name: str, *, limit
     links = await registry.factors.links_of(user.user_id)
     invited_until = [each.expires_at for each in links if each.purpose == "invitation" and each.expires_at > now]
     operators = await registry.directory.read(Operator, [user.key])
-    wanted = ListFilter(user=user.user_name)
-    belongs = await list_memberships(registry, actor, user, after="", limit=limit)
-    own = await list_roles(registry, actor, wanted, after="", limit=limit)
-    for_others = await list_roles(registry, actor, wanted, after="", limit=limit, third_party=True)
+    belongs, own, for_others = [
+        await list_with_records(registry, actor, each, {"user": user.user_name}, limit=limit)
+        for each in (MEMBERSHIPS, ASSIGNMENTS, THIRD_PARTY_ASSIGNMENTS)
+    ]
     keys: dict[type[Record], list[tuple[str, ...]]] = {
         User: [user.key],
         Operator: [*operators],
@@ -150,20 +136,6 @@ async def list_consents_by_name(
     refuse_early(actor, "read", Object(kind="consent"))
     user = await registry.directory.user_by_name(user_name)
     return user, [] if user is None else await list_consents(registry, actor, user.user_id, now=now)
-
-
-async def list_deletion_requests(
-    registry: Registry, actor: Actor, *, after: str, limit: int
-) -> ListPage[PendingDeletion]:
-    """List the requests to be deleted, by the identifiers of people.
-
-    Raises access.Forbidden, StoreUnavailable. Source: D61
-    """
-    page = await list_records(registry, actor, DELETION_REQUESTS, after=after, limit=limit)
-    users = await registry.directory.read(User, [each.key for each in page.found])
-    known = ((users.get(each.key), each.requested_at) for each in page.found)
-    found = tuple(PendingDeletion(user=user, requested_at=at) for user, at in known if user is not None)
-    return msgspec.structs.replace(page, found=found)
 
 
 async def find_deletion_time(registry: Registry, actor: Actor, user_id: str) -> int:

@@ -69,8 +69,8 @@ if TYPE_CHECKING:
     from corpid.texts import Phrase
 
 OPERATOR: Final = Resource(
-    kind="operator", path="operators", title="Operator", noun="an operator", record=Operator,
-    keys=SECTIONS["operators"].keys, filters=(),
+    kind="operator", path="operators", title="Operator", record=Operator,
+    keys=SECTIONS["operators"].keys,
 )  # fmt: skip
 BY_KIND: Final[Mapping[Kind, Resource]] = {each.kind: each for each in (*RESOURCES, OPERATOR)}
 _MOST_ROLES: Final = 1000

@@ -16,8 +16,8 @@ from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import ApiClient, EntityAdministrator
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.records import Entity, User
-from corpid.rules.directory.values import suggestion
 from corpid.rules.limits import CLOCKS_APART_SECONDS
+from corpid.rules.readers import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence

@@ -15,17 +15,14 @@ from corpid.flows.directory.finding import authorise_list, authorise_on_person, 
 from corpid.flows.directory.lists import (
     Appointment,
     Belonging,
-    ListFilter,
     ListPage,
-    list_administrators,
-    list_memberships,
     list_records,
-    list_roles,
+    list_with_records,
 )
 from corpid.rules.authentication.records import PersonFactors, Session
 from corpid.rules.authentication.throttling import CodeGuesses
 from corpid.rules.directory.access import Forbidden, Object, authorise
-from corpid.rules.directory.lists import GRANTS
+from corpid.rules.directory.lists import ADMINISTRATORS, ASSIGNMENTS, GRANTS, MEMBERSHIPS
 from corpid.rules.directory.queries import MemberQuery, StoredMember
 from corpid.rules.directory.records import Entity, Operator, OperatorLevel, ThirdPartyGrant, User
 from corpid.rules.directory.roles import RoleRecords
@@ -118,7 +115,7 @@ async def load_entity(
     Raises Refused if there is none, access.Forbidden, StoreUnavailable. Source: D53, D56
     """
     entity = await find_entity(registry, entity_id, actor=actor)
-    held = await list_administrators(registry, actor, ListFilter(entity=entity_id), after="", limit=limit)
+    held = await list_with_records(registry, actor, ADMINISTRATORS, {"entity": entity_id}, limit=limit)
     given = await list_records(registry, actor, GRANTS, {"client_entity_id": entity_id}, limit=few)
     received = await list_records(registry, actor, GRANTS, {"entity_id": entity_id}, limit=few)
     sides = {each.entity_id for each in given.found} | {each.client_entity_id for each in received.found}
@@ -201,8 +198,8 @@ async def load_person(
         invited_until=max(
             (each.expires_at for each in links if each.purpose == "invitation" and each.expires_at > now), default=0
         ),
-        memberships=await list_memberships(registry, actor, user, after="", limit=limit),
-        roles=await list_roles(registry, actor, ListFilter(user=name), after="", limit=limit),
+        memberships=await list_with_records(registry, actor, MEMBERSHIPS, {"user": name}, limit=limit),
+        roles=await list_with_records(registry, actor, ASSIGNMENTS, {"user": name}, limit=limit),
         sessions=tuple(live[:limit]),
         locks=tuple(paused),
         actions=frozenset(

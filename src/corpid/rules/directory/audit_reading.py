@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.actors import ACTOR_KINDS
-from corpid.rules.directory.nodes import quote_value
-from corpid.rules.directory.values import suggestion
+from corpid.rules.readers import quote_value, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,18 +13,26 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 
 from corpid.rules.directory.names import without_marks
-from corpid.rules.directory.nodes import DirectoryError, FileProblem, Items, Node, Pairs, Scalar, quote_value
-from corpid.rules.directory.records import Administrator, ThirdPartyGrant
-from corpid.rules.directory.sections import KINDS, LISTED_MEMBERSHIP, OWN_FACTORS, SECTIONS, TEST, DocumentSection, Kind
-from corpid.rules.directory.values import InvalidValue, Parameter, ParameterDefinition, suggestion
+from corpid.rules.directory.nodes import DirectoryError, FileProblem
+from corpid.rules.directory.sections import (
+    KINDS,
+    LISTED_MEMBERSHIP,
+    NOUNS,
+    OWN_FACTORS,
+    SECTIONS,
+    TEST,
+    DocumentSection,
+    Kind,
+)
 from corpid.rules.fields import NOTHING
+from corpid.rules.readers import InvalidValue, Items, Node, Pairs, Scalar, quote_value, suggestion, unknown_field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from corpid.rules.directory.records import Membership, User
-    from corpid.rules.directory.values import Reader
     from corpid.rules.fields import Field
+    from corpid.rules.readers import Reader
 
 MOST_PROBLEMS: Final = 1000
 """of one file, after which the rest of it is not read"""
@@ -179,9 +187,7 @@ class _DocumentReader:
             if key.text in _PARTS:
                 yield f"third_party.{key.text}", part
             else:
-                self._report(
-                    key.line, f"{quote_value(key.text)} is not a key of third_party{suggestion(key.text, _PARTS)}"
-                )
+                self._report(key.line, unknown_field(key.text, _PARTS, "third_party"))
 
     def _pairs(self, node: Node, expected: str) -> tuple[tuple[Scalar, Node], ...]:
         if isinstance(node, Pairs):
@@ -232,8 +238,7 @@ class _DocumentReader:
         for key, value in node.entries:
             rule = section.keys.get(self._name(section, key))
             if rule is None:
-                hint = suggestion(key.text, section.keys)
-                self._report(key.line, f"{quote_value(key.text)} is not a key of {described}{hint}")
+                self._report(key.line, unknown_field(key.text, section.keys, NOUNS[section.kind]))
                 continue
             if rule.name in lines:
                 self._report(key.line, f"{key.text}: line {lines[rule.name]} already has it, under its other name")
@@ -323,10 +328,11 @@ def entry_text(section_name: str, record: msgspec.Struct, user_names: Mapping[st
     members = {
         name: _value(key, getattr(record, key.name), user_names)
         for name, key in section.keys.items()
-        if key.name in record.__struct_fields__ and not _moot(record, key.name)
+        if key.name in record.__struct_fields__ and not (key.moot and key.moot(record))
     }
     if section.identifier is None:
-        stated = {name: value for name, value in members.items() if value != ""}
+        unsaid = {name for name, key in section.keys.items() if key.added and getattr(record, key.name) == key.default}
+        stated = {name: value for name, value in members.items() if value != "" and name not in unsaid}
         return indent("- " + _yaml(stated, flow=True), "  " * (section_name.count(".") + 1))
     stated = {name: value for name, value in members.items() if value is not None}
     return indent(_yaml({getattr(record, section.identity[0]): stated}, flow=None), "  ")
@@ -356,37 +362,12 @@ def user_text(user: User, memberships: Sequence[Membership]) -> str:
     return indent(_yaml({user.user_name: members}, flow=None), "  ")
 
 
-def _moot(record: msgspec.Struct, member: str) -> bool:
-    """True for members that go without saying.
-
-    The services of an administrator who has every one, and acceptance.
-    """
-    if isinstance(record, ThirdPartyGrant):
-        return member == "state" and record.state == "accepted"
-    return isinstance(record, Administrator) and member == "services" and record.level != "sub_administrator"
-
-
 def _value(key: Field, value: object, user_names: Mapping[str, str]) -> object:
     if key.name == "user_id":
         return user_names[str(value)]
     if key.clearable:
         return NOTHING if value is None else value
-    if key.name == "parameters" and isinstance(value, tuple):
-        return _parameters(value)
-    if key.name == "role_descriptions" and isinstance(value, tuple):
-        return {each.name: each.description for each in value}
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _parameters(parameters: tuple[Parameter | ParameterDefinition, ...]) -> dict[str, object]:
-    shown: dict[str, object] = {}
-    for parameter in parameters:
-        if isinstance(parameter, ParameterDefinition):
-            shown[parameter.name] = {"kind": parameter.kind, "mandatory": parameter.mandatory}
-        else:
-            values = shown.setdefault(parameter.name, [])
-            values.append(parameter.value)  # type: ignore[attr-defined]
-    return shown
+    return key.written(value)
 
 
 def _yaml(value: object, *, flow: bool | None) -> str:

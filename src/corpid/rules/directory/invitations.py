@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from corpid.rules.directory.member_details import InvalidDetails, shown_name
-from corpid.rules.directory.nodes import FileProblem, quote_value
+from corpid.rules.directory.nodes import FileProblem
 from corpid.rules.directory.records import (
     NOT_TO_BE_SENT,
     Administrator,
@@ -23,6 +23,7 @@ from corpid.rules.directory.records import (
     ThirdPartyAssignment,
     User,
 )
+from corpid.rules.readers import quote_value
 
 if TYPE_CHECKING:
     from corpid.rules.directory.document import Current, DocumentEntry, Key

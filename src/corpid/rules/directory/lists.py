@@ -45,6 +45,16 @@ FIRST_CHARACTER: Final = "\x01"
 """before every character of an identifier or name"""
 
 
+FILTERS: Final[Mapping[str, str]] = {
+    "user": "Only of this person, by user name.",
+    "entity": "Only of this entity, by identifier.",
+    "service": "Only at this service, by identifier.",
+    "client_entity": "Only what this entity grants, by identifier.",
+    "third_party": "Only what is granted to this entity, by identifier.",
+    "search": "Only identifiers, of people user names, that begin with this; in another order, what is sorted by.",
+    "name": "Only names that begin with this, sorted by name; not with other filters.",
+}
+"""name of a filter → its meaning, for documents and commands"""
 INDEXED_CHARACTERS: Final = 100
 """of a name that its index has"""
 
@@ -70,11 +80,20 @@ class RecordList(msgspec.Struct, frozen=True, kw_only=True):
     orders: tuple[Order, ...]
     """the first one is that of a list without a wish"""
     filters: Mapping[str, str] = {}
-    """name → column"""
+    """name → column; a user name, or the identifier of an entity or service, narrows the list"""
 
     def order(self, name: str) -> Order:
         """An order by its name, the first one by default. Raises KeyError."""
         return {"": self.orders[0], **{each.name: each for each in self.orders}}[name]
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """The names of FILTERS with which it is narrowed and searched."""
+        searched = {
+            "search": any(each.searched for each in self.orders),
+            "name": self.orders[0].searched and any(each.name == "name" for each in self.orders),
+        }
+        return (*self.filters, *(name for name, is_there in searched.items() if is_there))
 
     @property
     def of_people(self) -> bool:
@@ -134,7 +153,7 @@ USERS: Final = RecordList(
     ),
 )  # fmt: skip
 ENTITIES: Final = RecordList(
-    record=Entity, kind="entity", filters={"entity": "entity_id"},
+    record=Entity, kind="entity",
     orders=(
         *_by_key("entity_id", searched=True),
         Order(name="name", columns=("name", "entity_id"), fold=_fold_entity_name),
@@ -156,7 +175,7 @@ MEMBERSHIPS: Final = RecordList(
 )
 ASSIGNMENTS: Final = RecordList(
     record=Assignment, kind="assignment", orders=_by_key("user_id", "entity_id", *_ROLE),
-    filters={"entity": "entity_id", "service": "service_id", "user": "user_id"},
+    filters={"user": "user_id", "entity": "entity_id", "service": "service_id"},
 )  # fmt: skip
 GRANTS: Final = RecordList(
     record=ThirdPartyGrant, kind="grant", orders=_by_key("client_entity_id", "entity_id", *_ROLE),
@@ -165,11 +184,13 @@ GRANTS: Final = RecordList(
 THIRD_PARTY_ASSIGNMENTS: Final = RecordList(
     record=ThirdPartyAssignment, kind="third-party row",
     orders=_by_key("user_id", "entity_id", "client_entity_id", *_ROLE),
-    filters={**GRANTS.filters, "user": "user_id"},
+    filters={
+        "user": "user_id", "third_party": "entity_id", "client_entity": "client_entity_id", "service": "service_id"
+    },
 )  # fmt: skip
 ADMINISTRATORS: Final = RecordList(
     record=Administrator, kind="administrator", orders=_by_key("user_id", "entity_id"),
-    filters={"entity": "entity_id", "user": "user_id"},
+    filters={"user": "user_id", "entity": "entity_id"},
 )  # fmt: skip
 OPERATORS: Final = RecordList(record=Operator, kind="operator", orders=_by_key("user_id"), filters={"level": "level"})
 CLIENTS: Final = RecordList(record=Client, kind="client", orders=_by_key("client_id", searched=True))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from corpid.rules.directory.names import bound_name, canonical, label_identity
-from corpid.rules.directory.nodes import Scalar
 from corpid.rules.directory.records import MemberDetails
-from corpid.rules.directory.values import InvalidValue, address
+from corpid.rules.directory.values import address
 from corpid.rules.fields import documented_fields, fields_of
+from corpid.rules.readers import InvalidValue, Scalar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,8 +13,8 @@ from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING, Final
 from unicodedata import category
 
-from corpid.rules.characters import JOINERS, is_invisible, is_needed, name_character
-from corpid.texts import phrase
+from corpid.rules.characters import JOINERS
+from corpid.rules.readers import InvisibleCharacter
 
 if TYPE_CHECKING:
     from precis_i18n.profile import Profile
@@ -95,42 +95,12 @@ def _why(error: UnicodeEncodeError) -> str:
     return f"the character U+{ord(character):04X} is not allowed" if character else "it cannot be read"
 
 
-class InvisibleCharacter(ValueError):
-    """A text has an invisible character that no letter needs."""
-
-    def __init__(self, character: str, where: str) -> None:
-        self.character = name_character(character)
-        super().__init__(f"the invisible character {self.character} is not allowed in {where}")
-
-    @property
-    def remedy(self) -> Phrase:
-        """The instruction for the person who typed it (D74)."""
-        return phrase("Remove the invisible character {character}.", character=self.character)
-
-
 def remedy_of(error: ValueError, otherwise: Phrase) -> Phrase:
     """The instruction for an invisible character, else another.
 
     Source: D74
     """
     return error.remedy if isinstance(error, InvisibleCharacter) else otherwise
-
-
-def display_name(text: str, *, joiners: bool = True) -> str:
-    """A name for people to read, normalised.
-
-    In NFC, its white space trimmed and each run of it made one space. With `joiners`, U+200C and U+200D may stand where
-    letters need them. Raises ValueError for an empty name, and InvisibleCharacter for one with control, bidirectional,
-    zero-width or unassigned characters. D51, D74.
-    """
-    composed = unicodedata.normalize("NFC", text)
-    for place, character in enumerate(composed):
-        if is_invisible(character) and not (joiners and is_needed(composed, place)):
-            raise InvisibleCharacter(character, "a name")
-    name = " ".join(composed.split())
-    if not name:
-        raise ValueError("a name cannot be empty")
-    return name
 
 
 def fold_text(text: str) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 import msgspec
 
 from corpid.rules.directory.names import without_marks
+from corpid.rules.readers import Items, Node, Pairs, Scalar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 SHOWN: Final = 50
 """more problems of one file than this are counted, not listed"""
-QUOTED_CHARACTERS: Final = 80
-"""a problem repeats so much of a value, so that its line stays one to read"""
 
 
 DEPTH: Final = 10
@@ -32,27 +31,6 @@ MOST_NODES: Final = 2_000_000
 TOO_MANY_NODES: Final = f"too large: more than {MOST_NODES:,} keys and values"
 
 
-class Scalar(msgspec.Struct, frozen=True):
-    """A text, as it was written; `plain` when without quotes."""
-
-    line: int
-    text: str
-    plain: bool
-
-
-class Items(msgspec.Struct, frozen=True):
-    line: int
-    nodes: tuple[Node, ...]
-
-
-class Pairs(msgspec.Struct, frozen=True):
-    """A mapping, in the order of the file; keys are unique."""
-
-    line: int
-    entries: tuple[tuple[Scalar, Node], ...]
-
-
-Node: TypeAlias = Scalar | Items | Pairs
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 _FIRST_SURROGATE: Final = "\ud800"
 _LAST_SURROGATE: Final = "\udfff"
@@ -62,22 +40,6 @@ _MARKS: Final = re.compile(rb"\xe2\x80[\x8e\x8f]|\xef\xbb\xbf|\\t|\\u(200[ef]|fe
 """what `without_marks` replaces, as bytes or escaped"""
 _WHOLE: Final = 1
 """the line of the whole document"""
-
-
-def quote_value(value: object) -> str:
-    """A value of the file for a message: 80 characters, escaped.
-
-    The first 80. Source: docs/directory.md
-    """
-    return repr(cut_text(value) if isinstance(value, str) else value)
-
-
-def cut_text(text: str) -> str:
-    """The first 80 characters of a text, with … if cut.
-
-    Source: docs/directory.md
-    """
-    return text if len(text) <= QUOTED_CHARACTERS else f"{text[:QUOTED_CHARACTERS]}…"
 
 
 class FileProblem(msgspec.Struct, frozen=True, order=True):

@@ -19,7 +19,7 @@ from corpid.rules.directory.document import DirectoryDocument, DocumentEntry
 from corpid.rules.directory.lists import MEMBERS, RECORD_LISTS, RecordList
 from corpid.rules.directory.members import mask_text
 from corpid.rules.directory.names import is_storable
-from corpid.rules.directory.nodes import SHOWN, DirectoryError, Json, JsonDocument, Pairs, nodes, pointer, quote_value
+from corpid.rules.directory.nodes import SHOWN, DirectoryError, Json, JsonDocument, nodes, pointer
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -30,21 +30,14 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     User,
 )
-from corpid.rules.directory.sections import OWN_FACTORS, SECTIONS, TEST, Kind
-from corpid.rules.directory.values import (
-    ALL,
-    InvalidValue,
-    Parameter,
-    ParameterDefinition,
-    ParameterKind,
-    RoleDescription,
-    suggestion,
-)
+from corpid.rules.directory.sections import NOUNS, OWN_FACTORS, SECTIONS, TEST, Kind
+from corpid.rules.directory.values import ALL, Parameter, ParameterDefinition, ParameterKind, RoleDescription
 from corpid.rules.fields import Field, documented_fields, fields_of
-from corpid.rules.oauth.records import CLIENT_MEMBERS, Client
+from corpid.rules.oauth.records import Client
+from corpid.rules.readers import InvalidValue, Pairs, unknown_field
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
 Schema: TypeAlias = dict[str, Any]
 """a JSON Schema"""
@@ -89,15 +82,48 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
     """its list, below /api/v1"""
     title: str
     """of its schema, in capitalised words"""
-    noun: str
-    """for people, with an article"""
     record: type[msgspec.Struct]
     keys: dict[str, Field]
     """name of a member → how it is read"""
-    filters: tuple[str, ...]
-    """the filters of its list"""
-    sides: tuple[str, ...] = ()
-    """the filters that name an entity; of what concerns two, the one that a bound client has by default first"""
+
+    @property
+    def noun(self) -> str:
+        """Its name for people, with an article."""
+        return NOUNS[self.kind]
+
+    @property
+    def lists(self) -> tuple[RecordList, ...]:
+        """Its lists, with those of one entity. Source: D83"""
+        own = RECORD_LISTS[self.record]
+        return (own, MEMBERS) if self.record in {Membership, User} else (own,)
+
+    @property
+    def filters(self) -> tuple[str, ...]:
+        """The filters of its list.
+
+        It is searched if each of its lists is.
+        """
+        own = self.lists[0].queries
+        return tuple(dict.fromkeys([*own, *(name for each in self.lists for name in each.filters)]))
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The filters that name an entity.
+
+        Of what concerns two, the one that a bound client has by default first.
+        """
+        columns = {name: column for each in self.lists for name, column in each.filters.items()}
+        return tuple(name for name, column in columns.items() if column in {"entity_id", "client_entity_id"})
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of its list as CSV."""
+        return tuple(dict.fromkeys(("id", *(("user", "user_id") if self.names_user else ()), *self.keys)))
+
+    def row(self, members: Mapping[str, Json]) -> list[str]:
+        """The cells of an object in these columns, texts or JSON."""
+        cells = (members.get(name, "") for name in self.columns)
+        return [each if isinstance(each, str) else msgspec.json.encode(each).decode() for each in cells]
 
     @property
     def identity(self) -> tuple[str, ...]:
@@ -120,7 +146,7 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def properties(self) -> dict[str, Schema]:
         """The JSON Schema of each member that can be written."""
-        return {name: _schema(self.record, key) for name, key in self.keys.items()}
+        return {name: _schema(key) for name, key in self.keys.items()}
 
     @property
     def required(self) -> list[str]:
@@ -142,55 +168,46 @@ def _keyed(section: str, *, left_out: frozenset[str] = frozenset()) -> dict[str,
 
 
 CLIENT: Final = Resource(
-    kind="client", path="clients", title="Client", noun="a client", record=Client,
-    filters=("search",), keys=_keyed("clients"),
+    kind="client", path="clients", title="Client", record=Client,
+    keys=_keyed("clients"),
 )  # fmt: skip
 ENTITY: Final = Resource(
-    kind="entity", path="entities", title="Entity", noun="an entity", record=Entity,
-    filters=("search",), keys=_keyed("entities"),
+    kind="entity", path="entities", title="Entity", record=Entity,
+    keys=_keyed("entities"),
 )  # fmt: skip
 MEMBERSHIP: Final = Resource(
-    kind="membership", path="memberships", title="Membership", noun="a membership", record=Membership,
-    filters=("user", "entity"), sides=("entity",), keys=documented_fields(Membership),
+    kind="membership", path="memberships", title="Membership", record=Membership,
+    keys=documented_fields(Membership),
 )  # fmt: skip
 RESOURCES: Final = (
     ENTITY,
     Resource(
-        kind="user", path="users", title="User", noun="a person", record=User,
-        filters=("search", "entity", "name"),
+        kind="user", path="users", title="User", record=User,
         keys=_keyed("users", left_out=frozenset({"id", "memberships", TEST, *OWN_FACTORS})),
     ),
     MEMBERSHIP,
     Resource(
-        kind="service", path="services", title="Service", noun="a service", record=Service,
-        filters=("search",), keys=_keyed("services"),
+        kind="service", path="services", title="Service", record=Service,
+        keys=_keyed("services"),
     ),
     Resource(
-        kind="assignment", path="assignments", title="Assignment", noun="a role", record=Assignment,
-        filters=("user", "entity", "service"), sides=("entity",), keys=documented_fields(Assignment),
+        kind="assignment", path="assignments", title="Assignment", record=Assignment,
+        keys=documented_fields(Assignment),
     ),
     Resource(
-        kind="grant", path="third-party-grants", title="ThirdPartyGrant", noun="a third-party grant",
+        kind="grant", path="third-party-grants", title="ThirdPartyGrant",
         record=ThirdPartyGrant, keys=documented_fields(ThirdPartyGrant),
-        filters=("client_entity", "third_party", "service"), sides=("client_entity", "third_party"),
     ),
     Resource(
         kind="third-party row", path="third-party-assignments", title="ThirdPartyAssignment",
-        noun="a third-party assignment", record=ThirdPartyAssignment, keys=documented_fields(ThirdPartyAssignment),
-        filters=("user", "third_party", "client_entity", "service"), sides=("third_party", "client_entity"),
+        record=ThirdPartyAssignment, keys=documented_fields(ThirdPartyAssignment),
     ),
     Resource(
-        kind="administrator", path="administrators", title="Administrator", noun="an administrator",
-        record=Administrator, keys=documented_fields(Administrator), filters=("user", "entity"), sides=("entity",),
+        kind="administrator", path="administrators", title="Administrator",
+        record=Administrator, keys=documented_fields(Administrator),
     ),
     CLIENT,
 )  # fmt: skip
-
-
-def lists_of(resource: Resource) -> tuple[RecordList, ...]:
-    """The lists of a resource, with those of one entity. Source: D83"""
-    own = RECORD_LISTS[resource.record]
-    return (own, MEMBERS) if "entity" in resource.filters and resource.record in {Membership, User} else (own,)
 
 
 def object_id(key: tuple[str, ...]) -> str:
@@ -229,38 +246,10 @@ def to_json_object(resource: Resource, record: msgspec.Struct, *, user_name: str
         value = getattr(record, rule.name)
         if rule.name == "user_id":
             found |= {"user": user_name, "user_id": value}
-        elif value is not None and not _is_moot(record, name):
-            found[name] = _json(name, value)
+        elif value is not None and not (rule.moot and rule.moot(record)):
+            found[name] = msgspec.json.decode(value) if rule.form == "key set" else rule.written(value)
     if "identity_number" in found and not whole:
         found["identity_number"] = mask_text(str(found["identity_number"]))
-    return found
-
-
-def _is_moot(record: msgspec.Struct, name: str) -> bool:
-    return isinstance(record, Administrator) and name == "services" and record.level != "sub_administrator"
-
-
-def _json(name: str, value: object) -> Json:
-    if name == "parameters" and isinstance(value, tuple):
-        return _parameters(value)
-    if name == "role_descriptions" and isinstance(value, tuple):
-        return {each.name: each.description for each in value}
-    if name == "jwks":
-        decoded: Json = msgspec.json.decode(str(value))
-        return decoded
-    return list(value) if isinstance(value, tuple) else value  # type: ignore[return-value]  # of texts
-
-
-def _parameters(parameters: tuple[object, ...]) -> dict[str, Json]:
-    found: dict[str, Json] = {}
-    for each in parameters:
-        if isinstance(each, ParameterDefinition):
-            found[each.name] = {"kind": each.kind, "mandatory": each.mandatory}
-        elif isinstance(each, Parameter):
-            held = found.get(each.name)
-            found[each.name] = (
-                each.value if held is None else [*(held if isinstance(held, list) else [held]), each.value]
-            )
     return found
 
 
@@ -304,7 +293,7 @@ def _read(resource: Resource, value: Json, *, existing: msgspec.Struct | None) -
         if rule is None:
             faults.append(MemberFault(pointer(key.text), _unknown(resource, key.text)))
             continue
-        found = _misfits(_schema(resource.record, rule), value[key.text], pointer(key.text))
+        found = _misfits(_schema(rule), value[key.text], pointer(key.text))
         misfits = list(islice(found, SHOWN))
         faults += misfits
         if misfits:
@@ -337,12 +326,7 @@ def _read(resource: Resource, value: Json, *, existing: msgspec.Struct | None) -
 def _unknown(resource: Resource, name: str) -> str:
     if name in READ_ONLY:
         return f"{name} is read-only: omit it"
-    return unknown_member(name, resource.keys, resource.noun)
-
-
-def unknown_member(name: str, known: Collection[str], noun: str = "this object") -> str:
-    """A sentence about a member that there is not. Source: D59"""
-    return f"{quote_value(name)} is not a member of {noun}{suggestion(name, known)}"
+    return unknown_field(name, resource.keys, resource.noun)
 
 
 def _key_sources(resource: Resource, fields: dict[str, object]) -> Iterator[MemberFault]:
@@ -376,22 +360,14 @@ def _entry(
     return DocumentEntry(kind=resource.kind, key=key, line=lines.get(members[0], 0), fields=fields, lines=lines)
 
 
-def _schema(record: type[msgspec.Struct], key: Field) -> Schema:
-    if record is Client and key.name in CLIENT_MEMBERS:
-        return _client_schema(key.name)
+def _schema(key: Field) -> Schema:
     schema = _TEXT if key.name == "user_id" else _schema_of(key.type)
-    return {**schema, "description": key.help} if key.help else schema
-
-
-def _client_schema(name: str) -> Schema:
-    declared = CLIENT_MEMBERS[name]
-    of_form: Mapping[str, Schema] = {"flag": _FLAG, "number": {"type": "integer"}, "key set": {"type": "object"}}
-    schema: Schema = dict(of_form.get(declared.form, _TEXT))
-    if declared.values and not declared.member.clearable:
-        schema["enum"] = list(declared.values)
-    if declared.listed:
-        schema = {"type": "array", "items": schema}
-    return {**schema, "description": declared.member.doc}
+    if key.form == "key set":
+        schema = {"type": "object"}
+    elif key.words and schema == _TEXT and not key.clearable:
+        schema = {**_TEXT, "enum": list(key.words)}
+    described = key.doc or key.help
+    return {**schema, "description": described} if described else schema
 
 
 def _schema_of(annotated: Any) -> Schema:  # noqa: ANN401 - any annotation of a record

@@ -17,7 +17,7 @@ from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.document import NAMES_USERS, Current, Key
 from corpid.rules.directory.invitations import of_nobody
 from corpid.rules.directory.names import mixed_scripts
-from corpid.rules.directory.nodes import SHOWN, DirectoryError, FileProblem, quote_value
+from corpid.rules.directory.nodes import SHOWN, DirectoryError, FileProblem
 from corpid.rules.directory.records import (
     RECORDS,
     Administrator,
@@ -34,7 +34,8 @@ from corpid.rules.directory.records import (
 from corpid.rules.directory.sections import KINDS, LEVELS, SECTIONS, Kind
 from corpid.rules.directory.sources import ABSENT, Ownership, RetainedRecord
 from corpid.rules.directory.third_parties import without_grant
-from corpid.rules.directory.values import stored_value, suggestion, unfit_parameter
+from corpid.rules.directory.values import stored_value, unfit_parameter
+from corpid.rules.readers import quote_value, suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping

@@ -8,8 +8,8 @@ from typing import Annotated, Final
 
 import msgspec
 
-from corpid.rules.directory.names import display_name
 from corpid.rules.fields import BOOKKEEPING, SECRET
+from corpid.rules.readers import display_name
 
 LONGEST_LIFE_DAYS: Final = 365
 USE_WRITTEN_SECONDS: Final = 3600

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Literal, TypeA
 
 import msgspec
 
+from corpid.rules import readers
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import Credentials, PersonFactors
 from corpid.rules.authentication.throttling import CodeGuesses
@@ -21,7 +22,6 @@ from corpid.rules.directory.values import (
     NO_END,
     Parameter,
     ParameterDefinition,
-    Reader,
     RoleDescription,
     parameter_values,
 )
@@ -32,6 +32,8 @@ from corpid.texts import Phrase, phrase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from corpid.rules.readers import Reader
 
 EntityType = Literal["UEN", "NON-UEN", "GSTN"]
 EntityStatus = Literal["Registered", "Deregistered", "Withdrawn", ""]
@@ -69,11 +71,11 @@ ADMINISTRATOR_LEVELS: Final[Mapping[AdministratorLevel, Phrase]] = MappingProxyT
         "sub_administrator": phrase("Sub-administrator"),
     }
 )
-_ENTITY_TYPE: Final = values.one_of(*get_args(EntityType))
-_ENTITY_STATUS: Final = values.one_of(*filter(None, get_args(EntityStatus)), empty=True)
-_ROLE_NAME: Final = values.name(values.ROLE_CHARACTERS)
-_ENTITY_NAME: Final = values.name(200)
-_SERVICE_NAME: Final = values.name(100)
+_ENTITY_TYPE: Final = readers.one_of(*get_args(EntityType))
+_ENTITY_STATUS: Final = readers.one_of(*filter(None, get_args(EntityStatus)), empty=True)
+_ROLE_NAME: Final = readers.name(values.ROLE_CHARACTERS)
+_ENTITY_NAME: Final = readers.name(200)
+_SERVICE_NAME: Final = readers.name(100)
 
 UserReference: TypeAlias = Annotated[str, Field(key="user", read=values.login, needed=True, identifies=True)]
 """a user name in documents, the person's identifier in the record"""
@@ -105,22 +107,27 @@ RowReference: TypeAlias = Annotated[
     str,
     Field(
         help="Distinguishes a role or grant from an otherwise identical one.",
-        read=values.line_of_text(32),
+        read=readers.line_of_text(32),
         label=phrase("Reference"),
         identifies=True,
     ),
 ]
 StartDate: TypeAlias = Annotated[
-    str, Field(help="First day of the role or grant, such as 2027-01-01.", read=values.day, label=phrase("From"))
+    str, Field(help="First day of the role or grant, such as 2027-01-01.", read=readers.day, label=phrase("From"))
 ]
 EndDate: TypeAlias = Annotated[
-    str, Field(help="Last day of the role or grant, such as 2027-12-31.", read=values.day, label=phrase("Until"))
+    str, Field(help="Last day of the role or grant, such as 2027-12-31.", read=readers.day, label=phrase("Until"))
 ]
 Parameters: TypeAlias = Annotated[
     tuple[Parameter, ...],
-    Field(help="A parameter of the service.", read=values.row_parameters, label=phrase("Details")),
+    Field(
+        help="A parameter of the service.",
+        read=values.row_parameters,
+        write=values.write_row_parameters,
+        label=phrase("Details"),
+    ),
 ]
-Switch: TypeAlias = Annotated[bool, Field(read=values.yes_or_no)]
+Switch: TypeAlias = Annotated[bool, Field(read=readers.yes_or_no)]
 
 
 class Entity(msgspec.Struct, frozen=True, kw_only=True):
@@ -153,7 +160,7 @@ class Entity(msgspec.Struct, frozen=True, kw_only=True):
         str,
         Field(
             help="The entity's number in the register; by default the identifier of a UEN entity.",
-            read=values.registered_number(50),
+            read=readers.registered_number(50),
             label=phrase("Registration number"),
         ),
     ]
@@ -184,7 +191,7 @@ class Entity(msgspec.Struct, frozen=True, kw_only=True):
     approvals: Annotated[
         Approvals,
         Field(help='Changes that another administrator approves.',
-            read=values.one_of(*APPROVALS), label=phrase("Changes that need approval"), added=True,
+            read=readers.one_of(*APPROVALS), label=phrase("Changes that need approval"), added=True,
             form_label=phrase("Approvals"), choices=APPROVALS, remedy=phrase("Choose what needs approval."),
         ),
     ] = "none"  # fmt: skip
@@ -201,12 +208,12 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
     user_id: Annotated[str, Field(key="id", read=values.stable_id, identifies=True)]
     user_name: Annotated[str, Field(read=values.login, disclosure=Disclosure.PERSONAL)]
     name: Annotated[
-        str, Field(help="The person's full name.", read=values.name(200), needed=True, disclosure=Disclosure.PERSONAL)
+        str, Field(help="The person's full name.", read=readers.name(200), needed=True, disclosure=Disclosure.PERSONAL)
     ]
     email: Annotated[str, Field(help="E-mail address.", read=values.email, disclosure=Disclosure.PERSONAL)] = ""
     language: Annotated[str, Field(help="Language of the pages, such as en.", read=values.language)] = "en"
     identity_number: Annotated[
-        str, Field(help="Identity number.", read=values.registered_number(32), disclosure=Disclosure.MASKED)
+        str, Field(help="Identity number.", read=readers.registered_number(32), disclosure=Disclosure.MASKED)
     ] = ""
     identity_country: Annotated[
         str, Field(help="Country that issued it, two letters.", read=values.country_or_empty)
@@ -215,7 +222,7 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
         AccountType,
         Field(
             help="The kind of account.",
-            read=values.one_of(*get_args(AccountType)),
+            read=readers.one_of(*get_args(AccountType)),
             choices={"standard": phrase("Standard account"), "foreign": phrase("Foreign account")},
         ),
     ] = "standard"
@@ -236,7 +243,7 @@ ENTERPRISE_USER: Final = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:
 """the extension of SCIM's User for people of an organisation (RFC 7643 §4.3)"""
 
 
-_DETAIL: Final = values.detail(200)
+_DETAIL: Final = readers.detail(200)
 
 
 def _detail(
@@ -261,7 +268,7 @@ class MemberDetails(msgspec.Struct, frozen=True, kw_only=True):
         str,
         _detail(
             phrase("User name"), "What the entity calls the member; by default the address.", "userName",
-            values.line_of_text(200, joiners=False), in_documents=False,
+            readers.line_of_text(200, joiners=False), in_documents=False,
         ),
     ] = ""  # fmt: skip
     """unique in the entity, capital and small letters alike"""
@@ -309,7 +316,7 @@ class Membership(MemberDetails, frozen=True, kw_only=True):
 
     user_id: Annotated[str, Field(key="user", read=values.login, needed=True, refers="users.user_id", identifies=True)]
     entity_id: EntityReference
-    enabled: Annotated[bool, Field(read=values.yes_or_no, label=phrase("May sign in for the organisation"))] = True
+    enabled: Annotated[bool, Field(read=readers.yes_or_no, label=phrase("May sign in for the organisation"))] = True
     membership_id: Annotated[str, Field(disclosure=Disclosure.BOOKKEEPING, added=True)] = ""
     """a UUID, unique; given by the store, and the same before and after acceptance (D60)"""
     invited: Annotated[bool, Field(disclosure=Disclosure.MARK, added=True)] = False
@@ -348,32 +355,40 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = ""  # fmt: skip
     """what it is for, in a sentence"""
-    roles: Annotated[tuple[str, ...], Field(help="A role that people can have.", read=values.texts(_ROLE_NAME))] = ()
+    roles: Annotated[
+        tuple[str, ...], Field(help="A role that people can have.", read=readers.ListReader(_ROLE_NAME))
+    ] = ()
     role_descriptions: Annotated[
         tuple[RoleDescription, ...],
-        Field(help="What a role lets people do.", read=values.role_descriptions, added=True),
+        Field(
+            help="What a role lets people do.",
+            read=values.role_descriptions,
+            write=values.write_role_descriptions,
+            added=True,
+        ),
     ] = ()
     parameters: Annotated[
         tuple[ParameterDefinition, ...],
         Field(
             help="A parameter of roles, such as Limit=number or Limit=number,mandatory.",
             read=values.parameter_definitions,
+            write=values.write_parameter_definitions,
         ),
     ] = ()
     third_parties: Annotated[
-        bool, Field(read=values.yes_or_no, help="Entities may let third parties act for them.")
+        bool, Field(read=readers.yes_or_no, help="Entities may let third parties act for them.")
     ] = False
     sub_entity: Annotated[
         SubEntityRule,
         Field(
             help="If roles are for a part of an entity.",
-            read=values.one_of(*get_args(SubEntityRule)),
+            read=readers.one_of(*get_args(SubEntityRule)),
             choices={"none": phrase("Never"), "optional": phrase("Possible"), "mandatory": phrase("Required")},
         ),
     ] = "none"
     entity_types: Annotated[
         tuple[EntityType, ...],
-        Field(help="A type of the entities that may use the service.", read=values.texts(_ENTITY_TYPE, least=1)),
+        Field(help="A type of the entities that may use the service.", read=readers.ListReader(_ENTITY_TYPE, least=1)),
     ] = (
         "UEN",
         "NON-UEN",
@@ -383,7 +398,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
         tuple[EntityStatus, ...],
         Field(
             help="A status of the entities that may use the service, '' for none.",
-            read=values.texts(_ENTITY_STATUS, least=1),
+            read=readers.ListReader(_ENTITY_STATUS, least=1),
         ),
     ] = (
         "Registered",
@@ -393,7 +408,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     approval_required: Annotated[
         bool,
         Field(
-            help="Roles at the service need approval, at every entity.", read=values.yes_or_no, added=True,
+            help="Roles at the service need approval, at every entity.", read=readers.yes_or_no, added=True,
             form_label=phrase("Roles need approval at every organisation"),
             hint=phrase("A second administrator of the organisation approves each of them."),
         ),
@@ -459,7 +474,7 @@ class ThirdPartyGrant(msgspec.Struct, frozen=True, kw_only=True):
     end_date: EndDate = NO_END
     parameters: Parameters = ()
     state: Annotated[
-        GrantState, Field(read=values.one_of(*get_args(GrantState)), label=phrase("State"), added=True)
+        GrantState, Field(read=readers.one_of(*get_args(GrantState)), label=phrase("State"), added=True)
     ] = "accepted"
 
     @property
@@ -532,7 +547,7 @@ class Administrator(msgspec.Struct, frozen=True, kw_only=True):
     level: Annotated[
         AdministratorLevel,
         Field(
-            read=values.one_of(*ADMINISTRATOR_LEVELS), needed=True, label=phrase("Level"), choices=ADMINISTRATOR_LEVELS
+            read=readers.one_of(*ADMINISTRATOR_LEVELS), needed=True, label=phrase("Level"), choices=ADMINISTRATOR_LEVELS
         ),
     ]
     services: Annotated[
@@ -540,6 +555,7 @@ class Administrator(msgspec.Struct, frozen=True, kw_only=True):
         Field(
             help="Of a sub_administrator: a service to give roles at, or all.",
             read=values.administered_services,
+            moot=lambda record: record.level != "sub_administrator",
             label=phrase("Services"),
         ),
     ] = ()
@@ -569,7 +585,7 @@ class Operator(msgspec.Struct, frozen=True, kw_only=True):
     level: Annotated[
         OperatorLevel,
         Field(
-            read=values.one_of(*get_args(OperatorLevel)), needed=True,
+            read=readers.one_of(*get_args(OperatorLevel)), needed=True,
             choices={"operator": phrase("Operator"), "support": phrase("Support"), "auditor": phrase("Auditor")},
         ),
     ]  # fmt: skip

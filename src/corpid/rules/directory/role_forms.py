@@ -12,28 +12,25 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.rules.directory.names import display_name
-from corpid.rules.directory.nodes import Scalar
 from corpid.rules.directory.records import Assignment, Service
 from corpid.rules.directory.values import (
     NO_BEGINNING,
     NO_END,
     PARAMETER_VALUE,
     SUB_ENTITY,
-    InvalidDate,
-    InvalidValue,
     Parameter,
-    real_day,
     stored_value,
     unfit_parameter,
 )
+from corpid.rules.readers import InvalidDate, InvalidValue, Scalar, display_name, real_day
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from corpid.rules.directory.records import Entity
-    from corpid.rules.directory.values import ParameterDefinition, ParameterKind, Reader
+    from corpid.rules.directory.values import ParameterDefinition, ParameterKind
+    from corpid.rules.readers import Reader
     from corpid.texts import Phrase
 
 VALUES_IN_USE: Final = 20

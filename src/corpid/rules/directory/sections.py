@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 import msgspec
 
+from corpid.rules import readers
 from corpid.rules.directory import values
-from corpid.rules.directory.nodes import Items, Node, Pairs, Scalar, quote_value
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -22,28 +22,31 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     User,
 )
-from corpid.rules.directory.values import InvalidValue, Reader
 from corpid.rules.fields import Field, documented_fields, fields_of
 from corpid.rules.oauth.api_client import API_CLIENT_MEMBERS
-from corpid.rules.oauth.records import CLIENT_MEMBERS
+from corpid.rules.oauth.records import Client
+from corpid.rules.readers import InvalidValue, Items, Node, Pairs, Reader, Scalar, quote_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from corpid.rules.oauth.records import ClientMember, MemberForm
+    from collections.abc import Mapping
 
 Kind: TypeAlias = Literal[
     "service", "entity", "user", "credentials", "membership", "administrator", "operator",
     "assignment", "grant", "third-party row", "client",
 ]  # fmt: skip
 
+NOUNS: Final[Mapping[Kind, str]] = {
+    "service": "a service", "entity": "an entity", "user": "a person", "credentials": "a person's factors",
+    "membership": "a membership", "administrator": "an administrator", "operator": "an operator",
+    "assignment": "a role", "grant": "a third-party grant", "third-party row": "a third-party assignment",
+    "client": "a client",
+}  # fmt: skip
+"""kind → its name for people, with an article"""
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 """every kind of record, in the order of writing: referenced records come first"""
 LEVELS: Final[frozenset[Kind]] = frozenset({"administrator", "operator"})
 """kinds that are pruned only if that is asked for on its own (D65)"""
 
-CLIENT_ID: Final = values.identifier(64)
-URI: Final = values.identifier(2048, r"[!-~]", "printable ASCII")
 OWN_FACTORS: Final = frozenset({"password", "password_hash", "totp_secret"})
 TEST: Final = "test"
 """marks a person of the demo's file whom the demo signs in without their factors; it is stored nowhere (D66)"""
@@ -104,37 +107,14 @@ class DocumentSection(msgspec.Struct, frozen=True, kw_only=True):
     """former name of a key, which is still read → its name"""
 
 
-def client_key(declared: ClientMember) -> Field:
-    """The key of a client's member. Source: docs/directory.md"""
-    member = declared.member
-    read = _FORMS[declared.form](declared)
-    return Field(
-        name=declared.name,
-        read=values.texts(read, least=member.least) if declared.listed else read,
-        needed=member.needed,
-        clearable=member.clearable,
-    )
-
-
-_FORMS: Final[Mapping[MemberForm, Callable[[ClientMember], Reader]]] = {
-    "text": lambda each: values.name(each.member.limit),
-    "identifier": lambda each: values.identifier(each.member.limit),
-    "algorithm": lambda each: values.identifier(each.member.limit, r"[A-Za-z0-9+-]", "letters, digits, + -"),
-    "url": lambda _: URI,
-    "day": lambda _: values.day,
-    "key set": lambda _: values.key_set,
-    "word": lambda each: values.one_of(*each.values),
-    "flag": lambda _: values.yes_or_no,
-    "number": lambda _: values.whole_number,
-}
-"""form of a client's member → how it is read"""
-
-
 def _mapping(kind: Kind, record: type[msgspec.Struct], name: str, **further: Field) -> DocumentSection:
     """A section of entries with a key of their own, `name`."""
     declared = fields_of(record)[name]
     keys = {key: each for key, each in documented_fields(record).items() if each.name != name}
-    return DocumentSection(kind=kind, identity=(name,), identifier=declared.read, keys={**keys, **further})
+    former = {each.former: key for key, each in keys.items() if each.former}
+    return DocumentSection(
+        kind=kind, identity=(name,), identifier=declared.read, former=former, keys={**keys, **further}
+    )
 
 
 def _rows(kind: Kind, record: type[msgspec.Struct]) -> DocumentSection:
@@ -150,7 +130,7 @@ SECTIONS: Final[dict[str, DocumentSection]] = {
         password_hash=Field(name="password_hash", read=values.password_hash),
         totp_secret=Field(name="totp_secret", read=values.totp_secret),
         memberships=Field(name="memberships", read=memberships),
-        test=Field(name=TEST, read=values.yes_or_no),
+        test=Field(name=TEST, read=readers.yes_or_no),
     ),
     "services": _mapping("service", Service, "service_id"),
     "administrators": _rows("administrator", Administrator),
@@ -158,17 +138,8 @@ SECTIONS: Final[dict[str, DocumentSection]] = {
     "assignments": _rows("assignment", Assignment),
     "third_party.grants": _rows("grant", ThirdPartyGrant),
     "third_party.assignments": _rows("third-party row", ThirdPartyAssignment),
-    "clients": DocumentSection(
-        kind="client",
-        identity=("client_id",),
-        identifier=CLIENT_ID,
-        former={each.member.former: each.name for each in CLIENT_MEMBERS.values() if each.member.former},
-        keys={each.name: client_key(each) for each in CLIENT_MEMBERS.values() if each.member.in_file},
-    ),
+    "clients": _mapping("client", Client, "client_id"),
 }  # fmt: skip
-
-
-_API_CLIENT_KEYS: Final = {each.name: client_key(each) for each in API_CLIENT_MEMBERS.values()}
 
 
 class MembersRefused(Exception):
@@ -190,16 +161,16 @@ def read_api_client_members(client_id: str, members: Mapping[str, object]) -> di
     found: dict[str, object] = {}
     reasons = []
     try:
-        CLIENT_ID(_api_member_node(client_id))
+        readers.CLIENT_ID(_api_member_node(client_id))
     except InvalidValue as error:
         reasons.append(error.reason)
     for name, given in members.items():
-        key = _API_CLIENT_KEYS.get(name)
+        key = API_CLIENT_MEMBERS.get(name)
         if given is None:
             continue
         if key is None:
             reasons.append(
-                f"{name}: a client of the API does not have this; its members are {', '.join(_API_CLIENT_KEYS)} and its entity"
+                f"{name}: a client of the API does not have this; its members are {', '.join(API_CLIENT_MEMBERS)} and its entity"
             )
             continue
         try:

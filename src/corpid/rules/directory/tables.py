@@ -16,14 +16,14 @@ import msgspec
 from corpid.rules.directory.document import from_nodes
 from corpid.rules.directory.member_details import InvalidDetails, check_details
 from corpid.rules.directory.names import fold_text, without_marks
-from corpid.rules.directory.nodes import DirectoryError, FileProblem, Items, Node, Pairs, Scalar, quote_value
+from corpid.rules.directory.nodes import DirectoryError, FileProblem
 from corpid.rules.directory.records import MemberDetails
-from corpid.rules.directory.sections import OWN_FACTORS, SECTIONS, TEST
-from corpid.rules.directory.values import suggestion, unrounded
+from corpid.rules.directory.sections import NOUNS, OWN_FACTORS, SECTIONS, TEST
+from corpid.rules.readers import Items, Node, Pairs, Scalar, unknown_field, unrounded
 from corpid.texts import Phrase, phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from corpid.rules.directory.document import DirectoryDocument
 
@@ -82,7 +82,9 @@ def parse_people(content: bytes, file: str, *, entity_id: str) -> DirectoryDocum
     """
     problems: list[FileProblem] = []
     entries: list[tuple[Scalar, Node]] = []
-    for line, cells in read_table(content, file, problems, known=PERSON_COLUMNS, needed=NEEDED_PERSON_COLUMNS):
+    for line, cells in read_table(
+        content, file, problems, noun=NOUNS["user"], known=PERSON_COLUMNS, needed=NEEDED_PERSON_COLUMNS
+    ):
         entries.append(_person_entry(line, cells, entity_id))
     users = Pairs(1, tuple(entries))
     return from_nodes(Pairs(1, ((Scalar(1, "users", plain=True), users),)), file, problems)
@@ -105,7 +107,9 @@ def parse_members(content: bytes, file: str) -> list[tuple[int, MemberDetails]]:
     """
     problems: list[FileProblem] = []
     found: list[tuple[int, MemberDetails]] = []
-    for line, cells in read_table(content, file, problems, known=_MEMBER_COLUMNS, needed=_NEEDED_OF_MEMBERS):
+    for line, cells in read_table(
+        content, file, problems, noun=NOUNS["user"], known=_MEMBER_COLUMNS, needed=_NEEDED_OF_MEMBERS
+    ):
         try:
             unrounded(cells.get("external_id", ""))
             found.append((line, check_details(MemberDetails(**cells))))
@@ -140,7 +144,13 @@ def parse_access(text: str) -> list[AccessLine]:
             },
         )
         for line, cells in read_table(
-            text.encode(), "", problems, known=ACCESS_COLUMNS, needed=_NEEDED_OF_ACCESS, prefix=PARAMETER
+            text.encode(),
+            "",
+            problems,
+            noun=NOUNS["assignment"],
+            known=ACCESS_COLUMNS,
+            needed=_NEEDED_OF_ACCESS,
+            prefix=PARAMETER,
         )
     ]
     problems += [
@@ -218,13 +228,14 @@ def read_table(
     file: str,
     problems: list[FileProblem],
     *,
+    noun: str,
     known: Sequence[str],
     needed: Sequence[str],
     prefix: str = "",
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """Read a table with its line numbers and cells by column.
 
-    The first line names the columns, in capital or small letters: each is one of `known`, or begins with `prefix`.
+    `noun` is what a row is about. The first line names the columns, in capital or small letters: each is one of `known`, or begins with `prefix`.
     Empty rows, and columns with neither name nor cell, are skipped. Problems are added to `problems`, also of the first
     line, after which there are no rows. Raises DirectoryError if the content is not UTF-8. Source: RFC 4180, D74
     """
@@ -236,7 +247,7 @@ def read_table(
     rows = _rows(text, problems)
     first, header = next(rows, (1, []))
     columns = [_column(name, known, prefix) for name in header]
-    problems += [FileProblem(first, reason) for reason in _header_problems(columns, known, needed, prefix)]
+    problems += [FileProblem(first, reason) for reason in _header_problems(columns, known, needed, prefix, noun)]
     for line, cells in rows if not problems else ():
         named, rest = cells[: len(columns)], cells[len(columns) :]
         if len(named) < len(columns) or any(rest):
@@ -275,9 +286,11 @@ def _column(name: str, known: Sequence[str], prefix: str) -> str:
     return name.lower() if name.lower() in known else name
 
 
-def _header_problems(columns: Sequence[str], every: Sequence[str], needed: Sequence[str], prefix: str) -> list[str]:
+def _header_problems(
+    columns: Sequence[str], every: Sequence[str], needed: Sequence[str], prefix: str, noun: str
+) -> list[str]:
     unknown = [
-        f"{quote_value(name)} is not a column{suggestion(name, every)}"
+        unknown_field(name, every, noun)
         for name in columns
         if name and name not in every and not (prefix and name.startswith(prefix))
     ]
@@ -286,3 +299,31 @@ def _header_problems(columns: Sequence[str], every: Sequence[str], needed: Seque
     known = f"the possible columns are {', '.join(every)}"
     missing = [f"the first line lacks {', '.join(lacking)}: {known}"] if lacking else []
     return [*unknown, *twice, *missing]
+
+
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001 - full-width forms
+"""beginnings of a formula in a spreadsheet; full-width forms, if its language is Japanese"""
+
+
+class CsvRows:
+    """Rows as CSV (RFC 4180)."""
+
+    def __init__(self) -> None:
+        self._text: Final = io.StringIO()
+        self._rows: Final = csv.writer(self._text)
+
+    def write(self, cells: Iterable[str]) -> None:
+        """Add a row."""
+        self._rows.writerow([_safe(each) for each in cells])
+
+    def take(self) -> bytes:
+        """The rows that were added since."""
+        text = self._text.getvalue()
+        self._text.seek(0)
+        self._text.truncate()
+        return text.encode()
+
+
+def _safe(text: str) -> str:
+    """A cell that is no formula: an apostrophe precedes one."""
+    return f"'{text}" if text.startswith(_FORMULA) else text

@@ -6,10 +6,7 @@ import base64
 import binascii
 import re
 import unicodedata
-from collections.abc import Callable
-from datetime import date
-from difflib import get_close_matches
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import msgspec
 
@@ -19,21 +16,37 @@ from corpid.rules.authentication.passwords import (
     normalise_password,
     require_safe_hash,
 )
-from corpid.rules.characters import JOINERS, is_invisible, printable, typed_code, typed_number, with_ascii_digits
-from corpid.rules.directory.names import COUNTRIES, USER_NAME_CHARACTERS, InvisibleCharacter, display_name, user_name
-from corpid.rules.directory.nodes import QUOTED_CHARACTERS, Items, Node, Pairs, Scalar, quote_value
+from corpid.rules.characters import JOINERS, is_invisible, printable, typed_code, typed_number
+from corpid.rules.directory.names import COUNTRIES, USER_NAME_CHARACTERS, user_name
 from corpid.rules.oauth.urls import ascii_domain
-from corpid.texts import phrase
+from corpid.rules.readers import (
+    InvalidValue,
+    InvisibleCharacter,
+    Items,
+    ListReader,
+    Node,
+    Pairs,
+    TextReader,
+    identifier,
+    limit_text,
+    line_of_text,
+    name,
+    one_of,
+    quote_value,
+    real_day,
+    text_of,
+    unknown_field,
+    yes_or_no,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Mapping
 
-    from corpid.texts import Phrase
+    from corpid.rules.readers import Reader
 
 
 NO_BEGINNING: Final = "0001-01-01"
 NO_END: Final = "9999-12-31"
-Reader: TypeAlias = "Callable[[Node], object]"
 
 ParameterKind = Literal["text", "alpha", "number", "date", "year"]
 
@@ -70,8 +83,6 @@ TOTP_SECRET_BYTES: Final = 20  # D45
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}")
 _LANGUAGE: Final = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
-_DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_ROUNDED: Final = re.compile(r"[0-9]([.,][0-9]+)?[Ee][+-][0-9]+")
 _EMAIL_CHARACTERS: Final = 254
 _ATOM: Final = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _LABEL: Final = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
@@ -91,161 +102,6 @@ _STORED: Final[Mapping[ParameterKind, Callable[[str], str]]] = {
 }
 
 
-class InvalidDate(ValueError):
-    """A text does not have the form of a date."""
-
-
-class InvalidValue(Exception):
-    """A value does not have the form its key requires."""
-
-    def __init__(self, line: int, reason: str, remedy: Phrase | None = None) -> None:
-        super().__init__(reason)
-        self.line = line
-        self.reason = reason
-        self.remedy = remedy
-        """what the person who typed it should do, if it is something else than to mend the value"""
-
-
-_COMPARED: Final = 5000
-"""names that a word is compared with; among more of them it would take too long"""
-
-
-def suggestion(word: str, known: Collection[str]) -> str:
-    """`; did you mean …?`, or nothing without a close word.
-
-    Source: docs/directory.md
-    """
-    if len(word) > QUOTED_CHARACTERS or len(known) > _COMPARED:
-        return ""
-    close = get_close_matches(word, sorted(known), n=1, cutoff=0.6)
-    return f"; did you mean {quote_value(close[0])}?" if close else ""
-
-
-def text_of(node: Node) -> str:
-    """The text of a scalar.
-
-    A key without a value is refused, since it could mean two things. Source: docs/directory.md
-    """
-    if not isinstance(node, Scalar):
-        raise InvalidValue(node.line, "a single value is expected here, not a list or a mapping")
-    if node.plain and not node.text:
-        raise InvalidValue(node.line, 'there is no value: omit the key to change nothing, or write "" for empty')
-    return node.text
-
-
-class TextReader(msgspec.Struct, frozen=True):
-    """A reader of texts."""
-
-    check: Callable[[str], str]
-    """the stored form of a text; raises ValueError"""
-    most: int = 0
-    """characters; 0: as many as the check allows"""
-
-    def __call__(self, node: Node) -> str:
-        try:
-            return self.check(text_of(node))
-        except ValueError as error:
-            raise InvalidValue(node.line, str(error), getattr(error, "remedy", None)) from None
-
-
-def name(limit: int) -> TextReader:
-    """A name for people, of at most `limit` characters (D51)."""
-    return TextReader(lambda text: _short(display_name(text), limit), limit)
-
-
-def line_of_text(limit: int, *, joiners: bool = True) -> TextReader:
-    """A reader of printable texts of at most `limit` characters.
-
-    They may be empty. `joiners` as in `names.display_name`. Source: D51, D74
-    """
-    return TextReader(lambda text: _short(display_name(text, joiners=joiners), limit) if text else "", limit)
-
-
-def detail(limit: int) -> TextReader:
-    """As `line_of_text`, but blanks alone are no text.
-
-    A person's other systems may send them. Source: D51
-    """
-    return TextReader(lambda text: _short(display_name(text), limit) if text.strip() else "", limit)
-
-
-def registered_number(limit: int) -> TextReader:
-    """A number that a registry gave, of at most `limit` characters.
-
-    Full-width letters and digits of any script become ASCII. Source: D75
-    """
-
-    def check(text: str) -> str:
-        plain = with_ascii_digits(unicodedata.normalize("NFKC", text))
-        return _short(display_name(unrounded(plain)), limit) if plain else ""
-
-    return TextReader(check, limit)
-
-
-def unrounded(text: str) -> str:
-    """The text, unless a spreadsheet has rounded its number.
-
-    Raises ValueError. Source: D75
-    """
-    if _ROUNDED.fullmatch(text.strip()):
-        raise ValueError(f"{quote_value(text)} is a number that a spreadsheet has rounded: format its column as text")
-    return text
-
-
-class _TooLong(ValueError):
-    def __init__(self, text: str, limit: int) -> None:
-        super().__init__(f"{len(text)} characters are too many: at most {limit}")
-        self.remedy = phrase("Use at most {count} characters.", count=limit)
-
-
-def _short(text: str, limit: int) -> str:
-    if len(text) > limit:
-        raise _TooLong(text, limit)
-    return text
-
-
-def identifier(limit: int, allowed: str = r"[A-Za-z0-9._-]", described: str = "letters, digits, . _ -") -> TextReader:
-    """An identifier of ASCII characters, 1 to `limit` of them (R-14.2)."""
-    pattern = re.compile(allowed + "+")
-
-    def check(text: str) -> str:
-        if not pattern.fullmatch(text):
-            raise ValueError(f"{quote_value(text)} is not an identifier: use {described}")
-        return _short(text, limit)
-
-    return TextReader(check, limit)
-
-
-def one_of(*values: str, empty: bool = False) -> TextReader:
-    """One of a closed list of words.
-
-    With `empty` also none of them (R-20).
-    """
-
-    def check(text: str) -> str:
-        if text in values or (empty and not text):
-            return text
-        raise ValueError(f"{quote_value(text)} is not one of {', '.join(values)}{suggestion(text, values)}")
-
-    return TextReader(check)
-
-
-def yes_or_no(node: Node) -> bool:
-    """`true` or `false`, nothing else (R-20)."""
-    text = text_of(node)
-    if text not in {"true", "false"}:
-        raise InvalidValue(node.line, f"write true or false, not {quote_value(text)}")
-    return text == "true"
-
-
-def whole_number(node: Node) -> int:
-    """A small number of digits (D10, D75)."""
-    text = typed_number(text_of(node))
-    if not re.fullmatch(r"[0-9]{1,6}", text):
-        raise InvalidValue(node.line, f"{quote_value(text)} is not a whole number")
-    return int(text)
-
-
 def _country(text: str) -> str:
     if text not in COUNTRIES:
         raise ValueError(f"{quote_value(text)} is not a country code: two capital letters of ISO 3166-1, such as SG")
@@ -255,17 +111,6 @@ def _country(text: str) -> str:
 country: Final = TextReader(_country, 2)
 """A country code (ISO 3166-1 alpha-2)"""
 country_or_empty: Final = TextReader(lambda text: _country(text) if text else "", 2)
-
-
-def real_day(text: str) -> str:
-    """The date of a text. Raises ValueError. D23, D75"""
-    typed = typed_number(text)
-    if not _DAY.fullmatch(typed):
-        raise InvalidDate(f"{quote_value(text)} is not a date: write YYYY-MM-DD, and {NO_END} for no end")
-    try:
-        return date.fromisoformat(typed).isoformat()
-    except ValueError:
-        raise ValueError(f"the date {typed} does not exist") from None
 
 
 def address(text: str) -> str:
@@ -290,11 +135,9 @@ def as_stored(text: str) -> str:
         return text
 
 
-day: Final = TextReader(real_day)
-"""A date that exists, as YYYY-MM-DD (D23)"""
 email: Final = TextReader(address, _EMAIL_CHARACTERS)
 """An e-mail address that any mail server takes e-mails for, or empty (RFC 5321 §4.1.2, §4.5.3.1)"""
-MEMBER_EMAIL: Final = TextReader(lambda text: _short(address(text), 200), 200)
+MEMBER_EMAIL: Final = TextReader(lambda text: limit_text(address(text), 200), 200)
 """as long as a member's user name, which it may stand for (D60)"""
 
 
@@ -363,43 +206,6 @@ def totp_secret(node: Node) -> str:
     return secret
 
 
-def texts(read: Reader, *, least: int = 0) -> Reader:
-    """A list of different values (R-20)."""
-
-    def read_all(node: Node) -> tuple[object, ...]:
-        if not isinstance(node, Items):
-            raise InvalidValue(node.line, "a list is expected here: [first, second]")
-        values: dict[object, None] = {}
-        for item in node.nodes:
-            value = read(item)
-            if value in values:
-                raise InvalidValue(item.line, f"{quote_value(value)} occurs twice in the list")
-            values[value] = None
-        if len(values) < least:
-            raise InvalidValue(node.line, "the list needs at least one value")
-        return tuple(values)
-
-    return read_all
-
-
-def key_set(node: Node) -> str:
-    """A JSON Web Key Set as JSON text.
-
-    Written inline as YAML, pasted as JSON, or as one text. Source: D27
-    """
-    if isinstance(node, Scalar):
-        return text_of(node)
-    return msgspec.json.encode(_json(node)).decode()
-
-
-def _json(node: Node) -> object:
-    if isinstance(node, Items):
-        return [_json(item) for item in node.nodes]
-    if isinstance(node, Pairs):
-        return {key.text: _json(value) for key, value in node.entries}
-    return {"true": True, "false": False, "null": None}.get(node.text, node.text) if node.plain else node.text
-
-
 PARAMETER_NAME_CHARACTERS: Final = 30  # R-14.1
 
 ROLE_CHARACTERS: Final = 20  # R-14.1
@@ -428,12 +234,16 @@ def parameter_definitions(node: Node) -> tuple[ParameterDefinition, ...]:
     return tuple(found)
 
 
+def write_parameter_definitions(definitions: tuple[ParameterDefinition, ...]) -> dict[str, object]:
+    """The mapping that `parameter_definitions` reads."""
+    return {each.name: {"kind": each.kind, "mandatory": each.mandatory} for each in definitions}
+
+
 def _parameter_definition(node: Pairs) -> dict[str, object]:
     members = {}
     for key, value in node.entries:
         if key.text not in _DEFINITION_KEYS:
-            hint = suggestion(key.text, _DEFINITION_KEYS)
-            raise InvalidValue(key.line, f"{quote_value(key.text)} is not a key of a parameter definition{hint}")
+            raise InvalidValue(key.line, unknown_field(key.text, _DEFINITION_KEYS, "a parameter definition"))
         members[key.text] = _DEFINITION_KEYS[key.text](value)
     return members
 
@@ -452,6 +262,11 @@ def role_descriptions(node: Node) -> tuple[RoleDescription, ...]:
     )
 
 
+def write_role_descriptions(descriptions: tuple[RoleDescription, ...]) -> dict[str, object]:
+    """The mapping that `role_descriptions` reads."""
+    return {each.name: each.description for each in descriptions}
+
+
 def row_parameters(node: Node) -> tuple[Parameter, ...]:
     """The parameters of a row: name → value or list.
 
@@ -464,6 +279,14 @@ def row_parameters(node: Node) -> tuple[Parameter, ...]:
         each = value.nodes if isinstance(value, Items) else (value,)
         found.extend(Parameter(name=str(_PARAMETER_NAME(key)), value=str(PARAMETER_VALUE(item))) for item in each)
     return tuple(found)
+
+
+def write_row_parameters(parameters: tuple[Parameter, ...]) -> dict[str, object]:
+    """The mapping that `row_parameters` reads."""
+    found: dict[str, list[str]] = {}
+    for each in parameters:
+        found.setdefault(each.name, []).append(each.value)
+    return {name: values if len(values) > 1 else values[0] for name, values in found.items()}
 
 
 def stored_value(kind: ParameterKind, value: str) -> str:
@@ -494,7 +317,7 @@ def unfit_parameter(kind: ParameterKind, value: str) -> str:
 def _foreign(text: str) -> str:
     if printable(text) != text or any(unicodedata.category(each) == "Cs" for each in text):
         raise ValueError("invisible characters are not allowed here")
-    return _short(text, FOREIGN_CHARACTERS)
+    return limit_text(text, FOREIGN_CHARACTERS)
 
 
 def administered_services(node: Node) -> object:
@@ -503,7 +326,7 @@ def administered_services(node: Node) -> object:
     Raises InvalidValue. Source: D53
     """
     if isinstance(node, Items):
-        return texts(SERVICE_ID)(node)
+        return ListReader(SERVICE_ID)(node)
     if text_of(node) != ALL:
         raise InvalidValue(
             node.line, f"write a list of services, such as [TAX-FILING], or the word {ALL} for every one"

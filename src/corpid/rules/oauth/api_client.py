@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
-from corpid.rules.fields import SECRET
-from corpid.rules.oauth.records import CLIENT_MEMBERS, MemberDeclaration, declared_members
+from corpid.rules.fields import Field, documented_fields
+from corpid.rules.oauth.records import CLIENT_MEMBERS, ClientId
+from corpid.rules.readers import ListReader, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,19 +42,20 @@ class RegisteredApiClient(msgspec.Struct, frozen=True, kw_only=True):
     `client_id` is unique among the clients of both kinds. Source: D59
     """
 
-    client_id: str
-    name: Annotated[str, CLIENT_MEMBERS["name"].member]
+    client_id: ClientId
+    name: Annotated[str, CLIENT_MEMBERS["name"]]
     scopes: Annotated[
         tuple[ApiScope, ...],
-        MemberDeclaration(
+        Field(
+            read=ListReader(one_of(*API_SCOPES), least=1),
             help="A scope it may ask for; repeat.",
             doc=f"list: {_LISTED}",
-            least=1, needed=True, example=("directory.read", "audit.read"),
+            needed=True, example=("directory.read", "audit.read"),
         ),
     ]  # fmt: skip
-    jwks: Annotated[str | None, CLIENT_MEMBERS["jwks"].member, SECRET] = None
+    jwks: Annotated[str | None, CLIENT_MEMBERS["jwks"]] = None
     """a JSON Web Key Set as JSON text; exactly one of jwks and jwks_uri (D27)"""
-    jwks_uri: Annotated[str | None, CLIENT_MEMBERS["jwks_uri"].member] = None
+    jwks_uri: Annotated[str | None, CLIENT_MEMBERS["jwks_uri"]] = None
     entity_id: str = ""
     """the one entity that it is bound to; empty: none, so its scopes hold for the whole deployment"""
     enabled: bool = True
@@ -66,7 +67,9 @@ class RegisteredApiClient(msgspec.Struct, frozen=True, kw_only=True):
         return (self.client_id,)
 
 
-API_CLIENT_MEMBERS: Final = MappingProxyType(declared_members(RegisteredApiClient))
+API_CLIENT_MEMBERS: Final = {
+    name: each for name, each in documented_fields(RegisteredApiClient).items() if not each.identifies
+}
 """member that a command sets → its declaration"""
 
 

@@ -67,7 +67,7 @@ CONTEXT_TYPES: Final = frozenset(
 
 _CLOSED_LISTS: Final[Mapping[str, Collection[str]]] = MappingProxyType(
     {
-        **{each.name: each.values for each in CLIENT_MEMBERS.values() if each.values},
+        **{each.name: each.words for each in CLIENT_MEMBERS.values() if each.words},
         "scopes": SCOPES,
         "generations": GENERATIONS,
         "context_types": CONTEXT_TYPES,
@@ -77,9 +77,9 @@ _CLOSED_LISTS: Final[Mapping[str, Collection[str]]] = MappingProxyType(
 _AUDIENCE_UNTIL: Final = "endpoint_audience_until"
 _LAST_DAYS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        each.name: each.member.concerns
+        each.name: each.concerns
         for each in CLIENT_MEMBERS.values()
-        if each.form == "day" and each.member.concerns and each.name != _AUDIENCE_UNTIL
+        if each.form == "day" and each.concerns and each.name != _AUDIENCE_UNTIL
     }
 )
 """member that holds a last day → the field of the generations that have one"""
@@ -487,7 +487,7 @@ def _url_faults(client: Client, rules: RegistrationRules) -> Iterator[Registrati
     """The faults of every URL except redirect URIs."""
     for declared in CLIENT_MEMBERS.values():
         url = getattr(client, declared.name)
-        if declared.member.form == "url" and isinstance(url, str) and url:
+        if declared.form == "url" and isinstance(url, str) and url:
             yield from _url_fault(declared.name, url, rules)
 
 

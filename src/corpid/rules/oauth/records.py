@@ -9,20 +9,16 @@ without names: a new member goes to the end and has a default. Times are epoch s
 
 from __future__ import annotations
 
-from types import MappingProxyType, NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Final, Literal, Protocol, TypeAlias, Union, get_args, get_origin
+from typing import Annotated, Final, Literal, Protocol, TypeAlias, get_args
 
 import msgspec
 
 from corpid.jose.encryption import CONTENT_ENCRYPTIONS, ENCRYPTIONS
 from corpid.jose.keys import WRAPS
-from corpid.rules.fields import SECRET
+from corpid.rules import readers
+from corpid.rules.fields import SECRET, Disclosure, Field, documented_fields
 from corpid.rules.oauth.generations import GENERATIONS
-from corpid.texts import Phrase, phrase
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+from corpid.texts import phrase
 
 SubjectMode = Literal["user", "entity"]
 Sector = Literal["private", "government"]
@@ -32,108 +28,7 @@ FIRST_ISSUER: Final = "first"
 """the id of the top-level issuer; the operator names further issuers (D62)"""
 ALG_OF_KEY: Final = "key"
 """registered in the place of an alg: the ID token is always encrypted, with the alg of the client's key"""
-
-
-MemberForm: TypeAlias = Literal["text", "identifier", "algorithm", "url", "day", "key set", "word", "flag", "number"]
-"""how one value is written; `word` is one of `values`, `algorithm` an identifier that may hold +"""
-
-
-class MemberDeclaration(msgspec.Struct, frozen=True, kw_only=True):
-    """The declaration of a member, in addition to its type."""
-
-    label: Phrase | None = None
-    """on forms; None: the operator does not set it there"""
-    hint: Phrase | None = None
-    """on forms, under the label"""
-    help: str = ""
-    """a sentence for the option of the commands; empty: no option sets it"""
-    default_help: str = ""
-    """further help of `client add`, on omitting the option"""
-    doc: str
-    """the value, for docs/directory.md"""
-    default_doc: str = ""
-    """the meaning of omitting it, for docs/directory.md; empty: the record's default"""
-    form: MemberForm | None = None
-    """of the value, or of each value of a list; None: as its type says"""
-    limit: int = 64
-    """characters of a text or identifier"""
-    values: tuple[str, ...] = ()
-    """the closed list of its words; a Literal type says them itself"""
-    least: int = 0
-    """how many values a list has at least"""
-    needed: bool = False
-    """a new client cannot do without it"""
-    clearable: bool = False
-    """`none` takes the value away"""
-    concerns: str = ""
-    """the field of the generations that have what it is about; empty: it concerns all of them"""
-    former: str = ""
-    """a former name, which files and the commands still take"""
-    in_file: bool = True
-    """whether a directory file may set it"""
-    example: object
-    """a value for tests, if one differs from the default; all examples can be registered together"""
-
-
-class ClientMember(msgspec.Struct, frozen=True, kw_only=True):
-    """A declared member: name, type in a closed form, and default."""
-
-    name: str
-    member: MemberDeclaration
-    form: MemberForm
-    values: tuple[str, ...]
-    listed: bool
-    """it holds a list of such values"""
-    default: object
-
-    @property
-    def option(self) -> str:
-        """The name of its option, with underscores.
-
-        An option of a list names one value of it.
-        """
-        return self.name.removesuffix("s") if self.listed else self.name
-
-    @property
-    def is_flag_or_none(self) -> bool:
-        """True for a flag that may have no value."""
-        return self.form == "flag" and self.member.clearable
-
-    @property
-    def empties(self) -> bool:
-        """True if `none` empties it: no value, or an empty list."""
-        return self.member.clearable or (self.listed and self.member.least == 0)
-
-
-_FORMS: Final[Mapping[object, MemberForm]] = {bool: "flag", int: "number"}
-
-
-def declared_members(record: type[msgspec.Struct]) -> dict[str, ClientMember]:
-    """The declared members of a record, name → declaration, in its order.
-
-    Raises TypeError for one whose form follows neither from its type nor from its declaration.
-    Source: docs/architecture.md, "One declaration"
-    """
-    found = {}
-    for field in msgspec.structs.fields(record):
-        if get_origin(field.type) is not Annotated:
-            continue
-        annotated, member, *_ = get_args(field.type)
-        default = None if field.default is msgspec.NODEFAULT else field.default
-        found[field.name] = _declared(field.name, annotated, member, default)
-    return found
-
-
-def _declared(name: str, annotated: object, member: MemberDeclaration, default: object) -> ClientMember:
-    is_list = get_origin(annotated) is tuple
-    value = get_args(annotated)[0] if is_list else annotated
-    alternatives = get_args(value) if get_origin(value) in {Union, UnionType} else (value,)
-    [kind] = [each for each in alternatives if each is not NoneType]
-    values = get_args(kind) if get_origin(kind) is Literal else member.values
-    form = member.form or ("word" if values else _FORMS.get(kind))
-    if form is None:
-        raise TypeError(f"the form of {name} does not follow from its type: declare it")
-    return ClientMember(name=name, member=member, form=form, values=values, listed=is_list, default=default)
+ClientId: TypeAlias = Annotated[str, Field(read=readers.CLIENT_ID, identifies=True)]
 
 
 class FetchedKeySet(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,116 +57,125 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     that stored records may lack. The order is that of `client add --help` and of an export.
     """
 
-    client_id: str
+    client_id: ClientId
     name: Annotated[
         str,
-        MemberDeclaration(
+        Field(
+            read=readers.name(100),
             label=phrase("Name"), hint=phrase("People see it when they sign in."),
             help="The name that people see when they sign in.",
             doc="text 100, shown when people sign in",
-            form="text", limit=100, needed=True, example="RP",
+            needed=True, example="RP",
         ),
     ]  # fmt: skip
     redirect_uris: Annotated[
         tuple[str, ...],
-        MemberDeclaration(
+        Field(
+            read=readers.ListReader(readers.URI, 1),
             label=phrase("Redirect URIs"),
             hint=phrase("Where people return after signing in, exactly as the client sends it. One a line."),
             help="A redirect URI; repeat for several.",
             default_help="Required, except with --api.",
             doc="exact https URLs; http for localhost and loopback addresses in developer mode",
-            form="url", least=1, needed=True, example=("https://rp.example/cb", "https://rp.example/other"),
+            needed=True, example=("https://rp.example/cb", "https://rp.example/other"),
         ),
     ]  # fmt: skip
     jwks: Annotated[
         str | None,
-        MemberDeclaration(
+        Field(
+            read=readers.key_set, disclosure=Disclosure.SECRET,
             label=phrase("Or the key set itself"),
             hint=phrase("Public keys, as JSON. Fill in this or the address, not both."),
             help="A file with the client's public JSON Web Key Set.",
             doc="JSON Web Key Set, as YAML, as JSON or as one text; private members are dropped, and a private key "
             "inside another member is refused; a `kid` is printable "
             "ASCII, 256 characters at most",
-            form="key set", example=None,
+            example=None,
         ),
-        SECRET,
     ] = None  # fmt: skip
     """a JSON Web Key Set as JSON text; exactly one of jwks and jwks_uri (D27)"""
     jwks_uri: Annotated[
         str | None,
-        MemberDeclaration(
+        Field(
+            read=readers.URI,
             label=phrase("Address of its key set"),
             hint=phrase("Begins with https://. The client can then change its keys without asking you."),
             help="Or the https URL where the client publishes its key set.",
             doc="https URL on port 443, under a public name and not under `localhost`; a key there whose `kid` is "
                 "not as above is ignored; exactly one of `jwks` and `jwks_uri` is required, and setting one removes the "
                 "other",
-            form="url", example="https://rp.example/j",
+            example="https://rp.example/j",
         ),
     ] = None  # fmt: skip
     scopes: Annotated[
         tuple[str, ...],
-        MemberDeclaration(
+        Field(
+            read=readers.ListReader(readers.identifier(64), 1),
             label=phrase("Scopes"), hint=phrase("One a line. openid is always needed."),
             help="A scope that it can request; repeat for several.", default_help="Default: all of them; with --api, name each.",
             doc="list: `openid`, `authinfo`, `tpauthinfo`, `entity.identity`, `entity.basic_profile.name`, "
             "`entity.basic_profile.uen_status`, `user.identity`, `user.name`",
-            form="identifier", least=1, example=("openid", "authinfo"),
+            example=("openid", "authinfo"),
         ),
     ] = ("openid",)  # fmt: skip
     services: Annotated[
         tuple[str, ...],
-        MemberDeclaration(
+        Field(
+            read=readers.ListReader(readers.identifier(25)),
             label=phrase("Services whose roles it reads"),
             hint=phrase("Identifiers, one a line. They decide which organisations people can choose; without any, people "
                 "can choose each of theirs."),
             help="An entity service that it can read; repeat for several.",
             doc="list of services whose roles it reads; also decides which entities people can choose",
             default_doc="none: people can choose every entity",
-            form="identifier", limit=25, example=(),
+            example=(),
         ),
     ] = ()  # fmt: skip
     """identifiers of the entity services whose roles this client may read"""
     generations: Annotated[
         tuple[str, ...],
-        MemberDeclaration(
+        Field(
+            read=readers.ListReader(readers.identifier(32)),
             label=phrase("Generations"),
             hint=phrase("One a line, of {names}. Leave it empty for the usual one.", names=", ".join(GENERATIONS)),
             help="A generation of the interface that it can use; repeat for several.",
             default_help="Default: the one with pushed requests.",
             doc="list: `current`, `intermediate`, `fapi2`, `legacy`",
             default_doc="the served generation with pushed requests",
-            form="identifier", limit=32, example=(),
+            example=(),
         ),
     ] = ()  # fmt: skip
     """empty: the pushed generation that its issuer serves"""
     issuers: Annotated[
         tuple[str, ...],
-        MemberDeclaration(
+        Field(
+            read=readers.ListReader(readers.identifier(32)),
             label=phrase("Issuers"), hint=phrase("Of this deployment, one a line. Empty: the first one."),
             help="An issuer of this deployment at which it is known; repeat for several.",
             default_help="Default: the first.",
             doc="list of issuers at which it is known: `first`, and the `id` of each of `[[issuers]]` ([operate.md]"
             "(operate.md#several-issuers)); each issuer serves those of the client's generations that it has",
             default_doc="`first`",
-            form="identifier", limit=32, example=("first",),
+            example=("first",),
         ),
     ] = ()  # fmt: skip
     """the issuers that know it; empty: the first (D62)"""
     legacy_until: Annotated[
         str | None,
-        MemberDeclaration(
+        Field(
+            read=readers.day,
             label=phrase("Last day with legacy"),
             hint=phrase("As 2027-03-31. Required if legacy is one of its generations."),
             help="Its last day with legacy, YYYY-MM-DD.",
             doc="last day of `legacy` for this relying party (required for `legacy`), or `none`",
-            form="day", clearable=True, concerns="ends", example="2027-03-31",
+            clearable=True, concerns="ends", example="2027-03-31",
         ),
     ] = None  # fmt: skip
     """the last day (YYYY-MM-DD, in the deployment's time zone) of the generation that ends"""
     endpoint_audience_until: Annotated[
         str | None,
-        MemberDeclaration(
+        Field(
+            read=readers.day,
             label=phrase("Last day with the endpoint as audience"),
             hint=phrase(
                 "Until then aud of its assertions may be the URL of the endpoint. As 2026-12-31; not with fapi2."
@@ -281,14 +185,15 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
             doc="last day on which assertions can use the URL of the endpoint that they are sent to as `aud` (PAR, "
                 "token), or `none`; not for clients of `fapi2`. The older name token_endpoint_audience_until still "
                 "works",
-            form="day", clearable=True, concerns="endpoint_audience", former="token_endpoint_audience_until",
+            clearable=True, concerns="endpoint_audience", former="token_endpoint_audience_until",
             example="2026-12-31",
         ),
     ] = None  # fmt: skip
     """the last day on which an assertion may name the endpoint that it is sent to instead of the issuer (D8, D64)"""
     pkce: Annotated[
         PkceMode,
-        MemberDeclaration(
+        Field(
+            read=readers.one_of(*get_args(PkceMode)),
             label=phrase("PKCE with legacy"), hint=phrase("optional: requests may leave out code_challenge."),
             help="PKCE in its requests at legacy: required (default) or optional.",
             doc="`required`, or `optional`: its requests at `legacy` can omit `code_challenge` "
@@ -299,18 +204,20 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     """optional: its requests may come without code_challenge, in the generations that allow it"""
     pkce_optional_until: Annotated[
         str | None,
-        MemberDeclaration(
+        Field(
+            read=readers.day,
             label=phrase("Last day of optional PKCE"),
             hint=phrase("As 2027-01-31. Empty: as long as it may use legacy."),
             help="Last day on which PKCE is optional, YYYY-MM-DD.", default_help="Default: no end.",
             doc="last day on which they can, or `none`: as long as it may use `legacy`",
-            form="day", clearable=True, concerns="pkce_optional", example="2027-01-31",
+            clearable=True, concerns="pkce_optional", example="2027-01-31",
         ),
     ] = None  # fmt: skip
     """the last day (YYYY-MM-DD) on which they may; None: as long as the generation is served"""
     subject: Annotated[
         SubjectMode,
-        MemberDeclaration(
+        Field(
+            read=readers.one_of(*get_args(SubjectMode)),
             label=phrase("Party in sub"),
             hint=phrase("user: the person. entity: the organisation that the person acts for."),
             help="The party in sub: user (default) or entity.",
@@ -320,39 +227,43 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     ] = "user"  # fmt: skip
     id_token_encryption_alg: Annotated[
         str | None,
-        MemberDeclaration(
+        Field(
+            read=readers.one_of(*WRAPS, ALG_OF_KEY),
             label=phrase("Key wrapping of ID tokens"),
             hint=phrase("Not set: as its encryption key says. key: the same, and with fapi2, too."),
             help="How keys of ID tokens are wrapped, such as ECDH-ES+A256KW; key: from its key, also with fapi2.",
             default_help="Default: from its key.",
             doc="`ECDH-ES+A128KW`, `ECDH-ES+A192KW`, `ECDH-ES+A256KW`, `key` or `none` (both: from its encryption "
                 "key); with `fapi2`, ID tokens are encrypted unless this is `none`",
-            values=(*WRAPS, ALG_OF_KEY), clearable=True, example="ECDH-ES+A128KW",
+            clearable=True, example="ECDH-ES+A128KW",
         ),
     ] = None  # fmt: skip
     """how content keys are wrapped; None or `key`: as the encryption key says, `key` in every generation (D21)"""
     id_token_encryption_enc: Annotated[
         str,
-        MemberDeclaration(
+        Field(
+            read=readers.one_of(*CONTENT_ENCRYPTIONS),
             label=phrase("Encryption of ID tokens"),
             help="How ID tokens are encrypted: A256CBC-HS512 (default) or A256GCM.",
             doc="`A256CBC-HS512` or `A256GCM`",
-            values=CONTENT_ENCRYPTIONS, example="A256GCM",
+            example="A256GCM",
         ),
     ] = "A256CBC-HS512"  # fmt: skip
     userinfo_signing_alg: Annotated[
         str | None,
-        MemberDeclaration(
+        Field(
+            read=readers.one_of("ES256"),
             label=phrase("Signature of userinfo"), hint=phrase("Not set: as its generation says."),
             help="How userinfo is signed if signing is optional: ES256.",
             doc="`ES256` or `none` (the default of the generation: JSON with `fapi2`, otherwise signed)",
-            values=("ES256",), clearable=True, example="ES256",
+            clearable=True, example="ES256",
         ),
     ] = None  # fmt: skip
     """None: as the generation says (D22)"""
     userinfo_encryption_alg: Annotated[
         str | None,
-        MemberDeclaration(
+        Field(
+            read=readers.identifier(32, r"[A-Za-z0-9+-]", "letters, digits, + -"),
             label=phrase("Key wrapping of userinfo"),
             hint=phrase(
                 "Empty: as its encryption key says. legacy encrypts only with ECDH-ES, RSA-OAEP or RSA-OAEP-256."
@@ -362,25 +273,27 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
             doc="`ECDH-ES+A128KW`, `ECDH-ES+A192KW`, `ECDH-ES+A256KW` or `none` (from its encryption key). `legacy` "
             "encrypts only if this is `ECDH-ES`, `RSA-OAEP` or `RSA-OAEP-256`: see "
             "[legacy.md](legacy.md#encrypted-authorization-info)",
-            form="algorithm", limit=32, clearable=True, example="RSA-OAEP",
+            clearable=True, example="RSA-OAEP",
         ),
     ] = None  # fmt: skip
     """how its content keys are wrapped; None: as the encryption key names, if that is enough (D22)"""
     userinfo_encryption_enc: Annotated[
         str | None,
-        MemberDeclaration(
+        Field(
+            read=readers.one_of(*ENCRYPTIONS),
             label=phrase("Encryption of userinfo"),
             hint=phrase("Not set: userinfo is not encrypted. A128GCM and A128CBC-HS256 are for legacy only."),
             help="Encrypt userinfo too: A256GCM or A256CBC-HS512; at legacy also A128GCM or A128CBC-HS256.",
             doc="nests userinfo in a JWE: `A256GCM`, `A256CBC-HS512` or `none`; with `legacy` alone also `A128GCM` or "
             "`A128CBC-HS256`",
-            values=tuple(ENCRYPTIONS), clearable=True, example="A256GCM",
+            clearable=True, example="A256GCM",
         ),
     ] = None  # fmt: skip
     """nests the signed answer in a JWE (D22)"""
     jwe_header_claims: Annotated[
         bool | None,
-        MemberDeclaration(
+        Field(
+            read=readers.yes_or_no,
             label=phrase("Headers of encrypted tokens repeat iss and aud"),
             hint=phrase("Some libraries need it, others refuse it. Not set: as the setting jwe_header_claims says."),
             help="The headers of its encrypted tokens repeat iss and aud: true or false.",
@@ -393,7 +306,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     """whether headers of a JWE repeat iss and aud; None: as the deployment says (D21, D71)"""
     stringified_blocks: Annotated[
         bool,
-        MemberDeclaration(
+        Field(
+            read=readers.yes_or_no,
             label=phrase("Blocks of userinfo as strings"),
             hint=phrase("Each block is a string that contains JSON, as older clients expect."),
             help="Blocks of userinfo are strings that contain JSON.",
@@ -403,17 +317,19 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     ] = False  # fmt: skip
     context_types: Annotated[
         tuple[str, ...],
-        MemberDeclaration(
+        Field(
+            read=readers.ListReader(readers.identifier(64), 1),
             label=phrase("Context types"),
             hint=phrase("Values of authentication_context_type that it may send, one a line."),
             help="An authentication_context_type that it can send; repeat for several.",
             doc="list of values of `authentication_context_type` that it can send",
-            form="identifier", least=1, example=("APP_PAYMENT_DEFAULT",),
+            example=("APP_PAYMENT_DEFAULT",),
         ),
     ] = ("APP_AUTHENTICATION_DEFAULT",)  # fmt: skip
     context_type_rule: Annotated[
         ContextTypeRule,
-        MemberDeclaration(
+        Field(
+            read=readers.one_of(*get_args(ContextTypeRule)),
             label=phrase("Whether requests name a context type"),
             hint=phrase("refused: for a client that only reads data."),
             help="Whether authentication_context_type is required (default), optional or refused.",
@@ -425,7 +341,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     """whether its requests must, may or must not name one of them, if the generation requires it (D63)"""
     assurance_level: Annotated[
         int,
-        MemberDeclaration(
+        Field(
+            read=readers.whole_number,
             label=phrase("Assurance level"),
             hint=phrase("The one of requests that name none: 2."),
             help="The assurance level if it requests none: 2.",
@@ -435,7 +352,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     ] = 2
     sector: Annotated[
         Sector,
-        MemberDeclaration(
+        Field(
+            read=readers.one_of(*get_args(Sector)),
             label=phrase("Sector"),
             hint=phrase("private: people are asked for consent before it receives their details."),
             help="private (default; people are asked for consent) or government.",
@@ -443,7 +361,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
             example="government",
         ),
     ] = "private"  # fmt: skip
-    enabled: Annotated[bool, MemberDeclaration(doc="`true` or `false`", example=False)] = True
+    enabled: Annotated[bool, Field(read=readers.yes_or_no, doc="`true` or `false`", example=False)] = True
     """by command: `client disable` and `client enable`"""
 
     @property
@@ -451,7 +369,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
         return (self.client_id,)
 
 
-CLIENT_MEMBERS: Final = MappingProxyType(declared_members(Client))
+CLIENT_MEMBERS: Final = {name: each for name, each in documented_fields(Client).items() if not each.identifies}
 """member of a client → its declaration"""
 
 

@@ -18,10 +18,10 @@ from corpid.flows.oauth import api_tokens
 from corpid.rules.directory.actors import ApiClient
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.rules.directory.nodes import SHOWN
-from corpid.rules.directory.values import suggestion
 from corpid.rules.oauth.api_server import API_PATH
 from corpid.rules.oauth.errors import InsufficientScope
 from corpid.rules.oauth.refusals import Reason
+from corpid.rules.readers import suggestion
 from corpid.web.api.calls import CHANGE_REASON, Call
 from corpid.web.api.openapi import MOST_ID_CHARACTERS, build_document
 from corpid.web.api.operations import OPERATIONS

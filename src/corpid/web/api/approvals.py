@@ -15,7 +15,7 @@ from corpid.flows.directory.objects import ObjectChanged, ObjectNotFound
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import ALL_SCOPES
 from corpid.rules.directory.approvals import LIFETIME_SECONDS, ApprovalState
-from corpid.rules.directory.objects import unknown_member
+from corpid.rules.readers import unknown_field
 from corpid.web.api.calls import JSON, MERGE_PATCH, Answer, respond, respond_page, show
 from corpid.web.api.problems import Problem
 
@@ -110,7 +110,7 @@ def _state(patch: Json) -> str:
     else:
         state = patch.get("state")
         faults = [
-            {"pointer": f"/{name}", "detail": unknown_member(name, ("state",))} for name in patch if name != "state"
+            {"pointer": f"/{name}", "detail": unknown_field(name, ("state",))} for name in patch if name != "state"
         ]
         if not isinstance(state, str) or state not in _DECISIONS:
             faults.append({"pointer": "/state", "detail": "state is required: withdrawn"})

@@ -338,7 +338,7 @@ def read_cursor(text: str, width: int = 0) -> tuple[str, ...]:
 
 def unknown_cursor() -> Problem:
     """The refusal of a text that no list has given."""
-    detail = "This is not a cursor of this list: use the member next of a page, with the same filters"
+    detail = "This is not a cursor of this list: use the member next of a page, with the same filters and the same sort"
     return Problem(400, detail, faults=[{"parameter": "cursor", "detail": detail}])
 
 

@@ -17,8 +17,8 @@ from corpid.rules import signing_keys as rules
 from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory import audit_reading
 from corpid.rules.directory.nodes import SHOWN, pointer
-from corpid.rules.directory.objects import unknown_member
 from corpid.rules.oauth.errors import reason_of
+from corpid.rules.readers import unknown_field
 from corpid.web.api.calls import JSON, Answer, parse_json, read_number, respond, respond_page, show
 from corpid.web.api.problems import Problem
 from corpid.web.http.documents import PublicDocument
@@ -212,7 +212,7 @@ def _flag(value: Json, name: str) -> bool | None:
             422, "A JSON object is expected", faults=[{"pointer": "", "detail": "a JSON object is expected here"}]
         )
     unknown = [each for each in value if each != name]
-    faults = [{"pointer": pointer(each), "detail": unknown_member(each, (name,))} for each in unknown[:SHOWN]]
+    faults = [{"pointer": pointer(each), "detail": unknown_field(each, (name,))} for each in unknown[:SHOWN]]
     found = value.get(name)
     if name in value and not isinstance(found, bool):
         faults.append({"pointer": f"/{name}", "detail": "true or false is expected here"})

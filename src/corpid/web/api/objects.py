@@ -9,7 +9,7 @@ import msgspec
 from starlette.responses import StreamingResponse
 
 from corpid.flows.directory import apply, objects
-from corpid.flows.directory.lists import UnknownPlace
+from corpid.flows.directory.lists import UnknownPlace, UnknownSort
 from corpid.flows.large import in_thread_if_many, without_collector
 from corpid.flows.oauth import api_tokens
 from corpid.rules.directory.access import Object, refuse_early
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from corpid.rules.directory.document import DirectoryDocument
-    from corpid.rules.directory.nodes import Json, JsonDocument
+    from corpid.rules.directory.nodes import JsonDocument
     from corpid.rules.directory.objects import Resource
     from corpid.rules.oauth.api_client import StoredResponse
     from corpid.web.api.calls import Call
@@ -66,22 +66,22 @@ async def list_objects(call: Call, resource: Resource) -> Response:
     if call.given["format"] == "csv":
         return await _respond_export(call, resource, wanted)
     sent = call.given["cursor"] or ""
-    place = read_cursor(sent.removeprefix(BACKWARDS)) if sent else ()
+    [place] = read_cursor(sent.removeprefix(BACKWARDS), 1) if sent else ("",)
     back = sent.startswith(BACKWARDS)
     try:
         page = await objects.list_objects(
-            call.administration, resource, wanted, sort=call.given["sort"] or "", after=() if back else place,
-            before=place if back else (), limit=call.given["limit"], count_to=MOST_COUNTED if call.given["total"] else 0,
+            call.administration, resource, wanted, sort=call.given["sort"] or "", after="" if back else place,
+            before=place if back else "", limit=call.given["limit"], count_to=MOST_COUNTED if call.given["total"] else 0,
         )  # fmt: skip
-    except objects.UnknownSort as error:
+    except UnknownSort as error:
         raise _unknown_sort(error) from None
     except UnknownPlace:
         raise unknown_cursor() from None
     body: dict[str, Any] = {"items": [each.members for each in page.found]}
     if page.after:
-        body["next"] = write_cursor(page.after)
+        body["next"] = write_cursor((page.after,))
     if page.before:
-        body["previous"] = BACKWARDS + write_cursor(page.before)
+        body["previous"] = BACKWARDS + write_cursor((page.before,))
     if page.total is not None:
         body |= {"total": page.total.count, "total_is_exact": page.total.exact}
     return respond(Answer(body=body))
@@ -114,9 +114,8 @@ async def _respond_export(call: Call, resource: Resource, wanted: dict[str, str]
 
 async def _export(call: Call, resource: Resource, wanted: dict[str, str]) -> AsyncGenerator[bytes, None]:
     """The whole of a list as CSV, some objects at a time (D83)."""
-    names = dict.fromkeys(("id", *(("user", "user_id") if resource.names_user else ()), *resource.keys))
-    table, after, count_to = CsvFile(), tuple[str, ...](), MOST_EXPORTED
-    table.write(names)
+    table, after, count_to = CsvFile(), "", MOST_EXPORTED
+    table.write(resource.columns)
     with call.exclude_others("export"):
         while True:
             await api_tokens.refuse_ended(call.context, call.actor, now=call.provider.clock())
@@ -125,23 +124,19 @@ async def _export(call: Call, resource: Resource, wanted: dict[str, str]) -> Asy
                     call.administration, resource, wanted, sort=call.given["sort"] or "", after=after,
                     limit=_EXPORTED_AT_ONCE, count_to=count_to,
                 )  # fmt: skip
-            except objects.UnknownSort as error:
+            except UnknownSort as error:
                 raise _unknown_sort(error) from None
             if page.total is not None and not page.total.exact:
                 raise Problem(422, f"An export has at most {MOST_EXPORTED:,} objects: narrow the list by its filters")
             for each in page.found:
-                table.write(_cell(each.members.get(name, "")) for name in names)
+                table.write(resource.row(each.members))
             yield table.take()
             after, count_to = page.after, 0
             if not after:
                 return
 
 
-def _cell(value: Json) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
-
-
-def _unknown_sort(error: objects.UnknownSort) -> Problem:
+def _unknown_sort(error: UnknownSort) -> Problem:
     fault = {"parameter": "sort", "detail": f"With these filters {error}"}
     return Problem(400, "A query parameter is not valid", faults=[fault])
 

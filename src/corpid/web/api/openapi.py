@@ -51,6 +51,11 @@ _MEANINGS: Final[Mapping[int, str]] = {
     429: "Too many requests: Retry-After says when to retry",
     503: "CorpID is busy, unavailable or under maintenance: Retry-After says when to retry",
 }
+_MEANINGS_OF_LISTS: Final[Mapping[int, str]] = {
+    409: "Another export of this client is running: wait for its end",
+    422: "An export would have more than 100,000 objects: narrow the list by its filters",
+}
+"""of errors of the operations that also give CSV"""
 _ABOUT: Final = (
     "Administer a deployment from a program. Get access tokens at `{base_url}/api/token` by client_credentials with "
     "private_key_jwt and DPoP (RFC 9449); docs/api.md describes every step. Errors are problem "
@@ -370,7 +375,8 @@ def _requested(operation: Operation) -> dict[int | str, dict[str, Any]]:
 
 def _errors(operation: Operation) -> dict[int | str, dict[str, Any]]:
     problem = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    return {status: {"description": _MEANINGS[status], "content": problem} for status in _statuses(operation)}
+    meanings = {**_MEANINGS, **_MEANINGS_OF_LISTS} if operation.csv else _MEANINGS
+    return {status: {"description": meanings[status], "content": problem} for status in _statuses(operation)}
 
 
 def _record_schemas(resource: Resource) -> dict[str, Schema]:

@@ -10,7 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from corpid.rules.directory.approvals import OF_ENTITIES
-from corpid.rules.directory.objects import CLIENT, RESOURCES, lists_of
+from corpid.rules.directory.lists import FILTERS
+from corpid.rules.directory.objects import CLIENT, RESOURCES
 from corpid.rules.directory.records import RequestState
 from corpid.web.api import approvals, deployment, objects, people
 
@@ -96,15 +97,6 @@ _COUNTED: Final = "`true`: also count the objects of all pages, up to 10,000."
 _TOTAL: Final = Query(name="total", description=_COUNTED, kind=bool, default=False)
 _FILE: Final = "`csv`: all pages as one CSV file (RFC 4180), of at most 100,000 objects (else 422). One at a time."
 _FORMAT: Final = Query(name="format", description=_FILE, kind=Literal["json", "csv"], default="json")
-_FILTERS: Final = {
-    "search": "The beginning of the identifier; for people, of the user name; with `sort`, of what is sorted by.",
-    "name": "The beginning of a person's name; the list is sorted by name. Not with `search` or `entity`.",
-    "user": "A user name.",
-    "entity": "The identifier of an entity.",
-    "service": "The identifier of a service.",
-    "client_entity": "The entity that grants.",
-    "third_party": "The entity that receives the grant.",
-}
 
 
 def _of(resource: Resource) -> Iterator[Operation]:
@@ -112,7 +104,7 @@ def _of(resource: Resource) -> Iterator[Operation]:
     read: ApiScope = "clients.read" if resource.kind == "client" else "directory.read"
     write: ApiScope = "clients.write" if resource.kind == "client" else "directory.write"
     plural = resource.path.replace("-", " ")
-    sorts = {each.name: each for listed in lists_of(resource) for each in listed.orders}
+    sorts = {each.name: each for listed in resource.lists for each in listed.orders}
     sort = Literal[(*sorts, *(f"-{name}" for name in sorts))]  # type: ignore[valid-type]  # a table
     one, title = f"/{resource.path}/{{id}}", resource.title
     bound = resource.kind != "client"
@@ -125,7 +117,7 @@ def _of(resource: Resource) -> Iterator[Operation]:
         scope=read,
         run=partial(objects.list_objects, resource=resource),
         queries=(
-            *(Query(name=name, description=_FILTERS[name]) for name in resource.filters),
+            *(Query(name=name, description=FILTERS[name]) for name in resource.filters),
             Query(name="sort", description=_SORT, kind=sort),
             _TOTAL,
             _FORMAT,

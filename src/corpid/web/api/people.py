@@ -12,6 +12,7 @@ import msgspec
 from corpid.flows.authentication.throttle import LINK_GUESSES, UNKNOWN_BROWSERS
 from corpid.flows.directory import access_review, invitations, member_changes, objects, person_records
 from corpid.flows.directory.invitations import InvitationLimit
+from corpid.flows.directory.lists import list_with_records
 from corpid.flows.directory.members import UnknownMember, load_member
 from corpid.flows.directory.objects import ObjectChanged, ObjectNotFound
 from corpid.flows.directory.write import Refused, RequestDetails
@@ -20,12 +21,14 @@ from corpid.rules.directory import member_details
 from corpid.rules.directory.access import Object, refuse_early
 from corpid.rules.directory.actors import ALL_SCOPES
 from corpid.rules.directory.invitations import email_state, was_invitation
+from corpid.rules.directory.lists import DELETION_REQUESTS
 from corpid.rules.directory.member_details import details_of
 from corpid.rules.directory.members import visible_members
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import SHOWN
-from corpid.rules.directory.objects import ENTITY, RESOURCES, InvalidObject, MemberFault, object_id, unknown_member
+from corpid.rules.directory.objects import ENTITY, RESOURCES, InvalidObject, MemberFault, object_id
 from corpid.rules.directory.records import ChangeRequest, MemberDetails, Membership
+from corpid.rules.readers import unknown_field
 from corpid.web.api import approvals
 from corpid.web.api.calls import (
     JSON,
@@ -140,7 +143,8 @@ async def list_consents(call: Call) -> Response:
 async def list_deletion_requests(call: Call) -> Response:
     """A page of people who asked to be deleted."""
     after, limit = "".join(call.after(1)), call.given["limit"]
-    found = await person_records.list_deletion_requests(call.provider.registry, call.actor, after=after, limit=limit)
+    registry, actor = call.provider.registry, call.actor
+    found = await list_with_records(registry, actor, DELETION_REQUESTS, {}, after=after, limit=limit)
     items = [
         {"user": each.user.user_name, "user_id": each.user.user_id, "requested_at": each.requested_at}
         for each in found.found
@@ -349,7 +353,7 @@ def _read_invitation(call: Call, value: Json) -> tuple[str, MemberDetails, bool]
     if not isinstance(value, dict):
         raise InvalidObject([MemberFault("", "a JSON object is expected here: an invitation")])
     faults = [
-        MemberFault(f"/{name}", unknown_member(name, _NEW_MEMBERS, "an invitation"))
+        MemberFault(f"/{name}", unknown_field(name, _NEW_MEMBERS, "an invitation"))
         for name in value
         if name not in _NEW_MEMBERS
     ][:SHOWN]

@@ -222,7 +222,7 @@ def _list_facts(client: Client) -> list[tuple[Phrase | str, str]]:
         value = getattr(client, name)
         if value == each.default or value in (None, (), "") or name in {"jwks", "enabled", "name"}:
             continue
-        found.append((each.member.label or name, ", ".join(value) if isinstance(value, tuple) else str(value)))
+        found.append((each.label or name, ", ".join(value) if isinstance(value, tuple) else str(value)))
     return found
 
 

@@ -14,14 +14,14 @@ from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import appointments, invitations
 from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.invitations import InvitationLimit
-from corpid.flows.directory.lists import EntityMember, list_members, list_records
+from corpid.flows.directory.lists import EntityMember, list_records, list_with_records
 from corpid.flows.directory.single_records import set_enabled, update_record
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations.console import find_open_invitation, load_entity
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.entity_choice import NUMBERS
-from corpid.rules.directory.lists import ENTITIES
+from corpid.rules.directory.lists import ENTITIES, MEMBERS
 from corpid.rules.directory.member_details import InvalidDetails, identity, shown_name
 from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, APPROVALS, ENTITY_STATUSES, Entity, MemberDetails
 from corpid.rules.directory.sections import SECTIONS
@@ -237,7 +237,10 @@ async def show_members(at: ConsoleContext) -> View:
     entity = await entity_of(at)
     return await show_list(
         at, entity_page_path(entity.entity_id, "people"),
-        partial(list_members, at.registry, at.actor, entity.entity_id), partial(_member, at),
+        partial(
+            list_with_records, at.registry, at.actor, MEMBERS, {"entity": entity.entity_id}, order="user_name"
+        ),
+        partial(_member, at),
         heading=phrase("People of {name}", name=entity.name),
         columns=(phrase("User name"), phrase("Name"), phrase("Administers as"), phrase("State")),
         label=phrase("User name begins with"), none=phrase("Nobody belongs to this organisation yet."),

@@ -9,6 +9,8 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from corpid.rules.characters import typed_number
 from corpid.rules.fields import NOTHING
 from corpid.rules.oauth.client_registration import public_part
@@ -21,7 +23,8 @@ from corpid.web.pages.layout import Field, ViewPart
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from corpid.rules.oauth.records import Client, ClientMember
+    from corpid.rules.fields import Field as Declared
+    from corpid.rules.oauth.records import Client
     from corpid.texts import Phrase
     from corpid.web.pages.layout import FieldError
 
@@ -67,7 +70,7 @@ GROUPS: Final[tuple[Group, ...]] = (
         last=True,
     ),
 )  # fmt: skip
-FIELDS: Final[Mapping[str, ClientMember]] = {name: each for name, each in CLIENT_MEMBERS.items() if each.member.help}
+FIELDS: Final[Mapping[str, Declared]] = {name: each for name, each in CLIENT_MEMBERS.items() if each.help}
 """the members that an operator sets, in the order of their declaration"""
 _FLAGS: Final = ("false", "true")
 _DIGITS: Final = 18
@@ -96,7 +99,7 @@ def fields_of(given: Mapping[str, str], *, rare: bool) -> tuple[Fields, ...]:
     )
 
 
-def _field(each: ClientMember, value: str, *, rare: bool) -> Field:
+def _field(each: Declared, value: str, *, rare: bool) -> Field:
     kind = "text"
     if each.listed or each.form == "key set":
         kind = "lines"
@@ -107,11 +110,11 @@ def _field(each: ClientMember, value: str, *, rare: bool) -> Field:
     none = (("", phrase("Not set")),) if each.empties or each.default is None else ()
     return Field(
         name=each.name,
-        label=each.member.label or each.name,
-        hint=each.member.hint,
+        label=each.label or each.name,
+        hint=each.hint,
         kind=kind,
         value=value,
-        words=(*none, *((word, word) for word in (_FLAGS if each.is_flag_or_none else each.values))),
+        words=(*none, *((word, word) for word in (_FLAGS if each.is_flag_or_none else each.words))),
         optional=each.empties and not rare,
     )
 
@@ -136,9 +139,9 @@ def values_of(client: Client) -> dict[str, str]:
     return {name: _written(each, getattr(client, name)) for name, each in FIELDS.items()}
 
 
-def _written(each: ClientMember, value: object) -> str:
+def _written(each: Declared, value: object) -> str:
     """A member's value as the form shows it."""
-    if value is None:
+    if value in (None, msgspec.NODEFAULT):
         return ""
     if isinstance(value, tuple):
         return "\n".join(value)
@@ -154,7 +157,7 @@ def typed_in(form: Mapping[str, str], name: str) -> str:
     return form.get(name, "").replace("\r\n", "\n").strip()
 
 
-def read(each: ClientMember, typed: str) -> object:
+def read(each: Declared, typed: str) -> object:
     """A typed value as in a directory file."""
     if each.listed:
         return [line.strip() for line in typed.split("\n") if line.strip()]

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.rules.directory import values
-from corpid.rules.directory.nodes import Scalar
-from corpid.rules.directory.values import InvalidValue
 from corpid.rules.fields import Field, fields_of
+from corpid.rules.readers import InvalidValue, Scalar
 from corpid.texts import phrase
 from corpid.web.pages import layout
 

@@ -6,8 +6,6 @@ and tables for spreadsheets, in which no cell is a formula.
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from functools import cache
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -17,6 +15,7 @@ from msgspec.structs import replace
 from starlette.responses import Response
 
 from corpid.flows.authentication import browsers, interactions
+from corpid.rules.directory.tables import CsvRows
 from corpid.rules.limits import INTERACTION_SECONDS
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
@@ -29,7 +28,7 @@ from corpid.web.pages.translations import LANGUAGES, Pick, choose, lookup
 from corpid.web.pages.views import Arrive, FormPost
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from starlette.requests import Request
 
@@ -68,27 +67,8 @@ class BytesResponse(Response):
         self.raw_headers = [*headers, (b"content-length", b"%d" % len(content))]
 
 
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001 - full-width forms
-"""beginnings of a formula in a spreadsheet; full-width forms, if its language is Japanese"""
-
-
-class CsvFile:
-    """Rows as CSV (RFC 4180)."""
-
-    def __init__(self) -> None:
-        self._text: Final = io.StringIO()
-        self._rows: Final = csv.writer(self._text)
-
-    def write(self, cells: Iterable[str]) -> None:
-        """Add a row."""
-        self._rows.writerow([_safe(each) for each in cells])
-
-    def take(self) -> bytes:
-        """The rows that were added since."""
-        text = self._text.getvalue()
-        self._text.seek(0)
-        self._text.truncate()
-        return text.encode()
+class CsvFile(CsvRows):
+    """Rows of CSV as a download."""
 
     def response(self, name: str) -> Response:
         """The file as a download called `name`.csv."""
@@ -303,8 +283,3 @@ def _page_headers(language: Language) -> Headers:
         (b"vary", b"Accept-Language, Cookie"),
         (b"content-type", b"text/html; charset=utf-8"),
     )
-
-
-def _safe(text: str) -> str:
-    """A cell that is no formula: an apostrophe precedes one."""
-    return f"'{text}" if text.startswith(_FORMULA) else text

@@ -99,7 +99,7 @@ def test_every_problem_of_a_file_is_reported_together_with_its_line() -> None:
     text = "entities:\n  A1:\n    tpye: UEN\n    country: XX\n  A1:\n    name: x\nuserz: {}\n"
     assert problems_of(text) == ["f.yaml:5: 'A1' occurs twice here, first in line 2"]
     assert problems_of(text.replace("  A1:\n    name", "  A2:\n    name")) == [
-        "f.yaml:3: 'tpye' is not a key of entity A1; did you mean 'type'?",
+        "f.yaml:3: 'tpye' is not a field of an entity; did you mean 'type'?",
         "f.yaml:4: country: 'XX' is not a country code: two capital letters of ISO 3166-1, such as SG",
         "f.yaml:7: 'userz' is not a section; did you mean 'users'?",
     ]

@@ -45,8 +45,8 @@ def test_semicolons_separate_too_and_every_column_may_be_there() -> None:
     ("text", "expected"),
     [
         ("", (1, "the first line lacks user_name, name: the possible columns are user_name, name, email")),
-        ("user_name,nmae\nx,X", (1, "'nmae' is not a column; did you mean 'name'?")),
-        ("user_name,name,password\n", (1, "'password' is not a column")),
+        ("user_name,nmae\nx,X", (1, "'nmae' is not a field of a person; did you mean 'name'?")),
+        ("user_name,name,password\n", (1, "'password' is not a field of a person")),
         ("user_name,name,name\nx,X,X", (1, "the column name occurs twice")),
         ("user_name,name\nrina\n", (2, "this line has 1 cells, the first line has 2 columns")),
         ("user_name,name\nrina,Rina\nRINA,Rina", (3, "the same user is already in line 2")),

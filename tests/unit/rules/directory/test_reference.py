@@ -63,7 +63,7 @@ def test_the_reference_names_the_keys_of_third_parties(part: str) -> None:
         ("generations", GENERATIONS),
         ("id_token_encryption_alg", WRAPS),
         ("id_token_encryption_enc", CONTENT_ENCRYPTIONS),
-        ("userinfo_signing_alg", CLIENT_MEMBERS["userinfo_signing_alg"].values),
+        ("userinfo_signing_alg", CLIENT_MEMBERS["userinfo_signing_alg"].words),
         ("userinfo_encryption_enc", USERINFO_ENCS),
         ("userinfo_encryption_alg", USERINFO_ALGS),
     ],

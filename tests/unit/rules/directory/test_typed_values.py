@@ -11,7 +11,8 @@ from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.records import Service
 from corpid.rules.directory.role_forms import ON_DAY, RoleForm, faults, row_of
 from corpid.rules.directory.tables import parse_people
-from corpid.rules.directory.values import ParameterDefinition, real_day, stored_value, unfit_parameter
+from corpid.rules.directory.values import ParameterDefinition, stored_value, unfit_parameter
+from corpid.rules.readers import real_day
 
 SERVICE = Service(service_id="H", name="Harbour", parameters=(ParameterDefinition(name="Year", kind="year"),))
 TODAY = date(2026, 11, 30)

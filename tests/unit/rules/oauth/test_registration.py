@@ -41,7 +41,7 @@ def test_an_exact_https_uri_may_be_registered(uri: str) -> None:
     assert faults(redirect_uris=(uri,)) == set()
 
 
-@pytest.mark.parametrize("member", [name for name, each in CLIENT_MEMBERS.items() if each.member.form == "url"])
+@pytest.mark.parametrize("member", [name for name, each in CLIENT_MEMBERS.items() if each.form == "url"])
 def test_every_member_that_is_declared_a_url_is_checked_as_one(member: str) -> None:
     """D27, D38: no declaration without its rule, so that no page or outgoing request meets another scheme."""
     hostile = "javascript:alert(1)"
