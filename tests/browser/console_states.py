@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
 from corpid.flows.oauth.client_keys import ClientKeyReport
+from corpid.flows.operations.audit_seals import SealVerification
 from corpid.flows.operations.migration_report import ClientUse, DeprecatedUse
 from corpid.rules.diagnostics import Finding
 from corpid.rules.directory.lists import ListTotal
 from corpid.rules.directory.records import Entity
 from corpid.rules.hourly_counts import Point
-from corpid.texts import phrase
+from corpid.texts import counted, phrase
 from corpid.web.operations import views
-from corpid.web.operations.audit import Audit, EntryLine, ExportAudit, Verification
+from corpid.web.operations.audit import Audit, EntryLine, ExportAudit
 from corpid.web.operations.clients import ClientForm, ClientPage, HistoryLine, RefusalLine
 from corpid.web.operations.deployment import (
     ClientCount,
@@ -27,6 +28,7 @@ from corpid.web.operations.deployment import (
     SigningKeyRow,
 )
 from corpid.web.operations.entities import EntityForm
+from corpid.web.operations.jobs import FAILURES, JobDetails, JobLine, Jobs, VerifyAudit
 from corpid.web.operations.keys import KeyLine, Keys
 from corpid.web.operations.page_context import SECTIONS, ConsoleConfirmation
 from corpid.web.operations.views import StateLabel
@@ -210,6 +212,23 @@ def _clients(*lines: views.Line, search: str = "") -> views.SearchedList:
     )
 
 
+JOB: Final = JobLine(
+    url="/console/jobs/Pq3vQ0yDm8S1tF6uWnZxB2rKcE4hJ7aLgT5oUiVbY9s", kind=phrase("Verification of the audit"),
+    state=StateLabel(text=phrase("No problems found")), by="tan.weiling", started=AT, ended=AT + timedelta(minutes=4),
+)  # fmt: skip
+FAILED_JOB: Final = replace(JOB, state=StateLabel(text=phrase("Failed"), tone="error"))
+
+
+def job_page(line: JobLine, **state: Any) -> JobDetails:
+    """The page of a job, finished without a result unless `state` says otherwise."""
+    given = {"running": False, "done": 0, "total": 480, "failure": None, "found": None, **state}
+    return JobDetails(
+        frame=framed("maintenance", up=Link(url="/console/jobs", text=Jobs.heading)),
+        heading=line.kind, job_id="Pq3vQ0yDm8S1tF6uWnZxB2rKcE4hJ7aLgT5oUiVbY9s", line=line,
+        again="/console/verify-audit", **given,
+    )  # fmt: skip
+
+
 STATES: Final[Mapping[str, View]] = {
     "console-overview": OVERVIEW,
     "console-export-audit": ExportAudit(
@@ -313,8 +332,8 @@ STATES: Final[Mapping[str, View]] = {
         decision="on",
         errors=(("reason", phrase("Say why. The audit keeps your reason.")),),
     ),
-    "console-maintenance": Maintenance(frame=framed("maintenance"), on=False, switch="/console/switch-maintenance"),
-    "console-maintenance-on": Maintenance(frame=framed("maintenance"), on=True, switch=""),
+    "console-maintenance": Maintenance(frame=framed("maintenance"), on=False, switch="/console/switch-maintenance", jobs="/console/jobs"),
+    "console-maintenance-on": Maintenance(frame=framed("maintenance"), on=True, switch="", jobs="/console/jobs"),
     "console-audit": Audit(
         frame=framed("audit"),
         action="/console/audit",
@@ -334,12 +353,26 @@ STATES: Final[Mapping[str, View]] = {
         export="/console/export-audit",
         errors=(("action", phrase("{sentence}.", sentence="'nonsense' is not an action; docs/audit.md lists them")),),
     ),
-    "console-verified": Verification(
+    "console-verify-audit": VerifyAudit(
         frame=framed("audit", up=Link(url="/console/audit", text=Audit.heading)),
-        findings=(), seals=200, entries=48210, unsealed=12, sealed_at=AT, more="/console/verify-audit?after=200",
+        action="/console/verify-audit",
+        latest=JOB,
     ),
-    "console-verified-broken": Verification(
-        frame=framed("audit", up=Link(url="/console/audit", text=Audit.heading)),
-        findings=("entry 48100 is not as it was sealed",), seals=12, entries=900, unsealed=3, sealed_at=AT, more="",
+    "console-jobs": Jobs(
+        frame=framed("maintenance", up=Link(url="/console/maintenance", text=Maintenance.heading)),
+        jobs=(replace(JOB, state=StateLabel(text=phrase("Running")), ended=None), JOB, FAILED_JOB),
+    ),
+    "console-jobs-none": Jobs(
+        frame=framed("maintenance", up=Link(url="/console/maintenance", text=Maintenance.heading)), jobs=()
+    ),
+    "console-job": job_page(replace(JOB, state=StateLabel(text=phrase("Running")), ended=None), running=True, done=120),
+    "console-job-failed": job_page(FAILED_JOB, failure=FAILURES["lose"]),
+    "console-job-verified": job_page(
+        JOB, found=SealVerification(seals=480, entries=48210, unsealed=12), sealed_at=AT
+    ),
+    "console-job-broken": job_page(
+        replace(JOB, state=StateLabel(text=counted(1, "{count} problem found", "{count} problems found"), tone="error")),
+        found=SealVerification(seals=12, entries=900, unsealed=3, found=1),
+        findings=("Entry 48100 was changed.",), sealed_at=AT,
     ),
 }  # fmt: skip
