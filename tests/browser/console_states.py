@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from corpid.flows.oauth.client_keys import ClientKeyReport
-from corpid.flows.operations.audit_seals import SealVerification
 from corpid.flows.operations.migration_report import ClientUse, DeprecatedUse
 from corpid.rules.diagnostics import Finding
-from corpid.rules.directory.lists import ListTotal
-from corpid.rules.directory.records import Entity
 from corpid.rules.hourly_counts import Point
-from corpid.texts import counted, phrase
-from corpid.web.operations import views
+from corpid.texts import phrase
 from corpid.web.operations.audit import Audit, EntryLine, ExportAudit
 from corpid.web.operations.clients import ClientForm, ClientPage, HistoryLine, RefusalLine
 from corpid.web.operations.deployment import (
@@ -27,15 +23,12 @@ from corpid.web.operations.deployment import (
     ReasonCount,
     SigningKeyRow,
 )
-from corpid.web.operations.entities import EntityForm
-from corpid.web.operations.jobs import FAILURES, JobDetails, JobLine, Jobs, VerifyAudit
 from corpid.web.operations.keys import KeyLine, Keys
-from corpid.web.operations.page_context import SECTIONS, ConsoleConfirmation
-from corpid.web.operations.views import StateLabel
+from corpid.web.operations.page_context import SECTIONS
 from corpid.web.pages.charts import of_traffic
 from corpid.web.pages.client_fields import fields_of
-from corpid.web.pages.layout import Frame, Link, Navigation, NavigationLink, Pager, total_text
-from corpid.web.pages.record_forms import form_of
+from corpid.web.pages.components import Label
+from corpid.web.pages.layout import Frame, Link, Navigation, NavigationLink, Pager
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -170,13 +163,13 @@ OVERVIEW: Final = Overview(
     ending=tuple((use, "/1") for use in CLIENT.migration),
     not_ready="",
     engines=(
-        EngineLine(name=phrase("Database"), engine="PostgreSQL 15", state=StateLabel(text=phrase("Answers"))),
+        EngineLine(name=phrase("Database"), engine="PostgreSQL 15", state=Label(phrase("Answers"))),
         EngineLine(
             name=phrase("Short-lived state"),
             engine="Valkey 8",
-            state=StateLabel(text=phrase("Does not answer"), tone="error"),
+            state=Label(phrase("Does not answer"), "error"),
         ),
-        EngineLine(name=phrase("E-mail"), engine="", state=StateLabel(text=phrase("Off"), tone="warning")),
+        EngineLine(name=phrase("E-mail"), engine="", state=Label(phrase("Off"), "warning")),
     ),
     processes=(
         PROCESS,
@@ -193,42 +186,6 @@ OVERVIEW: Final = Overview(
 )
 
 
-def _clients(*lines: views.Line, search: str = "") -> views.SearchedList:
-    return views.SearchedList(
-        frame=framed("clients"),
-        heading=phrase("Clients"),
-        action="/console/clients",
-        label=phrase("Identifier begins with"),
-        ways=(),
-        by="",
-        search=search,
-        columns=(phrase("Identifier"), phrase("Name"), phrase("Generations"), phrase("State")),
-        lines=lines,
-        empty=phrase("No client is found. Type only the beginning."),
-        add=Link(url="/console/new-client", text=phrase("Register a client")),
-        pager=Pager(next="/console/clients?after=x", total=total_text(ListTotal(count=10_000, exact=False)))
-        if lines
-        else Pager(),
-    )
-
-
-JOB: Final = JobLine(
-    url="/console/jobs/Pq3vQ0yDm8S1tF6uWnZxB2rKcE4hJ7aLgT5oUiVbY9s", kind=phrase("Verification of the audit"),
-    state=StateLabel(text=phrase("No problems found")), by="tan.weiling", started=AT, ended=AT + timedelta(minutes=4),
-)  # fmt: skip
-FAILED_JOB: Final = replace(JOB, state=StateLabel(text=phrase("Failed"), tone="error"))
-
-
-def job_page(line: JobLine, **state: Any) -> JobDetails:
-    """The page of a job, finished without a result unless `state` says otherwise."""
-    given = {"running": False, "done": 0, "total": 480, "failure": None, "found": None, **state}
-    return JobDetails(
-        frame=framed("maintenance", up=Link(url="/console/jobs", text=Jobs.heading)),
-        heading=line.kind, job_id="Pq3vQ0yDm8S1tF6uWnZxB2rKcE4hJ7aLgT5oUiVbY9s", line=line,
-        again="/console/verify-audit", **given,
-    )  # fmt: skip
-
-
 STATES: Final[Mapping[str, View]] = {
     "console-overview": OVERVIEW,
     "console-export-audit": ExportAudit(
@@ -239,24 +196,9 @@ STATES: Final[Mapping[str, View]] = {
         back="/console/audit",
         errors=(("until", phrase("The end is before the beginning.")),),
     ),
-    "console-edit-organisation": EntityForm(
-        frame=framed("entities"),
-        action="/console/entities/200000001A/edit",
-        identifier="200000001A",
-        fields=form_of(Entity, "type", "registration_number", "country", "name", "approvals").show(
-            {"type": "UEN", "registration_number": "200000001A", "country": "SG", "name": "Saltwater Foods Pte. Ltd.", "approvals": "none"}
-        ),
-        reason="",
-        back="/console/entities/200000001A",
-    ),
     "console-overview-new": replace(
         OVERVIEW, findings=(), week=charts(0), quarter=charts(0), clients=(), reasons=(), ending=()
     ),
-    "console-clients": _clients(
-        views.Line(url="/1", name="harbour-permits", texts=("Harbour permits", phrase("{generations}; legacy until {day}", generations="current, legacy", day=date(2027, 3, 31))), state=views.active(True)),
-        views.Line(url="/2", name=LONG, texts=("Vereinigte Donaudampfschifffahrtsgesellschaft", "fapi2"), state=views.active(False)),
-    ),
-    "console-clients-none": _clients(search="zzz"),
     "console-client": CLIENT,
     "console-client-new": ClientPage(
         frame=OF_CLIENT, heading=phrase("Client {name}", name="Shop"), client_id="shop", enabled=False, facts=(),
@@ -292,17 +234,6 @@ STATES: Final[Mapping[str, View]] = {
         reason="Asked for by the harbour office",
         back="/console/client/shop",
     ),
-    "console-confirm": ConsoleConfirmation(
-        frame=framed("keys", up=Link(url="/console/keys", text=Keys.heading)),
-        action="/console/revoke-key/1",
-        heading=phrase("Revoke this signing key?"),
-        consequences=(phrase("Within ten seconds, tokens that it signed are refused, and people have to sign in again."),),
-        button=phrase("Revoke the key"),
-        back="/console/keys",
-        destroys=True,
-        to_type="n0TaReAlKeYiDeNtIfIeR",
-        errors=(("typed", phrase("This is not the identifier of the key. Copy it from above.")),),
-    ),
     "console-keys": Keys(
         frame=framed("keys"),
         keys=(
@@ -317,20 +248,6 @@ STATES: Final[Mapping[str, View]] = {
         rotate="/console/rotate-key",
         rotate_now="/console/rotate-key-now",
         saved=phrase("The next key will sign."),
-    ),
-    "console-maintenance-switch": ConsoleConfirmation(
-        frame=framed("maintenance", up=Link(url="/console/maintenance", text=Maintenance.heading)),
-        action="/console/switch-maintenance",
-        heading=phrase("Turn maintenance on?"),
-        consequences=(
-            phrase("While maintenance is on, nobody can sign in except to this console."),
-            phrase("Clients are asked to try again later. Every running server follows within 5 seconds."),
-        ),
-        button=phrase("Turn maintenance on"),
-        back="/console/maintenance",
-        destroys=True,
-        decision="on",
-        errors=(("reason", phrase("Say why. The audit keeps your reason.")),),
     ),
     "console-maintenance": Maintenance(frame=framed("maintenance"), on=False, switch="/console/switch-maintenance", jobs="/console/jobs"),
     "console-maintenance-on": Maintenance(frame=framed("maintenance"), on=True, switch="", jobs="/console/jobs"),
@@ -352,27 +269,5 @@ STATES: Final[Mapping[str, View]] = {
         verify="/console/verify-audit",
         export="/console/export-audit",
         errors=(("action", phrase("{sentence}.", sentence="'nonsense' is not an action; docs/audit.md lists them")),),
-    ),
-    "console-verify-audit": VerifyAudit(
-        frame=framed("audit", up=Link(url="/console/audit", text=Audit.heading)),
-        action="/console/verify-audit",
-        latest=JOB,
-    ),
-    "console-jobs": Jobs(
-        frame=framed("maintenance", up=Link(url="/console/maintenance", text=Maintenance.heading)),
-        jobs=(replace(JOB, state=StateLabel(text=phrase("Running")), ended=None), JOB, FAILED_JOB),
-    ),
-    "console-jobs-none": Jobs(
-        frame=framed("maintenance", up=Link(url="/console/maintenance", text=Maintenance.heading)), jobs=()
-    ),
-    "console-job": job_page(replace(JOB, state=StateLabel(text=phrase("Running")), ended=None), running=True, done=120),
-    "console-job-failed": job_page(FAILED_JOB, failure=FAILURES["lose"]),
-    "console-job-verified": job_page(
-        JOB, found=SealVerification(seals=480, entries=48210, unsealed=12), sealed_at=AT
-    ),
-    "console-job-broken": job_page(
-        replace(JOB, state=StateLabel(text=counted(1, "{count} problem found", "{count} problems found"), tone="error")),
-        found=SealVerification(seals=12, entries=900, unsealed=3, found=1),
-        findings=("Entry 48100 was changed.",), sealed_at=AT,
     ),
 }  # fmt: skip
