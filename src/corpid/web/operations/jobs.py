@@ -48,10 +48,11 @@ async def show_jobs(at: ConsoleContext) -> View:
     names = await _name_starters(at, found)
     rows = (
         (
-            Link(url=_path(at, each), text=KINDS[each.kind]),
+            Link(
+                url=_path(at, each), text=KINDS[each.kind], about=f"{at.moment(each.started_at):%Y-%m-%d %H:%M:%S}"
+            ),
             _state(each),
-            names[each.actor],
-            at.moment(each.started_at),
+            Cell(values=(at.moment(each.started_at),), notes=(names[each.actor],)),
             at.moment(each.ended_at) if each.ended_at else None,
         )
         for each in found
@@ -62,7 +63,7 @@ async def show_jobs(at: ConsoleContext) -> View:
         parts=(
             table(
                 phrase("The latest first"),
-                (phrase("Job"), phrase("State"), phrase("Started by"), phrase("Started"), phrase("Ended at")),
+                (phrase("Job"), phrase("State"), phrase("Started"), phrase("Ended at")),
                 rows,
                 empty=phrase("No job was started in the last 30 days."),
                 more=ONLY_FIRST if len(found) == jobs.LISTED else None,
