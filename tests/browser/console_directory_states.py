@@ -86,7 +86,13 @@ async def _add_jobs(made: World) -> None:
         "broken": {"event": "finish", "ended_at": now, "result": msgspec.json.encode(broken).decode()},
     }
     for number, (job_id, state) in enumerate(states.items(), 4):
-        given = {"started_at": now - 60 * number, "seen_at": now, "actor": "operator:id-weiling", "process_id": "p2", **state}
+        given = {
+            "started_at": now - 60 * number,
+            "seen_at": now,
+            "actor": "operator:id-weiling",
+            "process_id": "p2",
+            **state,
+        }
         job = Job(job_id=job_id, kind="audit verification", **given)
         await made.provider.registry.jobs.add(job, AuditEvent(actor=job.actor, action="job.start", object=job_id))
 

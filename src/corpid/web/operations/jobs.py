@@ -48,9 +48,7 @@ async def show_jobs(at: ConsoleContext) -> View:
     names = await _name_starters(at, found)
     rows = (
         (
-            Link(
-                url=_path(at, each), text=KINDS[each.kind], about=f"{at.moment(each.started_at):%Y-%m-%d %H:%M:%S}"
-            ),
+            Link(url=_path(at, each), text=KINDS[each.kind], about=f"{at.moment(each.started_at):%Y-%m-%d %H:%M:%S}"),
             _state(each),
             Cell(values=(at.moment(each.started_at),), notes=(names[each.actor],)),
             at.moment(each.ended_at) if each.ended_at else None,
@@ -77,7 +75,7 @@ def _path(at: ConsoleContext, job: Job) -> str:
 
 
 async def _name_starters(at: ConsoleContext, found: list[Job]) -> dict[str, str]:
-    """Who started each job, by the audit's name of them."""
+    """The user names of those who started jobs, by actor."""
     people = {each.actor: each.actor.partition(":")[2] for each in found}
     names = await audit.name_people(at.registry, people.values())
     return {actor: names.get(person, person) for actor, person in people.items()}
@@ -124,7 +122,7 @@ async def show_job(at: ConsoleContext) -> View:
 
 
 def _outcome(at: ConsoleContext, job: Job) -> tuple[Component | None, ...]:
-    """What a job says for itself, by its state."""
+    """The progress, failure or result of a job."""
     if job.state == "running":
         at_work = phrase("{done} of {total} seals verified", done=job.done, total=job.total)
         progress = at_work if job.total else phrase("Starting")
