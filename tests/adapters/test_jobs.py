@@ -167,6 +167,15 @@ async def test_stopping_the_process_ends_its_jobs_and_says_so(place: Place) -> N
         assert (await events(stores))[-1].detail["event"] == "stop"
 
 
+async def test_a_job_that_is_stopped_before_its_first_step_says_so(place: Place) -> None:
+    """docs/decisions/0041."""
+    async with place.opened() as stores:
+        process, work = Process(stores, "one", Clock(NOW)), Work()
+        job = await process.jobs.start(OPAL, KIND, work)
+        await process.jobs.stop()
+        assert (work.begun, (await seen(stores, job.job_id, now=NOW)).event) == (0, "stop")
+
+
 async def test_work_that_raises_fails_and_its_cause_is_logged_without_its_words(place: Place) -> None:
     """D48."""
     async with place.opened() as stores:

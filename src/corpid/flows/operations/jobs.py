@@ -18,13 +18,13 @@ from corpid.rules.failures import StoreUnavailable
 from corpid.rules.jobs import HEARTBEAT_SECONDS, KEPT_SECONDS, Job, judge
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable, Coroutine
 
     from corpid.rules.directory.actors import Actor
     from corpid.rules.jobs import JobKind
     from corpid.stores.sql.registry import Registry
 
-    Work = Callable[["JobProgress"], Awaitable[str]]
+    Work = Callable[["JobProgress"], Coroutine[None, None, str]]
     """the work of a job, which returns its result as JSON"""
 
 LISTED: Final = 50
@@ -64,7 +64,8 @@ class Jobs:
         self._clock: Final = clock
         self._new_id: Final = new_id
         self._log: Final = log
-        self._tasks: Final[set[asyncio.Task[None]]] = set()
+        self._tasks: Final[dict[asyncio.Task[None], asyncio.Task[str]]] = {}
+        """with the work of each"""
 
     async def start(self, actor: Actor, kind: JobKind, work: Work) -> Job:
         """Start a job, and return it.
@@ -87,9 +88,11 @@ class Jobs:
             if running is not None and not await _end_lost(self._registry, running, now=now):
                 return running
         # The context of the request would put what is done here into its log lines and its trace.
-        task = asyncio.create_task(self._do(job, actor, work), context=Context())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        progress = JobProgress(now)
+        doing = asyncio.create_task(work(progress), context=Context())
+        task = asyncio.create_task(self._watch(job, actor, progress, doing), context=Context())
+        self._tasks[task] = doing
+        task.add_done_callback(self._tasks.pop)
         return job
 
     async def wait(self) -> None:
@@ -98,13 +101,12 @@ class Jobs:
 
     async def stop(self) -> None:
         """Stop all of them, which their records then say."""
-        for task in self._tasks:
-            task.cancel()
+        for doing in self._tasks.values():
+            doing.cancel()
         await self.wait()
 
-    async def _do(self, job: Job, actor: Actor, work: Work) -> None:
-        progress = JobProgress(job.seen_at)
-        doing = asyncio.ensure_future(work(progress))
+    async def _watch(self, job: Job, actor: Actor, progress: JobProgress, doing: asyncio.Task[str]) -> None:
+        """Note how a job goes on, and how it ended."""
         beating = asyncio.create_task(self._beat(job, progress, doing))
         result, how = "", "fail"
         try:
@@ -114,15 +116,14 @@ class Jobs:
         except Exception as error:  # noqa: BLE001 - it has no caller, and what it says may name somebody (D48)
             self._log("job_failed", f"{job.kind} {job.job_id}: {type(error).__name__}")
         beating.cancel()
-        with suppress(asyncio.CancelledError):
-            await beating
+        await asyncio.gather(beating, return_exceptions=True)
         ended = replace(self._note(job, progress), event=how, ended_at=int(self._clock()), result=result)
         try:
             await _end(self._registry, ended, actor=actor, now=self._clock())
         except StoreUnavailable as error:  # others will find that it has no heartbeat
             self._log("job_failed", f"{job.kind} {job.job_id}: {error}")
 
-    async def _beat(self, job: Job, progress: JobProgress, doing: asyncio.Future[str]) -> None:
+    async def _beat(self, job: Job, progress: JobProgress, doing: asyncio.Task[str]) -> None:
         """Write heartbeats; cancel what is counted as lost."""
         while True:
             await asyncio.sleep(HEARTBEAT_SECONDS)
