@@ -131,7 +131,7 @@ def _outcome(at: ConsoleContext, job: Job) -> tuple[Component | None, ...]:
         again = path_if_allowed(at, VERIFY)
         return (
             Paragraph(text=FAILURES[job.event], look="warning"),
-            Actions(links=(Link(url=again, text=phrase("Start again")),)) if again else None,
+            Actions(links=(Link(url=again, text=phrase("Start again")),), main=True) if again else None,
         )
     found = _result(job)
     if found.found:
