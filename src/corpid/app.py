@@ -25,6 +25,7 @@ from corpid.flows.oauth.client_clocks import ClockSkews
 from corpid.flows.oauth.recently_issued import RecentlyIssued
 from corpid.flows.operations.audit_stream import AuditStream
 from corpid.flows.operations.buffers import DeprecatedUsage, HourlyCounters, RecentRefusals
+from corpid.flows.operations.jobs import Jobs
 from corpid.flows.operations.readiness import Readiness, recovering_until
 from corpid.flows.rate_limits import RateLimit, RateLimits
 from corpid.flows.request_context import Policy, Provider, ServerNode
@@ -217,9 +218,10 @@ def _provider(
         counted: RateLimit(**{caller: getattr(settings, f"{counted}_{caller}", 0) for caller in callers})
         for counted in rate_limits.COUNTED
     }
+    node = _node(settings, int(clock()), stores.key_encryption_key)
     return Provider(
         policy=policy,
-        node=_node(settings, int(clock()), stores.key_encryption_key),
+        node=node,
         registry=stores.registry,
         transient=stores.transient,
         client_keys=client_keys,
@@ -235,6 +237,7 @@ def _provider(
         counters=HourlyCounters(),
         rate_limits=RateLimits(stores.transient, settings.base_url, rates, spare_loopback=settings.developer_mode),
         background_tasks=BackgroundTasks(_warn),
+        jobs=Jobs(stores.registry, node.process.process_id, clock=clock, new_id=new_id, log=_warn),
         networks=_networks(settings),
         erase_details=stores.erase,
         clock=clock,

@@ -11,6 +11,7 @@ from corpid.flows.directory.access_review import ReviewDates
 from corpid.flows.directory.approvals import expire_requests
 from corpid.flows.directory.notices import NoticeMaker
 from corpid.flows.directory.queued_emails import InvitationEmails, NoticeEmails
+from corpid.flows.operations import jobs
 from corpid.flows.operations.audit_seals import Sealer
 from corpid.flows.operations.buffers import remove_old
 from corpid.flows.operations.process_reports import (
@@ -82,6 +83,7 @@ async def run_tasks(
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
+        await provider.jobs.stop()
         await work.flush()
 
 
@@ -143,6 +145,7 @@ class _Tasks:
             if now >= self._expire_at:
                 self._expire_at = now + _EXPIRE_SECONDS
                 await self._tried("change requests", expire_requests(self._provider.registry, now=now))
+                await self._tried("records of jobs", jobs.clean_up(self._provider.registry, now=now))
                 await self._tried("standby key", ensure_standby_key(self._provider.registry, now=now))
             await self._tried("dates of access reviews", self._review_dates.round(now=now))
             await self._tried("registration of this process", self._registration.round(now=now))

@@ -144,7 +144,7 @@ def test_a_migration_that_fails_leaves_the_schema_as_it_was(empty: Place) -> Non
 
 LATER_MIGRATIONS: Final = (
     "DROP TABLE consents, email_changes, passkey_offers, deletion_requests, browser_names, client_refusals",
-    "DROP TABLE hourly_counts, server_processes, client_clocks",
+    "DROP TABLE hourly_counts, server_processes, client_clocks, jobs",
     "DROP TABLE notices, access_review_decisions, access_reviews",
     "ALTER TABLE sessions DROP COLUMN browser_key",
     "ALTER TABLE services DROP COLUMN description, DROP COLUMN role_descriptions",

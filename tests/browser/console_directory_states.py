@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
+from corpid.flows.operations.audit_seals import SealVerification
+from corpid.rules.audit_records import AuditEvent
+from corpid.rules.audit_seals import SealFinding
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -12,6 +17,8 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
 )
 from corpid.rules.directory.values import RoleDescription
+from corpid.rules.jobs import Job
+from corpid.rules.limits import DAY
 from tests.browser.seeded import Visit
 from tests.console.scene import REASON, console, in_console
 from tests.sign_in.world import entity, world
@@ -45,6 +52,12 @@ VISITS: Final[Mapping[str, Visit]] = {
     "console-service-edit-refused": Visit("services/PERMITS/edit", {"name": "", "reason": REASON}),
     "console-clients": Visit("clients"),
     "console-clients-none": Visit("clients?search=zzz"),
+    "console-verify-audit": Visit("verify-audit"),
+    "console-jobs": Visit("jobs"),
+    "console-job": Visit("jobs/running"),
+    "console-job-failed": Visit("jobs/lost"),
+    "console-job-verified": Visit("jobs/verified"),
+    "console-job-broken": Visit("jobs/broken"),
     "console-confirm": Visit("rotate-key-now", {"reason": ""}),
     "console-maintenance-switch": Visit("switch-maintenance", {"reason": ""}),
 }
@@ -58,6 +71,30 @@ async def walk(visits: Mapping[str, Visit], recorder: Recorder) -> None:
         for name, visit in visits.items():
             made.clock.pass_(1)
             await recorder.visit(name, visit, browser, console(made, visit.page))
+
+
+async def _add_jobs(made: World) -> None:
+    """One of each state, as other processes left them."""
+    now = int(made.clock())
+    finding = SealFinding(object="entry", number=48100, problem="changed", text="Entry 48100 was changed.")
+    whole = SealVerification(seals=480, entries=48210, unsealed=12, sealed_at=now)
+    broken = SealVerification(seals=12, entries=900, unsealed=3, sealed_at=now, found=1, findings=[finding])
+    states: Mapping[str, dict[str, Any]] = {
+        "running": {"seen_at": now + DAY, "done": 120, "total": 480},
+        "lost": {"event": "lose", "ended_at": now},
+        "verified": {"event": "finish", "ended_at": now, "result": msgspec.json.encode(whole).decode()},
+        "broken": {"event": "finish", "ended_at": now, "result": msgspec.json.encode(broken).decode()},
+    }
+    for number, (job_id, state) in enumerate(states.items(), 4):
+        given = {
+            "started_at": now - 60 * number,
+            "seen_at": now,
+            "actor": "operator:id-weiling",
+            "process_id": "p2",
+            **state,
+        }
+        job = Job(job_id=job_id, kind="audit verification", **given)
+        await made.provider.registry.jobs.add(job, AuditEvent(actor=job.actor, action="job.start", object=job_id))
 
 
 async def _seed(made: World) -> None:
@@ -91,6 +128,7 @@ async def _seed(made: World) -> None:
             client_entity_id=long.entity_id, entity_id=banyan.entity_id, service_id="PERMITS", state="accepted"
         ),
     )
+    await _add_jobs(made)
     made.clock.pass_(60)
     session = await made.browser()
     await session.open(f"{made.base}/account", site="none")

@@ -12,7 +12,7 @@ from corpid.flows.operations.migration_report import ClientUse, DeprecatedUse
 from corpid.rules.diagnostics import Finding
 from corpid.rules.hourly_counts import Point
 from corpid.texts import phrase
-from corpid.web.operations.audit import Audit, EntryLine, ExportAudit, Verification
+from corpid.web.operations.audit import Audit, EntryLine, ExportAudit
 from corpid.web.operations.clients import ClientForm, ClientPage, HistoryLine, RefusalLine
 from corpid.web.operations.deployment import (
     ClientCount,
@@ -249,8 +249,8 @@ STATES: Final[Mapping[str, View]] = {
         rotate_now="/console/rotate-key-now",
         saved=phrase("The next key will sign."),
     ),
-    "console-maintenance": Maintenance(frame=framed("maintenance"), on=False, switch="/console/switch-maintenance"),
-    "console-maintenance-on": Maintenance(frame=framed("maintenance"), on=True, switch=""),
+    "console-maintenance": Maintenance(frame=framed("maintenance"), on=False, switch="/console/switch-maintenance", jobs="/console/jobs"),
+    "console-maintenance-on": Maintenance(frame=framed("maintenance"), on=True, switch="", jobs="/console/jobs"),
     "console-audit": Audit(
         frame=framed("audit"),
         action="/console/audit",
@@ -269,13 +269,5 @@ STATES: Final[Mapping[str, View]] = {
         verify="/console/verify-audit",
         export="/console/export-audit",
         errors=(("action", phrase("{sentence}.", sentence="'nonsense' is not an action; docs/audit.md lists them")),),
-    ),
-    "console-verified": Verification(
-        frame=framed("audit", up=Link(url="/console/audit", text=Audit.heading)),
-        findings=(), seals=200, entries=48210, unsealed=12, sealed_at=AT, more="/console/verify-audit?after=200",
-    ),
-    "console-verified-broken": Verification(
-        frame=framed("audit", up=Link(url="/console/audit", text=Audit.heading)),
-        findings=("entry 48100 is not as it was sealed",), seals=12, entries=900, unsealed=3, sealed_at=AT, more="",
     ),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""The audit in the console: filters, pages, verification (D57, D58)."""
+"""The audit in the console: filters, pages, export (D57, D58)."""
 
 from __future__ import annotations
 
@@ -53,14 +53,6 @@ async def test_the_list_goes_on_page_by_page() -> None:
         following = next(url for url, text in browser.page.links if text == "Next page")
         await browser.open(f"{made.base}{following}" if following.startswith("/") else following, site="none")
         assert browser.page.text.count("command:ops@host") == 10
-
-
-async def test_the_audit_is_compared_with_its_seals() -> None:
-    """D58."""
-    async with new_world(**WITHOUT_PASSKEY) as made:
-        browser = await in_console(made, "operator", "verify-audit")
-        assert browser.page.heading == "The audit and its seals"
-        assert "Entries without a seal yet" in browser.page.text
 
 
 @pytest.mark.parametrize("level", ["operator", "auditor"])

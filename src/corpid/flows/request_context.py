@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from corpid.flows.oauth.client_clocks import ClockSkews
     from corpid.flows.oauth.recently_issued import RecentlyIssued
     from corpid.flows.operations.buffers import DeprecatedUsage, HourlyCounters, RecentRefusals
+    from corpid.flows.operations.jobs import Jobs
     from corpid.flows.operations.signing_keys import ServerKeys, SigningKeys
     from corpid.flows.rate_limits import RateLimits
     from corpid.flows.registry_cache import RegistryCache
@@ -227,6 +228,7 @@ class Provider:
     counters: HourlyCounters
     rate_limits: RateLimits
     background_tasks: BackgroundTasks
+    jobs: Jobs
     networks: NetworkNames
     """names of networks, looked up when a person reads where they signed in from"""
     erase_details: Callable[..., Awaitable[int]]

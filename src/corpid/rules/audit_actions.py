@@ -226,6 +226,10 @@ class AuditAction(StrEnum):
     KEY_REWRAP = "key.rewrap", "Secrets were encrypted again, with the current key"
     MAINTENANCE_ON = "maintenance.on", "Maintenance began"
     MAINTENANCE_OFF = "maintenance.off", "Maintenance ended"
+    JOB_START = "job.start", "A job started; `kind` says which"
+    JOB_END = "job.end", (
+        "A job ended; `kind` says which, and `event` how: `finish`, `fail` (an error), `stop` (its server was stopped) or "
+        "`lose` (its server died, as another one found: the actor is `system`)")
     STORE_CLOSE = "store.close", "Redis or Valkey was closed, for a restart"
     STORE_OPEN = "store.open", "Redis or Valkey was opened again, without a restart"
     DEPLOYMENT_RESTORE = "deployment.restore", "A backup was restored"

@@ -23,8 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 
     from corpid.flows.operations.audit_seals import SealVerification
+    from corpid.flows.operations.jobs import JobProgress
+    from corpid.flows.request_context import Provider
     from corpid.rules.audit_records import AuditEntry, AuditPart
     from corpid.rules.directory.actors import Actor, DeploymentOperator
+    from corpid.rules.jobs import Job
     from corpid.stores.sql.registry import Registry
 
 _EXAMINED: Final = 2000
@@ -45,7 +48,16 @@ async def read_names(registry: Registry, entries: Iterable[AuditEntry]) -> dict[
 
     Of removed people those that the audit still has. Source: D57
     """
-    found = {part for entry in entries for part in (entry.actor.partition(":")[2], *entry.object.split("/"))}
+    return await name_people(
+        registry, {part for entry in entries for part in (entry.actor.partition(":")[2], *entry.object.split("/"))}
+    )
+
+
+async def name_people(registry: Registry, found: Iterable[str]) -> dict[str, str]:
+    """The user names of the people whose identifiers are among these texts.
+
+    Of removed people those that the audit still has. Source: D57
+    """
     keys = [(part,) for part in sorted(found) if is_user_id(part)]
     users = await registry.directory.read(User, keys)
     known = {user.user_id: user.user_name for user in users.values()}
@@ -206,6 +218,26 @@ def is_user_id(text: str) -> bool:
         return str(UUID(text)) == text
     except ValueError:
         return False
+
+
+async def start_verification(provider: Provider, actor: Actor) -> Job:
+    """Start a comparison of the audit with its seals.
+
+    Its result is a SealVerification. Raises access.Forbidden, StoreUnavailable. Source: D58
+    """
+    registry = provider.registry
+
+    async def verify(progress: JobProgress) -> str:
+        last = await registry.seals.last()
+        progress.total = 0 if last is None else last.number
+
+        def note(seal: int) -> None:
+            progress.done = seal
+
+        found = await audit_seals.verify(registry, actor, now=provider.clock(), verified=note)
+        return msgspec.json.encode(found).decode()
+
+    return await provider.jobs.start(actor, "audit verification", verify)
 
 
 class ExportQuery(msgspec.Struct, frozen=True, kw_only=True):

@@ -58,7 +58,9 @@ SEALS_AT_ONCE: Final = 4
 FINDINGS: Final = 1000
 """listed at most; further ones are counted"""
 _ENTRIES_AT_ONCE: Final = 200
-"""others run between two reads"""
+"""of one read"""
+_JUDGED_AT_ONCE: Final = 25
+"""a millisecond of work, after which others run"""
 _SEALS_READ_AT_ONCE: Final = 8
 _PRUNES: Final = 10_000
 """most entries about removals to check; one a day"""
@@ -282,13 +284,21 @@ class SealVerification(msgspec.Struct, kw_only=True):
 
 
 async def verify(
-    registry: Registry, actor: Actor, *, now: float, expect: str = "", after: int = 0, most: int | None = None
+    registry: Registry,
+    actor: Actor,
+    *,
+    now: float,
+    expect: str = "",
+    after: int = 0,
+    most: int | None = None,
+    verified: Callable[[int], None] = lambda _seal: None,
 ) -> SealVerification:
     """Compare the audit with its seals.
 
     `now` is in epoch seconds, `expect` is the digest of a seal that there was. `after` is a seal with which an earlier
-    part ended, `most` how many seals this part may have: the last part counts what is not sealed. Nothing is changed,
-    and servers may write meanwhile. Raises access.Forbidden, StoreUnavailable. Source: D58
+    part ended, `most` how many seals this part may have: the last part counts what is not sealed. `verified` is told
+    the number of each seal. Nothing is changed, and servers may write meanwhile. Raises access.Forbidden,
+    StoreUnavailable. Source: D58
     """
     authorise(actor, "read", Object(kind="audit"))
     keys = {key.kid: open_key(key).verifier for key in await stored_audit_keys(registry)}
@@ -317,6 +327,7 @@ async def verify(
                     result.add([*replaced_seals(await _first_key_at(registry), claims.iat)])
                 await _verify_rest(check, removals, result)
             number = seal.number
+            verified(number)
             result.sealed_to, result.sealed_at, result.digest = seal.last, seal.at, seal.digest
     ends = await registry.seals.ends()
     had_key = await registry.keys.had_audit_key()
@@ -397,12 +408,13 @@ async def _prunes(registry: Registry, limit: int, now: float) -> Prunes:
 async def _entries(registry: Registry, after: int, last: int) -> AsyncIterator[StoredEntry]:
     """Entries of a range, read page by page."""
     while page := await registry.seals.rows(after=after, last=last, limit=_ENTRIES_AT_ONCE):
-        for entry in page:
+        for count, entry in enumerate(page, 1):
             yield entry
+            if not count % _JUDGED_AT_ONCE:
+                await asyncio.sleep(0)
         if len(page) < _ENTRIES_AT_ONCE:
             return
         after = int(page[-1].row["number"])
-        await asyncio.sleep(0)
 
 
 async def export(registry: Registry, actor: Actor, *, now: float) -> AsyncIterator[dict[str, Any]]:

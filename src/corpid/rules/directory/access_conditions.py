@@ -30,13 +30,13 @@ Action: TypeAlias = Literal["read", "write", "delete"]
 OtherKind: TypeAlias = Literal[
     "session", "consent", "lock", "link", "password link", "second factor link", "identity number", "audit", "approval", "withdrawal", "API client",
     "provisioning token", "key", "deployment", "invitation", "deletion request", "access review", "access request",
-    "audit export",
+    "audit export", "audit verification",
 ]  # fmt: skip
 """kinds of object that are no record of the directory; `lock` is a pause after wrong guesses, to write an `approval` is
 to decide on a change request, to write a `withdrawal` to take it back, to write an `invitation` to send its e-mail
 again, to delete a `deletion request` to withdraw it, to write an `access review` to keep somebody's access or to sign
 the review off, to write an `access request` to ask for a role of one's own, to read an `audit export` to download
-entries of the audit as a file"""
+entries of the audit as a file, to read an `audit verification` to have the whole audit compared with its seals"""
 ObjectKind: TypeAlias = Kind | OtherKind
 Level: TypeAlias = AdministratorLevel | Literal[""]
 

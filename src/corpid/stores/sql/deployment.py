@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Final
 import sqlalchemy as sa
 
 from corpid.rules.directory.members import Members
+from corpid.rules.jobs import Job
 from corpid.rules.server_processes import ServerProcess
 from corpid.stores.sql.columns import columns, record_codec
 from corpid.stores.sql.statements import insert, parameters, upsert
-from corpid.stores.sql.tables import deployment, server_processes
+from corpid.stores.sql.tables import deployment, jobs, server_processes
 
 if TYPE_CHECKING:
     from corpid.rules.audit_records import AuditEvent
@@ -35,6 +36,10 @@ _SWITCH: Final = {True: "on", False: "off"}
 
 PROCESSES: Final = record_codec(ServerProcess)
 _PROCESS = server_processes.c
+JOBS: Final = record_codec(Job)
+_JOB = jobs.c
+_NOTED: Final = ("seen_at", "done", "total")
+_ENDED: Final = (*_NOTED, "event", "ended_at", "result")
 
 
 class NamedValues:
@@ -171,6 +176,106 @@ def select_processes() -> sa.Select[tuple[object, ...]]:
     return sa.select(*columns(server_processes, PROCESSES)).order_by(
         _PROCESS.host, _PROCESS.started_at, _PROCESS.process_id
     )
+
+
+class Jobs:
+    """Jobs, of which one of a kind runs at a time (docs/decisions/0041)."""
+
+    def __init__(self, database: Database, audit: Audit) -> None:
+        self._database: Final = database
+        self._audit: Final = audit
+        self._add: Final = database.prepare(
+            lambda: insert(jobs).values(parameters(JOBS.written)).on_conflict_do_nothing()
+        )
+        self._note: Final = database.prepare(lambda: _update_running(_NOTED))
+        self._end: Final = database.prepare(lambda: _update_running(_ENDED))
+        self._remove_old: Final = database.prepare(
+            lambda: sa.delete(jobs).where(
+                _JOB.started_at < sa.bindparam("before", type_=sa.BigInteger), _JOB.event != "start"
+            )
+        )
+        self._one: Final = database.prepare(lambda: _select_jobs().where(_JOB.job_id == sa.bindparam("job_id")))
+        self._running: Final = database.prepare(lambda: _select_jobs().where(_JOB.event == "start"))
+        self._running_of_kind: Final = database.prepare(
+            lambda: _select_jobs().where(_JOB.event == "start", _JOB.kind == sa.bindparam("kind"))
+        )
+        self._latest: Final = database.prepare(
+            lambda: (
+                _select_jobs()
+                .order_by(_JOB.started_at.desc(), _JOB.job_id)
+                .limit(sa.bindparam("limit", type_=sa.Integer))
+            )
+        )
+
+    async def add(self, job: Job, event: AuditEvent) -> bool:
+        """Add a job that starts, with its event.
+
+        False if one of its kind is running.
+        """
+        async with self._database.transaction():
+            added = await self._database.run(self._add, JOBS.encode(job)) > 0
+            if added:
+                await self._audit.write(event, now=job.started_at)
+        return added
+
+    async def note(self, job: Job) -> bool:
+        """Note heartbeat and progress; False if it has ended."""
+        return await self._database.write(self._note, _values(job)) > 0
+
+    async def end(self, job: Job, event: AuditEvent, *, now: float) -> bool:
+        """Note how a job ended, with its event.
+
+        False if it had ended before, or had a heartbeat after `seen_at`.
+        """
+        async with self._database.transaction():
+            ended = await self._database.run(self._end, _values(job)) > 0
+            if ended:
+                await self._audit.write(event, now=now)
+        return ended
+
+    async def get(self, job_id: str) -> Job | None:
+        row = await self._database.row(self._one, {"job_id": job_id})
+        return None if row is None else JOBS.decode(row)
+
+    async def find_running(self, kind: str) -> Job | None:
+        row = await self._database.row(self._running_of_kind, {"kind": kind})
+        return None if row is None else JOBS.decode(row)
+
+    async def list_running(self) -> list[Job]:
+        """Those that have not ended, one of a kind at most."""
+        return [JOBS.decode(row) for row in await self._database.rows(self._running, {})]
+
+    async def list_latest(self, *, limit: int) -> list[Job]:
+        """The jobs that started last, the latest first."""
+        return [JOBS.decode(row) for row in await self._database.rows(self._latest, {"limit": limit})]
+
+    async def remove_old(self, *, before: int) -> int:
+        """Remove those that have ended, and started before this moment.
+
+        Returns how many that were.
+        """
+        return await self._database.write(self._remove_old, {"before": before})
+
+
+def _select_jobs() -> sa.Select[tuple[object, ...]]:
+    return sa.select(*columns(jobs, JOBS))
+
+
+def _update_running(written: tuple[str, ...]) -> sa.Executable:
+    """An update of a job that runs, unless it was noted later."""
+    return (
+        sa.update(jobs)
+        .where(
+            _JOB.job_id == sa.bindparam("id"),
+            _JOB.event == "start",
+            _JOB.seen_at <= sa.bindparam("seen", type_=sa.BigInteger),
+        )
+        .values(parameters(written))
+    )
+
+
+def _values(job: Job) -> dict[str, object]:
+    return {**JOBS.encode(job), "id": job.job_id, "seen": job.seen_at}
 
 
 class SqlOrderlyStops:

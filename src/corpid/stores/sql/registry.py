@@ -61,6 +61,7 @@ class Registry:
     seals = _part(lambda self: sql.audit.AuditSeals(self._database))
     deployment = _part(lambda self: sql.deployment.DeploymentSwitches(self._database, self.audit))
     server_processes = _part(lambda self: sql.deployment.ServerProcesses(self._database))
+    jobs = _part(lambda self: sql.deployment.Jobs(self._database, self.audit))
     keys = _part(lambda self: sql.keys.Keys(self._database, self._cipher, self.audit))
 
     clients = _part(lambda self: sql.clients.Clients(self._database, self.audit))

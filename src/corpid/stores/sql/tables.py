@@ -297,6 +297,22 @@ server_processes: Final = table(
     text("settings"),
 )
 
+jobs: Final = table(
+    "jobs",
+    key("job_id"),
+    text("kind"),
+    text("actor"),
+    text("process_id"),
+    integer("started_at"),
+    integer("seen_at"),
+    text("event"),
+    integer("ended_at"),
+    integer("done"),
+    integer("total"),
+    text("result"),
+    partial("ix_jobs_running", "kind", rows="event = 'start'", unique=True),
+)
+"""The index lets one of a kind run."""
 
 credentials: Final = table(
     "credentials",

@@ -11,12 +11,13 @@ from starlette.responses import StreamingResponse
 
 from corpid.flows import encrypted_values
 from corpid.flows.encrypted_values import StoredForm
-from corpid.flows.operations import audit, audit_seals
+from corpid.flows.operations import audit
 from corpid.flows.operations.console import is_allowed
 from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory import audit_reading
 from corpid.rules.limits import DAY
 from corpid.texts import Phrase, phrase
+from corpid.web.operations.jobs import VERIFY
 from corpid.web.operations.page_context import (
     AT_ONCE,
     REASON,
@@ -25,7 +26,7 @@ from corpid.web.operations.page_context import (
     actor_with_reason,
     console_path,
     frame,
-    section_link,
+    path_if_allowed,
 )
 from corpid.web.pages.layout import FormView, Link, Pager, PageView, ViewPart, pager_of
 from corpid.web.pages.responses import NO_STORE
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from corpid.web.pages.views import View
 
 AUDIT: Final = "audit"
-_VERIFY: Final = "verify-audit"
 EXPORT: Final = "export-audit"
 FILTERS: Final = ("user", "entity", "client", "action", "since")
 _UNTIL: Final = "until"
@@ -77,23 +77,9 @@ class Audit(PageView, frozen=True, kw_only=True):
     entries: tuple[EntryLine, ...]
     pager: Pager
     verify: str
+    """the page that starts it; empty for those who may not"""
     export: str
     """of the form that exports what is shown; empty for those who may not"""
-
-
-class Verification(PageView, frozen=True, kw_only=True):
-    """A comparison of the audit with its seals."""
-
-    template: ClassVar[str] = "console/verify_audit.html"
-    heading: ClassVar[Phrase] = phrase("The audit and its seals")
-
-    findings: tuple[str, ...]
-    seals: int
-    entries: int
-    unsealed: int
-    sealed_at: datetime | None
-    more: str
-    """the page that goes on; empty at the end"""
 
 
 class ExportAudit(FormView, frozen=True, kw_only=True):
@@ -129,7 +115,7 @@ async def show_audit(at: ConsoleContext) -> View:
         given={name: given.get(name, "") for name in FILTERS},
         entries=tuple(_line(at, each, names) for each in found),
         pager=pager_of(here, given, came=bool(before), after=following, name="before"),
-        verify=console_path(at.web, _VERIFY),
+        verify=path_if_allowed(at, VERIFY),
         export=f"{console_path(at.web, EXPORT)}{f'?{urlencode(given)}' if given else ''}"
         if is_allowed(at.actor, "read", "audit export")
         else "",
@@ -187,24 +173,6 @@ def _text_of(value: object) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
-
-
-async def show_verification(at: ConsoleContext) -> View:
-    """Compare a part of the audit with its seals. Raises access.Forbidden."""
-    after = at.query.get("after", "")
-    found = await audit_seals.verify(
-        at.registry, at.actor, now=at.context.now, after=read_number(after), most=audit_seals.VERIFIED_AT_ONCE
-    )
-    here = console_path(at.web, _VERIFY)
-    return Verification(
-        frame=frame(at, section=AUDIT, up=section_link(at, AUDIT)),
-        findings=tuple(each.text for each in found.findings),
-        seals=found.seals,
-        entries=found.entries,
-        unsealed=found.unsealed,
-        sealed_at=at.moment(found.sealed_at) if found.sealed_at else None,
-        more=f"{here}?after={found.next}" if found.next else "",
-    )
 
 
 # --- export: the form records it and leads to the file, so that a form that is sent twice makes one (D73)
@@ -277,10 +245,9 @@ _EXPORTING: Final = ("read", "audit export")
 SECTION: Final = Section[ConsoleContext](
     pages={
         AUDIT: ConsolePage(view=show_audit),
-        _VERIFY: ConsolePage(view=show_verification),
         EXPORT: ConsolePage(view=show_export, submit=record_export, fresh=True, needs=_EXPORTING),
         _FILE: ConsolePage(view=download_export, needs=_EXPORTING),
     },
     fields=frozenset({*FILTERS, _UNTIL, REASON}),
-    filters=frozenset({*FILTERS, "before", "after"}),
+    filters=frozenset({*FILTERS, "before"}),
 )

@@ -11,6 +11,7 @@ from corpid.rules.oauth.errors import reason_of
 from corpid.rules.server_processes import VERSION
 from corpid.texts import Phrase, phrase
 from corpid.web.operations.clients import client_path
+from corpid.web.operations.jobs import JOBS
 from corpid.web.operations.keys import STATES
 from corpid.web.operations.page_context import (
     REASON,
@@ -117,6 +118,7 @@ class Maintenance(PageView, frozen=True, kw_only=True):
     on: bool
     switch: str
     """the page that switches it; empty for those who may not"""
+    jobs: str
 
 
 async def show_overview(at: ConsoleContext) -> View:
@@ -198,6 +200,7 @@ async def show_maintenance(at: ConsoleContext) -> View:
         frame=frame(at, section=MAINTENANCE),
         on=await readiness.maintenance(at.registry, actor=at.actor),
         switch=path_if_allowed(at, _SWITCH),
+        jobs=console_path(at.web, JOBS),
     )
 
 

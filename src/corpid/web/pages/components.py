@@ -113,6 +113,20 @@ class Items(Component, frozen=True, kw_only=True):
     """that of texts; empty: the page's"""
 
 
+class Progress(Component, frozen=True, kw_only=True):
+    """Work that goes on: its page loads again by itself."""
+
+    template: ClassVar[str] = "components/progress.html"
+
+    text: Phrase
+    """how far it is"""
+    done: int
+    total: int
+    """0: not known"""
+    page: str
+    """the address of the page"""
+
+
 class Group(Component, frozen=True, kw_only=True):
     """Parts that belong together."""
 
@@ -280,6 +294,11 @@ class Page(FormView, frozen=True, kw_only=True):
     """beside the heading"""
     parts: tuple[Component | None, ...]
     """None: nothing"""
+
+    @property
+    def refresh_seconds(self) -> int:
+        """Seconds until it loads again without a script; 0: never."""
+        return 5 if any(isinstance(each, Progress) for each in self.parts) else 0
 
 
 def value_renderer(

@@ -125,13 +125,15 @@ const able = document.querySelector("input[name=passkeys]");
 const asks = able && window.PublicKeyCredential?.isUserVerifyingPlatformAuthenticatorAvailable?.();
 asks?.then((can) => (able.value = can ? "yes" : "")).catch(() => {});
 
-// While a sign-in is being completed: look every second, and leave the page only once there is another to show.
+// While a sign-in is being completed, or a job runs: look every second, and leave the page only once there is another to show.
 const again = () => document.getElementById("again");
 const lookAgain = async () => {
   const answer = await fetch(again().href).catch(() => null);
   const page = new DOMParser().parseFromString((await answer?.text()) ?? "", "text/html");
-  if (answer?.ok && page.getElementById("again")) setTimeout(lookAgain, 1000);
-  else location.replace(again().href);
+  if (!answer?.ok || !page.getElementById("again")) return location.replace(again().href);
+  const progress = page.getElementById("progress");
+  if (progress) document.getElementById("progress")?.replaceWith(progress);
+  setTimeout(lookAgain, 1000);
 };
 if (again()) setTimeout(lookAgain, 1000);
 

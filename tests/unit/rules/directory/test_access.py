@@ -48,7 +48,7 @@ SCOPES: frozenset[ApiScope] = frozenset(
     {"directory.read", "directory.write", "clients.read", "clients.write", "audit.read", "operations"}
 )
 RECORDS = "service entity user credentials membership administrator operator assignment grant third-party_row client"
-EVERYTHING = f"{RECORDS} session consent lock link password_link second_factor_link identity_number audit approval withdrawal API_client provisioning_token key deployment invitation deletion_request access_request access_review audit_export"
+EVERYTHING = f"{RECORDS} session consent lock link password_link second_factor_link identity_number audit approval withdrawal API_client provisioning_token key deployment invitation deletion_request access_request access_review audit_export audit_verification"
 
 
 def administering(level: AdministratorLevel, **facts: object) -> EntityAdministrator:

@@ -1,0 +1,215 @@
+"""Jobs in the console: list, progress and result (docs/decisions/0041)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from corpid.flows.operations import audit, jobs
+from corpid.flows.operations.audit_seals import SealVerification
+from corpid.texts import counted, phrase
+from corpid.web.operations.page_context import (
+    ONLY_FIRST,
+    ConsoleContext,
+    ConsolePage,
+    console_path,
+    frame,
+    path_if_allowed,
+    section_link,
+)
+from corpid.web.pages.components import Actions, Cell, Facts, Form, Items, Label, Page, Paragraph, Progress, table
+from corpid.web.pages.layout import Link
+from corpid.web.sites import FormResult, NotFound, Section
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.rules.jobs import Job, JobEvent, JobKind
+    from corpid.texts import Phrase
+    from corpid.web.pages.components import Component
+    from corpid.web.pages.views import View
+
+JOBS: Final = "jobs"
+VERIFY: Final = "verify-audit"
+TITLE: Final = phrase("Jobs")
+KINDS: Final[Mapping[JobKind, Phrase]] = {"audit verification": phrase("Verification of the audit")}
+FAILURES: Final[Mapping[JobEvent, Phrase]] = {
+    "fail": phrase("An error ended it. The log of the server names it: job_failed, with the identifier of this job."),
+    "stop": phrase("The server was stopped while it ran. Start it again."),
+    "lose": phrase("The server that ran it no longer answers: its process ended. Start it again."),
+}
+
+
+async def show_jobs(at: ConsoleContext) -> View:
+    """The latest jobs. Raises access.Forbidden."""
+    found = await jobs.list_jobs(at.registry, actor=at.actor, now=at.context.now)
+    names = await _name_starters(at, found)
+    rows = (
+        (
+            Link(url=_path(at, each), text=KINDS[each.kind], about=f"{at.moment(each.started_at):%Y-%m-%d %H:%M:%S}"),
+            _state(each),
+            Cell(values=(at.moment(each.started_at),), notes=(names[each.actor],)),
+            at.moment(each.ended_at) if each.ended_at else None,
+        )
+        for each in found
+    )
+    return Page(
+        frame=frame(at, section="maintenance", up=section_link(at, "maintenance")),
+        heading=TITLE,
+        parts=(
+            table(
+                phrase("The latest first"),
+                (phrase("Job"), phrase("State"), phrase("Started"), phrase("Ended at")),
+                rows,
+                empty=phrase("No job was started in the last 30 days."),
+                more=ONLY_FIRST if len(found) == jobs.LISTED else None,
+            ),
+        ),
+    )
+
+
+def _path(at: ConsoleContext, job: Job) -> str:
+    return console_path(at.web, f"{JOBS}/{job.job_id}")
+
+
+async def _name_starters(at: ConsoleContext, found: list[Job]) -> dict[str, str]:
+    """The user names of those who started jobs, by actor."""
+    people = {each.actor: each.actor.partition(":")[2] for each in found}
+    names = await audit.name_people(at.registry, people.values())
+    return {actor: names.get(person, person) for actor, person in people.items()}
+
+
+def _state(job: Job) -> Label:
+    if job.state == "running":
+        return Label(phrase("Running"))
+    if job.state == "failed":
+        return Label(phrase("Failed"), "error")
+    found = _result(job).found
+    if found:
+        return Label(counted(found, "{count} problem found", "{count} problems found"), "error")
+    return Label(phrase("No problems found"))
+
+
+def _result(job: Job) -> SealVerification:
+    return msgspec.json.decode(job.result, type=SealVerification)
+
+
+async def show_job(at: ConsoleContext) -> View:
+    """A job: its progress while it runs, then its result or failure.
+
+    Raises NotFound, access.Forbidden.
+    """
+    job = await jobs.find_job(at.registry, at.page.partition("/")[2], actor=at.actor, now=at.context.now)
+    if job is None:
+        raise NotFound
+    names = await _name_starters(at, [job])
+    facts = Facts(
+        facts=(
+            (phrase("State"), _state(job)),
+            (phrase("Started by"), names[job.actor]),
+            (phrase("Started"), at.moment(job.started_at)),
+            *([(phrase("Ended at"), at.moment(job.ended_at))] if job.ended_at else ()),
+            (phrase("Identifier"), job.job_id),
+        )
+    )
+    return Page(
+        frame=frame(at, section="maintenance", up=Link(url=console_path(at.web, JOBS), text=TITLE)),
+        heading=KINDS[job.kind],
+        parts=(*_outcome(at, job), facts),
+    )
+
+
+def _outcome(at: ConsoleContext, job: Job) -> tuple[Component | None, ...]:
+    """The progress, failure or result of a job."""
+    if job.state == "running":
+        at_work = phrase("{done} of {total} seals verified", done=job.done, total=job.total)
+        progress = at_work if job.total else phrase("Starting")
+        return (Progress(text=progress, done=job.done, total=job.total, page=_path(at, job)),)
+    if job.state == "failed":
+        again = path_if_allowed(at, VERIFY)
+        return (
+            Paragraph(text=FAILURES[job.event], look="warning"),
+            Actions(links=(Link(url=again, text=phrase("Start again")),), main=True) if again else None,
+        )
+    found = _result(job)
+    if found.found:
+        findings = tuple(each.text for each in found.findings)
+        verdict: tuple[Component | None, ...] = (
+            Paragraph(text=phrase("Something is not as it was sealed."), look="warning"),
+            Items(items=findings, language="en"),
+            Paragraph(text=ONLY_FIRST, look="hint") if found.found > len(found.findings) else None,
+        )
+    elif found.seals:
+        verdict = (Paragraph(text=phrase("These entries are as they were sealed."), look="summary"),)
+    else:
+        verdict = (Paragraph(text=phrase("There is no seal yet, so nothing is protected."), look="summary"),)
+    return (
+        *verdict,
+        Facts(
+            facts=(
+                (phrase("Seals compared"), found.seals),
+                (phrase("Entries compared"), found.entries),
+                (phrase("Entries without a seal yet"), found.unsealed),
+                *([(phrase("Sealed until"), at.moment(found.sealed_at))] if found.sealed_at else ()),
+            )
+        ),
+        Paragraph(
+            text=phrase("A missing end is found only with a digest from outside: corpid audit verify --expect."),
+            look="hint",
+        ),
+    )
+
+
+async def show_start(at: ConsoleContext) -> View:
+    """The form that starts a verification, and the latest one. Raises access.Forbidden."""
+    latest = next(iter(await jobs.list_jobs(at.registry, actor=at.actor, now=at.context.now)), None)
+    return Page(
+        frame=frame(at, section="audit", up=section_link(at, "audit")),
+        heading=phrase("Verify the audit"),
+        action=console_path(at.web, VERIFY),
+        parts=(
+            Paragraph(
+                text=phrase(
+                    "Every entry is compared with its seal. This can take minutes, and goes on if you leave the page."
+                )
+            ),
+            Facts(
+                facts=(
+                    (
+                        phrase("Last verification"),
+                        Cell(
+                            values=(
+                                Link(
+                                    url=_path(at, latest), text=phrase("Started {at}", at=at.moment(latest.started_at))
+                                ),
+                                _state(latest),
+                            )
+                        ),
+                    ),
+                )
+            )
+            if latest
+            else None,
+            Form(button=phrase("Verify now")),
+        ),
+    )
+
+
+async def start(at: ConsoleContext) -> FormResult:
+    """Start a verification, or lead to the running one.
+
+    Raises access.Forbidden.
+    """
+    job = await audit.start_verification(at.provider, at.actor)
+    return FormResult("", f"{JOBS}/{job.job_id}")
+
+
+SECTION: Final = Section[ConsoleContext](
+    pages={
+        JOBS: ConsolePage(view=show_jobs),
+        VERIFY: ConsolePage(view=show_start, submit=start, fresh=True, needs=("read", "audit verification")),
+    },
+    named_pages={re.compile(rf"{JOBS}/[A-Za-z0-9_-]+"): ConsolePage(view=show_job)},
+)
