@@ -107,9 +107,9 @@ async def load_grants(
 
 
 async def find_last_sign_in(registry: Registry, actor: EntityAdministrator, user_id: str) -> float | None:
-    """The last sign-in of a member for the actor's entity, in epoch seconds.
+    """The last sign-in of a member for the actor's entity.
 
-    None without one that is kept. Raises access.Forbidden, StoreUnavailable. Source: D84
+    In epoch seconds; None without one that is kept. Raises access.Forbidden, StoreUnavailable. Source: D84
     """
     query = AuditQuery(actor=f"user:{user_id}", entity_id=actor.entity_id, actions=(AuditAction.SIGN_IN_COMPLETE,))
     entries = (await audit.read_part(registry, query, limit=1, actor=actor)).entries

@@ -580,7 +580,7 @@ def _lines_of(at: PortalContext) -> Field:
 
 
 async def _simple_roles(at: PortalContext) -> dict[str, RoleForm]:
-    """The roles that need no more than a last day, by the value of the field."""
+    """Roles that need no more than a last day, by value."""
     services = await role_assignment.list_services(at.registry, at.actor, at.entity)
     forms = [
         RoleForm(service=each, role=role, end=at.form.get("end") or ENDLESS)

@@ -300,7 +300,7 @@ def _show_helps(found: Member, here: str, refused: Condition | None, *, helps: b
 
 
 async def _describe_last_sign_in(at: PortalContext, found: Member) -> list[tuple[Phrase, Value]]:
-    """The last sign-in for this entity; nothing without the right to its history."""
+    """The last sign-in for this entity, for readers of its history."""
     try:
         last = await history.find_last_sign_in(at.registry, at.actor, found.user.user_id)
     except Forbidden:
