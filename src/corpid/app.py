@@ -392,6 +392,7 @@ def _asgi(
         forwarded_header=settings.forwarded_header,
         keeps_https=not settings.developer_mode,
         probes=probes,
+        clock=next(iter(providers.values())).clock,
     )
 
 

@@ -122,7 +122,7 @@ async def show_audit(at: ConsoleContext) -> View:
     else:
         part = await audit.read_part(at.registry, query, limit=AT_ONCE, actor=at.actor)
         found, following = part.entries, part.before
-        names = await audit.read_names(at.registry, found)
+        names = await audit.read_names(at.registry, found, actor=at.actor)
     return Audit(
         frame=frame(at, section=AUDIT),
         action=here,
