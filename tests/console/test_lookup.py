@@ -10,10 +10,13 @@ from msgspec.structs import replace
 
 from corpid.flows.directory.actors import load_operator
 from corpid.flows.operations import lookup
-from corpid.rules.audit_records import AuditQuery
+from corpid.rules.audit_records import AuditEvent, AuditQuery
+from corpid.rules.directory.access import OBJECT_KINDS
 from corpid.rules.directory.records import Operator, User
+from corpid.rules.oauth.errors import reason_of
 from corpid.rules.references import find_reference, make_reference
-from tests.console.scene import WITHOUT_PASSKEY, in_console
+from corpid.web.operations import levels
+from tests.console.scene import ACME, WITHOUT_PASSKEY, console, go, in_console
 from tests.sign_in.world import new_world
 
 if TYPE_CHECKING:
@@ -169,3 +172,143 @@ async def test_a_hostile_text_finds_nothing(text: str) -> None:
     async with new_world(**WITHOUT_PASSKEY) as made:
         found = await searched(made, text)
         assert not (found.groups or found.keys or found.key_clients)
+
+
+async def test_a_reference_leads_from_the_field_to_the_reason_and_its_fix_in_one_search() -> None:
+    """D82: as it stands in an answer, on a page or in the log."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        reference = await refused(made)
+        browser = await in_console(made, "support")
+        for typed in (
+            reference,
+            f"the assertion is missing (reference {reference})",
+            f'{{"request_id":"{reference}"}}',
+        ):
+            await browser.fill_and_submit(search=typed)
+            assert browser.url == console(made, f"reference/{reference}")
+            assert "assertion_type" in browser.page.text
+            assert reason_of("assertion_type").value.remedy in browser.page.text
+            assert "without proving that it is the client's" in browser.page.text
+
+
+async def test_a_reference_of_which_nothing_is_kept_says_when_and_where_to_look() -> None:
+    """D82."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        reference = await refused(made, "stranger")
+        browser = await in_console(made, "auditor", f"reference/{reference}")
+        assert f"request_id={reference}" in browser.page.text
+        assert "15 Jan 2027, 08:00 UTC" in browser.page.text
+        assert "assertion_type" in browser.page.text
+        await go(made, browser, "reference/0123456789abcdef")
+        assert "an earlier version made this reference" in browser.page.text
+
+
+async def test_what_is_searched_is_in_no_address() -> None:
+    """D82: it may be an identity number."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        browser = await in_console(made, "operator")
+        await browser.fill_and_submit(search="S1234567A")
+        assert "Nothing is found" in browser.page.text
+        assert "S1234567A" in browser.page.heading
+        assert "S1234567A" not in browser.url
+        assert not [url for url, _ in browser.page.links if "S1234567A" in url]
+        other = await in_console(made, "auditor")
+        await other.open(browser.url, site="none")
+        assert other.page.heading == "Search"
+        for query in ("q=", "q=AAAA", "q=%00", f"q={'A' * 5000}"):
+            assert await go(made, browser, f"search?{query}") in {200, 400, 414, 431}
+
+
+async def test_everything_that_is_found_is_one_click_away() -> None:
+    """D82."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        await made.client("acme", name="Acme portal")
+        await made.person("acme", name="Acme Lim")
+        browser = await in_console(made, "operator")
+        await browser.fill_and_submit(search="acme")
+        links = {text: url for url, text in browser.page.links}
+        assert links["Acme Pte. Ltd."] == f"/console/entities/{ACME}"
+        found = {url for url, text in browser.page.links if text == "acme"}
+        assert found == {"/console/people/id-acme", "/console/client/acme"}
+
+
+HOSTILE = '"><script>alert(1)</script>'
+
+
+async def test_names_in_sentences_are_links_and_hostile_ones_stay_text() -> None:
+    """D57, D82: nothing of a name becomes markup or another address."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        await made.person("mallory", name="M")
+        browser = await in_console(made, "operator")
+        event = AuditEvent(
+            actor=f"user:{HOSTILE}", action="client.update", object=HOSTILE, client_id=HOSTILE, entity_id=HOSTILE,
+            request_id=f"{HOSTILE}0123456789abcdef", detail={HOSTILE: HOSTILE}, outcome="refused",
+        )  # fmt: skip
+        write = made.provider.registry.audit.write
+        await write(event, now=made.clock())
+        await write(AuditEvent(actor="system", action="user.disable", object="id-alice"), now=made.clock())
+        await write(AuditEvent(actor="x", action="of.tomorrow", object="javascript:alert(1)"), now=made.clock())
+        await go(made, browser, "audit")
+        assert browser.response is not None
+        assert "<script>alert" not in browser.response.text
+        assert "javascript:" not in [url[:11] for url, _ in browser.page.links]
+        assert ("/console/people/id-alice", "alice") in browser.page.links
+        assert all(url.startswith(("/", "?", "#", "http")) or not url for url, _ in browser.page.links)
+
+
+async def test_the_record_as_it_is_kept_is_one_click_away_for_those_who_may_read_it() -> None:
+    """D53, D57."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        browser = await in_console(made, "operator", "audit")
+        (ending, *_) = await made.audit("sign_in.complete")
+        assert any(url == f"/console/audit/{ending.number}" for url, _ in browser.page.links)
+        raw = await browser.http.get(console(made, f"audit/{ending.number}"))
+        assert raw.headers["content-type"] == "application/json"
+        assert raw.json()["action"] == "sign_in.complete"
+        support = await in_console(made, "support")
+        assert await go(made, support, f"audit/{ending.number}") == 404
+        assert await go(made, support, "audit/999999") == 404
+        await go(made, support, "audit")
+        assert "the-operator" not in support.page.text
+
+
+async def test_days_narrow_the_audit() -> None:
+    """D57: the day of `until` is included."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        browser = await in_console(made, "operator")
+        await made.provider.registry.audit.write(
+            AuditEvent(actor="system", action="client.add", object="rp-of-friday"), now=made.clock()
+        )
+        made.clock.pass_(3 * 86_400)
+        await made.provider.registry.audit.write(
+            AuditEvent(actor="system", action="client.add", object="rp-of-monday"), now=made.clock()
+        )
+        browser = await in_console(made, "operator")
+        await go(made, browser, "audit?action=client.add&until=2027-01-15")
+        assert ("rp-of-friday" in browser.page.text, "rp-of-monday" in browser.page.text) == (True, False)
+        await go(made, browser, "audit?action=client.add&since=2027-01-16")
+        assert ("rp-of-friday" in browser.page.text, "rp-of-monday" in browser.page.text) == (False, True)
+
+
+async def test_a_person_has_the_history_of_their_records() -> None:
+    """D57."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        await made.provider.registry.audit.write(
+            AuditEvent(actor="command:ops", action="user.enable", object="id-alice"), now=made.clock()
+        )
+        browser = await in_console(made, "support", "people/id-alice")
+        assert "A person was enabled: alice" in browser.page.text
+        assert ("/console/audit?user=id-alice", "Show all in the audit") in browser.page.links
+
+
+def test_the_table_of_levels_has_every_kind_of_record_that_an_operator_reads() -> None:
+    """D53."""
+    assert set(levels.KINDS) == set(OBJECT_KINDS)
+
+
+async def test_what_each_level_may_do_follows_from_the_table_of_access() -> None:
+    """D53."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        browser = await in_console(made, "auditor", "levels")
+        for shown in ("Signing keys", "read, change, remove", "not of operators", "Exports of the audit"):
+            assert shown in browser.page.text

@@ -134,6 +134,15 @@ async def read_part(registry: Registry, query: AuditQuery, *, limit: int, actor:
     return msgspec.structs.replace(found, entries=await leave_readable(registry, actor, entries))
 
 
+async def read_entry(registry: Registry, number: int, *, actor: Actor) -> AuditEntry | None:
+    """One entry, None if there is none that the actor may read.
+
+    Raises access.Forbidden, StoreUnavailable. Source: D53, D57
+    """
+    found = (await read_part(registry, AuditQuery(before=number + 1), limit=1, actor=actor)).entries
+    return found[0] if found and found[0].number == number else None
+
+
 async def leave_readable(registry: Registry, actor: Actor, entries: list[AuditEntry]) -> list[AuditEntry]:
     """The entries that an actor may read.
 

@@ -44,14 +44,14 @@ ENDINGS: Final = frozenset({AuditAction.SIGN_IN_COMPLETE, AuditAction.SIGN_IN_RE
 
 
 class RefusalCount(msgspec.Struct, frozen=True, kw_only=True):
-    """How often requests were refused for one reason, in one hour."""
+    """The number of refusals for one reason, in one hour."""
 
     reason: str
     count: int
 
 
 class ReferenceRecords(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept of a request, as the actor may read it."""
+    """The records of a request, as the actor may read them."""
 
     reference: str
     at: int
@@ -63,7 +63,7 @@ class ReferenceRecords(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def look_up(registry: Registry, reference: str, *, actor: DeploymentOperator, now: float) -> ReferenceRecords:
-    """What is kept of a request.
+    """Find the records of a request.
 
     `reference` has the form of one. Refusals of the last seconds may be missing. Nothing is written. Raises
     access.Forbidden, StoreUnavailable. Source: D28, D57, D82
@@ -109,7 +109,7 @@ class SearchGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SearchResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a text finds, as the actor may read it."""
+    """The records that a text finds, as the actor may read."""
 
     groups: tuple[SearchGroup, ...]
     """those in which something is found"""

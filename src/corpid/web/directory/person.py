@@ -30,7 +30,6 @@ from corpid.rules.directory.roles import reasons
 from corpid.rules.limits import MINUTE, RESEND_SECONDS
 from corpid.rules.networks import neighbourhood
 from corpid.texts import counted, phrase
-from corpid.web.directory import change_sentences
 from corpid.web.directory.access import (
     CHANGE,
     NEW,
@@ -66,7 +65,7 @@ from corpid.web.directory.page_context import (
 from corpid.web.directory.people import MEMBER, PEOPLE, PERSON, detail_errors
 from corpid.web.directory.people_views import ConfirmAction, EditPerson, HistoryEntry, PersonPage, RoleSentence
 from corpid.web.directory.requests import REQUESTS
-from corpid.web.pages import access_texts
+from corpid.web.pages import access_texts, change_sentences
 from corpid.web.pages.layout import Link, Pager, ViewPart
 from corpid.web.pages.record_forms import RecordForm, advise, form_of
 from corpid.web.sites import CHANGED_MEANWHILE, FormResult, InvalidForm, NotFound, Section, await_found

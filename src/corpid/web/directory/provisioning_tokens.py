@@ -16,9 +16,9 @@ from corpid.rules.directory.names import remedy_of
 from corpid.rules.directory.provisioning_tokens import LONGEST_LIFE_DAYS, MOST_TOKENS, token_name
 from corpid.texts import counted, phrase
 from corpid.web.directory.administrators import ADMINISTRATORS
-from corpid.web.directory.change_sentences import OPERATOR
 from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path, section_link
 from corpid.web.pages.access_texts import GONE
+from corpid.web.pages.change_sentences import OPERATOR
 from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import FormView, Link, PageView, ViewPart
 from corpid.web.sites import FormResult, InvalidForm, NotFound, Section

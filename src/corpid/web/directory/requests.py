@@ -12,7 +12,6 @@ from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, ApprovalState, decision_reason
 from corpid.rules.directory.records import APPROVALS, Assignment, ThirdPartyAssignment
 from corpid.texts import Phrase, phrase
-from corpid.web.directory.change_sentences import ChangeInWords, describe_change
 from corpid.web.directory.page_context import (
     NO_REASON,
     REQUEST_SENT,
@@ -28,6 +27,7 @@ from corpid.web.directory.page_context import (
     submit_changes,
 )
 from corpid.web.pages.access_texts import GONE, details
+from corpid.web.pages.change_sentences import ChangeInWords, describe_change
 from corpid.web.pages.layout import Advice, FormView, Pager, PageView, ViewPart, pager_of
 from corpid.web.sites import FormResult, NotFound, Section, await_found
 

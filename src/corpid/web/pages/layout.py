@@ -114,6 +114,8 @@ class Navigation(ViewPart, frozen=True, kw_only=True):
     links: tuple[NavigationLink, ...]
     switch: Link | None = None
     """leads to the same pages of another"""
+    search: Link | None = None
+    """the target and the label of a field that searches everything"""
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,7 +172,7 @@ class Field(ViewPart, frozen=True, kw_only=True):
     label: Phrase | str
     hint: Phrase | str | None = None
     kind: str = "text"
-    """lines, flag, words, day, number, email, search or text"""
+    """lines, flag, words, day, date, number, email, search or text; a date has a calendar"""
     value: str
     words: tuple[tuple[str, Phrase | str], ...] = ()
     """the closed list of values, each with its text"""
