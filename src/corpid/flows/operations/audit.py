@@ -22,7 +22,7 @@ from corpid.rules.directory.values import suggestion
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 
     from corpid.flows.operations.audit_seals import SealVerification
     from corpid.rules.audit_records import AuditEntry, AuditPart
@@ -171,6 +171,19 @@ def _reads_operators(actor: Actor) -> bool:
 def _parts_of(entry: AuditEntry) -> tuple[str, ...]:
     """Everything in an entry that may identify a person."""
     return (entry.actor.partition(":")[2], *entry.object.split("/"))
+
+
+async def read_latest(
+    registry: Registry, actions: Sequence[AuditAction], objects: Sequence[str], *, actor: EntityAdministrator
+) -> dict[str, AuditEntry]:
+    """The last entries of objects with these actions, by object.
+
+    Only what concerns the actor's entity. Raises access.Forbidden, StoreUnavailable. Source: D57, D61
+    """
+    own = actor.entity_id
+    authorise(actor, "read", Object(kind="audit", entity_id=own))
+    found = await registry.audit.latest_of(objects, actions)
+    return {each.object: _as_entity_reads(each, own) for each in found if own in (each.entity_id, each.other_entity_id)}
 
 
 def _is_of_one_entity(actor: Actor) -> bool:

@@ -100,6 +100,8 @@ class NavigationLink(ViewPart, frozen=True, kw_only=True):
     url: str
     text: Phrase
     current: bool = False
+    count: int = 0
+    """what waits there for the reader; 0 shows nothing"""
 
 
 class Navigation(ViewPart, frozen=True, kw_only=True):
@@ -232,6 +234,8 @@ class PageView(ViewPart, frozen=True, kw_only=True):
     """what the person should know first, as after a new sign-in"""
     saved: Phrase | None = None
     """what was just changed"""
+    undo: ButtonForm | None = None
+    """undoes it; None if that is not possible (D80)"""
 
 
 class FormView(PageView, frozen=True, kw_only=True):
