@@ -395,6 +395,7 @@ def _asgi(
         forwarded_header=settings.forwarded_header,
         keeps_https=not settings.developer_mode,
         probes=probes,
+        clock=next(iter(providers.values())).clock,
     )
 
 

@@ -6,8 +6,9 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from corpid.flows.operations.buffers import RecentRefusals
+from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.records import Change
-from corpid.rules.oauth.records import Client
+from corpid.rules.oauth.records import Client, FetchedKeySet
 from corpid.rules.oauth.refusals import ClientRefusal
 from tests.adapters.opened import EVENT
 
@@ -103,3 +104,49 @@ async def test_nothing_is_written_for_a_client_that_does_not_exist(
         assert not begun
         await kept.add([refusal(1)], kept=3)
         assert begun
+
+
+async def test_refusals_of_one_request_are_found_whichever_clients_they_are_of(place: Place) -> None:
+    """D82."""
+    async with registered(place) as stores:
+        kept = stores.registry.client_refusals
+        await kept.add([refusal(100, "a"), refusal(100.5, "b"), refusal(300, "a")], kept=9)
+        await kept.add([refusal(100, "a", client_id="other", claimed=True)], kept=9)
+
+        async def found(reference: str, since: float, until: float, limit: int = 9) -> list[tuple[str, float]]:
+            rows = await kept.list_by_reference(reference, since=since, until=until, limit=limit)
+            return [(each.client_id, each.at) for each in rows]
+
+        assert await found("a", 0, 300) == [("other", 100), ("rp", 100)]
+        assert await found("a", 0, 1000, limit=2) == [("other", 100), ("rp", 100)]
+        assert await found("b", 100, 101) == [("rp", 100.5)]
+        assert await found("b", 0, 100) == []
+
+
+async def test_clients_are_found_by_a_text_of_their_keys_and_no_pattern_of_the_database_means_anything(
+    place: Place,
+) -> None:
+    """D82: keys of the record, and those that were fetched."""
+    async with place.opened() as stores:
+        clients, directory = stores.registry.clients, stores.registry.directory
+        own = Client(client_id="own", name="RP", redirect_uris=RP.redirect_uris, jwks='{"keys":[{"kid":"a%b_c!d"}]}')
+        far = Client(client_id="far", name="RP", redirect_uris=RP.redirect_uris, jwks_uri="https://rp.example/keys")
+        await directory.write([Change(None, own), Change(None, far)], EVENT)
+        fetched = FetchedKeySet(jwks_uri="https://rp.example/keys", jwks='{"keys":[{"kid":"of-far"}]}', fetched_at=1)
+        await clients.keep_fetched_key_set("far", fetched)
+        assert await clients.list_mentioning("a%b_c!d", limit=9) == ["own"]
+        assert await clients.list_mentioning("of-far", limit=9) == ["far"]
+        for pattern in ("a%c", "a_b_c!d", "%%", "!%"):
+            assert await clients.list_mentioning(pattern, limit=9) == []
+
+
+async def test_audit_entries_of_one_request_are_found_within_a_range_of_numbers(place: Place) -> None:
+    """D82."""
+    async with place.opened() as stores:
+        log = stores.registry.audit
+        for request_id in ("a", "b", "a"):
+            await log.write(AuditEvent(actor="system", action="test.change", object="o", request_id=request_id), now=1)
+        numbers = [each.number for each in await log.list_by_request("a", after=0, last=1 << 40, limit=9)]
+        assert numbers[1] == numbers[0] + 2
+        one = await log.list_by_request("a", after=numbers[0], last=numbers[1], limit=9)
+        assert [each.number for each in one] == numbers[1:]

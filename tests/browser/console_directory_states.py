@@ -9,6 +9,7 @@ import msgspec
 from corpid.flows.operations.audit_seals import SealVerification
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.audit_seals import SealFinding
+from corpid.rules.directory.members import Members
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -19,6 +20,7 @@ from corpid.rules.directory.records import (
 from corpid.rules.directory.values import RoleDescription
 from corpid.rules.jobs import Job
 from corpid.rules.limits import DAY
+from corpid.rules.oauth.refusals import ClientRefusal
 from tests.browser.seeded import Visit
 from tests.console.scene import REASON, console, in_console
 from tests.sign_in.world import entity, world
@@ -44,7 +46,7 @@ VISITS: Final[Mapping[str, Visit]] = {
     "console-owner": Visit(f"{_ENTITY}/owner", {"reason": REASON}),
     "console-people": Visit("people?by=name&search=A"),
     "console-person": Visit("people/id-alice"),
-    "console-person-link": Visit("people/id-alice/link", {}),
+    "console-person-link": Visit("people/id-alice/link", {"reason": ""}),
     "console-person-disable": Visit("people/id-alice/disable"),
     "console-service": Visit("services/PERMITS"),
     "console-services": Visit("services"),
@@ -59,6 +61,13 @@ VISITS: Final[Mapping[str, Visit]] = {
     "console-job-verified": Visit("jobs/verified"),
     "console-job-broken": Visit("jobs/broken"),
     "console-confirm": Visit("rotate-key-now", {"reason": ""}),
+    "console-audit": Visit("audit?since=2027-01-01"),
+    "console-audit-none": Visit("audit?action=nonsense&until=soon"),
+    "console-levels": Visit("levels"),
+    "console-search": Visit("search", {"search": "a"}),
+    "console-search-none": Visit("search", {"search": "zebra"}),
+    "console-reference": Visit("search", {"search": "the request is refused (reference 6b49d2000000abcd)"}),
+    "console-reference-none": Visit("search", {"search": "6b49d20000000000"}),
     "console-maintenance-switch": Visit("switch-maintenance", {"reason": ""}),
 }
 
@@ -129,6 +138,30 @@ async def _seed(made: World) -> None:
         ),
     )
     await _add_jobs(made)
+    for action, thing, more in (
+        (
+            "client.update",
+            "harbour-permits",
+            {"client_id": "harbour-permits", "detail": {"reason_given": "the harbour office moved"}},
+        ),
+        ("user.disable", "id-weiling", {"detail": {"reason_given": REASON}}),
+        ("assignment.add", f"id-alice/{long.entity_id}/PERMITS/Approver", {"entity_id": long.entity_id}),
+        (
+            "sign_in.refuse",
+            "",
+            {"client_id": "harbour-permits", "outcome": "refused", "request_id": "6b49d2000000abcd"},
+        ),
+    ):
+        event = AuditEvent(actor="user:id-alice", action=action, object=thing, **more)
+        members = Members(before={"enabled": True}, after={"enabled": False}) if action == "user.disable" else Members()
+        await made.provider.registry.audit.write(event, now=made.clock(), members=members)
+    refusal = ClientRefusal(
+        client_id="harbour-permits", claimed=True, at=made.clock(), request_id="6b49d2000000abcd", method="POST",
+        path="/request", reason="assertion_type", detail="client_assertion_type must be that of private_key_jwt",
+    )  # fmt: skip
+    await made.provider.registry.client_refusals.add([refusal], kept=20)
+    made.provider.counters.refusal("", "client_id_unknown", made.clock(), authenticated=False)
+    await made.provider.counters.flush(made.provider.registry)
     made.clock.pass_(60)
     session = await made.browser()
     await session.open(f"{made.base}/account", site="none")

@@ -12,7 +12,7 @@ from corpid.flows.operations.migration_report import ClientUse, DeprecatedUse
 from corpid.rules.diagnostics import Finding
 from corpid.rules.hourly_counts import Point
 from corpid.texts import phrase
-from corpid.web.operations.audit import Audit, EntryLine, ExportAudit
+from corpid.web.operations.audit import ExportAudit
 from corpid.web.operations.clients import ClientForm, ClientPage, HistoryLine, RefusalLine
 from corpid.web.operations.deployment import (
     ClientCount,
@@ -28,7 +28,7 @@ from corpid.web.operations.page_context import SECTIONS
 from corpid.web.pages.charts import of_traffic
 from corpid.web.pages.client_fields import fields_of
 from corpid.web.pages.components import Label
-from corpid.web.pages.layout import Frame, Link, Navigation, NavigationLink, Pager
+from corpid.web.pages.layout import Frame, Link, Navigation, NavigationLink
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -105,17 +105,6 @@ CLIENT: Final = ClientPage(
     switch="/console/switch-client/harbour-permits",
     drop="/console/drop-keys/harbour-permits",
 )  # fmt: skip
-ENTRY: Final = EntryLine(
-    number=48210,
-    at=AT,
-    actor="operator:wei.ling",
-    action="client.update",
-    object="harbour-permits",
-    where="harbour-permits",
-    refused=False,
-    details=(("address", "192.0.2.7"), ("reason_given", "asked for by the harbour office")),
-    changes=(("redirect_uris", '["https://permits.example/cb"]', '["https://permits.example/callback"]'),),
-)
 
 
 def charts(most: int) -> tuple[Chart, Chart]:
@@ -251,23 +240,4 @@ STATES: Final[Mapping[str, View]] = {
     ),
     "console-maintenance": Maintenance(frame=framed("maintenance"), on=False, switch="/console/switch-maintenance", jobs="/console/jobs"),
     "console-maintenance-on": Maintenance(frame=framed("maintenance"), on=True, switch="", jobs="/console/jobs"),
-    "console-audit": Audit(
-        frame=framed("audit"),
-        action="/console/audit",
-        given={"user": "", "entity": "", "client": "", "action": "client.", "since": ""},
-        entries=(ENTRY, ENTRY),
-        pager=Pager(first="/console/audit", next="/console/audit?before=1"),
-        verify="/console/verify-audit",
-        export="/console/export-audit",
-    ),
-    "console-audit-none": Audit(
-        frame=framed("audit"),
-        action="/console/audit",
-        given={"user": "", "entity": "", "client": "", "action": "nonsense", "since": ""},
-        entries=(),
-        pager=Pager(),
-        verify="/console/verify-audit",
-        export="/console/export-audit",
-        errors=(("action", phrase("{sentence}.", sentence="'nonsense' is not an action; docs/audit.md lists them")),),
-    ),
 }  # fmt: skip

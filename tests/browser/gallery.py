@@ -7,6 +7,7 @@ import threading
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
+from time import time
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import segno
@@ -120,7 +121,7 @@ async def _serving(renderer: Renderer) -> AsyncIterator[str]:
 
     port, sockets = next_free("localhost", 0)
     address = f"http://localhost:{port}"
-    server = Server(Middleware(_Gallery(renderer), base_url=address, ready=always), drain_seconds=1)
+    server = Server(Middleware(_Gallery(renderer), base_url=address, ready=always, clock=time), drain_seconds=1)
     await server.start(sockets)
     try:
         yield address

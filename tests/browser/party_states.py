@@ -13,11 +13,6 @@ from corpid.rules.directory.change_texts import describe_authorisation
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.records import APPROVALS, ThirdPartyGrant
 from corpid.texts import counted, phrase
-from corpid.web.directory.change_sentences import (
-    ChangeInWords,
-    DisplayValue,
-    MemberChange,
-)
 from corpid.web.directory.people import ChoosePerson, PersonChoice
 from corpid.web.directory.requests import STATES as REQUEST_STATES
 from corpid.web.directory.requests import ChooseApprovals, Decide, OneRequest, RequestLine, Requests
@@ -38,6 +33,11 @@ from corpid.web.directory.third_party_terms import (
     ServiceLine,
 )
 from corpid.web.pages import role_fields
+from corpid.web.pages.change_sentences import (
+    ChangeInWords,
+    DisplayValue,
+    MemberChange,
+)
 from corpid.web.pages.layout import Advice, Link, Pager
 from tests.browser.portal_states import framed
 

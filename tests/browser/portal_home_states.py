@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from corpid.rules.directory.records import ADMINISTRATOR_LEVELS
 from corpid.texts import phrase
 from corpid.web.directory import administrators, endpoints, history, provisioning_tokens
-from corpid.web.directory.change_sentences import KINDS
 from corpid.web.directory.page_context import NO_REASON
 from corpid.web.directory.people import ChoosePerson, PersonChoice
+from corpid.web.pages.change_sentences import KINDS
 from corpid.web.pages.layout import Link, Pager
 
 if TYPE_CHECKING:

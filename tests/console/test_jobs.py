@@ -52,7 +52,7 @@ async def test_the_audit_is_verified_as_a_job_whose_result_stays_at_its_address(
             assert await go(made, browser, path) == 200
             assert "These entries are as they were sealed." in browser.page.text
             assert "Entries without a seal yet" in browser.page.text
-            assert f"id-the-{level}" in browser.page.text
+            assert f"the-{level}" in browser.page.text
         await go(made, browser, "jobs")
         assert "No problems found" in browser.page.text
         await go(made, browser, "verify-audit")

@@ -76,7 +76,7 @@ async def test_a_form_that_is_sent_twice_makes_one_key(page: str) -> None:
     """D42: a double click must not retire the key that it has just made."""
     async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator", page)
-        form = form_of(browser, "form_token") | {"reason": REASON}
+        form = form_of(browser, "form_token", "reason") | {"reason": REASON}
         before = len(await made.provider.registry.keys.list_all())
         made.clock.pass_(60)
         for _ in range(2):

@@ -215,7 +215,7 @@ async def test_an_appointment_is_told_with_its_level(made: World, level: Adminis
 def test_every_kind_of_change_has_a_sentence_of_its_own() -> None:
     """D57: an action that is added later is not left to its technical summary."""
     from corpid.flows.operations.history import KINDS
-    from corpid.web.directory import change_sentences as texts
+    from corpid.web.pages import change_sentences as texts
 
     told = {*texts._OF_PERSON, *texts._OF_ROLE, *texts._OF_GRANT, *texts._PLAIN}
     assert {action for actions in KINDS.values() for action in actions} <= told

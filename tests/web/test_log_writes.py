@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 from select import PIPE_BUF
+from time import time
 from typing import Any
 
 from corpid.web.http.middleware import Middleware
@@ -78,7 +79,10 @@ def test_a_log_that_cannot_be_written_ends_neither_the_request_nor_in_a_circle()
 
     with log_of(stream=stream):
         asyncio.run(a_log_that_cannot_be_written_ends_neither_the_request_nor_in_a_circle())
-        assert asked(Middleware(answering(JSON), base_url="https://idp.example", ready=ready)).status_code == 200
+        assert (
+            asked(Middleware(answering(JSON), base_url="https://idp.example", ready=ready, clock=time)).status_code
+            == 200
+        )
     assert len(stream.writes) == 2
 
 

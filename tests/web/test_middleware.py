@@ -75,7 +75,7 @@ def asked(app: ASGIApp, path: str = "/", method: str = "GET", **options: Any) ->
 
 
 def shell(app: ASGIApp, **options: Any) -> Middleware:
-    return Middleware(app, **{"base_url": "https://idp.example", "ready": ready, **options})
+    return Middleware(app, **{"base_url": "https://idp.example", "ready": ready, "clock": lambda: NOW, **options})
 
 
 @pytest.mark.usefixtures("lines")
@@ -229,12 +229,12 @@ def test_an_unforeseen_exception_is_a_500_that_tells_the_caller_nothing(lines: i
     assert b"S1234567A" not in lines.getvalue() + answer.content
 
 
-def test_the_request_id_is_ours_and_new(lines: io.BytesIO) -> None:
-    """D28"""
+def test_the_request_id_is_ours_and_new_and_says_when(lines: io.BytesIO) -> None:
+    """D28, D82"""
     app = shell(answering(JSON))
     ids = {asked(app, headers={"x-request-id": "mine"}).json()[0] for _ in range(3)}
     assert len(ids) == 3
-    assert all(len(request_id) == 16 and int(request_id, 16) >= 0 for request_id in ids)
+    assert all(len(request_id) == 16 and int(request_id[:8], 16) == int(NOW) for request_id in ids)
     assert {line["request_id"] for line in logged(lines)} == ids
 
 

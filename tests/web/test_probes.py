@@ -43,6 +43,7 @@ def asked(method: str = "GET", url: str = PATH, **options: Any) -> httpx.Respons
             _unknown,
             base_url="https://idp.example",
             ready=_ready,
+            clock=lambda: NOW,
             trusted_proxies=[ip_network("10.0.0.10")],
             probes=Probes(partial(KEY.open, *probes.PLACE), clock=lambda: NOW),
         )

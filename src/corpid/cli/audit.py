@@ -260,7 +260,9 @@ async def _key(stores: Stores, key: str) -> str:
 
 
 async def _with_names(stores: Stores, entries: list[AuditEntry], zone: ZoneInfo) -> _EntryPrinter:
-    return _EntryPrinter(entries=entries, names=await audit.read_names(stores.registry, entries), zone=zone)
+    return _EntryPrinter(
+        entries=entries, names=await audit.read_names(stores.registry, entries, actor=stores.actor), zone=zone
+    )
 
 
 async def _verify(expect: str) -> tuple[SealVerification, ZoneInfo]:

@@ -8,14 +8,16 @@ from uuid import UUID
 
 import msgspec
 
+from corpid.flows.directory.actors import is_allowed
+from corpid.flows.directory.finding import authorise_list
 from corpid.flows.directory.write import Refused, audit_event
 from corpid.flows.operations import audit_seals
 from corpid.rules.audit_actions import INVITED_PERSON, PERSONAL_DETAILS, AuditAction
 from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.actors import ApiClient, EntityAdministrator
+from corpid.rules.directory.actors import ApiClient, DeploymentOperator, EntityAdministrator
 from corpid.rules.directory.names import user_name as mapped
-from corpid.rules.directory.records import Entity, User
+from corpid.rules.directory.records import Entity, Operator, User
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.rules.readers import suggestion
 
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from corpid.flows.operations.jobs import JobProgress
     from corpid.flows.request_context import Provider
     from corpid.rules.audit_records import AuditEntry, AuditPart
-    from corpid.rules.directory.actors import Actor, DeploymentOperator
+    from corpid.rules.directory.actors import Actor
     from corpid.rules.jobs import Job
     from corpid.stores.sql.registry import Registry
 
@@ -38,31 +40,30 @@ _ACCEPTED: Final = 10_000
 """invitations that one person has accepted, at most"""
 _REMOVED_PEOPLE: Final = 10_000
 """how far back a removed person is looked for by name"""
+_WHERE: Final = frozenset({"address", "device"})
+"""details that say where somebody was"""
 EXPORTED_AT_MOST: Final = 100_000
 """entries of one file"""
 _EXPORTED_AT_ONCE: Final = 500
 
 
-async def read_names(registry: Registry, entries: Iterable[AuditEntry]) -> dict[str, str]:
+async def read_names(registry: Registry, entries: Iterable[AuditEntry], *, actor: Actor) -> dict[str, str]:
     """The user names of the people in some entries, by identifier.
 
-    Of removed people those that the audit still has. Source: D57
+    Of removed people those that the audit still has; of operators none for those who may read nothing about them.
+    Raises StoreUnavailable. Source: D53, D57
     """
-    return await name_people(
-        registry, {part for entry in entries for part in (entry.actor.partition(":")[2], *entry.object.split("/"))}
-    )
+    return await name_people(registry, {part for entry in entries for part in _parts_of(entry)}, actor=actor)
 
 
-async def name_people(registry: Registry, found: Iterable[str]) -> dict[str, str]:
-    """The user names of the people whose identifiers are among these texts.
-
-    Of removed people those that the audit still has. Source: D57
-    """
-    keys = [(part,) for part in sorted(found) if is_user_id(part)]
+async def name_people(registry: Registry, identifiers: Iterable[str], *, actor: Actor) -> dict[str, str]:
+    """The user names of people, by identifier, as `read_names`. Source: D53, D57"""
+    keys = [(each,) for each in sorted(identifiers) if each]
+    hidden = set() if _reads_operators(actor) else (await registry.directory.read(Operator, keys)).keys()
     users = await registry.directory.read(User, keys)
-    known = {user.user_id: user.user_name for user in users.values()}
+    known = {user.user_id: user.user_name for key, user in users.items() if key not in hidden}
     for (user_id,) in keys:
-        if user_id not in known:
+        if (user_id,) not in users and is_user_id(user_id):
             query = AuditQuery(object=user_id, actions=(AuditAction.USER_REMOVE,))
             for entry in await registry.audit.latest(query, limit=1):
                 known |= _removed(entry)
@@ -122,19 +123,61 @@ async def warn_of_unknown(registry: Registry, query: AuditQuery) -> tuple[str, .
     return tuple(warnings)
 
 
-async def read_part(registry: Registry, query: AuditQuery, *, limit: int, actor: Actor) -> AuditPart:
+async def read_part(registry: Registry, query: AuditQuery, *, limit: int, actor: Actor, until: float = 0) -> AuditPart:
     """The last entries that fit, the latest first.
 
-    No call looks at more than some thousand entries, so there may be fewer than `limit` although more follow. Of an
-    actor who acts for one entity only what concerns it; addresses and devices are left out then. Raises
-    access.Forbidden, StoreUnavailable. Source: D57, D59, D61
+    None is later than `until`, in epoch seconds, unless that is 0. No call looks at more than some thousand entries, so there may be fewer than `limit` although more follow. Of an
+    actor who acts for one entity only what concerns it; addresses and devices are left out then. Of one who may read
+    nothing about operators what concerns nobody of them. Raises access.Forbidden, StoreUnavailable. Source: D53, D57,
+    D59, D61
     """
-    authorise(actor, "read", Object(kind="audit", entity_id=query.entity_id))
+    authorise_list(actor, Object(kind="audit", entity_id=query.entity_id))
+    if until and not query.before:
+        query = msgspec.structs.replace(query, before=await first_after(registry, until))
     found = await registry.audit.part(query, limit=limit, examined=_EXAMINED)
-    if not _is_of_one_entity(actor):
-        return found
-    entries = [_as_entity_reads(entry, query.entity_id) for entry in found.entries]
-    return msgspec.structs.replace(found, entries=entries)
+    entries = [entry for entry in found.entries if not until or entry.at <= until]
+    if _is_of_one_entity(actor):
+        entries = [_as_entity_reads(entry, query.entity_id) for entry in entries]
+    return msgspec.structs.replace(found, entries=await leave_readable(registry, actor, entries))
+
+
+async def read_entry(registry: Registry, number: int, *, actor: Actor) -> AuditEntry | None:
+    """One entry, None if there is none that the actor may read.
+
+    Raises access.Forbidden, StoreUnavailable. Source: D53, D57
+    """
+    found = (await read_part(registry, AuditQuery(before=number + 1), limit=1, actor=actor)).entries
+    return found[0] if found and found[0].number == number else None
+
+
+async def leave_readable(registry: Registry, actor: Actor, entries: list[AuditEntry]) -> list[AuditEntry]:
+    """The entries that an actor may read.
+
+    Who reads nothing about operators sees of an entry that one of them wrote neither address nor device. Raises
+    StoreUnavailable. Source: D53, D82
+    """
+    if _reads_operators(actor):
+        return entries
+    people = {(part,) for entry in entries for part in _parts_of(entry)} - {("",)}
+    operators = {key[0] for key in await registry.directory.read(Operator, sorted(people))}
+    found = []
+    for entry in entries:
+        kind, _, author = entry.actor.partition(":")
+        about = {*entry.object.split("/"), *([author] if kind == "user" else [])}
+        operates = entry.action.startswith("operator.") or not operators.isdisjoint(about)
+        if is_allowed(actor, "read", Object(kind="audit", entity_id=entry.entity_id, operates=operates)):
+            found.append(_without(entry, _WHERE) if kind == "operator" else entry)
+    return found
+
+
+def _reads_operators(actor: Actor) -> bool:
+    """Return whether an actor reads of operators what it reads of others."""
+    return not isinstance(actor, DeploymentOperator) or is_allowed(actor, "read", Object(kind="audit", operates=True))
+
+
+def _parts_of(entry: AuditEntry) -> tuple[str, ...]:
+    """Everything in an entry that may identify a person."""
+    return (entry.actor.partition(":")[2], *entry.object.split("/"))
 
 
 async def read_latest(
@@ -157,7 +200,10 @@ def _is_of_one_entity(actor: Actor) -> bool:
 def _as_entity_reads(entry: AuditEntry, entity_id: str) -> AuditEntry:
     """An entry without where a person was, and whom another entity invited (D61, D68)."""
     own = {INVITED_PERSON} if entry.entity_id == entity_id else set()
-    hidden = {*PERSONAL_DETAILS} - own
+    return _without(entry, frozenset(PERSONAL_DETAILS) - own)
+
+
+def _without(entry: AuditEntry, hidden: frozenset[str]) -> AuditEntry:
     kept = {name: value for name, value in entry.detail.items() if name not in hidden}
     return msgspec.structs.replace(entry, detail=kept)
 
@@ -291,13 +337,13 @@ async def _export_lines(
     registry: Registry, actor: DeploymentOperator, wanted: ExportQuery, first: dict[str, Any]
 ) -> AsyncIterator[bytes]:
     yield _export_line(first)
-    count, before = 0, await _first_after(registry, wanted.until)
+    count, before = 0, 0
     while count < EXPORTED_AT_MOST:
         query = msgspec.structs.replace(wanted.query, before=before)
-        part = await read_part(registry, query, limit=min(_EXPORTED_AT_ONCE, EXPORTED_AT_MOST - count), actor=actor)
-        fitting = [entry for entry in part.entries if entry.at <= wanted.until]
-        yield b"".join(_export_line({"entry": msgspec.structs.asdict(entry)}) for entry in fitting)
-        count, before = count + len(fitting), part.before
+        limit = min(_EXPORTED_AT_ONCE, EXPORTED_AT_MOST - count)
+        part = await read_part(registry, query, limit=limit, actor=actor, until=wanted.until)
+        yield b"".join(_export_line({"entry": msgspec.structs.asdict(entry)}) for entry in part.entries)
+        count, before = count + len(part.entries), part.before
         if not before:
             break
         await asyncio.sleep(0)
@@ -308,11 +354,14 @@ def _export_line(value: dict[str, Any]) -> bytes:
     return msgspec.json.encode(value) + b"\n"
 
 
-async def _first_after(registry: Registry, until: int) -> int:
-    """The number before which entries are not later than a moment."""
+async def first_after(registry: Registry, until: float) -> int:
+    """The number before which entries are not later than a moment.
+
+    Some of them are a little later, as clocks of servers differ. Raises StoreUnavailable.
+    """
 
     async def at(number: int) -> float | None:
-        found = await registry.audit.entries(after=number, limit=1)
+        found = await registry.audit.between(after=number, limit=1)
         return found[0].at if found else None
 
     return await _find_last_before(at, until + CLOCKS_APART_SECONDS) + 1

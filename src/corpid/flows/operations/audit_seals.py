@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from corpid.flows.directory.finding import authorise_list
 from corpid.flows.directory.write import Refused, audit_event
 from corpid.flows.operations.signing_keys import new_key, open_key
 from corpid.jose import compact
@@ -300,7 +301,7 @@ async def verify(
     the number of each seal. Nothing is changed, and servers may write meanwhile. Raises access.Forbidden,
     StoreUnavailable. Source: D58
     """
-    authorise(actor, "read", Object(kind="audit"))
+    authorise_list(actor, Object(kind="audit"))
     keys = {key.kid: open_key(key).verifier for key in await stored_audit_keys(registry)}
     chain, result = Chain(keys), SealVerification(expected=False if expect else None)
     number, removals = after, _Removals(registry, await _prunes(registry, _PRUNES, now), now)
@@ -423,7 +424,7 @@ async def export(registry: Registry, actor: Actor, *, now: float) -> AsyncIterat
     Each seal comes after the entries that it covers, and those that are not sealed come last. The whole is
     never in memory. Raises access.Forbidden, StoreUnavailable. Source: D58
     """
-    authorise(actor, "read", Object(kind="audit"))
+    authorise_list(actor, Object(kind="audit"))
     yield {"export": "corpid audit", "version": 1, "at": int(now), **await audit_keys(registry)}
     number, after, digest = 0, _BEFORE_EVERY_NUMBER, ""
     while seals := await registry.seals.page(after=number, limit=_SEALS_READ_AT_ONCE):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -15,13 +15,13 @@ from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.audit_records import AuditPart, AuditQuery
 from corpid.rules.directory.member_details import identity, shown_name
 from corpid.rules.directory.names import is_storable, user_name
-from corpid.rules.directory.records import Entity, Service
+from corpid.rules.directory.records import Entity, Service, User
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from corpid.rules.audit_records import AuditEntry
-    from corpid.rules.directory.actors import EntityAdministrator
+    from corpid.rules.directory.actors import DeploymentOperator, EntityAdministrator
     from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
     from corpid.stores.sql.registry import Registry
 
@@ -80,6 +80,7 @@ class HistoryNames:
     """what identifies those who belong to the entity or did (D68)"""
     services: Mapping[str, str]
     entities: Mapping[str, str]
+    clients: Mapping[str, str] = field(default_factory=dict)
     requests: approvals.ChangesWithNames = approvals.NO_CHANGES
     """what was asked for, of entries on requests"""
 
@@ -245,6 +246,37 @@ async def names(registry: Registry, actor: EntityAdministrator, entries: Iterabl
         requests=await approvals.load_changes(
             registry, actor, {each.object for each in entries if each.action in KINDS["requests"]}
         ),
+    )
+
+
+async def names_for_operator(
+    registry: Registry, actor: DeploymentOperator, entries: Iterable[AuditEntry]
+) -> HistoryNames:
+    """Names for entries, as the console shows them.
+
+    People by user name, also removed ones; `user_names` has those who can be looked at. Raises StoreUnavailable.
+    Source: D53, D57, D68
+    """
+    entries = list(entries)
+    people = await audit.read_names(registry, entries, actor=actor)
+    users = await registry.directory.read(User, [(each,) for each in sorted(people)])
+    entity_ids = {each for entry in entries for each in (entry.entity_id, entry.other_entity_id)}
+    entity_ids |= {entry.object for entry in entries if noun(entry) == "entity"}
+    service_ids = {service_of(each) for each in entries} | {
+        each for entry in entries for value in (entry.before, entry.after) for each in _listed(value.get("services"))
+    }
+    service_ids |= {entry.object for entry in entries if noun(entry) == "service"}
+    services = await registry.directory.read(Service, [(each,) for each in sorted(service_ids - {""})])
+    entities = await registry.directory.read(Entity, [(each,) for each in sorted(entity_ids - {""})])
+    client_ids = sorted({each.client_id for each in entries} - {""})
+    clients = [await registry.clients.get(each) for each in client_ids]
+    return HistoryNames(
+        people=people,
+        outside=frozenset(),
+        user_names={user.user_id: user.user_name for user in users.values() if not user.placeholder},
+        services={service_id: each.name for (service_id,), each in services.items()},
+        entities={entity_id: each.name for (entity_id,), each in entities.items()},
+        clients={each.client_id: each.client_id for each in clients if each is not None},
     )
 
 

@@ -108,6 +108,18 @@ class Audit:
                 .limit(_LIMIT)
             )
         )
+        self._of_request: Final = database.prepare(
+            lambda: (
+                _selected()
+                .where(
+                    audit.c.number > sa.bindparam("after"),
+                    audit.c.number <= sa.bindparam("last"),
+                    audit.c.request_id == sa.bindparam("request_id", type_=sa.Text),
+                )
+                .order_by(audit.c.number)
+                .limit(_LIMIT)
+            )
+        )
         self._sign_ins: Final = database.prepare(
             lambda: (
                 _selected()
@@ -212,6 +224,14 @@ class Audit:
         found = _selected().where(*within, _among(names)).order_by(audit.c.number).limit(_LIMIT)
         values = {**names, "after": after, "last": last, "limit": limit}
         return [_entry(row) for row in await self._database.rows(self._database.prepare(found), values)]
+
+    async def list_by_request(self, request_id: str, *, after: int, last: int, limit: int) -> list[AuditEntry]:
+        """Entries of one request, in order.
+
+        They come after a number, up to another. Read by the key: the range of numbers is short.
+        """
+        values = {"request_id": request_id, "after": after, "last": last, "limit": limit}
+        return [_entry(row) for row in await self._database.rows(self._of_request, values)]
 
     async def sign_ins_of(self, user_id: str, *, limit: int) -> list[AuditEntry]:
         """The last completed sign-ins of a person, the latest first."""

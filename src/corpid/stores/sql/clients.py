@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
 from typing import TYPE_CHECKING, Any, Final, Generic
 
@@ -55,6 +56,8 @@ _SWEPT_CONSENTS: Final = 500
 _SWEPT_KEYS: Final = 100
 """expired keys that a new one removes"""
 _RESPONSES: Final = msgspec.json.Decoder(StoredResponse)
+_LIMIT: Final = sa.bindparam("limit", type_=sa.Integer)
+_LIKE_SIGNS: Final = re.compile("[%_!]")
 _REFUSALS: Final = record_codec(ClientRefusal)
 _REFUSED = client_refusals.c
 _OF_CLIENT: Final = _REFUSED.client_id == sa.bindparam("client_id")
@@ -137,6 +140,7 @@ class _Registered(Generic[T]):
         self._fetched: Final = database.prepare(lambda: sa.select(*columns(key_sets, _FETCHED)).where(fetched))
         self._store: Final = database.prepare(lambda: upsert(key_sets, ("client_id", *_FETCHED.written)))
         self._drop: Final = database.prepare(lambda: sa.delete(key_sets).where(fetched))
+        self._mentioning: Final = database.prepare(lambda: _clients_mentioning(table, key_sets))
 
     async def get(self, client_id: str) -> T | None:
         row = await self._database.row(self._get, {"client_id": client_id})
@@ -145,6 +149,15 @@ class _Registered(Generic[T]):
     async def list_all(self) -> list[T]:
         """In the order of identifiers."""
         return [self._codec.decode(row) for row in await self._database.rows(self._all, {})]
+
+    async def list_mentioning(self, key_id: str, *, limit: int) -> list[str]:
+        """Identifiers of clients whose record or key set has this text.
+
+        Every record is looked at. Of the keys the reader takes those whose `kid` it is.
+        """
+        literal = _LIKE_SIGNS.sub(lambda sign: f"!{sign[0]}", key_id)
+        values = {"pattern": f"%{literal}%", "limit": limit}
+        return [str(row[0]) for row in await self._database.rows(self._mentioning, values)]
 
     async def fetched_key_set(self, client_id: str) -> FetchedKeySet | None:
         row = await self._database.row(self._fetched, {"client_id": client_id})
@@ -343,6 +356,29 @@ class ClientRefusals:
                 .order_by(_REFUSED.at.desc(), _REFUSED.request_id.desc())
             )
         )
+        self._by_reference: Final = database.prepare(
+            lambda: (
+                sa.select(*columns(client_refusals, _REFUSALS))
+                .where(
+                    # The key of the table, so that of each client only these moments are read.
+                    _REFUSED.client_id.in_(sa.select(clients.c.client_id)),
+                    _REFUSED.claimed.in_((sa.false(), sa.true())),
+                    _REFUSED.at >= sa.bindparam("since", type_=sa.Double),
+                    _REFUSED.at < sa.bindparam("until", type_=sa.Double),
+                    _REFUSED.request_id == sa.bindparam("request_id", type_=sa.Text),
+                )
+                .order_by(_REFUSED.client_id, _REFUSED.at)
+                .limit(_LIMIT)
+            )
+        )
+
+    async def list_by_reference(self, reference: str, *, since: float, until: float, limit: int) -> list[ClientRefusal]:
+        """The refusals of one request that are kept.
+
+        From `since`, before `until`, in epoch seconds.
+        """
+        values = {"request_id": reference, "since": since, "until": until, "limit": limit}
+        return [_REFUSALS.decode(row) for row in await self._database.rows(self._by_reference, values)]
 
     async def add(self, refusals: Sequence[ClientRefusal], *, kept: int) -> None:
         """Add refusals of one client, all claimed or none.
@@ -498,6 +534,16 @@ class HourlyCounts:
         removes all older ones.
         """
         return await self._database.write(self._remove_oldest, {"before": before})
+
+
+def _clients_mentioning(table: sa.Table, key_sets: sa.Table) -> sa.Executable:
+    """`pattern`, `limit` → identifiers, in order."""
+    pattern = sa.bindparam("pattern", type_=sa.Text)
+    found = sa.union(
+        sa.select(table.c.client_id).where(table.c.record.like(pattern, escape="!")),
+        sa.select(key_sets.c.client_id).where(key_sets.c.jwks.like(pattern, escape="!")),
+    ).subquery()
+    return sa.select(found.c.client_id).order_by(found.c.client_id).limit(_LIMIT)
 
 
 def _registered() -> sa.Select[Any]:

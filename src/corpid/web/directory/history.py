@@ -17,8 +17,8 @@ from corpid.rules.directory.lists import SERVICES
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.role_forms import day, day_fault
 from corpid.texts import Phrase, phrase
-from corpid.web.directory import change_sentences as texts
 from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path, section_link
+from corpid.web.pages import change_sentences as texts
 from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import Pager, PageView, ViewPart, pager_of
 from corpid.web.pages.responses import CsvFile

@@ -32,7 +32,6 @@ from corpid.rules.directory.roles import reasons
 from corpid.rules.limits import MINUTE, RESEND_SECONDS
 from corpid.rules.networks import neighbourhood
 from corpid.texts import Phrase, counted, phrase
-from corpid.web.directory import change_sentences
 from corpid.web.directory.access import (
     CHANGE,
     NEW,
@@ -69,6 +68,7 @@ from corpid.web.directory.page_context import (
 from corpid.web.directory.people import MEMBER, PEOPLE, PERSON, detail_errors
 from corpid.web.directory.people_views import RoleSentence
 from corpid.web.directory.requests import REQUESTS
+from corpid.web.pages import change_sentences
 from corpid.web.pages.components import (
     Actions,
     Cell,

@@ -14,7 +14,6 @@ from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, ApprovalSta
 from corpid.rules.directory.change_texts import summarise_change
 from corpid.rules.directory.records import APPROVALS, Assignment, ThirdPartyAssignment
 from corpid.texts import Phrase, phrase
-from corpid.web.directory.change_sentences import ChangeInWords, describe_change
 from corpid.web.directory.page_context import (
     NO_REASON,
     REQUEST_SENT,
@@ -30,6 +29,7 @@ from corpid.web.directory.page_context import (
     section_link,
     submit_changes,
 )
+from corpid.web.pages.change_sentences import ChangeInWords, describe_change
 from corpid.web.pages.layout import Advice, FormView, Pager, PageView, ViewPart, pager_of
 from corpid.web.sites import FormResult, NotFound, Section, await_found
 

@@ -18,7 +18,6 @@ from corpid.rules.directory.objects import key_of, object_id
 from corpid.rules.directory.records import Change
 from corpid.rules.directory.values import NO_BEGINNING, NO_END
 from corpid.texts import Phrase, counted, phrase
-from corpid.web.directory.change_sentences import list_parameters
 from corpid.web.directory.page_context import (
     PortalContext,
     PortalPage,
@@ -27,6 +26,7 @@ from corpid.web.directory.page_context import (
     section_link,
     submit_changes,
 )
+from corpid.web.pages.change_sentences import list_parameters
 from corpid.web.pages.layout import FormView, Link, Pager, PageView, ViewPart, pager_of
 from corpid.web.sites import CHANGED_MEANWHILE, FormResult, NotFound, Section, await_found
 

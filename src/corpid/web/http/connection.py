@@ -697,7 +697,8 @@ class CallerConnection(asyncio.Protocol):
         self._move(Event.REFUSAL)
         self._body = bytearray()
         self.deadline = math.inf
-        reference, server = new_request_id(), self.server_state
+        server = self.server_state
+        reference = new_request_id(server.moment)
         address = server.addresses.caller_address(self.client[0] if self.client else "", self._headers)
         access_log.refused(address, status, reference, reason, description)
         answer = refusal(status, f"{description} (reference {reference})", server.default_headers)

@@ -127,6 +127,8 @@ class ServerState:
     """requests that are being answered, without those refused as too many"""
     default_headers: bytes = b""
     """of every response; whole lines"""
+    moment: int = 0
+    """of their date, epoch seconds"""
 
 
 class OpenConnection(Protocol):

@@ -101,11 +101,14 @@ class Middleware:
         forwarded_header: str = ForwardingHeader.X_FORWARDED_FOR,
         keeps_https: bool = True,
         probes: Probes | None = None,
+        clock: Callable[[], float],
     ) -> None:
         """`keeps_https` asks browsers to stay on https.
 
         A developer's other servers on the same host may speak http. `probes` answers those of `corpid doctor`.
+        `clock` gives epoch seconds, for references.
         """
+        self._clock = clock
         self._app = app
         self._hosts = Hosts(base_url, allowed_hosts, further_urls=further_urls)
         self._addresses = ClientAddresses(trusted_proxies, forwarded_header)
@@ -136,7 +139,7 @@ class Middleware:
         started = perf_counter()
         exchange = _Exchange(send, self._security)
         state = scope.setdefault("state", {})
-        request_id = state["request_id"] = new_request_id()
+        request_id = state["request_id"] = new_request_id(self._clock())
         fields = state["headers"] = header_values(scope["headers"])
         peer = scope["client"][0] if scope.get("client") else ""
         address = state["client_address"] = self._addresses.caller_address(peer, scope["headers"])

@@ -15,6 +15,7 @@ from corpid.flows import request_context
 from corpid.flows.rate_limits import LimitCounts
 from corpid.rules.oauth.errors import InvalidRequest, UnsupportedContentCoding, clip_text, shorten_value
 from corpid.rules.oauth.refusals import Reason
+from corpid.rules.references import make_reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,26 +24,24 @@ if TYPE_CHECKING:
 
     from corpid.flows.request_context import Provider, RequestContext
 
-_MASK: Final = (1 << 64) - 1
-
 
 class _RequestIds:
-    """Every 64-bit number, from a random start in random steps."""
+    """References, with every 32-bit number from a random start in random steps."""
 
     def __init__(self) -> None:
         self.begin()
 
     def begin(self) -> None:
-        self._start = int.from_bytes(os.urandom(8))
-        self._step = int.from_bytes(os.urandom(8)) | 1
+        self._start = int.from_bytes(os.urandom(4))
+        self._step = int.from_bytes(os.urandom(4)) | 1
         self._numbers = itertools.count()
 
-    def next(self) -> str:
-        """16 hexadecimal characters that no other request of this process has.
+    def next(self, now: float) -> str:
+        """A reference that no other request of this process has.
 
-        Our own, never the caller's (D28).
+        `now` is in epoch seconds. Our own, never the caller's (D28).
         """
-        return f"{(self._start + next(self._numbers) * self._step) & _MASK:016x}"
+        return make_reference(now, self._start + next(self._numbers) * self._step)
 
 
 _ids: Final = _RequestIds()

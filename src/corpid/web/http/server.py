@@ -6,10 +6,11 @@ import asyncio
 import errno
 import signal
 import socket
+from calendar import timegm
 from contextlib import suppress
 from email.utils import formatdate
 from functools import partial
-from time import monotonic
+from time import gmtime, monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import uvloop
@@ -202,7 +203,8 @@ class Server:
                 connection.expire(now)
 
     def _refresh_date(self) -> None:
-        self._state.default_headers = b"date: %b\r\n" % formatdate(usegmt=True).encode()
+        self._state.moment = timegm(gmtime())
+        self._state.default_headers = b"date: %b\r\n" % formatdate(self._state.moment, usegmt=True).encode()
 
 
 class Listener:

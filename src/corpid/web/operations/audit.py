@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING, ClassVar, Final
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import msgspec
-from starlette.responses import StreamingResponse
+from starlette.responses import Response, StreamingResponse
 
 from corpid.flows import encrypted_values
 from corpid.flows.encrypted_values import StoredForm
-from corpid.flows.operations import audit
-from corpid.flows.operations.console import is_allowed
+from corpid.flows.operations import audit, history
+from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory import audit_reading
 from corpid.rules.limits import DAY
+from corpid.rules.references import find_reference
 from corpid.texts import Phrase, phrase
 from corpid.web.operations.jobs import VERIFY
 from corpid.web.operations.page_context import (
     AT_ONCE,
     REASON,
+    SECTIONS,
     ConsoleContext,
     ConsolePage,
     actor_with_reason,
@@ -28,58 +32,49 @@ from corpid.web.operations.page_context import (
     frame,
     path_if_allowed,
 )
-from corpid.web.pages.layout import FormView, Link, Pager, PageView, ViewPart, pager_of
+from corpid.web.pages import change_sentences
+from corpid.web.pages.components import (
+    Actions,
+    Cell,
+    Column,
+    Details,
+    Filters,
+    Label,
+    LinkedName,
+    Page,
+    Paragraph,
+    Table,
+)
+from corpid.web.pages.layout import Field, FormView, Link, pager_of
 from corpid.web.pages.responses import NO_STORE
-from corpid.web.sites import FormResult, InvalidForm, Section, SeeOther, read_number
+from corpid.web.sites import FormResult, InvalidForm, NotFound, Section, SeeOther, read_number
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
+    from collections.abc import Mapping, Sequence
 
-    from starlette.responses import Response
-
+    from corpid.flows.operations.history import HistoryNames
     from corpid.rules.audit_records import AuditEntry
+    from corpid.web.pages.components import Component, Value
     from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
 
 AUDIT: Final = "audit"
 EXPORT: Final = "export-audit"
+REFERENCE_PAGE: Final = "reference"
+"""its look-up (`lookup`)"""
+_ENTRY: Final = re.compile(rf"{AUDIT}/[0-9]{{1,18}}")
+_ACTIONS: Final = {
+    action.value: phrase("{code}: {summary}", code=action.value, summary=action.summary) for action in AuditAction
+}
+_RECENT: Final = 10
+"""entries on the page of a record"""
+ENTRY_COLUMNS: Final = tuple(map(Column, (phrase("Time"), phrase("Who"), phrase("About"), phrase("What"))))
 FILTERS: Final = ("user", "entity", "client", "action", "since")
 _UNTIL: Final = "until"
 _FILE: Final = f"{EXPORT}/file"
 _NAME: Final = "name"
 """the parameter that names a recorded export"""
 _WANTED: Final = "wanted"
-
-
-class EntryLine(ViewPart, frozen=True, kw_only=True):
-    number: int
-    at: datetime
-    actor: str
-    action: str
-    object: str
-    where: str
-    """entity and client, if any"""
-    refused: bool
-    details: tuple[tuple[str, str], ...]
-    changes: tuple[tuple[str, str, str], ...]
-    """member, before and after"""
-
-
-class Audit(PageView, frozen=True, kw_only=True):
-    """The audit, the latest entries first. Fields of the search: FILTERS."""
-
-    template: ClassVar[str] = "console/audit.html"
-    heading: ClassVar[Phrase] = phrase("Audit")
-
-    action: str
-    given: dict[str, str]
-    entries: tuple[EntryLine, ...]
-    pager: Pager
-    verify: str
-    """the page that starts it; empty for those who may not"""
-    export: str
-    """of the form that exports what is shown; empty for those who may not"""
 
 
 class ExportAudit(FormView, frozen=True, kw_only=True):
@@ -94,33 +89,163 @@ class ExportAudit(FormView, frozen=True, kw_only=True):
 
 async def show_audit(at: ConsoleContext) -> View:
     """Entries that fit the filters, the latest first. Raises access.Forbidden."""
-    given = {name: value.strip() for name in FILTERS if (value := at.query.get(name, "")).strip()}
+    given = {name: value.strip() for name in (*FILTERS, _UNTIL) if (value := at.query.get(name, "")).strip()}
     errors: list[FieldError] = []
-    before = at.query.get("before", "")
-    query = msgspec.structs.replace(await query_of(at, given, errors), before=read_number(before))
+    before = read_number(at.query.get("before", ""))
+    query = msgspec.structs.replace(await query_of(at, given, errors), before=before)
+    until = _read_end(at, given, errors)
     here = console_path(at.web, AUDIT)
     if errors:
-        found, names, following = [], {}, 0
         # Rights are asked for what cannot be read, too.
-        await audit.read_part(
-            at.registry, msgspec.structs.replace(query, since=int(at.context.now)), limit=1, actor=at.actor
-        )
-    else:
-        part = await audit.read_part(at.registry, query, limit=AT_ONCE, actor=at.actor)
-        found, following = part.entries, part.before
-        names = await audit.read_names(at.registry, found)
-    return Audit(
+        query = msgspec.structs.replace(query, since=int(at.context.now))
+    part = await audit.read_part(at.registry, query, limit=AT_ONCE, actor=at.actor, until=until)
+    rows = () if errors else await entry_rows(at, part.entries)
+    export, verify = path_if_allowed(at, EXPORT), path_if_allowed(at, VERIFY)
+    return Page(
         frame=frame(at, section=AUDIT),
-        action=here,
-        given={name: given.get(name, "") for name in FILTERS},
-        entries=tuple(_line(at, each, names) for each in found),
-        pager=pager_of(here, given, came=bool(before), after=following, name="before"),
-        verify=path_if_allowed(at, VERIFY),
-        export=f"{console_path(at.web, EXPORT)}{f'?{urlencode(given)}' if given else ''}"
-        if is_allowed(at.actor, "read", "audit export")
-        else "",
+        heading=phrase("Audit"),
+        parts=(
+            Table(
+                caption=phrase("The latest entries first"),
+                columns=ENTRY_COLUMNS,
+                rows=rows,
+                empty=None if errors else phrase("No entry fits these filters."),
+                filters=Filters(action=here, fields=_fields(given)),
+                pager=pager_of(
+                    here, given, came=bool(before), after=0 if errors else part.before, name="before",
+                    searched_on=len(rows) < AT_ONCE,
+                ),
+            ),
+            Actions(
+                links=(
+                    *([Link(url=verify, text=phrase("Verify the audit"))] if verify else ()),
+                    *([Link(url=f"{export}?{urlencode(given)}", text=phrase("Export these entries"))] if export else ()),
+                )
+            ),
+        ),
         errors=tuple(errors),
+    )  # fmt: skip
+
+
+def _fields(given: Mapping[str, str]) -> tuple[Field, ...]:
+    def field(name: str, label: Phrase, kind: str = "text", words: tuple[tuple[str, Phrase | str], ...] = ()) -> Field:
+        return Field(name=name, label=label, kind=kind, value=given.get(name, ""), words=words)
+
+    chosen = given.get("action", "")
+    known = {"": phrase("Every action"), **_ACTIONS}
+    return (
+        field("user", phrase("User name or identifier")),
+        field("entity", phrase("Organisation")),
+        field("client", phrase("Client")),
+        field("action", phrase("Action"), "words", tuple(({chosen: chosen} | known).items())),
+        field("since", phrase("From"), "date"),
+        field(_UNTIL, phrase("Until"), "date"),
     )
+
+
+async def entry_rows(at: ConsoleContext, entries: Sequence[AuditEntry]) -> tuple[tuple[Value, ...], ...]:
+    """Rows of entries, by ENTRY_COLUMNS: sentences with links to what they name."""
+    names = await history.names_for_operator(at.registry, at.actor, entries)
+    linked = _link_names(at, names)
+    return tuple(
+        (
+            at.moment(each.at),
+            _name_author(each.actor, linked),
+            _about(each, linked),
+            Cell(
+                values=(
+                    Cell(
+                        values=(
+                            change_sentences.describe_entry(each, linked),
+                            *([Label(phrase("refused"), "warning")] if each.outcome == "refused" else ()),
+                        ),
+                        notes=tuple(filter(None, (each.detail.get("reason_given"),))),
+                    ),
+                    _details(at, each, names),
+                )
+            ),
+        )
+        for each in entries
+    )
+
+
+async def recent_entries(at: ConsoleContext, query: AuditQuery, kept: Mapping[str, str]) -> tuple[Component, ...]:
+    """The latest entries about one record.
+
+    A link leads to all of them: `kept` are the filters of the audit that mean the same.
+    """
+    part = await audit.read_part(at.registry, query, limit=_RECENT, actor=at.actor)
+    every = Link(url=f"{console_path(at.web, AUDIT)}?{urlencode(kept)}", text=phrase("Show all in the audit"))
+    rows = await entry_rows(at, part.entries)
+    empty = phrase("Nothing is recorded.")
+    return Table(caption=phrase("The latest entries first"), columns=ENTRY_COLUMNS, rows=rows, empty=empty), Paragraph(
+        text=every
+    )
+
+
+def _link_names(at: ConsoleContext, names: HistoryNames) -> HistoryNames:
+    """The same names as links, of what there still is."""
+
+    def linked(known: Mapping[str, str], page: str, shown: Mapping[str, str]) -> dict[str, str]:
+        return {
+            key: LinkedName(name, console_path(at.web, f"{page}/{quote(key, safe='')}")) if key in shown else name
+            for key, name in known.items()
+        }
+
+    return replace(
+        names,
+        people=linked(names.people, "people", names.user_names),
+        services=linked(names.services, "services", names.services),
+        entities=linked(names.entities, "entities", names.entities),
+        clients=linked(names.clients, "client", names.clients),
+    )
+
+
+def _name_author(actor: str, names: HistoryNames) -> Value:
+    kind, _, key = actor.partition(":")
+    if kind == "operator":
+        return phrase("{name} (operator)", name=names.people[key]) if key in names.people else phrase("An operator")
+    return names.people.get(key, key) if kind == "user" else actor
+
+
+def _about(entry: AuditEntry, names: HistoryNames) -> Value:
+    """The organisations and the client of an entry."""
+    found = [names.entities.get(each, each) for each in (entry.entity_id, entry.other_entity_id) if each]
+    found += [names.clients.get(entry.client_id, entry.client_id)] if entry.client_id else []
+    return Cell(values=tuple(found)) if found else None
+
+
+def _details(at: ConsoleContext, entry: AuditEntry, names: HistoryNames) -> Details:
+    """The changes, details, reference and raw record of an entry."""
+    described = change_sentences.list_differences(entry, names, at.provider.policy.timezone)
+    members = dict.fromkeys((*entry.before, *entry.after))
+    changes = described or [(each, _text_of(entry.before, each), _text_of(entry.after, each)) for each in members]
+    facts: list[tuple[Phrase | str, Value]] = [(name, _change(was, becomes)) for name, was, becomes in changes]
+    facts.extend(sorted(entry.detail.items()))
+    if entry.erased:
+        facts.append((phrase("Erased"), phrase("Personal details of this entry were erased.")))
+    if find_reference(entry.request_id):
+        url = console_path(at.web, f"{REFERENCE_PAGE}/{entry.request_id}")
+        facts.append((phrase("Reference"), LinkedName(entry.request_id, url)))
+    raw = console_path(at.web, f"{AUDIT}/{entry.number}")
+    facts.append((phrase("Raw record"), Link(url=raw, text=str(entry.number))))
+    return Details(about=str(entry.number), facts=tuple(facts))
+
+
+def _change(was: Sequence[str | Phrase], becomes: Sequence[str | Phrase]) -> Value:
+    if not was:
+        return Cell(values=tuple(becomes)) if becomes else None
+    nothing = (phrase("none"),)
+    return phrase("{before} → {after}", before=tuple(was), after=tuple(becomes) or nothing)
+
+
+async def show_entry(at: ConsoleContext) -> Response:
+    """An entry as it is kept, as JSON. Raises NotFound, access.Forbidden."""
+    entry = await audit.read_entry(at.registry, int(at.page.rpartition("/")[2]), actor=at.actor)
+    if entry is None:
+        raise NotFound
+    content = msgspec.json.format(msgspec.json.encode(entry), indent=2)
+    return Response(content, 200, {**NO_STORE, "X-Content-Type-Options": "nosniff"}, "application/json")
 
 
 async def query_of(at: ConsoleContext, given: Mapping[str, str], errors: list[FieldError]) -> AuditQuery:
@@ -145,34 +270,11 @@ async def query_of(at: ConsoleContext, given: Mapping[str, str], errors: list[Fi
     )
 
 
-def _line(at: ConsoleContext, entry: AuditEntry, names: dict[str, str]) -> EntryLine:
-    members = dict.fromkeys((*entry.before, *entry.after))
-    return EntryLine(
-        number=entry.number,
-        at=at.moment(entry.at),
-        actor=_name_actor(entry.actor, names),
-        action=entry.action,
-        object="/".join(names.get(part, part) for part in entry.object.split("/")),
-        where=", ".join(filter(None, (entry.entity_id, entry.other_entity_id, entry.client_id))),
-        refused=entry.outcome == "refused",
-        details=tuple((name, value) for name, value in sorted(entry.detail.items())),
-        changes=tuple(
-            (name, _text_of(entry.before.get(name)), _text_of(entry.after.get(name)))
-            for name in members
-            if entry.before.get(name) != entry.after.get(name)
-        ),
-    )
-
-
-def _name_actor(actor: str, names: dict[str, str]) -> str:
-    kind, colon, name = actor.partition(":")
-    return f"{kind}{colon}{names.get(name, name)}"
-
-
-def _text_of(value: object) -> str:
+def _text_of(side: Mapping[str, object], member: str) -> tuple[str, ...]:
+    value = side.get(member)
     if value is None:
-        return ""
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        return ()
+    return (value if isinstance(value, str) else msgspec.json.encode(value).decode(),)
 
 
 # --- export: the form records it and leads to the file, so that a form that is sent twice makes one (D73)
@@ -183,7 +285,7 @@ async def show_export(at: ConsoleContext) -> View:
     back = console_path(at.web, AUDIT)
     given = at.form or at.query
     return ExportAudit(
-        frame=frame(at, section=AUDIT, up=Link(url=back, text=Audit.heading)),
+        frame=frame(at, section=AUDIT, up=Link(url=back, text=SECTIONS[AUDIT])),
         action=console_path(at.web, EXPORT),
         given={name: given.get(name, "") for name in (*FILTERS, _UNTIL)},
         back=back,
@@ -195,12 +297,7 @@ async def record_export(at: ConsoleContext) -> FormResult:
     given = {name: value for name in (*FILTERS, _UNTIL) if (value := at.form.get(name, "").strip())}
     errors: list[FieldError] = []
     query = await query_of(at, given, errors)
-    until = int(at.context.now)
-    if _UNTIL in given:
-        try:
-            until = _parse_end(at, given[_UNTIL])
-        except audit_reading.InvalidFilter as error:
-            errors.append((_UNTIL, phrase("{sentence}.", sentence=str(error))))
+    until = _read_end(at, given, errors) or int(at.context.now)
     if not errors and until < query.since:
         errors.append((_UNTIL, phrase("The end is before the beginning.")))
     if errors:
@@ -231,9 +328,19 @@ async def download_export(at: ConsoleContext) -> Response:
     return StreamingResponse(lines, 200, headers, "application/jsonl")
 
 
-def _parse_end(at: ConsoleContext, text: str) -> int:
-    """The moment; of a day its last second."""
-    found = audit_reading.parse_moment(text, now=at.context.now, zone=at.provider.policy.timezone)
+def _read_end(at: ConsoleContext, given: Mapping[str, str], errors: list[FieldError]) -> int:
+    """The moment until which entries are asked for.
+
+    Of a day its last second. 0 if none is given. Errors are added to `errors`.
+    """
+    text = given.get(_UNTIL, "")
+    if not text:
+        return 0
+    try:
+        found = audit_reading.parse_moment(text, now=at.context.now, zone=at.provider.policy.timezone)
+    except audit_reading.InvalidFilter as error:
+        errors.append((_UNTIL, phrase("{sentence}.", sentence=str(error))))
+        return 0
     try:
         date.fromisoformat(text)
     except ValueError:
@@ -248,6 +355,7 @@ SECTION: Final = Section[ConsoleContext](
         EXPORT: ConsolePage(view=show_export, submit=record_export, fresh=True, needs=_EXPORTING),
         _FILE: ConsolePage(view=download_export, needs=_EXPORTING),
     },
+    named_pages={_ENTRY: ConsolePage(view=show_entry)},
     fields=frozenset({*FILTERS, _UNTIL, REASON}),
-    filters=frozenset({*FILTERS, "before"}),
+    filters=frozenset({*FILTERS, _UNTIL, "before", "after"}),
 )

@@ -230,7 +230,7 @@ async def _load_history(at: ConsoleContext, client: Client) -> tuple[HistoryLine
     """The latest changes of a client's record (D57)."""
     query = AuditQuery(client_id=client.client_id, actions=_CHANGES)
     found = await audit.read_part(at.registry, query, limit=_LATEST, actor=at.actor)
-    names = await audit.read_names(at.registry, found.entries)
+    names = await audit.read_names(at.registry, found.entries, actor=at.actor)
     return tuple(
         HistoryLine(
             at=at.moment(each.at),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows.operations import console as flow
 from corpid.flows.operations.console import NeedsPasskey
 from corpid.texts import phrase
-from corpid.web.operations import audit, clients, deployment, entities, jobs, keys, people, services
+from corpid.web.operations import audit, clients, deployment, entities, jobs, keys, levels, lookup, people, services
 from corpid.web.operations.page_context import ConsoleContext, admit
 from corpid.web.own_pages import serve
 from corpid.web.pages.layout import BARE
@@ -53,6 +53,8 @@ _SITE: Final = Site(
         keys.SECTION,
         audit.SECTION,
         jobs.SECTION,
+        lookup.SECTION,
+        levels.SECTION,
     ),
     context=ConsoleContext,
     arrive=_arrive,

@@ -18,6 +18,7 @@ from corpid.flows.directory.lists import EntityMember, list_records, list_with_r
 from corpid.flows.directory.single_records import set_enabled, update_record
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations.console import find_open_invitation, load_entity
+from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.entity_choice import NUMBERS
@@ -28,6 +29,7 @@ from corpid.rules.directory.sections import SECTIONS
 from corpid.rules.fields import fields_of
 from corpid.rules.limits import MINUTE, RESEND_SECONDS
 from corpid.texts import counted, phrase
+from corpid.web.operations.audit import recent_entries
 from corpid.web.operations.page_context import (
     AT_ONCE,
     KEPT_BY_AUDIT,
@@ -178,6 +180,8 @@ async def show_entity(at: ConsoleContext) -> View:
                 (_party(at, each, each.client_entity_id, found.names) for each in clients.found),
                 more=ONLY_FIRST if clients.after else None,
             ),
+            Heading(text=phrase("History")),
+            *await recent_entries(at, AuditQuery(entity_id=entity.entity_id), {"entity": entity.entity_id}),
         ),
     )
 
@@ -225,7 +229,7 @@ def _administrator(at: ConsoleContext, each: Appointment) -> tuple[Value, ...]:
 def _party(at: ConsoleContext, grant: ThirdPartyGrant, other: str, names: Mapping[str, str]) -> tuple[Value, ...]:
     return (
         Link(url=entity_path(at.web, other), text=names.get(other, other)),
-        grant.service_id,
+        Link(url=console_path(at.web, f"services/{quote(grant.service_id, safe='')}"), text=grant.service_id),
         grant.role or phrase("Any role"),
         last_day(grant.end_date),
         Label(phrase("Accepted")) if grant.state == "accepted" else Label(phrase("Offered"), "warning"),

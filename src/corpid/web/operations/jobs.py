@@ -77,7 +77,7 @@ def _path(at: ConsoleContext, job: Job) -> str:
 async def _name_starters(at: ConsoleContext, found: list[Job]) -> dict[str, str]:
     """The user names of those who started jobs, by actor."""
     people = {each.actor: each.actor.partition(":")[2] for each in found}
-    names = await audit.name_people(at.registry, people.values())
+    names = await audit.name_people(at.registry, people.values(), actor=at.actor)
     return {actor: names.get(person, person) for actor, person in people.items()}
 
 

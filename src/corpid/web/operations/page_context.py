@@ -57,6 +57,8 @@ SECTIONS: Final[Mapping[str, Phrase]] = {
     "maintenance": phrase("Maintenance"),
 }
 """the sections of the console by path"""
+SEARCH: Final = "search"
+"""the page that searches everything"""
 REASON: Final = "reason"
 """the field"""
 SEARCH_CHARACTERS: Final = 100
@@ -174,6 +176,7 @@ def frame(at: ConsoleContext, *, section: str = "", up: Link | None = None, step
             label=phrase("Console"),
             title=phrase("Console of {name}", name=at.provider.policy.name),
             person=visit.user.name,
+            search=Link(url=console_path(web, SEARCH), text=phrase("Search by name, identifier or reference")),
             links=tuple(
                 NavigationLink(url=console_path(web, path), text=name, current=path == section)
                 for path, name in SECTIONS.items()

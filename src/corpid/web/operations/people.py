@@ -15,6 +15,7 @@ from corpid.flows.directory.people import LinkDependencies
 from corpid.flows.directory.single_records import set_enabled
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations import console as flow
+from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.changes import LastOwnerRemoved
 from corpid.rules.directory.lists import USERS
@@ -23,6 +24,8 @@ from corpid.rules.fields import fields_of
 from corpid.rules.limits import HOUR, MINUTE, PASSWORD_LINK_SECONDS, SECOND_FACTOR_LINK_SECONDS, SET_UP_LINK_SECONDS
 from corpid.rules.oauth import acr
 from corpid.texts import counted, phrase
+from corpid.web.operations.audit import recent_entries
+from corpid.web.operations.levels import LEVELS
 from corpid.web.operations.page_context import (
     AT_ONCE,
     REASON,
@@ -136,7 +139,7 @@ async def show_person(at: ConsoleContext) -> View:
         name=user.name,
         parts=(
             Paragraph(text=state_of(user)),
-            Facts(facts=tuple(_list_facts(found))),
+            Facts(facts=tuple(_list_facts(at, found))),
             Actions(links=tuple(actions)),
             Heading(text=phrase("Sign-in")),
             Facts(facts=tuple(_list_factors(at, found))),
@@ -167,6 +170,8 @@ async def show_person(at: ConsoleContext) -> View:
                 (_session(at, each, ends=ends_sessions) for each in found.sessions),
                 empty=phrase("The person is not signed in anywhere."),
             ),
+            Heading(text=phrase("History")),
+            *await recent_entries(at, AuditQuery(user_id=user.user_id), {"user": user.user_id}),
         ),
     )  # fmt: skip
 
@@ -184,7 +189,14 @@ def _role(at: ConsoleContext, each: RoleRecords) -> tuple[Value, ...]:
     return (
         Link(url=console_path(at.web, f"services/{quote(service.service_id, safe='')}"), text=service.name),
         each.row.role,
-        Cell(values=(each.entity.name,), notes=(each.row.sub_entity,) if each.row.sub_entity else ()),
+        Cell(
+            values=(
+                Link(
+                    url=console_path(at.web, f"entities/{quote(each.entity.entity_id, safe='')}"), text=each.entity.name
+                ),
+            ),
+            notes=(each.row.sub_entity,) if each.row.sub_entity else (),
+        ),
         last_day(each.row.end_date),
     )
 
@@ -202,7 +214,7 @@ def _session(at: ConsoleContext, each: Session, *, ends: bool) -> tuple[Value, .
     )
 
 
-def _list_facts(found: PersonDetails) -> list[tuple[Phrase, Value]]:
+def _list_facts(at: ConsoleContext, found: PersonDetails) -> list[tuple[Phrase, Value]]:
     user = found.user
     facts: list[tuple[Phrase, Value]] = [
         (phrase("User name"), user.user_name),
@@ -210,7 +222,9 @@ def _list_facts(found: PersonDetails) -> list[tuple[Phrase, Value]]:
         (phrase("Account"), fields_of(User)["account_type"].choices[user.account_type]),
     ]
     if found.operator:
-        facts.append((phrase("Operates this deployment as"), fields_of(Operator)["level"].choices[found.operator]))
+        level = fields_of(Operator)["level"].choices[found.operator]
+        rights = Link(url=console_path(at.web, LEVELS), text=phrase("What each level may do"))
+        facts.append((phrase("Operates this deployment as"), Cell(values=(level,), notes=(rights,))))
     return facts
 
 

@@ -22,6 +22,7 @@ from corpid.rules.directory.lists import SERVICES
 from corpid.rules.directory.records import Service
 from corpid.rules.fields import Field, fields_of
 from corpid.texts import phrase
+from corpid.web.operations.clients import client_path
 from corpid.web.operations.page_context import (
     AT_ONCE,
     KEPT_BY_AUDIT,
@@ -131,7 +132,10 @@ async def show_service(at: ConsoleContext) -> View:
             table(
                 phrase("They ask for access at this service."),
                 (phrase("Name"), phrase("Identifier")),
-                tuple((each.name, each.client_id) for each in clients[:AT_ONCE]),
+                tuple(
+                    (Link(url=client_path(at, each.client_id), text=each.name), each.client_id)
+                    for each in clients[:AT_ONCE]
+                ),
                 empty=phrase("No client uses it."),
                 more=ONLY_FIRST if is_partial or len(clients) > AT_ONCE else None,
             ),

@@ -6,8 +6,8 @@ text, a phrase, a day, an instant, a number, a link, a label, or several of them
 
 from __future__ import annotations
 
-from datetime import date
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
+from datetime import date, datetime
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, TypeAlias
 
 from markupsafe import Markup, escape
 
@@ -35,6 +35,26 @@ class Cell(ViewPart, frozen=True, kw_only=True):
     notes: tuple[Value, ...] = ()
 
 
+class Details(ViewPart, frozen=True, kw_only=True):
+    """Names and values that open in place."""
+
+    about: str
+    """what they concern, for those who hear the text only"""
+    facts: tuple[tuple[Phrase | str, Value], ...]
+
+
+class LinkedName(str):
+    """A name that is a link, also within a sentence."""
+
+    __slots__ = ("url",)
+    url: str
+
+    def __new__(cls, name: str, url: str) -> Self:
+        made = super().__new__(cls, name)
+        made.url = url
+        return made
+
+
 class Choice(ViewPart, frozen=True, kw_only=True):
     """The checkbox `select-VALUE` that selects a row."""
 
@@ -44,9 +64,12 @@ class Choice(ViewPart, frozen=True, kw_only=True):
     chosen: bool = False
 
 
-Value: TypeAlias = "Phrase | str | int | date | Link | Label | Cell | None"
+Value: TypeAlias = "Phrase | str | int | date | Link | Label | Cell | Details | None"
 """what a cell or a fact shows; an instant is a datetime in the time zone of the deployment"""
 
+_SHOW: Final = phrase("Show")
+_MARK: Final = "\0"
+"""stands in no name that is stored"""
 ACTIVE: Final = Label(phrase("Active"))
 DISABLED: Final = Label(phrase("Disabled"), "error")
 INVITED: Final = Label(phrase("Invited"), "warning")
@@ -301,8 +324,35 @@ class Page(FormView, frozen=True, kw_only=True):
         return 5 if any(isinstance(each, Progress) for each in self.parts) else 0
 
 
+def sentence_renderer(
+    say: Callable[[Phrase, Callable[[object], object]], str], moment: Callable[[datetime], Markup]
+) -> Callable[[Phrase], Markup]:
+    """A function that shows a phrase in one language.
+
+    Names that are links, and instants by `moment`, stay so within it.
+    """
+
+    def said(text: Phrase) -> Markup:
+        inserted: list[Markup] = []
+
+        def prepared(value: object) -> object:
+            if isinstance(value, LinkedName):
+                inserted.append(_show_name(value))
+            elif isinstance(value, datetime):
+                inserted.append(moment(value))
+            else:
+                return value.replace(_MARK, "") if isinstance(value, str) and _MARK in value else value
+            return f"{_MARK}{len(inserted) - 1}{_MARK}"
+
+        # Between two marks stands the number of what is inserted: other values lose the mark first.
+        parts = say(text, prepared).split(_MARK)
+        return Markup().join(inserted[int(each)] if at % 2 else escape(each) for at, each in enumerate(parts))
+
+    return said
+
+
 def value_renderer(
-    say: Callable[[Phrase], str], written: Mapping[type, Callable[..., str]]
+    say: Callable[[Phrase], Markup], written: Mapping[type, Callable[..., str]]
 ) -> Callable[[Value], Markup]:
     """A filter that shows a value in one language.
 
@@ -314,19 +364,39 @@ def value_renderer(
             case None | "":
                 return Markup("–")  # noqa: RUF001 - a dash
             case Phrase():
-                return escape(say(value))
+                return say(value)
+            case LinkedName():
+                return _show_name(value)
             case str():
                 return Markup("<bdi>{}</bdi>").format(value)
             case Label():
                 tone = f" tag-{value.tone}" if value.tone else ""
                 return Markup('<span class="tag{}">{}</span>').format(tone, shown(value.text))
             case Link():
-                about = Markup(' <span class="visually-hidden">{}</span>').format(value.about) if value.about else ""
-                return Markup('<a href="{}">{}{}</a>').format(value.url, shown(value.text), about)
+                return Markup('<a href="{}">{}{}</a>').format(value.url, shown(value.text), _show_about(value.about))
             case Cell():
                 notes = (Markup('<span class="hint">{}</span>').format(shown(each)) for each in value.notes)
                 return Markup(" ").join((*map(shown, value.values), *notes))
+            case Details():
+                return _show_details(value, shown)
             case _:
                 return escape(written[type(value)](value))
 
     return shown
+
+
+def _show_name(name: LinkedName) -> Markup:
+    return Markup('<a href="{}"><bdi>{}</bdi></a>').format(name.url, name[:])
+
+
+def _show_about(about: str) -> Markup:
+    return Markup(' <span class="visually-hidden">{}</span>').format(about) if about else Markup()
+
+
+def _show_details(value: Details, shown: Callable[[Value], Markup]) -> Markup:
+    facts = (
+        Markup("<div><dt>{}</dt> <dd>{}</dd></div>").format(shown(name), shown(each)) for name, each in value.facts
+    )
+    return Markup('<details class="more"><summary>{}{}</summary><dl class="facts">{}</dl></details>').format(
+        shown(_SHOW), _show_about(value.about), Markup().join(facts)
+    )

@@ -104,15 +104,6 @@ class NavigationLink(ViewPart, frozen=True, kw_only=True):
     """what waits there for the reader; 0 shows nothing"""
 
 
-class SearchField(ViewPart, frozen=True, kw_only=True):
-    """The search of a whole site, by GET."""
-
-    action: str
-    label: Phrase
-    name: str = "search"
-    value: str = ""
-
-
 class Navigation(ViewPart, frozen=True, kw_only=True):
     """The sections of a site with many pages, which are wide."""
 
@@ -125,7 +116,8 @@ class Navigation(ViewPart, frozen=True, kw_only=True):
     links: tuple[NavigationLink, ...]
     switch: Link | None = None
     """leads to the same pages of another"""
-    search: SearchField | None = None
+    search: Link | None = None
+    """the target and the label of a field that searches everything"""
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
@@ -182,7 +174,7 @@ class Field(ViewPart, frozen=True, kw_only=True):
     label: Phrase | str
     hint: Phrase | str | None = None
     kind: str = "text"
-    """lines, flag, words, day, number, email, search or text"""
+    """lines, flag, words, day, date, number, email, search or text; a date has a calendar"""
     value: str
     words: tuple[tuple[str, Phrase | str], ...] = ()
     """the closed list of values, each with its text"""

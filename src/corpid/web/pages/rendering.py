@@ -23,7 +23,7 @@ from corpid.texts import Phrase, capitalise, has_full_stop, phrase
 from corpid.web.pages.charts import draw_chart
 from corpid.web.pages.compilation import CompiledTemplates
 from corpid.web.pages.compiled_pages import CONTENT, CompiledPage, FrameView, Slot, separate_slots
-from corpid.web.pages.components import value_renderer
+from corpid.web.pages.components import sentence_renderer, value_renderer
 from corpid.web.pages.layout import TimeLimit, never_asks, run_by
 from corpid.web.pages.theme import NO_THEME
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, OWN, PSEUDO, translator
@@ -337,24 +337,7 @@ def speak(environment: Environment, voice: Translator) -> None:
     def finalized(value: Any) -> Any:  # noqa: ANN401
         return said(value) if type(value) is Phrase else value
 
-    def said(text: Phrase) -> str:
-        instants: dict[str, Markup] = {}
-
-        def prepared(value: object) -> object:
-            if not isinstance(value, datetime):
-                return value
-            place = f"\0{len(instants)}\0"
-            instants[place] = moment(value)
-            return place
-
-        spoken = voice.say(text, prepared)
-        if not instants:
-            return spoken
-        html = str(escape(spoken))
-        for place, shown in instants.items():
-            html = html.replace(place, shown)
-        return Markup(html)  # noqa: S704 - escaped here
-
+    said = sentence_renderer(voice.say, moment)
     environment.voice = voice  # type: ignore[attr-defined]
     environment.policies["ext.i18n.trimmed"] = True
     environment.add_extension(TranslatedBlocks)

@@ -1,4 +1,7 @@
-"""Changes and entries of an entity's history in sentences (D55, D57, D61)."""
+"""Changes and entries of the audit in sentences (D55, D57, D61).
+
+The portal's history and the audit of the console have the same: names that come as links stay links.
+"""
 
 from __future__ import annotations
 
@@ -216,6 +219,8 @@ _PLAIN: Final[Mapping[str, Phrase]] = {
     AuditAction.ENTITY_DISABLE: phrase("The organisation was disabled"),
 }
 
+_ACTIONS: Final = frozenset(action.value for action in AuditAction)
+
 _MEMBERS: Final[Mapping[str, Phrase]] = {
     "service_id": phrase("Service"),
     "enabled": phrase("Enabled"),
@@ -267,7 +272,25 @@ def describe_entry(entry: AuditEntry, names: HistoryNames) -> Phrase:
         return _OF_GRANT[action](client=client, third_party=third_party, service=service)
     if changes := names.requests.changes.get(entry.object):
         return _OF_REQUEST[action](summarise_changes(changes, names.requests.names[entry.object]))
-    return _PLAIN.get(action, phrase("Another change"))
+    if action in _PLAIN:
+        return _PLAIN[action]
+    done = AuditAction(action).summary if action in _ACTIONS else phrase("Another change")
+    about = name_object(entry, names)
+    return phrase("{change}: {object}", change=done, object=about) if about else done
+
+
+def name_object(entry: AuditEntry, names: HistoryNames) -> str:
+    """The name of an object of an entry.
+
+    Its key if it has none. Empty for a sign-in, whose key says nothing to people.
+    """
+    key, kind = entry.object, AuditAction(entry.action).object_kind if entry.action in _ACTIONS else ""
+    known = {
+        "user": names.people, "operator": names.people, "credentials": names.people, "service": names.services,
+        "entity": names.entities, "client": names.clients,
+    }.get(kind, {})  # fmt: skip
+    name = known.get(key) or known.get(key.partition("/")[0]) or names.people.get(key)
+    return name or ("" if kind == "sign_in" else key)
 
 
 def _role(entry: AuditEntry, parts: list[str], at: int) -> str:

@@ -1,0 +1,251 @@
+"""Look-up by reference and search in the console (D82)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, urlencode
+
+from corpid.flows.encrypted_values import decrypt_value, encrypt_value
+from corpid.flows.operations import lookup as flow
+from corpid.jose.encoding import MalformedToken
+from corpid.rules.audit_actions import AuditAction
+from corpid.rules.limits import MINUTE
+from corpid.rules.oauth.errors import reason_of
+from corpid.rules.references import LOG_FIELD, REFERENCE, find_reference
+from corpid.texts import phrase
+from corpid.web.operations.audit import ENTRY_COLUMNS, REFERENCE_PAGE, entry_rows
+from corpid.web.operations.clients import client_path
+from corpid.web.operations.page_context import (
+    SEARCH,
+    SEARCH_CHARACTERS,
+    ConsoleContext,
+    ConsolePage,
+    console_path,
+    frame,
+    section_link,
+)
+from corpid.web.operations.people import person_path, state_of
+from corpid.web.pages.components import Cell, Facts, Heading, Page, Paragraph, Table, enabled_label, table
+from corpid.web.pages.layout import Link
+from corpid.web.sites import FormResult, Section
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from corpid.flows.operations.lookup import ReferenceRecords, SearchGroup
+    from corpid.rules.directory.records import Entity, Service, User
+    from corpid.rules.oauth.records import Client
+    from corpid.rules.oauth.refusals import ClientRefusal
+    from corpid.texts import Phrase
+    from corpid.web.pages.components import Component, Value
+    from corpid.web.pages.views import View
+
+_TEXT: Final = "q"
+"""the parameter that has what is searched, encrypted: it may be an identity number (D82)"""
+_KIND: Final = "console search"
+_PASTED_CHARACTERS: Final = 4000
+"""of a text in which a reference is looked for, such as a line of the log"""
+_EACH: Final = 5
+"""records of a kind on the page of a search"""
+
+
+async def show_reference(at: ConsoleContext) -> View:
+    """The page of a reference. Raises access.Forbidden."""
+    found = await flow.look_up(at.registry, at.page.rpartition("/")[2], actor=at.actor, now=at.context.now)
+    parts: list[Component | None] = []
+    for refusal in found.refusals:
+        parts += _refusal(at, refusal)
+    if found.entries:
+        parts += [
+            Heading(text=phrase("In the audit")),
+            Table(
+                caption=phrase("Entries of this request"),
+                columns=ENTRY_COLUMNS,
+                rows=await entry_rows(at, found.entries),
+            ),
+        ]
+    if not parts:
+        parts += _nothing(at, found)
+    return Page(
+        frame=frame(at, section="audit", up=section_link(at, "audit")),
+        heading=phrase("Reference {reference}", reference=found.reference),
+        parts=(Facts(facts=_facts(at, found)), *parts),
+    )
+
+
+def _facts(at: ConsoleContext, found: ReferenceRecords) -> tuple[tuple[Phrase, Value], ...]:
+    came: Value = at.moment(found.at) if found.at else phrase("Unknown: an earlier version made this reference.")
+    facts: list[tuple[Phrase, Value]] = [(phrase("Time of the request"), came)]
+    ending = next((each for each in found.entries if each.action in flow.ENDINGS), None)
+    if ending is not None:
+        completed = ending.action == AuditAction.SIGN_IN_COMPLETE
+        result = phrase("It was completed.") if completed else phrase("It was cancelled or refused.")
+        facts.append((phrase("How the sign-in ended"), result))
+    facts.append((phrase("In the log"), f"{LOG_FIELD}={found.reference}"))
+    return tuple(facts)
+
+
+def _refusal(at: ConsoleContext, refusal: ClientRefusal) -> list[Component | None]:
+    declared = reason_of(refusal.reason).value
+    return [
+        Heading(text=phrase("Why it was refused")),
+        Facts(
+            facts=(
+                (phrase("Client"), Link(url=client_path(at, refusal.client_id), text=refusal.client_id)),
+                (phrase("Request"), f"{refusal.method} {refusal.path}"),
+                (phrase("Reason"), Cell(values=(declared.cause,), notes=(refusal.reason,))),
+                (phrase("Received"), refusal.detail),
+                (phrase("What to do"), declared.remedy),
+            )
+        ),
+        Paragraph(text=phrase("The request named this client without proving that it is the client's."), look="hint")
+        if refusal.claimed
+        else None,
+    ]
+
+
+def _nothing(at: ConsoleContext, found: ReferenceRecords) -> list[Component | None]:
+    """Advice for a request of which nothing is kept."""
+    day = at.moment(found.at) if found.at else None
+    return [
+        Paragraph(text=phrase("Nothing that you may read is kept of this request. The log has it."), look="empty"),
+        Paragraph(text=phrase("Search the log of {moment} for the field {field}.", moment=day, field=LOG_FIELD))
+        if day
+        else Paragraph(text=phrase("Search the log for the field {field}.", field=LOG_FIELD)),
+        Paragraph(
+            text=phrase("What happened in the last minute may still be missing here. Reload the page."), look="hint"
+        )
+        if at.context.now - found.at < MINUTE
+        else None,
+        table(
+            phrase("Refusals in the hour of this request, of all clients"),
+            (phrase("Reason"), phrase("What to do"), phrase("Count")),
+            (
+                (Cell(values=(declared.cause,), notes=(each.reason,)), declared.remedy, each.count)
+                for each in found.counts
+                for declared in (reason_of(each.reason).value,)
+            ),
+        )
+        if found.counts
+        else None,
+    ]
+
+
+# --- search
+
+
+async def submit_search(at: ConsoleContext) -> FormResult:
+    """Lead to the records of a reference, or to what is found."""
+    typed = at.form.get(SEARCH, "").strip()[:_PASTED_CHARACTERS]
+    if reference := find_reference(typed):
+        return FormResult("", f"{REFERENCE_PAGE}/{reference}")
+    text = typed[:SEARCH_CHARACTERS]
+    if not text:
+        return FormResult("", SEARCH)
+    sealed = encrypt_value(at.context, text.encode(errors="replace"), _KIND, bound_to=(at.actor.user_id,))
+    return FormResult("", f"{SEARCH}?{urlencode({_TEXT: sealed})}")
+
+
+def _searched(at: ConsoleContext) -> str:
+    """The text in the address.
+
+    Empty if it is not of this person.
+    """
+    try:
+        opened = decrypt_value(at.context, at.query.get(_TEXT, ""), _KIND, bound_to=(at.actor.user_id,))
+    except MalformedToken:
+        return ""
+    return opened.decode()
+
+
+async def show_search(at: ConsoleContext) -> View:
+    """The page of a search. Raises access.Forbidden."""
+    text = _searched(at)
+    found = await flow.search(at.registry, text, actor=at.actor, limit=_EACH)
+    parts: list[Component | None] = [part for each in found.groups for part in _group(at, each, text)]
+    if found.keys:
+        parts.append(
+            table(
+                phrase("Signing keys"),
+                (phrase("Key"),),
+                ((Link(url=console_path(at.web, "keys"), text=each.kid),) for each in found.keys),
+            )
+        )
+    if found.key_clients:
+        parts.append(
+            table(
+                phrase("Clients with this key"),
+                (phrase("Identifier"), phrase("Name")),
+                (
+                    (Link(url=client_path(at, each.client_id), text=each.client_id), each.name)
+                    for each in found.key_clients
+                ),
+            )
+        )
+    if not parts:
+        parts.append(
+            Paragraph(
+                text=phrase(
+                    "Nothing is found. Search for a name, a user name, an e-mail address, an identifier, a key identifier or a reference."
+                )
+                if text
+                else phrase("Enter what you search for in the field above."),
+                look="empty",
+            )
+        )
+    return Page(
+        frame=frame(at, section=SEARCH),
+        heading=phrase("Search: {text}", text=text) if text else phrase("Search"),
+        parts=tuple(parts),
+    )
+
+
+def _group(at: ConsoleContext, group: SearchGroup, text: str) -> list[Component | None]:
+    path, kind, headings, row = _KINDS[group.listed.kind]
+    count = group.total.count
+    caption = phrase("{kind}: {count}", kind=kind, count=count)
+    if group.total.exact and count <= len(group.found):
+        return [table(caption, headings, (row(at, each) for each in group.found))]
+    if not group.total.exact:
+        caption = phrase("{kind}: more than {count}", kind=kind, count=count)
+    every = {"search": text, **({"by": group.order} if group.order else {})}
+    link = Link(url=f"{console_path(at.web, path)}?{urlencode(every)}", text=phrase("Show all"), about=str(kind))
+    return [table(caption, headings, (row(at, each) for each in group.found)), Paragraph(text=link)]
+
+
+def _entity(at: ConsoleContext, each: Entity) -> tuple[Value, ...]:
+    url = console_path(at.web, f"entities/{quote(each.entity_id, safe='')}")
+    return Link(url=url, text=each.name), each.entity_id, enabled_label(each.enabled)
+
+
+def _person(at: ConsoleContext, each: User) -> tuple[Value, ...]:
+    return Link(url=person_path(at.web, each.user_id), text=each.user_name), each.name, state_of(each)
+
+
+def _service(at: ConsoleContext, each: Service) -> tuple[Value, ...]:
+    return Link(
+        url=console_path(at.web, f"services/{quote(each.service_id, safe='')}"), text=each.name
+    ), each.service_id
+
+
+def _client(at: ConsoleContext, each: Client) -> tuple[Value, ...]:
+    return Link(url=client_path(at, each.client_id), text=each.client_id), each.name, enabled_label(each.enabled)
+
+
+_NAME, _IDENTIFIER, _STATE = phrase("Name"), phrase("Identifier"), phrase("State")
+_KINDS: Final[
+    Mapping[str, tuple[str, Phrase, tuple[Phrase, ...], Callable[[ConsoleContext, Any], tuple[Value, ...]]]]
+] = {
+    "entity": ("entities", phrase("Organisations"), (_NAME, _IDENTIFIER, _STATE), _entity),
+    "user": ("people", phrase("People"), (phrase("User name"), _NAME, _STATE), _person),
+    "service": ("services", phrase("Services"), (_NAME, _IDENTIFIER), _service),
+    "client": ("clients", phrase("Clients"), (_IDENTIFIER, _NAME, _STATE), _client),
+}
+"""kind of record → its list, its name, headings and row"""
+SECTION: Final = Section[ConsoleContext](
+    pages={SEARCH: ConsolePage(view=show_search, submit=submit_search)},
+    named_pages={re.compile(f"{REFERENCE_PAGE}/{REFERENCE}"): ConsolePage(view=show_reference)},
+    fields=frozenset({SEARCH}),
+    filters=frozenset({_TEXT}),
+)
