@@ -16,9 +16,13 @@ from corpid.texts import Phrase, phrase
 from corpid.web.pages.layout import Field, FormView, Link, Pager, ViewPart
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from datetime import datetime
 
-Tone: TypeAlias = Literal["", "warning", "error"]
+    from corpid.web.pages.layout import NavigationLink
+    from corpid.web.pages.snippets import Snippet
+
+Tone: TypeAlias = Literal["", "good", "warning", "error"]
 
 
 class Label(ViewPart, frozen=True):
@@ -26,6 +30,21 @@ class Label(ViewPart, frozen=True):
 
     text: Phrase | str
     tone: Tone = ""
+
+
+class Code(ViewPart, frozen=True):
+    """An identifier, an address or a name of the interface."""
+
+    text: str
+
+
+class English(ViewPart, frozen=True):
+    """A text that exists in English only.
+
+    Parts between backticks are code.
+    """
+
+    text: str
 
 
 class Cell(ViewPart, frozen=True, kw_only=True):
@@ -44,7 +63,7 @@ class Choice(ViewPart, frozen=True, kw_only=True):
     chosen: bool = False
 
 
-Value: TypeAlias = "Phrase | str | int | date | Link | Label | Cell | None"
+Value: TypeAlias = "Phrase | str | int | date | Link | Label | Code | English | Cell | None"
 """what a cell or a fact shows; an instant is a datetime in the time zone of the deployment"""
 
 ACTIVE: Final = Label(phrase("Active"))
@@ -97,6 +116,96 @@ class Facts(Component, frozen=True, kw_only=True):
     template: ClassVar[str] = "components/facts.html"
 
     facts: tuple[tuple[Phrase, Value], ...]
+
+
+class Columns(Component, frozen=True, kw_only=True):
+    """Parts beside each other, if there is room."""
+
+    template: ClassVar[str] = "components/columns.html"
+
+    parts: tuple[Component, ...]
+
+
+class Details(Component, frozen=True, kw_only=True):
+    """Parts that most readers leave closed."""
+
+    template: ClassVar[str] = "components/details.html"
+
+    summary: Phrase
+    opened: bool = False
+    parts: tuple[Component, ...]
+
+
+class Alert(ViewPart, frozen=True, kw_only=True):
+    """Something that needs somebody, and the page where it is settled."""
+
+    label: Label
+    text: Value
+    link: Link | None = None
+
+
+class Alerts(Component, frozen=True, kw_only=True):
+    """Matters for attention, the most urgent first."""
+
+    template: ClassVar[str] = "components/alerts.html"
+
+    alerts: tuple[Alert, ...]
+
+
+class Tile(ViewPart, frozen=True, kw_only=True):
+    """A number that is watched."""
+
+    label: Phrase
+    value: Value
+    note: Value = None
+    """such as the number before"""
+    tone: Literal["", "error"] = ""
+    url: str = ""
+    """of the page with more about it"""
+
+
+class Tiles(Component, frozen=True, kw_only=True):
+    """Numbers beside each other."""
+
+    template: ClassVar[str] = "components/tiles.html"
+
+    tiles: tuple[Tile, ...]
+
+
+class Series(ViewPart, frozen=True, kw_only=True):
+    """A number for each hour or day of its chart."""
+
+    title: Phrase
+    values: Sequence[int]
+    colour: Literal["good", "bad"]
+
+
+class Chart(Component, frozen=True, kw_only=True):
+    """Series over the same time, each with a scale of its own.
+
+    They are drawn by `charts.draw_chart`.
+    """
+
+    template: ClassVar[str] = "components/chart.html"
+
+    name: str
+    """unique on the page, for identifiers"""
+    title: Phrase
+    by_hour: bool
+    """or by day"""
+    beginnings: Sequence[datetime]
+    """of each hour or day, in the time zone to be shown"""
+    series: tuple[Series, ...]
+    ranges: tuple[NavigationLink, ...] = ()
+    """the same chart for other periods"""
+
+
+class Snippets(Component, frozen=True, kw_only=True):
+    """Texts to copy, one of which is open."""
+
+    template: ClassVar[str] = "components/snippets.html"
+
+    snippets: tuple[Snippet, ...]
 
 
 class Column(ViewPart, frozen=True):
@@ -205,6 +314,8 @@ class Form(Component, frozen=True, kw_only=True):
     button: Phrase
     danger: bool = False
     """whether it takes something away"""
+    other: tuple[str, Phrase] | None = None
+    """a second button: its `decision`, and its text"""
     reason: Phrase | None = None
     """the hint of the field for a reason; None: it asks for none"""
     needs_approval: bool = False
@@ -248,6 +359,13 @@ def value_renderer(
             case Link():
                 about = Markup(' <span class="visually-hidden">{}</span>').format(value.about) if value.about else ""
                 return Markup('<a href="{}">{}{}</a>').format(value.url, shown(value.text), about)
+            case Code():
+                return Markup("<code>{}</code>").format(value.text)
+            case English():
+                pieces = (
+                    shown(Code(each)) if at % 2 else escape(each) for at, each in enumerate(value.text.split("`"))
+                )
+                return Markup('<span lang="en" dir="ltr">{}</span>').format(Markup().join(pieces))
             case Cell():
                 notes = (Markup('<span class="hint">{}</span>').format(shown(each)) for each in value.notes)
                 return Markup(" ").join((*map(shown, value.values), *notes))
