@@ -70,7 +70,7 @@ from corpid.web.pages.components import (
     Cell,
     Chart,
     Code,
-    Details,
+    Disclosure,
     English,
     Facts,
     Form,
@@ -554,7 +554,8 @@ async def _show_form(
     first, *groups = fields_of(given, choices, rare=False)
     if not version:
         first = replace(first, fields=(identifier, *first.fields))
-    more = Details(
+    more = Disclosure(
+        look="settings",
         summary=phrase("More settings"),
         opened=opens_rare(given, at.errors),
         parts=fields_of(given, choices, rare=True),

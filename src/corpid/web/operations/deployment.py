@@ -35,8 +35,8 @@ from corpid.web.pages.components import (
     Alerts,
     Cell,
     Code,
-    Columns,
     English,
+    Group,
     Label,
     Page,
     Paragraph,
@@ -85,7 +85,7 @@ async def show_overview(at: ConsoleContext) -> View:
                 tiles=(*_week_tiles(found.this_week, found.last_week), _key_tile(at, found), _failing_tile(at, found))
             ),
             traffic_chart(at, found.traffic, ""),
-            Columns(parts=(_clients_table(at, found), reasons_table(found.traffic, most=_MOST))),
+            Group(parts=(_clients_table(at, found), reasons_table(found.traffic, most=_MOST)), look="beside"),
             _servers_table(at, found.processes),
             Paragraph(text=_describe_engines(found.engines)),
         ),
