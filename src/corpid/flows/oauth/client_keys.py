@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from corpid.jose.certificates import certificate_end
 from corpid.jose.keys import key_set_members
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.failures import KeySetUnavailable
@@ -127,6 +126,8 @@ async def describe_keys(provider: Provider, client: Client, *, actor: Actor, now
 
 
 def _list_certificates(jwks: str) -> Iterator[tuple[str, int]]:
+    from corpid.jose.certificates import certificate_end  # noqa: PLC0415 - for a page of the console alone
+
     keys = key_set_members(jwks).get("keys") if jwks else ()
     for key in keys if isinstance(keys, list) else ():
         chain = key.get("x5c") if isinstance(key, dict) else None

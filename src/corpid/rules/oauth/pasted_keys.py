@@ -9,7 +9,6 @@ import re
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
@@ -166,6 +165,8 @@ def _public_jwks(text: str) -> list[dict[str, object]]:
 def _jwk(number: int, block: re.Match[str]) -> dict[str, object]:
     try:
         if block[1] == _CERTIFICATE:
+            from cryptography import x509  # noqa: PLC0415 - a serving process loads it for this alone
+
             public: object = x509.load_pem_x509_certificate(block[0].encode()).public_key()
         else:
             public = load_pem_public_key(block[0].encode())
