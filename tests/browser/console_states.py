@@ -2,41 +2,35 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+import json
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from corpid.flows.oauth.client_keys import ClientKeyReport
-from corpid.flows.operations.migration_report import ClientUse, DeprecatedUse
-from corpid.rules.diagnostics import Finding
-from corpid.rules.hourly_counts import Point
+from corpid.flows.operations import signing_keys
+from corpid.rules.directory.actors import CommandLine
+from corpid.rules.limits import DAY, HOUR
+from corpid.rules.oauth.refusals import ClientRefusal
 from corpid.texts import phrase
 from corpid.web.operations.audit import ExportAudit
-from corpid.web.operations.clients import ClientForm, ClientPage, HistoryLine, RefusalLine
-from corpid.web.operations.deployment import (
-    ClientCount,
-    EngineLine,
-    Maintenance,
-    Overview,
-    ProcessLine,
-    ReasonCount,
-    SigningKeyRow,
-)
-from corpid.web.operations.keys import KeyLine, Keys
 from corpid.web.operations.page_context import SECTIONS
-from corpid.web.pages.charts import of_traffic
-from corpid.web.pages.client_fields import fields_of
-from corpid.web.pages.components import Label
 from corpid.web.pages.layout import Frame, Link, Navigation, NavigationLink
+from tests.adapters.opened import EVENT
+from tests.browser.seeded import Visit
+from tests.console.scene import REASON, console, in_console
+from tests.sign_in.world import world
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.web.pages.charts import Chart
+    from corpid.rules.server_processes import ServerProcess
     from corpid.web.pages.views import View
+    from tests.browser.seeded import Recorder
+    from tests.sign_in.world import World
 
 AT: Final = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
+OPS: Final = CommandLine(by="tests@here")
 LONG: Final = "vereinigte-donaudampfschifffahrtsgesellschaft-und-soehne-asia-pacific"
 
 
@@ -58,125 +52,126 @@ def framed(section: str = "", *, up: Link | None = None) -> Frame:
     )
 
 
-OF_CLIENT: Final = framed("clients", up=Link(url="/console/clients", text=phrase("Clients")))
-NO_KEYS: Final = ClientKeyReport(
-    url="https://permits.example/jwks", failure="no key set at https://permits.example/jwks: it answers 404"
+PERMITS_KEYS: Final = json.dumps(
+    {
+        "keys": [
+            {
+                "crv": "P-256",
+                "x": "UTa2KztuJuBTT7MGPTyHDF4knvy41Z3JORuXwzocDbk",
+                "y": "B2sQCEgDZqFUOzeDsBBO-h6aoZDKKOmOKppJJPEicBs",
+                "kty": "EC",
+                "use": "sig",
+                "kid": "permits-sig-2026",
+            },
+            {
+                "crv": "P-256",
+                "x": "5BKMCfYjUxBlqb_AyvxQC7Ti4yUCzpaxyxLg9tOHjSM",
+                "y": "jCKbcOuLtfwlzkrIewBvM7ybg3Meao_de7BuyAlTtCk",
+                "kty": "EC",
+                "use": "enc",
+                "kid": "permits-enc-2026",
+            },
+        ]
+    }
 )
-KEYS_FOUND: Final = ClientKeyReport(
-    url="https://permits.example/jwks",
-    signing=("sig-2026 (ES256)",),
-    encryption=("enc-2026 (ECDH-ES+A256KW)",),
-    problems=("key 2: use is missing, so the key is ignored",),
-)
-REFUSED: Final = RefusalLine(
-    at=AT,
-    request="POST /request",
-    reason="redirect_uri_not_registered",
-    detail="received https://permits.example/callback/",
-    remedy="Register the redirect URI exactly as it is sent, or send the registered one.",
-    reference="4f3e2d1c0b9a8f7e",
-)
-CLIENT: Final = ClientPage(
-    frame=OF_CLIENT,
-    heading=phrase("Client {name}", name="Harbour permits"),
-    client_id="harbour-permits",
-    enabled=True,
-    facts=((phrase("Redirect URIs"), "https://permits.example/cb, https://permits.example/other"), (phrase("Sector"), "government")),
-    keys=KEYS_FOUND,
-    migration=(
-        ClientUse(
-            client_id="harbour-permits", name="Harbour permits", generation="legacy", successor="current", allowed=True,
-            last_day="2027-03-31", days_left=130, passed=False, lists_successor=True, reaches_successor=True, uses=4120,
-            last_at=int(AT.timestamp()), habits=(DeprecatedUse(habit="no_pkce", refused="requests without code_challenge", count=12, last_at=0),),
-        ),
+NEW: Final[Mapping[str, Visit]] = {
+    "console-overview-new": Visit(""),
+    "console-maintenance": Visit("maintenance"),
+    "console-client-form": Visit(
+        "new-client",
+        {
+            "name": "Shop", "redirect_uris": "http://shop.example/cb", "generations:legacy": "yes",
+            "jwks": '{"keys": [', "reason": "",
+        },
     ),
-    last_days={"legacy": date(2027, 3, 31)},
-    last_used={"legacy": AT},
-    refusals=(REFUSED, REFUSED),
-    claimed=(REFUSED,),
-    most=100,
-    most_claimed=20,
-    history=(
-        HistoryLine(at=AT, actor="operator:wei.ling", action="client.update", members="redirect_uris", reason="asked for by the harbour office"),
-        HistoryLine(at=AT, actor="command line:root@host", action="client.add", members="", reason=""),
+    "console-client-connect": Visit(
+        "new-client",
+        {
+            "client_id": "shop", "name": "Shop", "redirect_uris": "https://shop.example/cb",
+            "jwks_uri": "https://shop.example/jwks", "services:PERMITS": "yes", "reason": REASON,
+        },
     ),
-    whole_history="/console/audit?client=harbour-permits",
-    edit="/console/edit-client/harbour-permits",
-    switch="/console/switch-client/harbour-permits",
-    drop="/console/drop-keys/harbour-permits",
-)  # fmt: skip
+}  # fmt: skip
+"""of a deployment in which nothing has happened"""
+BUSY: Final[Mapping[str, Visit]] = {
+    "console-overview": Visit(""),
+    "console-overview-month": Visit("?range=30d"),
+    "console-client": Visit("client/harbour-permits"),
+    "console-client-disabled": Visit(f"client/{LONG}"),
+    "console-client-edit": Visit("edit-client/harbour-permits"),
+    "console-keys": Visit("keys"),
+    "console-maintenance-on": Visit("maintenance"),
+}
+VISITS: Final = {**NEW, **BUSY}
 
 
-def charts(most: int) -> tuple[Chart, Chart]:
-    """A week of sign-ins and refusals, the busiest hour with so many."""
-    hours = [datetime(2026, 11, 15, tzinfo=UTC) + timedelta(hours=number) for number in range(168)]
-    points = [
-        Point(begins_at=int(at.timestamp()), sign_ins=most * (at.hour % 12) // 12, refusals=most * (at.hour % 5) // 60)
-        for at in hours
-    ]
-    return of_traffic(points, "hour", name=f"week-{most}", zone=UTC)
+async def walk(visits: Mapping[str, Visit], recorder: Recorder) -> None:
+    """Open each page as an operator, of a new deployment, then of a busy one."""
+    async with world(operators_need_passkey=False) as made:
+        await made.provider.registry.server_processes.note(replace(_own(made), seen_at=int(made.clock())))
+        browser = await in_console(made, "operator")
+        for name, visit in visits.items():
+            made.clock.pass_(1)
+            if name == next(iter(BUSY)):
+                await _seed(made)
+                browser = await in_console(made, "operator")
+            await recorder.visit(name, visit, browser, console(made, visit.page))
 
 
-PROCESS: Final = ProcessLine(
-    host="node-1",
-    number=812,
-    address="0.0.0.0:8000",
-    version="0.1.0",
-    started=AT,
-    seen=AT,
-    live=True,
-    answers=True,
-    odd_version=False,
-    odd_settings=(),
-)
-OVERVIEW: Final = Overview(
-    frame=framed(),
-    maintenance=False,
-    findings=(
-        Finding(
-            about="signing keys",
-            verdict="warning",
-            seen="the key that signs is 400 days old.",
-            change="Run `corpid key rotate`.",
-        ),
-    ),
-    week=charts(1200),
-    quarter=charts(90),
-    clients=(
-        ClientCount(name="Harbour permits", url="/1", sign_ins=41200, refusals=310),
-        ClientCount(name="", url="", sign_ins=0, refusals=12),
-    ),
-    reasons=(ReasonCount(reason="assertion_audience", cause="The assertion is for somebody else.", count=300),),
-    keys=(SigningKeyRow(kid="Aa9fYtB2k1s", state=phrase("Signs now"), signs_from=AT, retired=None),),
-    keys_page="/console/keys",
-    ending=tuple((use, "/1") for use in CLIENT.migration),
-    not_ready="",
-    engines=(
-        EngineLine(name=phrase("Database"), engine="PostgreSQL 15", state=Label(phrase("Answers"))),
-        EngineLine(
-            name=phrase("Short-lived state"),
-            engine="Valkey 8",
-            state=Label(phrase("Does not answer"), "error"),
-        ),
-        EngineLine(name=phrase("E-mail"), engine="", state=Label(phrase("Off"), "warning")),
-    ),
-    processes=(
-        PROCESS,
-        replace(PROCESS, number=813, answers=False),
-        replace(PROCESS, host="node-2", answers=False, version="0.2.0", odd_version=True),
-        replace(
-            PROCESS,
-            host="node-3.a-long-name-of-a-machine.example.org",
-            answers=False,
-            odd_settings=(("base_url", "https://login.example.org/other"), ("key_encryption_key", "Zk1c0pQ4")),
-        ),
-        replace(PROCESS, host="node-4", answers=False, live=False),
-    ),
-)
+def _own(made: World) -> ServerProcess:
+    """The process that answers, the same on every machine."""
+    own: ServerProcess = replace(made.provider.node.process, host="node-1", number=812, address="0.0.0.0:8000")
+    return own
+
+
+async def _seed(made: World) -> None:
+    """A month of sign-ins, refusals, servers that differ, and keys in every state."""
+    registry, now = made.provider.registry, made.clock()
+    await made.client(
+        "harbour-permits", name="Harbour permits", generations=("current", "legacy"), legacy_until="2027-03-31",
+        redirect_uris=("https://permits.example/cb", f"https://permits.example/{'long/' * 12}cb"), jwks=PERMITS_KEYS,
+    )  # fmt: skip
+    await made.client(LONG, name="Vereinigte Donaudampfschifffahrtsgesellschaft", enabled=False, jwks=PERMITS_KEYS)
+    await made.client("elsewhere", name="Elsewhere", issuers=("elsewhere",))
+    for ago in range(30 * 24):
+        at = now - ago * HOUR
+        for _ in range(3 * (ago % 12)):
+            made.provider.counters.sign_in("harbour-permits", at)
+        if ago % 7 == 0:
+            made.provider.counters.refusal("harbour-permits", "assertion_audience", at, authenticated=True)
+            made.provider.counters.refusal(LONG, "redirect_uri_not_registered", at, authenticated=False)
+            made.provider.counters.refusal("", "client_unknown", at, authenticated=False)
+    await made.provider.counters.flush(registry)
+    for claimed in (False, True):
+        for number in range(2):
+            made.provider.refusals.note(
+                ClientRefusal(
+                    client_id="harbour-permits", claimed=claimed, at=now - 60 * number, request_id=f"5f1c2a9be04d771{number}",
+                    method="POST", path="/request", reason="assertion_audience",
+                    detail="aud of the assertion is https://login.example.org/token",
+                )
+            )  # fmt: skip
+    await made.provider.refusals.flush(registry)
+    made.provider.usage.note("harbour-permits", "legacy", [], now)
+    await made.provider.usage.flush(registry)
+    own = _own(made)
+    node = replace(own, started_at=int(now) - 3 * HOUR, seen_at=int(now), host="node-2", process_id="node-2")
+    for process in (
+        replace(own, seen_at=int(now)),
+        node,
+        replace(node, host="node-3.a-long-name-of-a-machine.example.org", process_id="3", settings={**own.settings, "base_url": "https://login.example.org/other"}),
+        replace(node, host="node-4", process_id="4", version="0.2.0"),
+        replace(node, host="node-5", process_id="5", seen_at=int(now) - 3 * HOUR),
+    ):  # fmt: skip
+        await registry.server_processes.note(process)
+    first, _ = await signing_keys.stored_keys(registry)
+    await signing_keys.rotate(registry, OPS, now=now - DAY)
+    await signing_keys.rotate(registry, OPS, now=now)
+    await signing_keys.revoke(registry, OPS, first.kid, now=now)
+    await registry.deployment.set_maintenance(True, EVENT)
 
 
 STATES: Final[Mapping[str, View]] = {
-    "console-overview": OVERVIEW,
     "console-export-audit": ExportAudit(
         frame=framed("audit"),
         action="/console/export-audit",
@@ -185,59 +180,4 @@ STATES: Final[Mapping[str, View]] = {
         back="/console/audit",
         errors=(("until", phrase("The end is before the beginning.")),),
     ),
-    "console-overview-new": replace(
-        OVERVIEW, findings=(), week=charts(0), quarter=charts(0), clients=(), reasons=(), ending=()
-    ),
-    "console-client": CLIENT,
-    "console-client-new": ClientPage(
-        frame=OF_CLIENT, heading=phrase("Client {name}", name="Shop"), client_id="shop", enabled=False, facts=(),
-        keys=NO_KEYS, migration=(), last_days={}, last_used={}, refusals=(), claimed=(), most=100, most_claimed=20,
-        saved=phrase("The client has been registered."),
-    ),
-    "console-client-form": ClientForm(
-        frame=OF_CLIENT,
-        action="/console/new-client",
-        heading=phrase("Register a client"),
-        groups=fields_of({"name": "Shop", "redirect_uris": "http://shop.example/cb", "sector": "private"}, rare=False),
-        more=fields_of({"pkce": "required"}, rare=True),
-        more_open=False,
-        new=True,
-        back="/console/clients",
-        errors=(
-            ("redirect_uris", phrase("{url} begins with http://. Use https://.", url="http://shop.example/cb")),
-            ("jwks_uri", phrase("Enter the address of the client's key set, or paste the key set below.")),
-            ("reason", phrase("Say why. The audit keeps your reason.")),
-        ),
-    ),
-    "console-client-edit": ClientForm(
-        frame=OF_CLIENT,
-        action="/console/edit-client/shop",
-        heading=phrase("Change {name}", name="Harbour permits"),
-        groups=fields_of(
-            {"name": "Harbour permits", "redirect_uris": "https://permits.example/cb", "sector": "government", "jwks_uri": "https://permits.example/jwks", "scopes": "openid\nauthinfo", "generations": "current\nlegacy", "legacy_until": "2027-03-31"},
-            rare=False,
-        ),
-        more=fields_of({"pkce": "optional", "subject": "user", "context_types": "APP_AUTHENTICATION_DEFAULT", "assurance_level": "2", "stringified_blocks": "yes"}, rare=True),
-        more_open=True,
-        new=False,
-        reason="Asked for by the harbour office",
-        back="/console/client/shop",
-    ),
-    "console-keys": Keys(
-        frame=framed("keys"),
-        keys=(
-            KeyLine(
-                kid="Nx7StAnDbY0", state=phrase("Published, signs when it is needed"),
-                signs_from=None, retired=None, gone=None, revoke="/0",
-            ),
-            KeyLine(kid="Zq1WmJm3vQ0", state=phrase("Published, does not sign yet"), signs_from=AT, retired=None, gone=None, revoke="/1"),
-            KeyLine(kid="Aa9fYtB2k1s", state=phrase("Signs now"), signs_from=AT, retired=AT, gone=AT, revoke="/2"),
-            KeyLine(kid="0ldKeyOfLast", state=phrase("Revoked"), signs_from=AT, retired=AT, gone=AT, revoke=""),
-        ),
-        rotate="/console/rotate-key",
-        rotate_now="/console/rotate-key-now",
-        saved=phrase("The next key will sign."),
-    ),
-    "console-maintenance": Maintenance(frame=framed("maintenance"), on=False, switch="/console/switch-maintenance", jobs="/console/jobs"),
-    "console-maintenance-on": Maintenance(frame=framed("maintenance"), on=True, switch="", jobs="/console/jobs"),
 }  # fmt: skip

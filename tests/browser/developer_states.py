@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import structs
 from msgspec.structs import replace
 
+from corpid.rules.directory.records import Service
+from corpid.rules.oauth.client_registration import PLAIN_RULES
 from corpid.rules.oauth.errors import Explanation
 from corpid.rules.oauth.generations import CURRENT
 from corpid.rules.oauth.records import Client
 from corpid.texts import phrase
-from corpid.web.pages.client_fields import PRIVATE_KEY, fields_of, new_values
+from corpid.web.pages.client_fields import PRIVATE_KEY, choices_of, fields_of, new_values
 from corpid.web.pages.layout import Frame, Link
+from corpid.web.pages.snippets import snippets
 from corpid_dev.flows import inspection
 from corpid_dev.flows.exchanges import Exchange, Exchanges, SignedToken
 from corpid_dev.flows.readiness_runs import CaseRow, Run, RunRequest, RunResults, RunState
@@ -34,7 +37,6 @@ from corpid_dev.web.orders_page import OrderRow, OrdersPage
 from corpid_dev.web.pages import AnybodyPage, PersonFields
 from corpid_dev.web.readiness import ReadinessPage
 from corpid_dev.web.readiness import RunFields as AskedFor
-from corpid_dev.web.snippets import snippets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,6 +65,9 @@ REGISTERED: Final = Client(
     services=("HARBOUR-PERMIT", "FOOD-LICENCE"),
     jwks_uri="https://rp.example/jwks",
 )
+CHOICES: Final = choices_of(
+    PLAIN_RULES, [Service(service_id=each, name=each.capitalize()) for each in ("HARBOUR-PERMIT", "TAX-FILING")]
+)
 OF_CLIENTS: Final = Frame(under_way=True, up=Link(url="/developer/clients", text=DeveloperClients.heading))
 LISTED: Final = (
     ClientLine(url="/1", client_id="demo-rp", name="Demo RP", generations=("current",), own=True),
@@ -72,8 +77,8 @@ NEW: Final = DeveloperClientForm(
     frame=structs.replace(OF_CLIENTS, form_token="t0ken"),
     action="/developer/clients/new",
     heading=phrase("Register a client"),
-    groups=fields_of(new_values({"services": ("HARBOUR-PERMIT", "TAX-FILING")}), rare=False),
-    more=fields_of(new_values(), rare=True),
+    groups=fields_of(new_values({"services": ("HARBOUR-PERMIT", "TAX-FILING")}), CHOICES, rare=False),
+    more=fields_of(new_values(), CHOICES, rare=True),
     more_open=False,
     new=True,
     back="/developer/clients",
@@ -81,7 +86,9 @@ NEW: Final = DeveloperClientForm(
 )
 WRONG_FORM: Final = replace(
     NEW,
-    groups=fields_of({**new_values(), "redirect_uris": "http://rp.example/cb\nhttp://localhost:8410/cb"}, rare=False),
+    groups=fields_of(
+        {**new_values(), "redirect_uris": "http://rp.example/cb\nhttp://localhost:8410/cb"}, CHOICES, rare=False
+    ),
     client_id="my-rp",
     checked=True,
     advice={

@@ -300,6 +300,7 @@ _VIEWS: Final[Mapping[str, View]] = {
 STATES: Final = Seeded(
     _VIEWS,
     (console_directory_states.VISITS, console_directory_states.walk),
+    (console_states.VISITS, console_states.walk),
     (people_states.VISITS, people_states.walk),
     (people_states.UNDER_APPROVAL, people_states.walk_under_approval),
 )

@@ -3,36 +3,27 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
 
 import pytest
-from jinja2 import ChoiceLoader, DictLoader
 
 from corpid.rules.hourly_counts import Point
 from corpid.rules.limits import DAY, HOUR
 from corpid.texts import phrase
-from corpid.web.pages.charts import of_traffic
-from corpid.web.pages.layout import BARE, PageView
+from corpid.web.pages.components import Chart, Page, Series
+from corpid.web.pages.layout import BARE, NavigationLink
 from corpid.web.pages.rendering import Renderer
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO
 from tests.browser.gallery import CUT, OUTSIDE, Appearance, Beholder, complaints, served
-from tests.browser.states import STATES
 from tests.house.source import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jinja2 import Environment
     from playwright.sync_api import Browser
 
-    from corpid.texts import Phrase
-    from corpid.web.pages.charts import Chart
-    from corpid.web.pages.translations import Language
-
 NOW: Final = int(datetime(2026, 11, 22, 9, tzinfo=UTC).timestamp())
-PAGE: Final = """{% extends "base.html" %}{% import "_charts.html" as charts with context %}
-{% block content %}{% for each in view.charts %}{{ charts.figure(each) }}{% endfor %}{% endblock %}"""
 APPEARANCES: Final = (
     *(Appearance(language=language, scheme="light", width=1280) for language in LANGUAGES),
     Appearance(scheme="dark", width=1280),
@@ -43,24 +34,6 @@ APPEARANCES: Final = (
 )
 DIFFERENT: Final = (APPEARANCES[0], *APPEARANCES[-2:])
 """those of `make test`"""
-
-
-class Charts(PageView, frozen=True, kw_only=True):
-    """A page of charts."""
-
-    template: ClassVar[str] = "charts.html"
-    heading: ClassVar[Phrase] = phrase("Show the numbers")
-    charts: tuple[Chart, ...]
-
-
-class WithPage(Renderer):
-    """A renderer that knows the page of charts."""
-
-    def _environment(self, language: Language) -> Environment:
-        environment = super()._environment(language)
-        assert environment.loader is not None
-        environment.loader = ChoiceLoader([environment.loader, DictLoader({"charts.html": PAGE})])
-        return environment
 
 
 def made(count: int, seconds: int) -> list[Point]:
@@ -75,21 +48,45 @@ def made(count: int, seconds: int) -> list[Point]:
     ]
 
 
-def charts() -> tuple[Chart, ...]:
-    zone = ZoneInfo("Asia/Singapore")
-    return (
-        *of_traffic(made(168, HOUR), "hour", name="week", zone=zone),
-        *of_traffic(made(90, DAY), "day", name="quarter", zone=zone),
-        *of_traffic([Point(begins_at=NOW, sign_ins=1, refusals=0)], "day", name="first", zone=zone),
-        *of_traffic([], "day", name="none", zone=zone),
+def chart(name: str, points: list[Point], *, by_hour: bool) -> Chart:
+    return Chart(
+        name=name,
+        title=phrase("{text}", text=f"Sign-ins and refusals, {name}"),
+        by_hour=by_hour,
+        beginnings=[datetime.fromtimestamp(each.begins_at, ZoneInfo("Asia/Singapore")) for each in points],
+        series=(
+            Series(
+                title=phrase("Completed sign-ins per hour"), values=[each.sign_ins for each in points], colour="good"
+            ),
+            Series(title=phrase("Refused requests per hour"), values=[each.refusals for each in points], colour="bad"),
+        ),
+        ranges=(
+            NavigationLink(url="/1", text=phrase("Today")),
+            NavigationLink(url="/2", text=phrase("7 days"), current=True),
+        )
+        if name == "week"
+        else (),
+    )
+
+
+def charts() -> Page:
+    return Page(
+        frame=BARE,
+        heading=phrase("Overview"),
+        parts=(
+            chart("week", made(168, HOUR), by_hour=True),
+            chart("quarter", made(90, DAY), by_hour=False),
+            chart("first", [Point(begins_at=NOW, sign_ins=1, refusals=0)], by_hour=False),
+            chart("none", [], by_hour=False),
+        ),
     )
 
 
 @pytest.fixture(scope="module")
 def page_of_charts(chromium: Browser) -> Iterator[Beholder]:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setitem(STATES, "charts", Charts(frame=BARE, charts=charts()))
-        with served(WithPage(developer_mode=True)) as address:
+        patched.setattr("tests.browser.gallery.STATES", {"charts": charts()})
+        with served(Renderer(developer_mode=True)) as address:
             yield Beholder(browser=chromium, address=address, with_axe=True)
 
 
@@ -124,8 +121,9 @@ def test_the_policy_of_pages_refuses_nothing_and_the_colours_follow_the_system(p
 def test_a_screen_reader_is_given_an_image_and_a_table(page_of_charts: Beholder) -> None:
     """WCAG 1.1.1."""
     page = page_of_charts.look("charts", Appearance(language=ENGLISH, width=1000))
-    image = page.get_by_role("img", name="Refused requests per hour")
-    assert image.get_attribute("aria-describedby") == "week-refusals-summary"
-    numbers = page.get_by_text("Show the numbers: Refused requests per hour")
-    numbers.click()
-    assert page.get_by_role("table", name="Refused requests per hour").get_by_role("row").count() == 169
+    image = page.get_by_role("img", name="Refused requests per hour").first
+    assert image.get_attribute("aria-describedby") == "week-1-summary"
+    page.get_by_text("Show the numbers").first.click()
+    table = page.get_by_role("table", name="Sign-ins and refusals, week")
+    assert table.get_by_role("row").count() == 169
+    assert table.get_by_role("columnheader", name="Refused requests per hour").count() == 1

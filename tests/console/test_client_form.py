@@ -9,6 +9,8 @@ from urllib.parse import urljoin
 import pytest
 from joserfc.jwk import ECKey, RSAKey
 
+from corpid.rules.directory.records import Service
+from corpid.rules.oauth.generations import SCOPES
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.web.pages.client_fields import GROUPS
 from tests.console.scene import REASON, WITHOUT_PASSKEY, go, in_console, send
@@ -71,7 +73,12 @@ MISTAKES: Final = {
         "jwks",
         "an encryption key is on one of P-256, P-384, P-521: make it on one of them",
     ),
-    "no scope openid": ({"scopes": "authinfo"}, "scopes", "openid is always needed."),
+    "no scope openid": ({"scopes:openid": ""}, "scopes", "openid is always needed."),
+    "an unfinished key set": (
+        {"jwks_uri": "", "jwks": '{"keys": ['},
+        "jwks",
+        "This is not JSON: paste the whole key set, from { to }.",
+    ),
 }
 
 
@@ -99,6 +106,64 @@ async def test_a_mistake_is_named_at_its_field_and_nothing_typed_is_lost(mistake
         assert await made.provider.registry.clients.get("shop") is None
 
 
+async def test_what_the_program_knows_is_ticked_and_nothing_of_it_is_typed() -> None:
+    """Spec 1: scopes, services, generations and issuers."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        await made.write(Service(service_id="PERMITS", name="Permits"))
+        browser = await in_console(made, "operator", "new-client")
+        form = browser.page.form_with("client_id", "name")
+        assert form is not None
+        names = [each.name for each in form.controls]
+        assert not {"scopes", "services", "generations", "issuers"} & set(names)
+        assert [name for name in names if name.startswith("scopes:")] == [f"scopes:{each}" for each in SCOPES]
+        await browser.fill_and_submit(
+            **{**SHOP, "services:PERMITS": "yes", "generations:current": "yes", "scopes:tpauthinfo": ""}
+        )
+        found = await made.provider.registry.clients.get("shop")
+        assert found is not None
+        assert (found.services, found.generations, found.issuers) == (("PERMITS",), ("current",), ())
+        assert found.scopes == tuple(each for each in SCOPES if each != "tpauthinfo")
+
+
+async def test_what_was_ticked_is_still_ticked_after_a_mistake() -> None:
+    """WCAG 3.3.4, D73."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        browser = await in_console(made, "operator", "new-client")
+        await browser.fill_and_submit("client_id", **{"scopes:authinfo": "", "generations:fapi2": "yes"})
+        form = browser.page.form_with("client_id", "name")
+        assert form is not None
+        ticked = {
+            each.name for each in form.controls if each.name.startswith(("scopes:", "generations:")) and each.chosen
+        }
+        assert ticked == {"generations:fapi2", *(f"scopes:{each}" for each in SCOPES if each != "authinfo")}
+
+
+async def test_keys_are_checked_by_a_button_and_say_what_each_is_for() -> None:
+    """D27: nothing is registered."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        browser = await in_console(made, "operator", "new-client")
+        await browser.fill_and_submit("client_id", button="check", **{**SHOP, **pasted(key("sig"), key("enc"))})
+        assert "entered=" in browser.url
+        assert "There is a problem" not in browser.page.text
+        for text in ("sig (ES256): verifies its signatures.", "enc (ECDH-ES+A256KW): encrypts for it."):
+            assert text in browser.page.text
+        assert await made.provider.registry.clients.get("shop") is None
+
+
+async def test_public_keys_in_pem_text_become_a_key_set_that_is_shown_before_it_is_registered() -> None:
+    """RFC 7468, RFC 7517."""
+    text = "".join(ECKey.generate_key("P-256").as_pem(private=False).decode() for _ in range(2))
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        browser = await in_console(made, "operator", "new-client")
+        await browser.fill_and_submit("client_id", **{**SHOP, "jwks_uri": "", "jwks": text})
+        assert "the first one was taken to sign, the second one to encrypt" in browser.page.text
+        assert await made.provider.registry.clients.get("shop") is None
+        await browser.fill_and_submit("client_id", reason=REASON)
+        found = await made.provider.registry.clients.get("shop")
+        assert found is not None
+        assert [each["use"] for each in json.loads(found.jwks or "")["keys"]] == ["sig", "enc"]
+
+
 @pytest.mark.parametrize("form", ["set", "key", "pem", "list", "not quite JSON", "in a string", "another place"])
 async def test_a_private_key_is_refused_and_only_its_public_part_is_shown_again(form: str) -> None:
     """RFC 7517 §9.3, D27."""
@@ -122,7 +187,7 @@ async def test_a_private_key_is_refused_and_only_its_public_part_is_shown_again(
         assert str(private["d"]) not in browser.response.text
         assert "BEGIN PRIVATE" not in browser.response.text
         await browser.fill_and_submit("client_id", reason=REASON)
-        assert ("entered=" in browser.url) == (form not in {"set", "list"})
+        assert ("entered=" in browser.url) == (form not in {"set", "list"}), "one key is not enough"
 
 
 async def test_a_private_key_that_came_too_late_is_stored_nowhere_while_its_operator_signs_in_again() -> None:

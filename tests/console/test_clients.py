@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import base64
+import json
+from datetime import UTC, datetime, timedelta
+
 import httpx
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding
 from msgspec.structs import replace
 
+from corpid.rules.oauth.errors import reason_of
 from tests.console.scene import REASON, WITHOUT_PASSKEY, console, go, in_console, send
 from tests.sign_in.world import form_of, new_world
 
@@ -35,8 +44,39 @@ async def test_a_client_shows_its_keys_and_why_it_was_refused_with_what_to_do() 
         browser = await in_console(made, "operator", "client/rp1")
         assert browser.page.heading == "Client Relying Party 1"
         assert "(ES256)" in browser.page.text
-        assert "Refused requests that only name this client" in browser.page.text
+        assert "Requests that only name this client" in browser.page.text
         assert "POST /request" in browser.page.text
+
+
+async def test_a_clients_page_shows_its_health() -> None:
+    """D53: last sign-in, refusals by reason with what to do, the ends of certificates, and what ends."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        name = x509.Name([])
+        private = ec.generate_private_key(ec.SECP256R1())
+        ended = datetime(2026, 1, 31, tzinfo=UTC)
+        certificate = x509.CertificateBuilder(
+            name, name, private.public_key(), 1, ended - timedelta(days=9), ended
+        ).sign(private, SHA256())
+        keys = json.loads((await made.client()).jwks or "")
+        keys["keys"][0]["x5c"] = [base64.b64encode(certificate.public_bytes(Encoding.DER)).decode()]
+        await made.client(jwks=json.dumps(keys), generations=("current", "legacy"), legacy_until="2099-01-01")
+        now = made.clock()
+        made.provider.counters.sign_in("rp1", now)
+        made.provider.counters.refusal("rp1", "assertion_audience", now, authenticated=True)
+        made.provider.counters.refusal("rp1", "assertion_audience", now, authenticated=True)
+        await made.provider.counters.flush(made.provider.registry)
+        browser = await in_console(made, "operator", "client/rp1")
+        text = browser.page.text
+        assert "Last sign-in None recorded" in text
+        assert "66.7 % 2 requests" in text
+        assert reason_of("assertion_audience").value.remedy.replace("`", "") in text
+        assert "31 Jan 2026 passed" in text
+        assert "Deprecated use" in text
+        assert "1 Jan 2099" in text
+        await go(made, browser, "client/rp1?range=today")
+        assert "Completed sign-ins per hour" in browser.page.text
+        await go(made, browser, "client/rp1?range=30d")
+        assert "Completed sign-ins per day" in browser.page.text
 
 
 async def test_a_client_that_is_not_there_has_no_page() -> None:
@@ -106,7 +146,12 @@ async def test_a_client_is_registered_by_form_with_every_fault_next_to_its_field
             jwks_uri="https://shop.example/jwks",
             reason=REASON,
         )
-        assert browser.page.heading == "Client Shop"
+        assert browser.page.heading == "Connect Shop"
+        for text in ("The client has been registered.", made.base, f"{made.base}/.well-known/openid-configuration"):
+            assert text in browser.page.text
+        for language in ("Node", "Python", "Go", "Java"):
+            assert f"{language} " in browser.page.text
+        assert "CLIENT_ID=shop" in browser.page.text
         found = await made.provider.registry.clients.get("shop")
         assert found is not None
         assert found.redirect_uris == ("https://shop.example/cb", "https://shop.example/other")

@@ -14,7 +14,7 @@ async def test_the_next_key_is_published_already_and_signs_in_two_hours() -> Non
     async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator", "rotate-key")
         await browser.fill_and_submit("decision", reason=REASON)
-        assert "The next key will sign." in browser.page.text
+        assert "The key has been rotated. The next one signs in 2 hours." in browser.page.text
         assert "Published, does not sign yet" in browser.page.text
         assert "Published, signs when it is needed" in browser.page.text
         keys = [key for key in await made.provider.registry.keys.list_all() if key.use == "sig"]

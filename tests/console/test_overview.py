@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from corpid.rules.limits import DAY
+from tests.adapters.opened import EVENT
 from tests.console.scene import WITHOUT_PASSKEY, go, in_console
 from tests.sign_in.world import new_world
 
@@ -20,6 +22,53 @@ async def test_every_process_is_listed_and_one_that_differs_or_is_gone_is_marked
         await processes.note(replace(other, process_id="lost", host="node-3", seen_at=now - 3600))
         browser = await in_console(made, "auditor")
         assert await go(made, browser) == 200
-        for text in ("which answers you", "node-2", "https://other.example", "node-3", "Gone", "Short-lived state"):
+        for text in ("answers you", "node-2", "https://other.example", "node-3", "Gone", "Short-lived state"):
             assert text in browser.page.text, text
-        assert browser.page.text.count("differs base_url") == 1
+        assert browser.page.text.count("base_url: https://other.example") == 1
+
+
+async def test_it_has_four_numbers_and_a_chart_whose_range_is_in_the_address() -> None:
+    """D28, D42."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        now = made.clock()
+        for ago, sign_ins, refusals in ((0, 3, 1), (8 * DAY, 9, 1)):
+            for _ in range(sign_ins):
+                made.provider.counters.sign_in("rp1", now - ago)
+            for _ in range(refusals):
+                made.provider.counters.refusal("rp1", "assertion_audience", now - ago, authenticated=True)
+        await made.provider.counters.flush(made.provider.registry)
+        browser = await in_console(made, "auditor")
+        text = browser.page.text
+        for tile in (
+            "Sign-ins in 7 days 3 9 the week before", "Refused in 7 days 25.0 % 10.0 % the week before",
+            "Next key date None planned", "Clients failing 0 0 the week before",
+        ):  # fmt: skip
+            assert tile in text, tile
+        assert "assertion_audience" in text
+        links = [target for target, _ in browser.page.links]
+        for period, unit in (("today", "hour"), ("7d", "hour"), ("30d", "day"), ("90d", "day")):
+            assert f"/console?range={period}" in links
+            await go(made, browser, f"?range={period}")
+            assert f"Refused requests per {unit}" in browser.page.text, period
+
+
+async def test_what_needs_attention_has_a_link_to_the_page_that_settles_it_and_no_command() -> None:
+    """D49, D53: for those who may open it."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        await made.client(issuers=("elsewhere",))
+        for _ in range(3):
+            made.provider.counters.refusal("rp1", "assertion_audience", made.clock(), authenticated=True)
+        await made.provider.counters.flush(made.provider.registry)
+        await made.provider.registry.deployment.set_maintenance(True, EVENT)
+        made.clock.pass_(500 * DAY)
+        for _ in range(2):
+            made.provider.counters.refusal("rp1", "assertion_audience", made.clock(), authenticated=True)
+        await made.provider.counters.flush(made.provider.registry)
+        browser = await in_console(made, "operator")
+        assert {("/console/rotate-key", "Rotate key"), ("/console/clients", "Open clients"),
+                ("/console/client/rp1", "Open client"), ("/console/switch-maintenance", "Turn maintenance off"),
+                } <= set(browser.page.links)  # fmt: skip
+        assert "corpid key rotate" not in browser.page.text
+        browser = await in_console(made, "auditor")
+        assert "Rotate key" not in browser.page.text
+        assert "corpid key rotate" in browser.page.text

@@ -35,8 +35,10 @@ async def filled(made: World, *, button: str = "check", **changed: str) -> Brows
 
 
 def typed(browser: Browser, name: str) -> str:
-    form = form_of(browser, "client_id")
-    return str(form[name]).strip()
+    form = browser.page.form_with("client_id")
+    assert form is not None
+    [control] = [each for each in form.controls if each.name == name and each.kind != "hidden"]
+    return control.value.strip() if control.chosen else ""
 
 
 async def test_a_client_is_registered_changed_and_removed() -> None:
@@ -81,8 +83,8 @@ async def test_a_check_writes_nothing() -> None:
         ({"jwks": json.dumps({"keys": [key("sig")]})}, "No usable encryption key for ID tokens"),
         ({"jwks": json.dumps({"keys": [key("sig"), {**key("enc"), "crv": "P-192"}]})}, "not an EC key on one of"),
         ({"jwks": "hello"}, "not JSON"),
-        ({"generations": "legacy"}, "legacy is served until an end date only"),
-        ({"scopes": "authinfo"}, "openid is always needed"),
+        ({"generations:legacy": "yes"}, "legacy is served until an end date only"),
+        ({"scopes:openid": ""}, "openid is always needed"),
     ],
 )
 async def test_a_mistake_is_named_at_its_field(changed: dict[str, str], said: str) -> None:
@@ -111,7 +113,7 @@ async def test_every_mistake_is_named_at_once() -> None:
     ("changed", "said"),
     [
         ({"redirect_uris": "http://localhost:8410/callback"}, "are two addresses"),
-        ({"services": ""}, "userinfo has no roles"),
+        ({"services:PERMITS": ""}, "userinfo has no roles"),
         ({"jwks": "", "jwks_uri": "http://127.0.0.1:9/jwks"}, "no key set was fetched: no connection to 127.0.0.1"),
     ],
 )
@@ -155,8 +157,13 @@ async def test_a_new_form_begins_with_what_this_provider_serves() -> None:
     async with demo_world(generations=("legacy",)) as made:
         browser = await made.browser()
         await browser.open(NEW)
-        assert (typed(browser, "generations"), typed(browser, "services")) == ("legacy", "PERMITS")
-        assert "entity.identity" not in typed(browser, "scopes")
+        ticked = {
+            "generations:legacy": "yes",
+            "services:PERMITS": "yes",
+            "scopes:openid": "yes",
+            "scopes:entity.identity": "",
+        }
+        assert {name: typed(browser, name) for name in ticked} == ticked
         assert typed(browser, "legacy_until")
         await browser.fill_and_submit("client_id", button="save", **TYPED)
         assert "GENERATION=legacy" in browser.page.text

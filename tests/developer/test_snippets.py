@@ -15,7 +15,8 @@ import yaml
 from corpid.rules.directory.document import parse
 from corpid.rules.oauth.generations import CURRENT, LEGACY
 from corpid.rules.oauth.records import Client
-from corpid_dev.web.snippets import EXAMPLES, SCOPES, Example, snippets
+from corpid.web.pages.snippets import EXAMPLES, SCOPES, Example, curl_with, snippets
+from corpid_dev.web.clients import order
 from tests.developer.scene import demo_world
 from tests.developer.test_clients import CLIENTS, SHOP
 from tests.house.source import ROOT
@@ -109,14 +110,13 @@ def test_the_directory_file_registers_the_same_client() -> None:
 
 async def test_the_order_registers_the_same_client() -> None:
     """D66: what the shell gives curl is accepted, and changes nothing."""
-    text = next(each.text for each in snippets(SHOP_CLIENT, BASE, CURRENT) if each.title == "Register it again, in CI")
-    words = shlex.split(text)
+    words = shlex.split(order(SHOP_CLIENT, BASE, curl_with(None)).text)
     assert CLIENTS in words
-    order = json.loads(words[words.index("-d") + 1])
+    body = json.loads(words[words.index("-d") + 1])
 
     async with demo_world() as made:
         http = await made.http()
-        assert [(await http.post(CLIENTS, json=order)).status_code for _ in range(2)] == [201, 200]
+        assert [(await http.post(CLIENTS, json=body)).status_code for _ in range(2)] == [201, 200]
         found = await made.provider.registry.clients.get("shop")
         assert found is not None
         assert msgspec.structs.replace(found, jwks=None) == msgspec.structs.replace(SHOP_CLIENT, jwks=None)

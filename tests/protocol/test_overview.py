@@ -8,10 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.operations import signing_keys
-from corpid.flows.operations.overview import CountOfClient, CountOfRefusals, overview, series
+from corpid.flows.operations.overview import CountOfClient, CountOfRefusals, client_health, overview
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import ANONYMOUS, CommandLine, DeploymentOperator, EntityAdministrator
 from corpid.rules.directory.records import OperatorLevel
+from corpid.rules.hourly_counts import PERIODS
 from corpid.rules.limits import DAY, KEY_PUBLISHED_BEFORE_USE_SECONDS
 from corpid.rules.server_processes import GONE_SECONDS
 from corpid.rules.signing_keys import KEPT_SECONDS
@@ -19,9 +20,10 @@ from tests.api.calling import calling
 from tests.protocol.test_refusal_reasons import line_of
 
 if TYPE_CHECKING:
-    from corpid.flows.operations.overview import Overview
+    from corpid.flows.operations.overview import ClientHealth, Overview
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.records import AdministratorLevel
+    from corpid.rules.hourly_counts import Period
     from tests.protocol.provider import World, Worlds
 
 OPS = CommandLine(by="tests@here")
@@ -33,9 +35,9 @@ def world(worlds: Worlds) -> World:
     return worlds.fresh(name="Overview")
 
 
-def seen(world: World, actor: Actor = OPS) -> Overview:
+def seen(world: World, actor: Actor = OPS, period: Period = "7d") -> Overview:
     world.run(world.provider.counters.flush(world.provider.registry))
-    return world.run(overview(world.provider, actor, now=world.clock.now))
+    return world.run(overview(world.provider, actor, now=world.clock.now, period=period))
 
 
 @pytest.mark.parametrize("level", get_args(OperatorLevel))
@@ -62,47 +64,72 @@ def test_nobody_else_does(world: World, level: AdministratorLevel) -> None:
         with pytest.raises(Forbidden):
             seen(world, actor)
         with pytest.raises(Forbidden):
-            world.run(series(registry, actor, "7 days", now=now, zone=zone))
+            world.run(client_health(registry, actor, world.client(), "7d", now=now, zone=zone))
 
 
-def test_sign_ins_and_refusals_are_in_both_series_and_by_client_and_reason(world: World) -> None:
+@pytest.mark.parametrize("period", PERIODS)
+def test_sign_ins_and_refusals_are_in_every_series_and_by_client_and_reason(worlds: Worlds, period: Period) -> None:
+    world = worlds.fresh(name="Overview")
     world.tokens()
     reason = line_of(world.push(response_mode="fragment"))["reason"]
     stranger = line_of(world.push(client_assertion="e30.e30.e30", client_id="nobody"))["reason"]
-    found = seen(world)
-    for traffic in (found.week, found.quarter):
-        last = traffic.points[-1]
-        assert (last.sign_ins, last.refusals) == (1, 2)
-        assert [(each.client_id, each.sign_ins, each.refusals) for each in traffic.clients] == [
-            ("rp-1", 1, 1),
-            ("", 0, 1),
-        ]
-        assert set(traffic.reasons) == {CountOfRefusals(reason=each, count=1) for each in (reason, stranger)}
-    assert found.week.clients[0].name == world.client().name
-    assert found.week.clients[1] == CountOfClient(client_id="", name="", sign_ins=0, refusals=1)
+    traffic = seen(world, period=period).traffic
+    last = traffic.points[-1]
+    assert (traffic.period, last.sign_ins, last.refusals) == (period, 1, 2)
+    assert [(each.client_id, each.sign_ins, each.refusals) for each in traffic.clients] == [
+        ("rp-1", 1, 1),
+        ("", 0, 1),
+    ]
+    assert set(traffic.reasons) == {CountOfRefusals(reason=each, count=1) for each in (reason, stranger)}
+    assert traffic.clients[0].name == world.client().name
+    assert traffic.clients[1] == CountOfClient(client_id="", name="", sign_ins=0, refusals=1)
 
 
-def test_a_series_can_be_of_one_client_or_reason(world: World) -> None:
+def test_a_client_has_its_last_sign_in_its_traffic_and_its_refusals_by_reason(world: World) -> None:
+    """D53: of no other client."""
+    registry, zone = world.provider.registry, world.provider.policy.timezone
+    world.registers("rp-2")
+
+    def health(client_id: str) -> ClientHealth:
+        seen(world)
+        client = world.run(registry.clients.get(client_id))
+        assert client is not None
+        return world.run(client_health(registry, OPS, client, "30d", now=world.clock.now, zone=zone))
+
+    begun = int(world.clock.now)
     world.tokens()
+    signed_in = world.clock.now
+    world.clock.now += 60
     reason = line_of(world.push(response_mode="fragment"))["reason"]
-    seen(world)
-    registry, now, zone = world.provider.registry, world.clock.now, world.provider.policy.timezone
+    found = health("rp-1")
+    assert begun <= (found.last_sign_in or 0) <= signed_in
+    assert (found.traffic.points[-1].sign_ins, found.traffic.points[-1].refusals) == (1, 1)
+    assert found.traffic.reasons == (CountOfRefusals(reason=reason, count=1),)
+    assert (health("rp-2").last_sign_in, health("rp-2").traffic.reasons) == (None, ())
 
-    def last(client_id: str | None = None, reason: str | None = None) -> tuple[int, int]:
-        found = world.run(series(registry, OPS, "90 days", now=now, zone=zone, client_id=client_id, reason=reason))
-        return found[-1].sign_ins, found[-1].refusals
 
-    assert (last(), last("rp-1"), last("rp-1", reason), last("")) == ((1, 1), (1, 1), (0, 1), (0, 0))
+def test_a_client_that_is_refused_more_often_than_it_signs_people_in_fails(world: World) -> None:
+    world.registers("rp-2")
+    world.tokens()
+    world.push(response_mode="fragment")
+    assert seen(world).this_week.failing == ()
+    world.push(response_mode="fragment")
+    found = seen(world)
+    assert [(each.client_id, each.refusals) for each in found.this_week.failing] == [("rp-1", 2)]
+    assert (found.this_week.sign_ins, found.this_week.refusals, found.last_week.refusals) == (1, 2, 0)
+    world.clock.now += 7 * DAY
+    found = seen(world)
+    assert (found.this_week.refusals, found.last_week.sign_ins, len(found.last_week.failing)) == (0, 1, 1)
 
 
 def test_what_was_a_week_ago_is_only_in_the_longer_series(world: World) -> None:
     world.tokens()
     seen(world)
     world.clock.now += 8 * DAY
-    found = seen(world)
-    assert sum(each.sign_ins for each in found.week.points) == 0
-    assert sum(each.sign_ins for each in found.quarter.points) == 1
-    assert (found.week.clients, len(found.quarter.clients)) == ((), 1)
+    week, month = seen(world).traffic, seen(world, period="30d").traffic
+    assert sum(each.sign_ins for each in week.points) == 0
+    assert sum(each.sign_ins for each in month.points) == 1
+    assert (week.clients, len(month.clients)) == ((), 1)
 
 
 def test_the_dates_of_signing_keys_are_in_order_and_ahead(world: World) -> None:
@@ -147,8 +174,10 @@ def test_the_api_shows_it_to_a_client_with_both_scopes(world: World) -> None:
     world.tokens()
     seen(world)
     found = calling(world).get("/overview").json()
-    assert found["week"]["points"][-1]["sign_ins"] == 1
-    assert found["week"]["clients"][0]["client_id"] == "rp-1"
+    assert found["traffic"]["points"][-1]["sign_ins"] == 1
+    assert found["traffic"]["clients"][0]["client_id"] == "rp-1"
+    assert calling(world).get("/overview?period=30d").json()["traffic"]["period"] == "30d"
+    assert calling(world).get("/overview?period=1y").status_code == 400
     assert "secret" not in found["keys"][0]
     assert calling(world, "api-2", scopes=("operations",)).get("/overview").status_code == 403
 

@@ -48,6 +48,17 @@ class CertificateRefused(JoseError):
     """
 
 
+def certificate_end(encoded: str) -> int | None:
+    """The last moment of a certificate of x5c, epoch seconds.
+
+    None if it cannot be read. Source: RFC 7517 §4.7
+    """
+    try:
+        return int(x509.load_der_x509_certificate(base64.b64decode(encoded)).not_valid_after_utc.timestamp())
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return None
+
+
 def self_signed(private: ec.EllipticCurvePrivateKey, *, kid: str, created_at: int) -> x509.Certificate:
     """The default certificate of a key, valid for ten years.
 

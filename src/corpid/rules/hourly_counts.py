@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 import msgspec
 
 from corpid.rules.limits import HOUR
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
     from zoneinfo import ZoneInfo
 
-
+Period: TypeAlias = Literal["today", "7d", "30d", "90d"]
+"""today and 7 days by hour, the longer ones by day"""
+PERIODS: Final[tuple[Period, ...]] = get_args(Period)
+BY_HOUR: Final[frozenset[Period]] = frozenset({"today", "7d"})
 KEPT_DAYS: Final = 91
 """how long counters are kept: 90 days, and the hours of the day that is not over"""
-SHOWN_DAYS: Final = 90
-SHOWN_HOURS: Final = 7 * 24
 
 
 class Point(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,46 +30,38 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     refusals: int
 
 
-def beginning(now: float, zone: ZoneInfo) -> int:
-    """The moment from which on both series need counters. Source: D23"""
-    return _days(now, zone)[0] // HOUR * HOUR
+def list_beginnings(period: Period, *, now: float, zone: ZoneInfo) -> list[int]:
+    """The first moments of the hours or local days of a period.
 
-
-def by_hour(counts: Iterable[Point], *, now: float) -> tuple[Point, ...]:
-    """The last 7 days, an hour each; hours without counts are zero. Source: D28"""
-    last = int(now) // HOUR * HOUR
-    return tuple(_sums(counts, [last - back * HOUR for back in range(SHOWN_HOURS - 1, -1, -1)], last + HOUR))
-
-
-def by_day(counts: Iterable[Point], *, now: float, zone: ZoneInfo) -> tuple[Point, ...]:
-    """The last 90 days of a time zone, today included.
-
-    An hour belongs to the day in which it begins. Source: D23
+    The last one is the present hour or day. Two days a year have 23 or 25 hours. Source: D23
     """
-    beginnings = _days(now, zone)
-    return tuple(_sums(counts, beginnings, int(now) // HOUR * HOUR + HOUR))
+    hour = int(now) // HOUR * HOUR
+    if period == "7d":
+        return list(range(hour - (7 * 24 - 1) * HOUR, hour + 1, HOUR))
+    midnight = datetime.fromtimestamp(now, zone).replace(hour=0, minute=0, second=0, microsecond=0)
+    if period == "today":
+        first = -(-int(midnight.timestamp()) // HOUR) * HOUR  # where a zone is half an hour off, the next full one
+        return list(range(min(first, hour), hour + 1, HOUR))
+    days = int(period.removesuffix("d"))
+    return [int((midnight - timedelta(days=back)).timestamp()) for back in range(days - 1, -1, -1)]
 
 
-def _days(now: float, zone: ZoneInfo) -> list[int]:
-    """The first moment of each of the last 90 days.
+def series(counts: Iterable[Point], beginnings: Sequence[int]) -> tuple[Point, ...]:
+    """A point for each beginning; counts are in order of their hours.
 
-    Two a year have 23 or 25 hours.
+    An hour belongs to the part in which it begins. Parts without counts are zero. Source: D23, D28
     """
-    today = datetime.fromtimestamp(now, zone).replace(hour=0, minute=0, second=0, microsecond=0)
-    return [int((today - timedelta(days=back)).timestamp()) for back in range(SHOWN_DAYS - 1, -1, -1)]
-
-
-def _sums(counts: Iterable[Point], beginnings: Sequence[int], end: int) -> Iterator[Point]:
-    """A point for each beginning; counts are in order of their hours."""
     waiting = iter(counts)
     one = next(waiting, None)
-    for begins_at, ends_at in zip(beginnings, (*beginnings[1:], end), strict=True):
+    found = []
+    for begins_at, ends_at in zip(beginnings, (*beginnings[1:], float("inf")), strict=True):
         sign_ins = refusals = 0
         while one is not None and one.begins_at < ends_at:
             if one.begins_at >= begins_at:
                 sign_ins, refusals = sign_ins + one.sign_ins, refusals + one.refusals
             one = next(waiting, None)
-        yield Point(begins_at=begins_at, sign_ins=sign_ins, refusals=refusals)
+        found.append(Point(begins_at=begins_at, sign_ins=sign_ins, refusals=refusals))
+    return tuple(found)
 
 
 UNKNOWN_CLIENT: Final = ""

@@ -14,20 +14,20 @@ from dataclasses import dataclass, replace
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Final
 
+from corpid.web.pages.snippets import EXAMPLES
 from corpid_dev.demo import example_files
 from corpid_dev.developer_api import NotDone
 from corpid_dev.hosting import FIRST_PORT, PROVIDER_HOST
 from corpid_dev.relying_party.interfaces import CURRENT, INTERFACES
 from corpid_dev.relying_party.jwt import RelyingPartyKeys
 from corpid_dev.web.paths import CLIENTS_PATH
-from corpid_dev.web.snippets import EXAMPLES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from corpid.web.pages.snippets import Example
     from corpid_dev.developer_api import DeveloperApi
-    from corpid_dev.web.snippets import Example
 
 HOST: Final = "127.0.0.1"
 DEFAULT_ISSUER: Final = f"http://{PROVIDER_HOST}:{FIRST_PORT}"

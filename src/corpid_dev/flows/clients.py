@@ -15,10 +15,8 @@ from corpid.flows.directory.single_records import remove_record
 from corpid.flows.directory.write import Refused
 from corpid.jose.encoding import JoseError, json_object
 from corpid.jose.keys import KeySetError, parse_client_key_set
-from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.objects import CLIENT, InvalidObject, read_new
-from corpid.rules.directory.records import Service
 from corpid.rules.failures import KeySetUnavailable
 from corpid.rules.oauth.client_registration import (
     RegistrationError,
@@ -28,11 +26,11 @@ from corpid.rules.oauth.client_registration import (
     new_client,
     register,
 )
+from corpid.rules.oauth.pasted_keys import describe_content, read_pasted
 from corpid.rules.oauth.records import Client
 from corpid.rules.oauth.urls import InvalidUrl, check_public_url
 from corpid.texts import phrase
 from corpid_dev.flows.people import writing
-from corpid_dev.rules.pasted_keys import describe_content, read_pasted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,14 +38,13 @@ if TYPE_CHECKING:
     from corpid.flows.directory.apply import ApplyResult, PlanWithNames
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.nodes import Json
+    from corpid.rules.directory.records import Service
     from corpid_dev.flows.people import Developer
 
 PRIVATE_KEY: Final = (
     "this was a private key, which only the client may have: send its public part. If anybody else has seen the private "
     "key, make a new one"
 )
-_SERVICES: Final = 50
-"""that a new client's form proposes"""
 
 
 class RegistrationCheck(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,15 +80,9 @@ async def client(context: RequestContext, client_id: str) -> Client:
     return await flow.find_client(context.provider.registry, client_id, actor=writing(b""))
 
 
-async def services(context: RequestContext) -> list[str]:
-    """Identifiers of the first services, for a new client's form. Raises StoreUnavailable. Source: D66"""
-    authorise(writing(b""), "read", Object(kind="service"))
-    found: list[str] = []
-    async for service in context.provider.registry.directory.scan(Service):
-        found.append(service.service_id)
-        if len(found) == _SERVICES:
-            break
-    return found
+async def services(context: RequestContext) -> list[Service]:
+    """The services whose roles a client can read. Raises StoreUnavailable. Source: D66"""
+    return await flow.list_services(context.provider.registry, actor=writing(b""))
 
 
 async def check(

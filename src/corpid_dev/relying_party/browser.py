@@ -66,11 +66,13 @@ class Form:
     def fill(self, name: str, value: str) -> None:
         """Type into a field, or choose among radios, options or boxes.
 
-        Raises LookupError.
+        An empty value unticks a box. Raises LookupError.
         """
         choices = self.choices(name)
         for control in choices:
             control.chosen = control.value == value
+        if choices and not value and all(control.kind == "checkbox" for control in choices):
+            return
         fitting = [control for control in self.controls if control.name == name and (not choices or control.chosen)]
         if not fitting:
             raise LookupError(f"the form has no field {name} that takes {value!r}; it has {sorted(self.names())}")

@@ -7,37 +7,42 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import quote
 
+import msgspec
+
 from corpid.flows.authentication import browsers, interactions
 from corpid.flows.directory.write import Refused
 from corpid.flows.encrypted_values import StoredForm
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.oauth import parameters
 from corpid.rules.oauth.client_registration import IssuerRules, used_generations
+from corpid.rules.oauth.pasted_keys import read_pasted
 from corpid.texts import Phrase, phrase
 from corpid.web.context import with_parameter
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.client_fields import (
     FIELDS,
-    Fields,
+    PREFIXES,
+    FieldGroup,
+    choices_of,
     fields_of,
     mistakes,
     named_faults,
     new_values,
     opens_rare,
     read,
-    typed_in,
+    read_form,
     values_of,
 )
 from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import FormView, Frame, Link, PageView, ViewPart
 from corpid.web.pages.public_pages import not_found
 from corpid.web.pages.responses import page_for_browser, page_response, require_own_form, see_other
+from corpid.web.pages.snippets import Snippet, curl_with, members_of, snippets
+from corpid.web.sites import FieldNames
 from corpid_dev.flows import clients as flow
 from corpid_dev.flows.clients import ClientRefused
-from corpid_dev.rules.pasted_keys import read_pasted
 from corpid_dev.web import stored_forms
 from corpid_dev.web.paths import CLIENTS_PATH
-from corpid_dev.web.snippets import Snippet, snippets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -51,13 +56,16 @@ if TYPE_CHECKING:
     from corpid.rules.oauth.generations import Generation
     from corpid.rules.oauth.records import Client
     from corpid.web.context import WebContext
+    from corpid.web.pages.client_fields import Choices
     from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
     from corpid_dev.web.mode import Mode
 
 _FORM: Final = "developer-client"
-_NAMES: Final = frozenset({"form_token", "step", "decision", "client_id", *FIELDS})
+_NAMES: Final = FieldNames(names=frozenset({"form_token", "step", "decision", "client_id", *FIELDS}), prefixes=PREFIXES)
 _CHECK: Final = "check"
+_MOST_SERVICES: Final = 25
+"""ticked at first: a form has a hundred fields at most"""
 _LEGACY_DAYS: Final = 365
 """for which the form proposes a generation that ends"""
 _SAVED: Final = "saved"
@@ -97,8 +105,8 @@ class DeveloperClientForm(FormView, frozen=True, kw_only=True):
     template: ClassVar[str] = "developer/client_form.html"
 
     heading: Phrase
-    groups: tuple[Fields, ...]
-    more: tuple[Fields, ...]
+    groups: tuple[FieldGroup, ...]
+    more: tuple[FieldGroup, ...]
     more_open: bool
     new: bool
     identifier: str = "client_id"
@@ -232,7 +240,16 @@ async def _client(at: _At, found: Client, *, own: bool) -> View:
 
 def _snippets(at: _At, found: Client, generations: Iterable[Generation]) -> tuple[Snippet, ...]:
     issuer, authority = at.web.provider.policy.base_url, at.mode.developer.authority
-    return snippets(found, issuer, _here_first(at, generations), authority=authority)
+    general = snippets(found, issuer, _here_first(at, generations), authority=authority)
+    return (*general, order(found, issuer, curl_with(authority))) if general else ()
+
+
+def order(client: Client, issuer: str, curl: str) -> Snippet:
+    """The request that registers this client again, in CI for example."""
+    members = {"client_id": client.client_id, **members_of(client)}
+    body = msgspec.json.format(msgspec.json.encode(members), indent=2).decode().replace("'", "'\\''")
+    text = f"{curl} {issuer}{CLIENTS_PATH} -H 'Content-Type: application/json' -d '{body}'"
+    return Snippet(title="Register it again, in CI", text=text)
 
 
 def _here_first(at: _At, generations: Iterable[Generation]) -> Generation | None:
@@ -249,15 +266,22 @@ def _sentence(fault: RegistrationFault) -> str:
 async def _opened(at: _At) -> Response:
     browser = await browsers.recognise(at.context, cookie(at.request, at.web.cookie_name))
     form = await stored_forms.read_form(at.request, at.context, browser, at.here)
+    choices = choices_of(at.web.client_rules, await flow.services(at.context))
     if form is None:
         values = values_of(at.found) if at.found else new_values(await proposed(at.web, at.context))
-        return await page_for_browser(at.request, at.web, at.context, browser, partial(_form, at, values))
+        return await page_for_browser(at.request, at.web, at.context, browser, partial(_form, at, values, choices))
     client_id = form.fields.get("client_id", "")
     typed = {name: form.fields.get(name, "") for name in FIELDS}
     value = _value(at, client_id, {**typed, "jwks": ""} if read_pasted(typed["jwks"]).fault else typed)
     checked = await flow.check(at.context, at.mode.developer, {**_COMPLETE, **value}, at.web.client_rules)
     view = partial(
-        _form, at, {**typed, "client_id": client_id}, errors=form.errors, advice=checked.advice, stored_form=form
+        _form,
+        at,
+        {**typed, "client_id": client_id},
+        choices,
+        errors=form.errors,
+        advice=checked.advice,
+        stored_form=form,
     )
     return await page_for_browser(at.request, at.web, at.context, browser, view)
 
@@ -267,7 +291,8 @@ async def proposed(web: WebContext, context: RequestContext) -> dict[str, object
     policy = web.provider.policy
     served = tuple(policy.served)
     chosen: dict[str, object] = dict(web.client_rules.issuers.get(policy.issuer_id, IssuerRules()).new_client)
-    chosen["services"] = tuple(await flow.services(context))
+    services = [each.service_id for each in await flow.services(context)]
+    chosen["services"] = tuple(services[:_MOST_SERVICES])
     newest = served[-1]
     chosen["scopes"] = newest.scopes
     if not newest.pushed or not policy.is_first:
@@ -282,6 +307,7 @@ async def proposed(web: WebContext, context: RequestContext) -> dict[str, object
 def _form(
     at: _At,
     values: Mapping[str, str],
+    choices: Choices,
     browser_id: str,
     *,
     errors: tuple[FieldError, ...] = (),
@@ -302,8 +328,8 @@ def _form(
         ),
         action=at.here,
         heading=phrase("Change {name}", name=found.name) if found else phrase("Register a client"),
-        groups=fields_of(values, rare=False),
-        more=fields_of(values, rare=True),
+        groups=fields_of(values, choices, rare=False),
+        more=fields_of(values, choices, rare=True),
         more_open=opens_rare(values, errors),
         new=found is None,
         client_id=values.get("client_id", ""),
@@ -316,24 +342,22 @@ def _form(
 
 async def _submitted(at: _At) -> Response:
     """Check the form; save the client unless only that was asked for."""
-    form = parameters.parse(await form_bytes(at.request), _NAMES)
+    form = parameters.parse(await form_bytes(at.request), _NAMES)  # type: ignore[arg-type]  # asked only for `in`
     browser = await browsers.recognise(at.context, cookie(at.request, at.web.cookie_name))
     browser_id = browser.browser_id if browser else ""
     require_own_form(at.context, form, browser_id, _FORM)
-    typed = {name: typed_in(form, name) for name in FIELDS}
+    typed = {**dict.fromkeys(FIELDS, ""), **read_form(form)}
     client_id = at.found.client_id if at.found else form.get("client_id", "").strip()
     errors: list[FieldError] = [] if client_id else [("client_id", phrase("Enter the identifier of the client."))]
     # the check below names what is wrong with each address
     errors += [
         (name, text)
-        for name, text in mistakes(typed, developer_mode=at.web.client_rules.developer_mode)
+        for name, text in mistakes(
+            {**typed, "jwks": form.get("jwks", "")}, developer_mode=at.web.client_rules.developer_mode
+        )
         if name != "redirect_uris" or not typed[name]
     ]
-    pasted = read_pasted(typed["jwks"])
-    errors += [("jwks", phrase("{sentence}", sentence=each)) for each in pasted.remarks]
-    errors += named_faults([f"jwks: {pasted.fault}"] if pasted.fault else [])
-    typed["jwks"] = pasted.jwks
-    value = _value(at, client_id, {**typed, "jwks": "" if pasted.fault else typed["jwks"]})
+    value = _value(at, client_id, {**typed, "jwks": "" if read_pasted(typed["jwks"]).fault else typed["jwks"]})
     checked = await flow.check(at.context, at.mode.developer, {**_COMPLETE, **value}, at.web.client_rules)
     wrong = {name for name, _ in errors} | ({"jwks"} if "jwks_uri" in {name for name, _ in errors} else set())
     errors += _at_fields(fault for fault in checked.faults if fault.member not in wrong)
@@ -351,7 +375,11 @@ async def _submitted(at: _At) -> Response:
         except Conflict as conflict:
             errors.append(("", refusal_of(conflict)))
     # Of pasted keys, only the public parts are left in `typed`.
-    form_kept = StoredForm(fields={**typed, "client_id": client_id}, errors=tuple(errors), checked=only_check)
+    form_kept = StoredForm(
+        fields={**{name: typed[name] for name in FIELDS}, "client_id": client_id},
+        errors=tuple(errors),
+        checked=only_check,
+    )
     return await stored_forms.to_entered(at.context, browser_id, at.here, form_kept)
 
 
@@ -406,7 +434,7 @@ def _removal(at: _At, found: Client, browser_id: str) -> View:
 
 
 async def _removed(at: _At, found: Client) -> Response:
-    form = parameters.parse(await form_bytes(at.request), _NAMES)
+    form = parameters.parse(await form_bytes(at.request), _NAMES)  # type: ignore[arg-type]  # asked only for `in`
     browser = await browsers.recognise(at.context, cookie(at.request, at.web.cookie_name))
     require_own_form(at.context, form, browser.browser_id if browser else "", _FORM)
     await flow.remove(at.context, at.mode.developer, found.client_id)

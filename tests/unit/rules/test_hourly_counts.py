@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from corpid.rules.hourly_counts import SHOWN_DAYS, SHOWN_HOURS, Point, beginning, by_day, by_hour
+from corpid.rules.hourly_counts import Point, list_beginnings, series
 from corpid.rules.limits import HOUR
 
 NOW = datetime(2026, 11, 5, 9, 30, tzinfo=UTC).timestamp()
@@ -19,22 +19,42 @@ def point(hours_ago: int, sign_ins: int = 1, refusals: int = 0) -> Point:
 
 
 def test_a_series_has_every_hour_of_7_days_and_ends_with_the_present_one() -> None:
-    series = by_hour([point(500), point(167), point(2, 3, 1), point(0)], now=NOW)
-    assert len(series) == SHOWN_HOURS
-    assert (series[0], series[-3], series[-2], series[-1]) == (point(167), point(2, 3, 1), point(1, 0), point(0))
-    assert sum(each.sign_ins for each in series) == 5
+    hours = list_beginnings("7d", now=NOW, zone=ZoneInfo("UTC"))
+    found = series([point(500), point(167), point(2, 3, 1), point(0)], hours)
+    assert len(found) == 168
+    assert (found[0], found[-3], found[-2], found[-1]) == (point(167), point(2, 3, 1), point(1, 0), point(0))
+    assert sum(each.sign_ins for each in found) == 5
+
+
+@pytest.mark.parametrize(
+    ("zone", "hours"), [("UTC", 10), ("Asia/Singapore", 18), ("Asia/Kolkata", 15), ("Pacific/Kiritimati", 24)]
+)
+def test_today_has_the_full_hours_since_the_local_midnight(zone: str, hours: int) -> None:
+    """D23."""
+    found = list_beginnings("today", now=NOW, zone=ZoneInfo(zone))
+    assert (len(found), found[-1]) == (hours, THIS_HOUR)
+    assert {datetime.fromtimestamp(each, ZoneInfo(zone)).date() for each in found} == {
+        datetime.fromtimestamp(NOW, ZoneInfo(zone)).date()
+    }
+
+
+def test_today_is_never_without_an_hour() -> None:
+    """Where a zone is half an hour off, the first half hour of a day belongs to no full one of it."""
+    midnight = datetime(2026, 11, 5, tzinfo=ZoneInfo("Asia/Kolkata")).timestamp()
+    assert len(list_beginnings("today", now=midnight + 60, zone=ZoneInfo("Asia/Kolkata"))) == 1
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Singapore", "Asia/Kolkata", "America/New_York", "Pacific/Auckland"])
 def test_a_series_has_every_day_of_90_also_across_a_change_of_the_clocks(zone: str) -> None:
     """D23: every counted hour is in exactly one day."""
     here = ZoneInfo(zone)
-    first = beginning(NOW, here)
+    days = list_beginnings("90d", now=NOW, zone=here)
+    first = days[0] // HOUR * HOUR
     hours = [point(ago) for ago in range((THIS_HOUR - first) // HOUR - 1, -1, -1)]
-    series = by_day(hours, now=NOW, zone=here)
-    assert len(series) == SHOWN_DAYS
-    assert sum(each.sign_ins for each in series) == len(hours)
-    assert {each.sign_ins for each in series[1:-1]} <= {23, 24, 25}
-    days = [datetime.fromtimestamp(each.begins_at, here) for each in series]
-    assert {day.hour for day in days} == {0}
-    assert days[-1].date() == datetime.fromtimestamp(NOW, here).date()
+    found = series(hours, days)
+    assert len(found) == 90
+    assert sum(each.sign_ins for each in found) == len(hours)
+    assert {each.sign_ins for each in found[1:-1]} <= {23, 24, 25}
+    shown = [datetime.fromtimestamp(each.begins_at, here) for each in found]
+    assert {day.hour for day in shown} == {0}
+    assert shown[-1].date() == datetime.fromtimestamp(NOW, here).date()

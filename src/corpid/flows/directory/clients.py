@@ -22,7 +22,7 @@ from corpid.rules.directory.lists import CLIENTS
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import FileProblem
 from corpid.rules.directory.plan import Plan
-from corpid.rules.directory.records import Change
+from corpid.rules.directory.records import Change, Service
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.client_registration import PLAIN_RULES, RegistrationError, public_key_set, register_api_client
 from corpid.rules.oauth.records import Client
@@ -41,6 +41,7 @@ _KEY_MEMBERS: Final = {"jwks": "jwks_uri", "jwks_uri": "jwks"}
 _AT_ONCE: Final = 200
 _MOST: Final = 2000
 """clients that are looked through; deployments have hundreds"""
+_MOST_SERVICES: Final = 1000
 
 
 async def add_client(
@@ -102,6 +103,20 @@ async def list_clients(registry: Registry, *, actor: Actor) -> list[Client]:
     """Every client, by identifier. Raises access.Forbidden, StoreUnavailable. Spec 1"""
     authorise(actor, "read", Object(kind="client"))
     return sorted(await registry.clients.list_all(), key=lambda each: each.client_id)
+
+
+async def list_services(registry: Registry, *, actor: Actor) -> list[Service]:
+    """The services whose roles a client can read, at most 1,000.
+
+    Raises access.Forbidden, StoreUnavailable. Source: D53
+    """
+    authorise(actor, "read", Object(kind="service"))
+    found: list[Service] = []
+    async for service in registry.directory.scan(Service):
+        found.append(service)
+        if len(found) == _MOST_SERVICES:
+            break
+    return found
 
 
 async def list_clients_of_service(registry: Registry, service_id: str, *, actor: Actor) -> tuple[list[Client], bool]:

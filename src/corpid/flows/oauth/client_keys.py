@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from corpid.jose.keys import ClientKeySet
+from corpid.jose.keys import key_set_members
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.failures import KeySetUnavailable
 from corpid.rules.oauth.errors import ServerError
@@ -18,6 +18,8 @@ from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.tokens import registered_wrap
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from corpid.flows.request_context import Provider, RequestContext
     from corpid.jose.keys import ClientKeySet, EncryptionKey
     from corpid.rules.directory.actors import Actor
@@ -95,6 +97,8 @@ class ClientKeyReport(msgspec.Struct, frozen=True, kw_only=True):
     encryption: tuple[str, ...] = ()
     """the same of each key that encrypts, the default one first"""
     problems: tuple[str, ...] = ()
+    certificates: tuple[tuple[str, int], ...] = ()
+    """kid, and the end of the certificate in x5c, epoch seconds; a key without one has no end of its own"""
 
 
 def no_key_set(cause: str, reason: Reason = Reason.CLIENT_KEYS_UNAVAILABLE) -> ServerError:
@@ -116,7 +120,29 @@ async def describe_keys(provider: Provider, client: Client, *, actor: Actor, now
         found = await provider.client_keys.refetch(client, now=now)
     except KeySetUnavailable as error:
         return ClientKeyReport(url=url, failure=str(error))
-    by_kid = {key.kid: key for key in (found.encryption, *found.by_wrap.values()) if key is not None}
+    stored = await provider.registry.clients.fetched_key_set(client.client_id) if url else None
+    jwks = stored.jwks if stored else client.jwks or ""
+    return msgspec.structs.replace(report_keys(found, url), certificates=tuple(_list_certificates(jwks)))
+
+
+def _list_certificates(jwks: str) -> Iterator[tuple[str, int]]:
+    from corpid.jose.certificates import certificate_end  # noqa: PLC0415 - for a page of the console alone
+
+    keys = key_set_members(jwks).get("keys") if jwks else ()
+    for key in keys if isinstance(keys, list) else ():
+        chain = key.get("x5c") if isinstance(key, dict) else None
+        if isinstance(chain, list) and chain:
+            ends = certificate_end(str(chain[0]))
+            if ends is not None:
+                yield str(key.get("kid", "")), ends
+
+
+def report_keys(found: ClientKeySet, url: str = "") -> ClientKeyReport:
+    """Describe the keys of a set, published at `url` or written out. Source: D27"""
+    by_kid: dict[str, EncryptionKey] = {}
+    for key in (found.encryption, *found.by_wrap.values()):
+        if key is not None:
+            by_kid.setdefault(key.kid, key)
     problems = list(found.problems)
     if not found.signing:
         problems.append("no key can verify its signatures: it needs an EC key with use sig")

@@ -10,18 +10,20 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.flows.operations import signing_keys
+from corpid.flows.operations import audit, signing_keys
 from corpid.flows.operations.migration_report import ClientUse, uses_of
 from corpid.flows.operations.readiness import NotReady, Readiness
 from corpid.rules import diagnostics
 from corpid.rules import signing_keys as key_rules
+from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_records import AuditQuery
 from corpid.rules.diagnostics import Finding
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.hourly_counts import COMPLETED, Point, beginning, by_day, by_hour
+from corpid.rules.hourly_counts import COMPLETED, Period, Point, list_beginnings, series
 from corpid.rules.limits import DAY, HOUR
 from corpid.rules.oauth.client_registration import PLAIN_RULES
 from corpid.rules.oauth.generations import GENERATIONS
@@ -40,8 +42,6 @@ if TYPE_CHECKING:
     from corpid.rules.signing_keys import ProviderKey
     from corpid.stores.sql.registry import Registry
 
-Period: TypeAlias = Literal["7 days", "90 days"]
-"""7 days by hour, or 90 days by day"""
 _READ_AT_ONCE_SECONDS: Final = 7 * DAY
 """of counters by client and reason: 20 ms on SQLite with 70 busy clients"""
 
@@ -74,6 +74,23 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True):
     """those with the most refusals first, then with the most sign-ins"""
     reasons: tuple[CountOfRefusals, ...]
     """the most frequent first"""
+
+
+class Week(msgspec.Struct, frozen=True, kw_only=True):
+    """The numbers of 7 days."""
+
+    sign_ins: int
+    refusals: int
+    failing: tuple[CountOfClient, ...]
+    """registered clients with more refusals than sign-ins, those with the most refusals first"""
+
+
+class ClientHealth(msgspec.Struct, frozen=True, kw_only=True):
+    """The sign-ins and refusals of one client."""
+
+    last_sign_in: int | None
+    """epoch seconds; None: the audit has none"""
+    traffic: Traffic
 
 
 class SigningKeyDates(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,8 +145,12 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     at: int
     """epoch seconds"""
     maintenance: bool
-    week: Traffic
-    quarter: Traffic
+    traffic: Traffic
+    """of the period that was asked for"""
+    this_week: Week
+    """the last 7 days, by full hours"""
+    last_week: Week
+    """the 7 days before"""
     keys: tuple[SigningKeyDates, ...]
     key_dates: tuple[KeyDate, ...]
     ending: tuple[ClientUse, ...]
@@ -142,10 +163,12 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     """problems first, then warnings"""
 
 
-async def overview(provider: Provider, actor: Actor, *, now: float, rules: RegistrationRules = PLAIN_RULES) -> Overview:
+async def overview(
+    provider: Provider, actor: Actor, *, now: float, period: Period = "7d", rules: RegistrationRules = PLAIN_RULES
+) -> Overview:
     """Gather the overview.
 
-    `rules` are those of the deployment's clients. Raises access.Forbidden, StoreUnavailable. Source: D49, D53
+    `period` is that of its series; `rules` are those of the deployment's clients. Raises access.Forbidden, StoreUnavailable. Source: D49, D53
     """
     for kind in ("deployment", "client", "key"):
         authorise(actor, "read", Object(kind=kind))
@@ -155,11 +178,13 @@ async def overview(provider: Provider, actor: Actor, *, now: float, rules: Regis
     uses = uses_of(clients, await registry.usage.list_all(), generations=GENERATIONS, today=today, rules=rules)
     names = {client.client_id: client.name for client in clients}
     registered = await registry.server_processes.list_all()
+    until = int(now) // HOUR * HOUR + HOUR
     return Overview(
         at=int(now),
         maintenance=await registry.deployment.maintenance(),
-        week=await _traffic(registry, "7 days", names, now=now, zone=zone),
-        quarter=await _traffic(registry, "90 days", names, now=now, zone=zone),
+        traffic=await _traffic(registry, period, names, now=now, zone=zone),
+        this_week=await _week(registry, until, names),
+        last_week=await _week(registry, until - 7 * DAY, names),
         keys=tuple(
             SigningKeyDates(
                 kid=key.kid,
@@ -177,43 +202,59 @@ async def overview(provider: Provider, actor: Actor, *, now: float, rules: Regis
     )
 
 
-async def series(
+async def client_health(
+    registry: Registry, actor: Actor, client: Client, period: Period, *, now: float, zone: ZoneInfo
+) -> ClientHealth:
+    """The last sign-in of a client, and its traffic.
+
+    Raises access.Forbidden, StoreUnavailable. Source: D53
+    """
+    query = AuditQuery(client_id=client.client_id, actions=(AuditAction.SIGN_IN_COMPLETE,))
+    last = await audit.read_part(registry, query, limit=1, actor=actor)
+    authorise(actor, "read", Object(kind="client"))
+    names = {client.client_id: client.name}
+    return ClientHealth(
+        last_sign_in=next((each.at for each in last.entries), None),
+        traffic=await _traffic(registry, period, names, now=now, zone=zone, client_id=client.client_id),
+    )
+
+
+async def _traffic(
     registry: Registry,
-    actor: Actor,
     period: Period,
+    names: dict[str, str],
     *,
     now: float,
     zone: ZoneInfo,
     client_id: str | None = None,
-    reason: str | None = None,
-) -> tuple[Point, ...]:
-    """The series of one client, of one reason, or of all.
-
-    Raises access.Forbidden, StoreUnavailable. Source: D53
-    """
-    authorise(actor, "read", Object(kind="client"))
-    since, until = _range(period, now, zone)
-    counts = await registry.hourly_counts.totals(since=since, until=until, client_id=client_id, reason=reason)
-    return _points(counts, period, now, zone)
-
-
-async def _traffic(registry: Registry, period: Period, names: dict[str, str], *, now: float, zone: ZoneInfo) -> Traffic:
-    since, until = _range(period, now, zone)
-    points = _points(await registry.hourly_counts.totals(since=since, until=until), period, now, zone)
-    sums = await _sums(registry, since, until)
+) -> Traffic:
+    beginnings = list_beginnings(period, now=now, zone=zone)
+    since, until = beginnings[0] // HOUR * HOUR, int(now) // HOUR * HOUR + HOUR
+    counts = await registry.hourly_counts.totals(since=since, until=until, client_id=client_id)
+    sums = await _sums(registry, since, until, client_id)
     reasons = Counter[str]()
     for (_, reason), count in sums.items():
         if reason != COMPLETED:
             reasons[reason] += count
     return Traffic(
         period=period,
-        points=points,
+        points=series(counts, beginnings),
         clients=_of_clients(sums, names),
         reasons=tuple(CountOfRefusals(reason=reason, count=count) for reason, count in reasons.most_common()),
     )
 
 
-async def _sums(registry: Registry, since: int, until: int) -> Counter[tuple[str, str]]:
+async def _week(registry: Registry, until: int, names: dict[str, str]) -> Week:
+    """The 7 days before a full hour."""
+    found = _of_clients(await _sums(registry, until - 7 * DAY, until), names)
+    return Week(
+        sign_ins=sum(each.sign_ins for each in found),
+        refusals=sum(each.refusals for each in found),
+        failing=tuple(each for each in found if each.name and each.refusals > each.sign_ins),
+    )
+
+
+async def _sums(registry: Registry, since: int, until: int, client_id: str | None = None) -> Counter[tuple[str, str]]:
     """The sums by client and reason, read a part at a time.
 
     On SQLite a statement keeps every other request waiting.
@@ -221,7 +262,7 @@ async def _sums(registry: Registry, since: int, until: int) -> Counter[tuple[str
     sums = Counter[tuple[str, str]]()
     for begin in range(since, until, _READ_AT_ONCE_SECONDS):
         end = min(begin + _READ_AT_ONCE_SECONDS, until)
-        for each in await registry.hourly_counts.by_client_and_reason(since=begin, until=end):
+        for each in await registry.hourly_counts.by_client_and_reason(since=begin, until=end, client_id=client_id):
             sums[each.client_id, each.reason] += each.count
         await asyncio.sleep(0)
     return sums
@@ -241,16 +282,6 @@ def _of_clients(sums: Counter[tuple[str, str]], names: dict[str, str]) -> tuple[
         for client_id in {**sign_ins, **refusals}
     ]
     return tuple(sorted(found, key=lambda each: (-each.refusals, -each.sign_ins, each.client_id)))
-
-
-def _range(period: Period, now: float, zone: ZoneInfo) -> tuple[int, int]:
-    """The first hour of a period, and the one after its last."""
-    until = int(now) // HOUR * HOUR + HOUR
-    return (beginning(now, zone) if period == "90 days" else by_hour((), now=now)[0].begins_at), until
-
-
-def _points(counts: list[Point], period: Period, now: float, zone: ZoneInfo) -> tuple[Point, ...]:
-    return by_day(counts, now=now, zone=zone) if period == "90 days" else by_hour(counts, now=now)
 
 
 async def _engines(provider: Provider) -> EngineStates:

@@ -17,7 +17,6 @@ from corpid.jose.encryption import CONTENT_ENCRYPTIONS, ENCRYPTIONS
 from corpid.jose.keys import WRAPS
 from corpid.rules import readers
 from corpid.rules.fields import SECRET, Disclosure, Field, documented_fields
-from corpid.rules.oauth.generations import GENERATIONS
 from corpid.texts import phrase
 
 SubjectMode = Literal["user", "entity"]
@@ -85,7 +84,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
         Field(
             read=readers.key_set, disclosure=Disclosure.SECRET,
             label=phrase("Or the key set itself"),
-            hint=phrase("Public keys, as JSON. Fill in this or the address, not both."),
+            hint=phrase("Public keys: a key set, one key, PEM text or a certificate. Fill in this or the address, not both."),
             help="A file with the client's public JSON Web Key Set.",
             doc="JSON Web Key Set, as YAML, as JSON or as one text; private members are dropped, and a private key "
             "inside another member is refused; a `kid` is printable "
@@ -111,7 +110,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
         tuple[str, ...],
         Field(
             read=readers.ListReader(readers.identifier(64), 1),
-            label=phrase("Scopes"), hint=phrase("One a line. openid is always needed."),
+            label=phrase("Scopes"), hint=phrase("openid is always needed."),
             help="A scope that it can request; repeat for several.", default_help="Default: all of them; with --api, name each.",
             doc="list: `openid`, `authinfo`, `tpauthinfo`, `entity.identity`, `entity.basic_profile.name`, "
             "`entity.basic_profile.uen_status`, `user.identity`, `user.name`",
@@ -123,8 +122,9 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
         Field(
             read=readers.ListReader(readers.identifier(25)),
             label=phrase("Services whose roles it reads"),
-            hint=phrase("Identifiers, one a line. They decide which organisations people can choose; without any, people "
-                "can choose each of theirs."),
+            hint=phrase(
+                "They decide which organisations people can choose; without any, people can choose each of theirs."
+            ),
             help="An entity service that it can read; repeat for several.",
             doc="list of services whose roles it reads; also decides which entities people can choose",
             default_doc="none: people can choose every entity",
@@ -137,7 +137,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
         Field(
             read=readers.ListReader(readers.identifier(32)),
             label=phrase("Generations"),
-            hint=phrase("One a line, of {names}. Leave it empty for the usual one.", names=", ".join(GENERATIONS)),
+            hint=phrase("Choose none for the usual one."),
             help="A generation of the interface that it can use; repeat for several.",
             default_help="Default: the one with pushed requests.",
             doc="list: `current`, `intermediate`, `fapi2`, `legacy`",
@@ -150,7 +150,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
         tuple[str, ...],
         Field(
             read=readers.ListReader(readers.identifier(32)),
-            label=phrase("Issuers"), hint=phrase("Of this deployment, one a line. Empty: the first one."),
+            label=phrase("Issuers"), hint=phrase("Choose none for the first one."),
             help="An issuer of this deployment at which it is known; repeat for several.",
             default_help="Default: the first.",
             doc="list of issuers at which it is known: `first`, and the `id` of each of `[[issuers]]` ([operate.md]"

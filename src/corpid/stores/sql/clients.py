@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from itertools import product
 from typing import TYPE_CHECKING, Any, Final, Generic
 
 import msgspec
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 
     from corpid.rules.audit_records import AuditEvent
     from corpid.stores.sql.audit import Audit
-    from corpid.stores.sql.statements import CompiledStatement, Database
+    from corpid.stores.sql.statements import Database
 
 
 _OF_CLIENTS: Final = ("client_id", "name", "enabled", "record")
@@ -468,25 +467,13 @@ class HourlyCounts:
         self._database: Final = database
         self._known: Final = database.prepare(_registered)
         self._add: Final = database.prepare(_count_added)
-        self._totals: Final = {
-            (of_client, of_reason): self._prepared_totals(of_client=of_client, of_reason=of_reason)
-            for of_client, of_reason in product((False, True), repeat=2)
-        }
-        self._sums: Final = database.prepare(
-            lambda: (
-                sa.select(_HOUR.client_id, _HOUR.reason, sa.func.sum(_HOUR["count"]))
-                .where(*_HOURS)
-                .group_by(_HOUR.client_id, _HOUR.reason)
-                .order_by(_HOUR.client_id, _HOUR.reason)
-            )
-        )
+        of_all, of_one = _HOURS, (*_HOURS, _HOUR.client_id == sa.bindparam("client_id"))
+        self._totals: Final = [
+            database.prepare(lambda: _hourly_totals(of_all)),
+            database.prepare(lambda: _hourly_totals(of_one)),
+        ]
+        self._sums: Final = [database.prepare(lambda: _sums(of_all)), database.prepare(lambda: _sums(of_one))]
         self._remove_oldest: Final = database.prepare(_oldest_hour_removed)
-
-    def _prepared_totals(self, *, of_client: bool, of_reason: bool) -> CompiledStatement:
-        conditions = [*_HOURS]
-        conditions += [_HOUR.client_id == sa.bindparam("client_id")] if of_client else []
-        conditions += [_HOUR.reason == sa.bindparam("reason")] if of_reason else []
-        return self._database.prepare(lambda: _hourly_totals(conditions))
 
     async def add(self, counts: Sequence[HourlyCount]) -> None:
         """Add to the counters, in one short transaction.
@@ -507,24 +494,24 @@ class HourlyCounts:
                 written = HourlyCount(hour=hour, client_id=client_id, reason=reason, count=count)
                 await self._database.run(self._add, _HOURLY.encode(written))
 
-    async def totals(
-        self, *, since: int, until: int, client_id: str | None = None, reason: str | None = None
-    ) -> list[Point]:
+    async def totals(self, *, since: int, until: int, client_id: str | None = None) -> list[Point]:
         """The hours that have counts, in order: from `since`, before `until`.
 
-        Of all clients and reasons, or of one. One range of the primary key.
+        Of all clients, or of one. One range of the primary key.
         """
-        chosen = self._totals[client_id is not None, reason is not None]
-        values = {"since": since, "until": until, "client_id": client_id, "reason": reason}
-        rows = await self._database.rows(chosen, values)
+        values = {"since": since, "until": until, "client_id": client_id}
+        rows = await self._database.rows(self._totals[client_id is not None], values)
         return [Point(begins_at=int(row[0]), sign_ins=int(row[1]) - int(row[2]), refusals=int(row[2])) for row in rows]
 
-    async def by_client_and_reason(self, *, since: int, until: int) -> list[CountOfReason]:
+    async def by_client_and_reason(
+        self, *, since: int, until: int, client_id: str | None = None
+    ) -> list[CountOfReason]:
         """The sums of each client and reason: from `since`, before `until`.
 
-        One range of the primary key.
+        Of all clients, or of one. One range of the primary key.
         """
-        rows = await self._database.rows(self._sums, {"since": since, "until": until})
+        values = {"since": since, "until": until, "client_id": client_id}
+        rows = await self._database.rows(self._sums[client_id is not None], values)
         return [CountOfReason(client_id=row[0], reason=row[1], count=int(row[2])) for row in rows]
 
     async def remove_oldest(self, *, before: int) -> int:
@@ -652,6 +639,16 @@ def _hourly_totals(conditions: Sequence[sa.ColumnElement[bool]]) -> sa.Executabl
         .where(*conditions)
         .group_by(_HOUR.hour)
         .order_by(_HOUR.hour)
+    )
+
+
+def _sums(conditions: Sequence[sa.ColumnElement[bool]]) -> sa.Executable:
+    """Client, reason, and the sum of its counts."""
+    return (
+        sa.select(_HOUR.client_id, _HOUR.reason, sa.func.sum(_HOUR["count"]))
+        .where(*conditions)
+        .group_by(_HOUR.client_id, _HOUR.reason)
+        .order_by(_HOUR.client_id, _HOUR.reason)
     )
 
 

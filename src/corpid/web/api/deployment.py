@@ -72,8 +72,10 @@ async def audit_keys(call: Call) -> Response:
 
 
 async def read_overview(call: Call) -> Response:
-    """The overview, with the numbers of the last 7 and 90 days."""
-    found = await overview(call.provider, call.actor, now=call.context.now, rules=call.web.client_rules)
+    """The overview, with the numbers of a period."""
+    found = await overview(
+        call.provider, call.actor, now=call.context.now, period=call.given["period"], rules=call.web.client_rules
+    )
     return respond(Answer(body=msgspec.to_builtins(found)))
 
 

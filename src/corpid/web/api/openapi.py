@@ -182,12 +182,13 @@ _LOCK: Final[Schema] = {
 }  # fmt: skip
 _NOW: Final = 1_800_000_000
 _TRAFFIC: Final[Schema] = {
-    "period": "7 days", "points": [{"begins_at": _NOW, "sign_ins": 120, "refusals": 2}],
+    "period": "7d", "points": [{"begins_at": _NOW, "sign_ins": 120, "refusals": 2}],
     "clients": [{"client_id": "books", "name": "Books", "sign_ins": 120, "refusals": 2}],
     "reasons": [{"reason": "assertion_audience", "count": 2}],
 }  # fmt: skip
+_WEEK: Final[Schema] = {"sign_ins": 120, "refusals": 2, "failing": []}
 _OVERVIEW: Final[Schema] = {
-    "at": _NOW, "maintenance": False, "week": _TRAFFIC, "quarter": {**_TRAFFIC, "period": "90 days"},
+    "at": _NOW, "maintenance": False, "traffic": _TRAFFIC, "this_week": _WEEK, "last_week": _WEEK,
     "keys": [{
         "kid": "Qk3fJz0sV6o1l2b8mN4tYw9xRc5aHd7uEg", "state": "in use", "signs_from": _NOW - 86400, "retired_at": None,
     }],

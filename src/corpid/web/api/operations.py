@@ -13,6 +13,7 @@ from corpid.rules.directory.approvals import OF_ENTITIES
 from corpid.rules.directory.lists import FILTERS
 from corpid.rules.directory.objects import CLIENT, RESOURCES
 from corpid.rules.directory.records import RequestState
+from corpid.rules.hourly_counts import Period
 from corpid.web.api import approvals, deployment, objects, people
 
 if TYPE_CHECKING:
@@ -576,9 +577,14 @@ _OTHERS: Final = (
         name="read_overview",
         route="GET /overview",
         summary="Read the overview of the deployment",
-        description="Completed sign-ins and refusals of the last 7 days by hour and of the last 90 days by day, by client "
-        "and by reason; dates of signing keys, clients whose generation or exception ends, the serving processes, and what `corpid doctor` "
+        description="Completed sign-ins and refusals of a period by hour or day, by client and by reason, and those of the "
+        "last 7 days and of the 7 before; dates of signing keys, clients whose generation or exception ends, the serving processes, and what `corpid doctor` "
         "would find. Needs the scope `clients.read`, too.",
+        queries=(
+            Query(
+                name="period", description="By hour: `today`, `7d`; by day: `30d`, `90d`.", kind=Period, default="7d"
+            ),
+        ),
         run=deployment.read_overview,
         answer="Overview",
         in_maintenance=True,

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from datetime import date
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode
+
+from msgspec.structs import replace
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import clients as flow
@@ -14,7 +16,7 @@ from corpid.flows.directory.lists import list_records
 from corpid.flows.directory.single_records import set_enabled, update_record
 from corpid.flows.directory.write import InvalidMembers, Refused
 from corpid.flows.oauth import client_keys
-from corpid.flows.operations import audit
+from corpid.flows.operations import audit, overview
 from corpid.flows.operations.buffers import REFUSALS_KEPT, list_refusals
 from corpid.flows.operations.migration_report import report_of
 from corpid.rules.audit_actions import AuditAction
@@ -23,12 +25,15 @@ from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.lists import CLIENTS as CLIENT_LIST
 from corpid.rules.fields import NOTHING
-from corpid.rules.oauth.client_registration import used_generations
+from corpid.rules.hourly_counts import BY_HOUR, PERIODS
+from corpid.rules.oauth.client_registration import issuers_of, used_generations
+from corpid.rules.oauth.discovery import DISCOVERY_PATH
 from corpid.rules.oauth.errors import reason_of
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
-from corpid.texts import Phrase, phrase
+from corpid.texts import Phrase, counted, phrase
 from corpid.web.operations.page_context import (
+    KEPT_BY_AUDIT,
     REASON,
     ConsoleContext,
     ConsolePage,
@@ -45,30 +50,58 @@ from corpid.web.operations.page_context import (
 from corpid.web.pages import errors
 from corpid.web.pages.client_fields import (
     FIELDS,
+    PREFIXES,
+    choices_of,
     fields_of,
+    is_same,
     mistakes,
     named_faults,
     new_values,
     opens_rare,
     read,
-    typed_in,
+    read_form,
     values_of,
-    without_private_keys,
 )
-from corpid.web.pages.components import Value, enabled_label
-from corpid.web.pages.layout import FormView, Link, PageView, ViewPart
+from corpid.web.pages.components import (
+    DISABLED,
+    Actions,
+    Alert,
+    Alerts,
+    Cell,
+    Chart,
+    Code,
+    Disclosure,
+    English,
+    Facts,
+    Form,
+    Heading,
+    Label,
+    Page,
+    Paragraph,
+    Series,
+    Snippets,
+    Table,
+    Tile,
+    Tiles,
+    Value,
+    enabled_label,
+    table,
+)
+from corpid.web.pages.layout import Field, Link, NavigationLink
+from corpid.web.pages.snippets import snippets
 from corpid.web.sites import NOTHING_DIFFERENT, EditConflict, FormResult, InvalidForm, NotFound, Section, await_found
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
+    from collections.abc import Iterable, Iterator, Mapping
 
     from corpid.flows.oauth.client_keys import ClientKeyReport
     from corpid.flows.operations.migration_report import ClientUse
+    from corpid.flows.operations.overview import ClientHealth, Traffic
     from corpid.rules.directory.actors import DeploymentOperator
+    from corpid.rules.hourly_counts import Period
     from corpid.rules.oauth.records import Client
     from corpid.rules.oauth.refusals import ClientRefusal
-    from corpid.web.pages.client_fields import Fields
+    from corpid.web.pages.components import Component
     from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
 
@@ -77,77 +110,74 @@ CLIENT: Final = "client"
 _CHANGES: Final = tuple(action for action in AuditAction if action.startswith("client."))
 _LATEST: Final = 20
 """changes on a client's page"""
+_REASONS: Final = 20
+"""reasons of refusals on a client's page"""
 _NEW_CLIENT: Final = "new-client"
+_CHECK: Final = "check"
+"""the button that only checks a form"""
 _CHANGED: Final = phrase(
     "Somebody else has changed this client meanwhile. Nothing of your change was saved: this is the client as it is now."
 )
 
 
-class RefusalLine(ViewPart, frozen=True, kw_only=True):
-    """A refusal, with what to do about it."""
-
-    at: datetime
-    request: str
-    reason: str
-    detail: str
-    remedy: str
-    reference: str
-
-
-class HistoryLine(ViewPart, frozen=True, kw_only=True):
-    """A change of a client's record, with its reason."""
-
-    at: datetime
-    actor: str
-    action: str
-    members: str
-    reason: str
+RANGE: Final = "range"
+"""the parameter that names the period of a chart"""
+_PERIODS: Final[Mapping[Period, Phrase]] = {
+    "today": phrase("Today"),
+    "7d": phrase("7 days"),
+    "30d": phrase("30 days"),
+    "90d": phrase("90 days"),
+}
 
 
-class ClientPage(PageView, frozen=True, kw_only=True):
-    """One client: record, keys now, refusals and history."""
-
-    template: ClassVar[str] = "console/client.html"
-
-    heading: Phrase
-    client_id: str
-    enabled: bool
-    facts: tuple[tuple[Phrase | str, str], ...]
-    keys: ClientKeyReport
-    migration: tuple[ClientUse, ...]
-    last_days: dict[str, date]
-    """of generations in `migration`"""
-    last_used: dict[str, datetime]
-    """the same, when it was used last"""
-    refusals: tuple[RefusalLine, ...]
-    claimed: tuple[RefusalLine, ...]
-    most: int
-    most_claimed: int
-    history: tuple[HistoryLine, ...] = ()
-    whole_history: str = ""
-    """the page of the audit that goes on"""
-    edit: str = ""
-    switch: str = ""
-    drop: str = ""
+def asked_period(at: ConsoleContext) -> Period:
+    """The period that the address names, 7 days by default."""
+    return next((each for each in PERIODS if each == at.query.get(RANGE)), "7d")
 
 
-class ClientForm(FormView, frozen=True, kw_only=True):
-    """The form of a client.
+def traffic_chart(at: ConsoleContext, traffic: Traffic, page: str) -> Chart:
+    """The sign-ins and refusals of a period, with links to other periods."""
+    by_hour = traffic.period in BY_HOUR
+    return Chart(
+        name="traffic",
+        title=phrase("Sign-ins and refusals"),
+        by_hour=by_hour,
+        beginnings=[at.moment(each.begins_at) for each in traffic.points],
+        series=(
+            Series(
+                title=phrase("Completed sign-ins per hour") if by_hour else phrase("Completed sign-ins per day"),
+                values=[each.sign_ins for each in traffic.points],
+                colour="good",
+            ),
+            Series(
+                title=phrase("Refused requests per hour") if by_hour else phrase("Refused requests per day"),
+                values=[each.refusals for each in traffic.points],
+                colour="bad",
+            ),
+        ),
+        ranges=tuple(
+            NavigationLink(
+                url=f"{console_path(at.web, page)}?{RANGE}={period}", text=text, current=period == traffic.period
+            )
+            for period, text in _PERIODS.items()
+        ),
+    )
 
-    Fields: client_id of a new one, its members, and reason.
-    """
 
-    template: ClassVar[str] = "console/client_form.html"
+def refused_share(sign_ins: int, refusals: int) -> str:
+    """The share of refusals among both, in percent."""
+    return f"{100 * refusals / max(sign_ins + refusals, 1):.1f} %"
 
-    heading: Phrase
-    groups: tuple[Fields, ...]
-    more: tuple[Fields, ...]
-    """those that most clients leave as they are"""
-    more_open: bool
-    new: bool
-    identifier: str = "client_id"
-    """the name of its identifier on the wire"""
-    client_id: str = ""
+
+def reasons_table(traffic: Traffic, *, most: int, with_remedy: bool = False) -> Table:
+    """The refusals of a period by reason, the most frequent first."""
+    headings = (phrase("Reason"), *((phrase("What to do"),) if with_remedy else ()), phrase("Number"))
+    rows: list[tuple[Value, ...]] = []
+    for each in traffic.reasons[:most]:
+        known = reason_of(each.reason).value
+        reason = Cell(values=(Code(each.reason),), notes=(English(known.cause),))
+        rows.append((reason, English(known.remedy), each.count) if with_remedy else (reason, each.count))
+    return table(phrase("Refusals by reason"), headings, rows, empty=phrase("Nothing was refused."))
 
 
 async def show_clients(at: ConsoleContext) -> View:
@@ -175,6 +205,11 @@ def client_path(at: ConsoleContext, client_id: str) -> str:
     return console_path(at.web, client_page_path(client_id))
 
 
+def client_link(at: ConsoleContext, client_id: str, name: str) -> Link:
+    """A link to a client's page."""
+    return Link(url=client_path(at, client_id), text=name)
+
+
 def client_page_path(client_id: str, page: str = CLIENT) -> str:
     """The path of a client's page in the console."""
     return f"{page}/{quote(client_id, safe='')}"
@@ -186,72 +221,248 @@ async def this_client(at: ConsoleContext) -> Client:
 
 
 async def show_client(at: ConsoleContext) -> View:
-    """One client. Raises NotFound, access.Forbidden."""
+    """One client: health, keys now, record, refusals, history. Raises NotFound, access.Forbidden."""
     found = await this_client(at)
-    refusals = await list_refusals(at.registry, found.client_id, actor=at.actor)
+    now, zone = at.context.now, at.provider.policy.timezone
+    health = await overview.client_health(at.registry, at.actor, found, asked_period(at), now=now, zone=zone)
     uses = await report_of(
         at.registry, found, actor=at.actor, generations=GENERATIONS, today=at.context.today, rules=at.web.client_rules
     )
-    looked = await client_keys.describe_keys(at.provider, found, actor=at.actor, now=at.context.now)
-    return ClientPage(
+    refusals = await list_refusals(at.registry, found.client_id, actor=at.actor)
+    claimed = [each for each in refusals if each.claimed]
+    disabled = Cell(values=(DISABLED, phrase("Nobody can sign in to this client.")))
+    [edit, *others] = _actions(at, found)
+    return Page(
         frame=frame(at, section=CLIENTS, up=section_link(at, CLIENTS)),
         heading=phrase("Client {name}", name=found.name),
-        client_id=found.client_id,
-        enabled=found.enabled,
-        facts=tuple(_list_facts(found)),
-        keys=looked,
-        migration=tuple(uses),
-        last_days={each.generation: date.fromisoformat(each.last_day) for each in uses if each.last_day},
-        last_used={each.generation: at.moment(each.last_at) for each in uses if each.last_at},
-        refusals=tuple(_refusal_line(at, each) for each in refusals if not each.claimed),
-        claimed=tuple(_refusal_line(at, each) for each in refusals if each.claimed),
-        most=REFUSALS_KEPT[False],
-        most_claimed=REFUSALS_KEPT[True],
-        history=await _load_history(at, found),
-        whole_history=console_path(at.web, f"audit?{urlencode({'client': found.client_id, 'action': 'client.'})}"),
-        edit=path_if_allowed(at, client_page_path(found.client_id, "edit-client")),
-        switch=path_if_allowed(at, client_page_path(found.client_id, "switch-client")),
-        drop=path_if_allowed(at, client_page_path(found.client_id, "drop-keys")) if found.jwks_uri else "",
+        main_action=edit,
+        parts=(
+            None if found.enabled else Paragraph(text=disabled),
+            Actions(links=tuple(each for each in others if each)),
+            _health_tiles(at, health),
+            traffic_chart(at, health.traffic, client_page_path(found.client_id)),
+            reasons_table(health.traffic, most=_REASONS, with_remedy=True),
+            Heading(text=phrase("Keys (checked just now)")),
+            *_list_keys(at, await client_keys.describe_keys(at.provider, found, actor=at.actor, now=now)),
+            Heading(text=phrase("Deprecated use")) if uses else None,
+            _uses_table(at, uses) if uses else None,
+            Heading(text=phrase("Record")),
+            Facts(facts=tuple(_list_facts(found))),
+            Heading(text=phrase("Refused requests")),
+            _refusals_table(
+                at,
+                phrase("Requests that this client made, the latest first"),
+                [each for each in refusals if not each.claimed],
+            ),
+            _refusals_table(at, phrase("Requests that only name this client, the latest first"), claimed)
+            if claimed
+            else None,
+            Paragraph(
+                text=phrase("Nobody has proven whose those are. Browsers, and strangers, can send them."), look="hint"
+            )
+            if claimed
+            else None,
+            Paragraph(
+                text=phrase(
+                    "The latest {most} are kept, and {claimed} of those that only name this client. The last few seconds "
+                    "may be missing.",
+                    most=REFUSALS_KEPT[False],
+                    claimed=REFUSALS_KEPT[True],
+                ),
+                look="hint",
+            ),
+            Heading(text=phrase("History")),
+            *await _load_history(at, found),
+        ),
     )
 
 
-def _list_facts(client: Client) -> list[tuple[Phrase | str, str]]:
+def _actions(at: ConsoleContext, client: Client) -> list[Link | None]:
+    """The actions on a client, its change first.
+
+    None for those that are not for this operator.
+    """
+
+    def link(page: str, text: Phrase) -> Link | None:
+        url = path_if_allowed(at, client_page_path(client.client_id, page))
+        return Link(url=url, text=text) if url else None
+
+    return [
+        link("edit-client", phrase("Change this client")),
+        link("connect-client", phrase("Connection details")),
+        link("switch-client", phrase("Disable it") if client.enabled else phrase("Enable it")),
+        link("drop-keys", phrase("Forget the stored keys")) if client.jwks_uri else None,
+    ]
+
+
+def _health_tiles(at: ConsoleContext, health: ClientHealth) -> Tiles:
+    points = health.traffic.points
+    sign_ins, refusals = sum(each.sign_ins for each in points), sum(each.refusals for each in points)
+    return Tiles(
+        tiles=(
+            Tile(
+                label=phrase("Last sign-in"),
+                value=phrase("None recorded") if health.last_sign_in is None else at.moment(health.last_sign_in),
+            ),
+            Tile(label=phrase("Sign-ins"), value=sign_ins, note=_PERIODS[health.traffic.period]),
+            Tile(
+                label=phrase("Refused"),
+                value=refused_share(sign_ins, refusals),
+                note=counted(refusals, "{count} request", "{count} requests"),
+                tone="error" if refusals > sign_ins else "",
+            ),
+        )
+    )
+
+
+def _list_keys(at: ConsoleContext, keys: ClientKeyReport) -> Iterator[Component]:
+    problem = Label(phrase("Problem"), "error")
+    found = [keys.failure] if keys.failure else keys.problems
+    if found:
+        yield Alerts(alerts=tuple(Alert(label=problem, text=English(each)) for each in found))
+    none = (phrase("none"),)
+    yield Facts(
+        facts=(
+            (phrase("Published at"), Code(keys.url) if keys.url else phrase("in its record")),
+            (phrase("For signatures"), Cell(values=tuple(map(Code, keys.signing)) or none)),
+            (phrase("For encryption"), Cell(values=tuple(map(Code, keys.encryption)) or none)),
+            *((phrase("Certificate of {key} ends", key=kid), _end(at, ends)) for kid, ends in keys.certificates),
+        )
+    )
+
+
+def _end(at: ConsoleContext, ends: int) -> Value:
+    day = at.moment(ends).date()
+    return day if ends > at.context.now else Cell(values=(day, Label(phrase("passed"), "error")))
+
+
+def _uses_table(at: ConsoleContext, uses: Iterable[ClientUse]) -> Table:
+    """The endings, and what their successors would refuse."""
+    rows: list[tuple[Value, ...]] = []
+    for use in uses:
+        day = date.fromisoformat(use.last_day) if use.last_day else phrase("No end")
+        left: Value = Label(phrase("passed"), "error") if use.passed else None
+        if use.days_left is not None and not use.passed:
+            left = counted(use.days_left, "{count} day left", "{count} days left")
+        habits = tuple(English(f"{each.refused} ({each.count:,})") for each in use.habits)
+        rows.append(
+            (
+                use.generation,
+                Cell(values=(day,), notes=(left,) if left else ()),
+                Cell(values=(use.uses,), notes=(at.moment(use.last_at),) if use.last_at else ()),
+                Cell(values=(), notes=habits) if habits else None,
+            )
+        )
+    return table(
+        phrase("Generations and exceptions that end"),
+        (phrase("Generation"), phrase("Last day"), phrase("Sign-ins"), phrase("What will be refused")),
+        rows,
+    )
+
+
+def _list_facts(client: Client) -> Iterator[tuple[Phrase, Value]]:
     """The members that differ from their default."""
-    found: list[tuple[Phrase | str, str]] = []
+    yield phrase("Identifier"), Code(client.client_id)
     for name, each in CLIENT_MEMBERS.items():
         value = getattr(client, name)
         if value == each.default or value in (None, (), "") or name in {"jwks", "enabled", "name"}:
             continue
-        found.append((each.label or name, ", ".join(value) if isinstance(value, tuple) else str(value)))
-    return found
+        label = each.label or phrase("{text}", text=name)
+        yield label, ", ".join(value) if isinstance(value, tuple) else str(value)
 
 
-async def _load_history(at: ConsoleContext, client: Client) -> tuple[HistoryLine, ...]:
+async def _load_history(at: ConsoleContext, client: Client) -> tuple[Component, ...]:
     """The latest changes of a client's record (D57)."""
     query = AuditQuery(client_id=client.client_id, actions=_CHANGES)
     found = await audit.read_part(at.registry, query, limit=_LATEST, actor=at.actor)
     names = await audit.read_names(at.registry, found.entries, actor=at.actor)
-    return tuple(
-        HistoryLine(
-            at=at.moment(each.at),
-            actor=":".join(names.get(part, part) for part in each.actor.split(":", 1)),
-            action=each.action,
-            members=each.detail.get("members", ""),
-            reason=each.detail.get("reason_given", ""),
+    rows: list[tuple[Value, ...]] = [
+        (
+            at.moment(each.at),
+            ":".join(names.get(part, part) for part in each.actor.split(":", 1)),
+            Cell(values=(Code(each.action),), notes=tuple(filter(None, [each.detail.get("members", "")]))),
+            each.detail.get("reason_given", ""),
         )
         for each in found.entries
+    ]
+    whole = console_path(at.web, f"audit?{urlencode({'client': client.client_id, 'action': 'client.'})}")
+    return (
+        table(
+            phrase("Changes of this client, the latest first"),
+            (phrase("Time"), phrase("Who"), phrase("Action"), phrase("Reason")),
+            rows,
+            empty=phrase("Nothing has been changed yet."),
+        ),
+        Paragraph(text=Link(url=whole, text=phrase("All of its history, in the audit"))),
     )
 
 
-def _refusal_line(at: ConsoleContext, refusal: ClientRefusal) -> RefusalLine:
-    return RefusalLine(
-        at=at.moment(refusal.at),
-        request=f"{refusal.method} {refusal.path}",
-        reason=refusal.reason,
-        detail=refusal.detail,
-        remedy=reason_of(refusal.reason).value.remedy,
-        reference=refusal.request_id,
+def _refusals_table(at: ConsoleContext, caption: Phrase, refusals: Iterable[ClientRefusal]) -> Table:
+    rows: list[tuple[Value, ...]] = [
+        (
+            Cell(values=(at.moment(each.at),), notes=(Code(each.request_id),)),
+            Code(f"{each.method} {each.path}"),
+            Cell(values=(Code(each.reason),), notes=(English(each.detail),) if each.detail else ()),
+            English(reason_of(each.reason).value.remedy),
+        )
+        for each in refusals
+    ]
+    return table(
+        caption,
+        (phrase("Time"), phrase("Request"), phrase("What was wrong"), phrase("What to do")),
+        rows,
+        empty=phrase("None of its requests was refused lately."),
     )
+
+
+async def show_connection(at: ConsoleContext) -> View:
+    """The issuer, its addresses, and a snippet for each language.
+
+    Raises NotFound, access.Forbidden.
+    """
+    found = await this_client(at)
+    issuers = issuers_of(found, at.web.client_rules)
+    addresses = {name: each.own_url or at.provider.policy.base_url for name, each in issuers.items()}
+    used = used_generations(found, at.web.client_rules)
+    shown = [
+        (addresses[name], generation)
+        for name, issuer in issuers.items()
+        for generation in reversed(used)
+        if generation in issuer.served
+    ]
+    return Page(
+        frame=frame(
+            at,
+            section=CLIENTS,
+            up=Link(url=client_path(at, found.client_id), text=phrase("Client {name}", name=found.name)),
+        ),
+        heading=phrase("Connect {name}", name=found.name),
+        parts=(
+            *(Facts(facts=tuple(_list_connection(found, each))) for each in addresses.values()),
+            *(
+                (
+                    Heading(text=phrase("Commands and settings")),
+                    Paragraph(
+                        text=phrase(
+                            "The commands run an example of CorpID's source as this client. The file keys.json holds its "
+                            "private keys."
+                        )
+                    ),
+                    Snippets(snippets=snippets(found, *shown[0])),
+                )
+                if shown
+                else ()
+            ),
+        ),
+    )
+
+
+def _list_connection(client: Client, issuer: str) -> Iterator[tuple[Phrase, Value]]:
+    yield phrase("Issuer"), Code(issuer)
+    yield phrase("Discovery address"), Code(f"{issuer}{DISCOVERY_PATH}")
+    yield phrase("Identifier"), Code(client.client_id)
+    yield phrase("Redirect URIs"), Cell(values=tuple(map(Code, client.redirect_uris)))
+    yield phrase("Scopes"), Cell(values=tuple(map(Code, client.scopes)))
 
 
 async def show_switch(at: ConsoleContext) -> View:
@@ -317,28 +528,51 @@ async def drop_keys(at: ConsoleContext) -> FormResult:
 
 
 async def show_new(at: ConsoleContext) -> View:
-    return _show_form(at, phrase("Register a client"), new_values(), back=console_path(at.web, CLIENTS))
+    return await _show_form(at, phrase("Register a client"), new_values(), back=console_path(at.web, CLIENTS))
 
 
 async def show_edit(at: ConsoleContext) -> View:
     """The form of a client that is there. Raises NotFound, access.Forbidden."""
     found = await this_client(at)
     heading = phrase("Change {name}", name=found.name)
-    return _show_form(at, heading, values_of(found), back=client_path(at, found.client_id), version=version_of(found))
+    return await _show_form(
+        at, heading, values_of(found), back=client_path(at, found.client_id), version=version_of(found)
+    )
 
 
-def _show_form(at: ConsoleContext, heading: Phrase, values: Mapping[str, str], *, back: str, version: str = "") -> View:
-    given = without_private_keys({**(at.form or values)})
-    return ClientForm(
+async def _show_form(
+    at: ConsoleContext, heading: Phrase, values: Mapping[str, str], *, back: str, version: str = ""
+) -> View:
+    given = read_form(at.form or values)
+    choices = choices_of(at.web.client_rules, await flow.list_services(at.registry, actor=at.actor))
+    identifier = Field(
+        name="client_id",
+        label=phrase("Identifier"),
+        hint=phrase("Letters, digits and . _ -, as the client will send it. It never changes."),
+        value=at.form.get("client_id", ""),
+    )
+    first, *groups = fields_of(given, choices, rare=False)
+    if not version:
+        first = replace(first, fields=(identifier, *first.fields))
+    more = Disclosure(
+        look="settings",
+        summary=phrase("More settings"),
+        opened=opens_rare(given, at.errors),
+        parts=fields_of(given, choices, rare=True),
+    )
+    return Page(
         frame=frame(
             at, section=CLIENTS, up=Link(url=back, text=phrase("Go back")), step_name=at.form.get("step", version)
         ),
         heading=heading,
-        groups=fields_of(given, rare=False),
-        more=fields_of(given, rare=True),
-        more_open=opens_rare(given, at.errors),
-        new=not version,
-        client_id=at.form.get("client_id", ""),
+        parts=(
+            Form(
+                parts=(first, *groups, more),
+                reason=KEPT_BY_AUDIT,
+                button=phrase("Save") if version else phrase("Register"),
+                other=(_CHECK, phrase("Check")),
+            ),
+        ),
     )
 
 
@@ -348,9 +582,9 @@ def _read_members(at: ConsoleContext, before: Mapping[str, str]) -> dict[str, ob
     None for those that stay.
     """
     members: dict[str, object] = {}
+    form = {**dict.fromkeys(FIELDS, ""), **read_form(at.form)}
     for name, each in FIELDS.items():
-        typed = typed_in(at.form, name)
-        members[name] = None if typed == before[name].strip() else read(each, typed)
+        members[name] = None if is_same(name, form[name], before[name]) else read(each, form[name])
     return members
 
 
@@ -367,7 +601,7 @@ async def add_client(at: ConsoleContext) -> FormResult:
         )
     except Refused as refused:
         raise _name_faults(refused) from None
-    return FormResult("client-added", client_page_path(client_id))
+    return FormResult("client-added", client_page_path(client_id, "connect-client"))
 
 
 async def edit_client(at: ConsoleContext) -> FormResult:
@@ -398,6 +632,8 @@ def _check_form(at: ConsoleContext, errors: list[FieldError]) -> DeploymentOpera
     """
     typed = {name: at.form.get(name, "").strip() for name in FIELDS}
     errors = [*errors, *mistakes(typed, developer_mode=at.web.client_rules.developer_mode)]
+    if at.form.get("decision") == _CHECK:
+        raise InvalidForm(*errors)
     try:
         actor = actor_with_reason(at)
     except InvalidInput as rejected:
@@ -425,20 +661,20 @@ _WRITING: Final = ("write", "client")
 SECTION: Final = Section[ConsoleContext](
     pages={
         CLIENTS: ConsolePage(view=show_clients),
-        _NEW_CLIENT: ConsolePage(
-            view=show_new, submit=add_client, fresh=True, kept=without_private_keys, needs=_WRITING
-        ),
+        _NEW_CLIENT: ConsolePage(view=show_new, submit=add_client, fresh=True, kept=read_form, needs=_WRITING),
     },
     named_pages={
         _one(CLIENT): ConsolePage(view=show_client),
+        _one("connect-client"): ConsolePage(view=show_connection),
         _one("edit-client"): ConsolePage(
-            view=show_edit, submit=edit_client, fresh=True, kept=without_private_keys, needs=_WRITING
+            view=show_edit, submit=edit_client, fresh=True, kept=read_form, needs=_WRITING
         ),
         _one("switch-client"): ConsolePage(view=show_switch, submit=switch_client, fresh=True, needs=_WRITING),
         _one("drop-keys"): ConsolePage(view=show_drop, submit=drop_keys, fresh=True, needs=_WRITING),
     },
     fields=frozenset({"client_id", "decision", REASON, *FIELDS}),
-    filters=frozenset({"search", "after", "before"}),
+    filters=frozenset({"search", "after", "before", RANGE}),
+    prefixes=PREFIXES,
     changes={
         "client-enabled": phrase("The client has been enabled."),
         "client-disabled": phrase("The client has been disabled."),

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from corpid.flows.operations import overview as flow
 from corpid.flows.operations import readiness
 from corpid.rules.authentication.sign_in import StaleStep
-from corpid.rules.oauth.errors import reason_of
+from corpid.rules.limits import DAY
 from corpid.rules.server_processes import VERSION
-from corpid.texts import Phrase, phrase
-from corpid.web.operations.clients import client_path
+from corpid.texts import Phrase, counted, phrase
+from corpid.web.operations.clients import (
+    RANGE,
+    asked_period,
+    client_link,
+    client_path,
+    reasons_table,
+    refused_share,
+    traffic_chart,
+)
 from corpid.web.operations.jobs import JOBS
-from corpid.web.operations.keys import STATES
 from corpid.web.operations.page_context import (
     REASON,
     ConsoleContext,
@@ -24,183 +31,237 @@ from corpid.web.operations.page_context import (
     question,
     section_link,
 )
-from corpid.web.pages.charts import of_traffic
-from corpid.web.pages.components import Label
-from corpid.web.pages.layout import PageView, ViewPart
+from corpid.web.pages.components import (
+    Actions,
+    Alert,
+    Alerts,
+    Cell,
+    Code,
+    English,
+    Group,
+    Label,
+    Page,
+    Paragraph,
+    Tile,
+    Tiles,
+    table,
+)
+from corpid.web.pages.layout import Link
 from corpid.web.sites import FormResult, Section
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from corpid.flows.operations.migration_report import ClientUse
-    from corpid.flows.operations.overview import EngineStates
+    from corpid.flows.operations.overview import EngineStates, Overview, ProcessSummary, Week
     from corpid.rules.diagnostics import Finding
-    from corpid.web.pages.charts import Chart
+    from corpid.web.pages.components import Table, Tone, Value
     from corpid.web.pages.views import View
 
-MOST: Final = 20
-"""clients, and reasons, of a table"""
 MAINTENANCE: Final = "maintenance"
 _SWITCH: Final = "switch-maintenance"
-
-
-class ClientCount(ViewPart, frozen=True, kw_only=True):
-    """A client's sign-ins and refusals."""
-
-    name: str
-    """empty: requests that name no registered client"""
-    url: str
-    sign_ins: int
-    refusals: int
-
-
-class ReasonCount(ViewPart, frozen=True, kw_only=True):
-    reason: str
-    cause: str
-    count: int
-
-
-class SigningKeyRow(ViewPart, frozen=True, kw_only=True):
-    kid: str
-    state: Phrase
-    signs_from: datetime | None
-    retired: datetime | None
-
-
-class ProcessLine(ViewPart, frozen=True, kw_only=True):
-    host: str
-    number: int
-    address: str
-    version: str
-    started: datetime
-    seen: datetime
-    live: bool
-    answers: bool
-    odd_version: bool
-    odd_settings: tuple[tuple[str, str], ...]
-    """name and value of those that most processes have otherwise"""
-
-
-class EngineLine(ViewPart, frozen=True, kw_only=True):
-    """A part that the server uses, and its state."""
-
-    name: Phrase
-    engine: str
-    state: Label
-
-
-class Overview(PageView, frozen=True, kw_only=True):
-    template: ClassVar[str] = "console/overview.html"
-    heading: ClassVar[Phrase] = phrase("Overview")
-
-    maintenance: bool
-    findings: tuple[Finding, ...]
-    week: tuple[Chart, Chart]
-    quarter: tuple[Chart, Chart]
-    clients: tuple[ClientCount, ...]
-    """of 90 days, those with the most refusals first"""
-    reasons: tuple[ReasonCount, ...]
-    """of 7 days, the most frequent first"""
-    keys: tuple[SigningKeyRow, ...]
-    keys_page: str
-    ending: tuple[tuple[ClientUse, str], ...]
-    """with the page of the client"""
-    not_ready: str
-    """the part of the server that fails; empty: everything answers"""
-    engines: tuple[EngineLine, ...]
-    processes: tuple[ProcessLine, ...]
-
-
-class Maintenance(PageView, frozen=True, kw_only=True):
-    template: ClassVar[str] = "console/maintenance.html"
-    heading: ClassVar[Phrase] = phrase("Maintenance")
-
-    on: bool
-    switch: str
-    """the page that switches it; empty for those who may not"""
-    jobs: str
+_MOST: Final = 4
+"""clients, and reasons, of a table, and clients that need attention"""
+_SOON_DAYS: Final = 30
+"""before the last day of a generation or exception"""
+_REMEDIES: Final[Mapping[str, tuple[str, Phrase]]] = {
+    "signing keys": ("rotate-key", phrase("Rotate key")),
+    "audit seals": ("verify-audit", phrase("Verify the audit")),
+    "PKCE": ("clients", phrase("Open clients")),
+    "issuers": ("clients", phrase("Open clients")),
+}
+"""findings that a page settles: its path, and the text of the button"""
 
 
 async def show_overview(at: ConsoleContext) -> View:
     """The overview of the deployment. Raises access.Forbidden."""
-    zone = at.provider.policy.timezone
-    found = await flow.overview(at.provider, at.actor, now=at.context.now, rules=at.web.client_rules)
-    return Overview(
+    found = await flow.overview(
+        at.provider, at.actor, now=at.context.now, period=asked_period(at), rules=at.web.client_rules
+    )
+    alerts = sorted(_list_alerts(at, found), key=lambda each: each.label.tone != "error")
+    return Page(
         frame=frame(at),
-        maintenance=found.maintenance,
-        findings=found.findings,
-        week=of_traffic(found.week.points, "hour", name="week", zone=zone),
-        quarter=of_traffic(found.quarter.points, "day", name="quarter", zone=zone),
-        clients=tuple(
-            [
-                ClientCount(
-                    name=each.name or each.client_id,
-                    url=client_path(at, each.client_id) if each.name else "",
-                    sign_ins=each.sign_ins,
-                    refusals=each.refusals,
-                )
-                for each in found.quarter.clients[:MOST]
-            ]
-        ),
-        reasons=tuple(
-            ReasonCount(reason=each.reason, cause=reason_of(each.reason).value.cause, count=each.count)
-            for each in found.week.reasons[:MOST]
-        ),
-        keys=tuple(
-            SigningKeyRow(
-                kid=each.kid,
-                state=STATES[each.state],
-                signs_from=at.moment(each.signs_from) if each.signs_from else None,
-                retired=at.moment(each.retired_at) if each.retired_at else None,
-            )
-            for each in found.keys
-            if each.state not in {"revoked", "retired"}
-        ),
-        keys_page=console_path(at.web, "keys"),
-        ending=tuple((each, client_path(at, each.client_id)) for each in found.ending[:MOST]),
-        not_ready=found.engines.not_ready,
-        engines=_list_engines(found.engines),
-        processes=tuple(
-            ProcessLine(
-                host=each.host,
-                number=each.number,
-                address=each.address,
-                version=each.version,
-                started=at.moment(each.started_at),
-                seen=at.moment(each.seen_at),
-                live=each.live,
-                answers=each.answers,
-                odd_version=VERSION in each.differs_in,
-                odd_settings=tuple((name, each.settings.get(name, "")) for name in each.differs_in if name != VERSION),
-            )
-            for each in found.processes
+        heading=phrase("Overview"),
+        parts=(
+            Alerts(alerts=tuple(alerts)) if alerts else Paragraph(text=phrase("Nothing needs attention."), look="hint"),
+            Tiles(
+                tiles=(*_week_tiles(found.this_week, found.last_week), _key_tile(at, found), _failing_tile(at, found))
+            ),
+            traffic_chart(at, found.traffic, ""),
+            Group(parts=(_clients_table(at, found), reasons_table(found.traffic, most=_MOST)), look="beside"),
+            _servers_table(at, found.processes),
+            Paragraph(text=_describe_engines(found.engines)),
         ),
     )
 
 
-def _list_engines(found: EngineStates) -> tuple[EngineLine, ...]:
-    answers, failing = Label(phrase("Answers")), Label(phrase("Does not answer"), "error")
-    mail = Label(phrase("Sends")) if found.sends_mail else Label(phrase("Off"), "warning")
+def _list_alerts(at: ConsoleContext, found: Overview) -> Iterator[Alert]:
+    """Matters for attention, each with the page that settles it."""
+    problem, warning = Label(phrase("Problem"), "error"), Label(phrase("Warning"), "warning")
+    if found.engines.not_ready:
+        yield Alert(label=problem, text=phrase("This server is not ready: {part}", part=found.engines.not_ready))
+    if found.maintenance:
+        text = phrase("Maintenance is on. Nobody can sign in.")
+        yield Alert(label=warning, text=text, link=_link(at, _SWITCH, phrase("Turn maintenance off")))
+    for each in found.findings:
+        yield _finding_alert(at, each, problem if each.verdict == "problem" else warning)
+    for client in found.this_week.failing[:_MOST]:
+        text = phrase(
+            "{name}: {refusals} requests refused and {sign_ins} sign-ins in 7 days.",
+            name=client.name, refusals=client.refusals, sign_ins=client.sign_ins,
+        )  # fmt: skip
+        yield Alert(
+            label=problem, text=text, link=Link(url=client_path(at, client.client_id), text=phrase("Open client"))
+        )
+    for use in found.ending:
+        if use.days_left is None or use.days_left > _SOON_DAYS:
+            continue
+        link = Link(url=client_path(at, use.client_id), text=phrase("Open client"))
+        if use.passed:
+            text = phrase("{name}: its time for {generation} has passed.", name=use.name, generation=use.generation)
+        else:
+            text = counted(
+                use.days_left, "{name}: {count} day left for {generation}.", "{name}: {count} days left for {generation}.",
+                name=use.name, generation=use.generation,
+            )  # fmt: skip
+        yield Alert(label=warning, text=text, link=link)
+
+
+def _finding_alert(at: ConsoleContext, finding: Finding, label: Label) -> Alert:
+    """A finding of `corpid doctor`.
+
+    It has a link to its page, or else says what to change.
+    """
+    link = _link(at, *_REMEDIES[finding.about]) if finding.about in _REMEDIES else None
+    text = f"{finding.about}: {finding.seen}" if link else f"{finding.about}: {finding.seen} {finding.change}"
+    return Alert(label=label, text=English(text.strip()), link=link)
+
+
+def _link(at: ConsoleContext, page: str, text: Phrase) -> Link | None:
+    """A link to a page; None for an operator without the right."""
+    url = path_if_allowed(at, page)
+    return Link(url=url, text=text) if url else None
+
+
+def _week_tiles(this: Week, last: Week) -> tuple[Tile, Tile]:
+    """Sign-ins and refusals of 7 days, against the 7 before."""
     return (
-        EngineLine(
-            name=phrase("Database"), engine=found.database, state=failing if found.not_ready == "database" else answers
+        Tile(
+            label=phrase("Sign-ins in 7 days"),
+            value=this.sign_ins,
+            note=phrase("{number} the week before", number=last.sign_ins),
         ),
-        EngineLine(
-            name=phrase("Short-lived state"),
-            engine=found.transient,
-            state=failing if found.not_ready == "short-lived state" else answers,
+        Tile(
+            label=phrase("Refused in 7 days"),
+            value=refused_share(this.sign_ins, this.refusals),
+            note=phrase("{number} the week before", number=refused_share(last.sign_ins, last.refusals)),
+            tone="error" if this.refusals > this.sign_ins else "",
         ),
-        EngineLine(name=phrase("E-mail"), engine="SMTP" if found.sends_mail else "", state=mail),
+    )
+
+
+def _key_tile(at: ConsoleContext, found: Overview) -> Tile:
+    label, url = phrase("Next key date"), console_path(at.web, "keys")
+    notes = {
+        "signs": phrase("A key begins to sign"),
+        "retires": phrase("A key retires"),
+        "withdrawn": phrase("A key is withdrawn"),
+    }
+    for date in found.key_dates[:1]:
+        return Tile(label=label, value=at.moment(date.at).date(), note=notes[date.what], url=url)
+    signing = [each.signs_from for each in found.keys if each.state == "in use" and each.signs_from]
+    days = int((at.context.now - max(signing)) // DAY) if signing else 0
+    note = counted(days, "The key has signed for {count} day", "The key has signed for {count} days")
+    return Tile(label=label, value=phrase("None planned"), note=note if signing else None, url=url)
+
+
+def _failing_tile(at: ConsoleContext, found: Overview) -> Tile:
+    failing = len(found.this_week.failing)
+    return Tile(
+        label=phrase("Clients failing"),
+        value=failing,
+        note=phrase("{number} the week before", number=len(found.last_week.failing)),
+        tone="error" if failing else "",
+        url=console_path(at.web, "clients"),
+    )
+
+
+def _clients_table(at: ConsoleContext, found: Overview) -> Table:
+    rows: list[tuple[Value, ...]] = []
+    for each in found.traffic.clients[:_MOST]:
+        link = (
+            client_link(at, each.client_id, each.name)
+            if each.name
+            else each.client_id or phrase("no registered client")
+        )
+        rows.append((link, each.sign_ins, each.refusals))
+    return table(
+        phrase("By client, the most refused first"),
+        (phrase("Client"), phrase("Sign-ins"), phrase("Refusals")),
+        rows,
+        empty=phrase("Nothing was counted."),
+    )
+
+
+def _servers_table(at: ConsoleContext, processes: Sequence[ProcessSummary]) -> Table:
+    """Every process that serves, and its state."""
+    rows: list[tuple[Value, ...]] = []
+    for each in processes:
+        about = phrase("process {number}, {address}", number=str(each.number), address=each.address)
+        notes = (about, phrase("answers you")) if each.answers else (about,)
+        started = at.moment(each.started_at)
+        rows.append((Cell(values=(each.host,), notes=notes), each.version, started, _process_state(at, each)))
+    return table(
+        phrase("Servers, each seen once a minute"),
+        (phrase("Machine"), phrase("Version"), phrase("Started"), phrase("State")),
+        rows,
+    )
+
+
+def _process_state(at: ConsoleContext, process: ProcessSummary) -> Value:
+    if not process.live:
+        seen = phrase("last seen {moment}", moment=at.moment(process.seen_at))
+        return Cell(values=(Label(phrase("Gone"), "error"),), notes=(seen,))
+    if not process.differs_in:
+        return Label(phrase("Serves"), "good")
+    tone: Tone = "warning" if process.differs_in == (VERSION,) else "error"
+    differing = (f"{name}: {process.settings.get(name, '')}" for name in process.differs_in if name != VERSION)
+    notes = (phrase("another version"),) if VERSION in process.differs_in else ()
+    return Cell(values=(Label(phrase("Serves, and differs"), tone),), notes=(*notes, *map(Code, differing)))
+
+
+def _describe_engines(found: EngineStates) -> Cell:
+    """The parts that the asked server uses, and their states."""
+    answers, failing = Label(phrase("Answers"), "good"), Label(phrase("Does not answer"), "error")
+    mail = Label(phrase("Sends"), "good") if found.sends_mail else Label(phrase("Off"), "warning")
+    return Cell(
+        values=(
+            phrase("Database: {engine}", engine=found.database),
+            failing if found.not_ready == readiness.DATABASE else answers,
+            phrase("Short-lived state: {engine}", engine=found.transient),
+            failing if found.not_ready == readiness.TRANSIENT else answers,
+            phrase("E-mail:"),
+            mail,
+        )
     )
 
 
 async def show_maintenance(at: ConsoleContext) -> View:
     """The state of maintenance. Raises access.Forbidden."""
-    return Maintenance(
+    on = await readiness.maintenance(at.registry, actor=at.actor)
+    if on:
+        state = Cell(
+            values=(Label(phrase("On"), "warning"), phrase("Nobody can sign in. Clients are asked to try again later."))
+        )
+    else:
+        state = Cell(values=(Label(phrase("Off"), "good"), phrase("Everything is served.")))
+    return Page(
         frame=frame(at, section=MAINTENANCE),
-        on=await readiness.maintenance(at.registry, actor=at.actor),
-        switch=path_if_allowed(at, _SWITCH),
-        jobs=console_path(at.web, JOBS),
+        heading=phrase("Maintenance"),
+        main_action=_link(at, _SWITCH, phrase("Turn maintenance off") if on else phrase("Turn maintenance on")),
+        parts=(
+            Paragraph(text=state),
+            Actions(links=(Link(url=console_path(at.web, JOBS), text=phrase("Jobs")),)),
+        ),
     )
 
 
@@ -249,5 +310,6 @@ SECTION: Final = Section[ConsoleContext](
         ),
     },
     fields=frozenset({"decision", REASON}),
+    filters=frozenset({RANGE}),
     changes={"maintenance-on": phrase("Maintenance is on."), "maintenance-off": phrase("Maintenance is off.")},
 )

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from corpid.flows.operations import signing_keys as flow
 from corpid.flows.operations.signing_keys import RotationRefused
 from corpid.rules import signing_keys as rules
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.limits import HOUR, KEY_PUBLISHED_BEFORE_USE_SECONDS
-from corpid.texts import Phrase, phrase
+from corpid.texts import phrase
 from corpid.web.operations.page_context import (
     REASON,
+    SECTIONS,
     ConsoleContext,
     ConsolePage,
     actor_with_reason,
@@ -21,80 +22,68 @@ from corpid.web.operations.page_context import (
     question,
     section_link,
 )
-from corpid.web.pages.layout import PageView, ViewPart
+from corpid.web.pages.components import Actions, Cell, Code, Label, Page, Paragraph, Value, table
+from corpid.web.pages.layout import Link
 from corpid.web.sites import FormResult, InvalidForm, NotFound, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import datetime
 
     from corpid.rules.signing_keys import ProviderKey
     from corpid.web.pages.views import View
 
 KEYS: Final = "keys"
 _HOURS: Final = KEY_PUBLISHED_BEFORE_USE_SECONDS // HOUR
-STATES: Final[Mapping[str, Phrase]] = {
-    "revoked": phrase("Revoked"),
-    "standby": phrase("Published, signs when it is needed"),
-    "published, not yet in use": phrase("Published, does not sign yet"),
-    "retired, still verifies": phrase("Retired, its tokens are still valid"),
-    "retired": phrase("Retired"),
-    "in use": phrase("Signs now"),
+_STATES: Final[Mapping[str, Label]] = {
+    "revoked": Label(phrase("Revoked"), "error"),
+    "standby": Label(phrase("Published, signs when it is needed")),
+    "published, not yet in use": Label(phrase("Published, does not sign yet")),
+    "retired, still verifies": Label(phrase("Retired, its tokens are still valid")),
+    "retired": Label(phrase("Retired")),
+    "in use": Label(phrase("Signs now"), "good"),
 }
 """by `rules.signing_keys.state`"""
-
-
-class KeyLine(ViewPart, frozen=True, kw_only=True):
-    """A signing key and its dates."""
-
-    kid: str
-    state: Phrase
-    signs_from: datetime | None
-    """nothing for a standby key, and for one that ended before its date"""
-    retired: datetime | None
-    gone: datetime | None
-    """when it is published no longer"""
-    revoke: str
-    """the page that revokes it; empty if there is nothing to revoke, or for who may not"""
-
-
-class Keys(PageView, frozen=True, kw_only=True):
-    """The calendar of signing keys."""
-
-    template: ClassVar[str] = "console/keys.html"
-    heading: ClassVar[Phrase] = phrase("Signing keys")
-
-    keys: tuple[KeyLine, ...]
-    rotate: str = ""
-    rotate_now: str = ""
+_ROTATE: Final = phrase("Rotate key")
 
 
 async def show_keys(at: ConsoleContext) -> View:
     """Every signing key, the newest first. Raises access.Forbidden."""
     found = await flow.list_keys(at.registry, at.actor)
-    return Keys(
+    rotate, rotate_now = path_if_allowed(at, "rotate-key"), path_if_allowed(at, "rotate-key-now")
+    return Page(
         frame=frame(at, section=KEYS),
-        keys=tuple(_line(at, each) for each in reversed(found)),
-        rotate=path_if_allowed(at, "rotate-key"),
-        rotate_now=path_if_allowed(at, "rotate-key-now"),
-    )
+        heading=SECTIONS[KEYS],
+        main_action=Link(url=rotate, text=_ROTATE) if rotate else None,
+        parts=(
+            Paragraph(
+                text=phrase(
+                    "The next key is always published, so that every client knows it before it signs. A retired key stays "
+                    "published until the last of its tokens has expired."
+                )
+            ),
+            table(
+                phrase("Keys that sign tokens, the newest first"),
+                (
+                    phrase("Key"), phrase("Signs from"), phrase("Retires"), phrase("Published until"),
+                    phrase("Action"),
+                ),
+                [_row(at, each) for each in reversed(found)],
+            ),
+            Actions(links=(Link(url=rotate_now, text=phrase("Rotate now (emergency)")),)) if rotate_now else None,
+        ),
+    )  # fmt: skip
 
 
-def _line(at: ConsoleContext, key: ProviderKey) -> KeyLine:
+def _row(at: ConsoleContext, key: ProviderKey) -> tuple[Value, ...]:
     state = rules.state(key, at.context.now)
     ended = key.revoked_at is not None or state == "retired"
-    return KeyLine(
-        kid=key.kid,
-        state=STATES[state],
-        signs_from=_moment(at, rules.signs_from(key)),
-        retired=_moment(at, rules.retires_at(key)),
-        gone=_moment(at, rules.published_until(key)),
-        revoke="" if ended else path_if_allowed(at, f"revoke-key/{key.kid}"),
+    revoke = "" if ended else path_if_allowed(at, f"revoke-key/{key.kid}")
+    dates = (rules.signs_from(key), rules.retires_at(key), rules.published_until(key))
+    return (
+        Cell(values=(Code(key.kid), _STATES[state])),
+        *(phrase("not planned") if each is None else at.moment(each) for each in dates),
+        Link(url=revoke, text=phrase("Revoke"), about=key.kid) if revoke else None,
     )
-
-
-def _moment(at: ConsoleContext, seconds: int | None) -> datetime | None:
-    return None if seconds is None else at.moment(seconds)
 
 
 async def show_rotation(at: ConsoleContext) -> View:
@@ -103,12 +92,12 @@ async def show_rotation(at: ConsoleContext) -> View:
         at,
         KEYS,
         section_link(at, KEYS),
-        phrase("Let the next signing key sign?"),
+        phrase("Rotate the signing key?"),
         (
             phrase("The key that waits signs in {hours} hours. Another one is published now.", hours=_HOURS),
             phrase("The present key retires at that moment. Its tokens stay valid until they expire."),
         ),
-        phrase("Let it sign"),
+        _ROTATE,
         decision=await _seen(at),
     )
 
@@ -119,7 +108,7 @@ async def show_rotation_now(at: ConsoleContext) -> View:
         at,
         KEYS,
         section_link(at, KEYS),
-        phrase("Let the next signing key sign at once?"),
+        phrase("Rotate the signing key now?"),
         (
             phrase("Only after a compromise, or before going live."),
             phrase(
@@ -127,7 +116,7 @@ async def show_rotation_now(at: ConsoleContext) -> View:
                 "unknown key refuse tokens for up to an hour."
             ),
         ),
-        phrase("Let it sign now"),
+        phrase("Rotate now"),
         decision=await _seen(at),
         destroys=True,
     )
@@ -219,7 +208,7 @@ SECTION: Final = Section[ConsoleContext](
     },
     fields=frozenset({"decision", "typed", REASON}),
     changes={
-        "key-made": phrase("The next key will sign."),
+        "key-made": phrase("The key has been rotated. The next one signs in {hours} hours.", hours=_HOURS),
         "key-used": phrase("The next key signs now, or within five seconds."),
         "key-revoked": phrase("The key has been revoked."),
     },

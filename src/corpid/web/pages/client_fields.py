@@ -7,23 +7,28 @@ developer mode have this form. Source: Spec 1
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 import msgspec
 
+from corpid.flows.oauth.client_keys import report_keys
+from corpid.jose.keys import KeySetError, parse_client_key_set
 from corpid.rules.characters import typed_number
 from corpid.rules.fields import NOTHING
-from corpid.rules.oauth.client_registration import public_part
 from corpid.rules.oauth.generations import GENERATIONS, SCOPES
+from corpid.rules.oauth.pasted_keys import PastedKeys, read_pasted
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.rules.oauth.urls import shorten_url
 from corpid.texts import capitalise, phrase
+from corpid.web.pages.components import Component
 from corpid.web.pages.layout import Field, ViewPart
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
+    from corpid.rules.directory.records import Service
     from corpid.rules.fields import Field as Declared
+    from corpid.rules.oauth.client_registration import RegistrationRules
     from corpid.rules.oauth.records import Client
     from corpid.texts import Phrase
     from corpid.web.pages.layout import FieldError
@@ -76,46 +81,84 @@ _FLAGS: Final = ("false", "true")
 _DIGITS: Final = 18
 """of a number; Python reads at most 4,300"""
 _NAMES: Final = frozenset({*SCOPES, *GENERATIONS, *CLIENT_MEMBERS})
+_CHOSEN: Final = ("scopes", "services", "generations", "issuers")
+"""lists whose values the program knows: a checkbox `member:value` each"""
+PREFIXES: Final = tuple(f"{name}:" for name in _CHOSEN)
+"""of the names of checkboxes"""
+Choices: TypeAlias = "Mapping[str, tuple[tuple[str, str], ...]]"
+"""by member: values and texts"""
 PRIVATE_KEY: Final = phrase(
     "This was a private key, which only the client may have. Only its public part is left here: check it and send the "
     "form again. If anybody else has seen the private key, the client needs a new one."
 )
 
 
-class Fields(ViewPart, frozen=True, kw_only=True):
+class FieldGroup(Component, frozen=True, kw_only=True):
+    """Fields of a client with a common legend."""
+
+    template: ClassVar[str] = "components/field_group.html"
+
     legend: Phrase
     fields: tuple[Field, ...]
 
 
-def fields_of(given: Mapping[str, str], *, rare: bool) -> tuple[Fields, ...]:
+def choices_of(rules: RegistrationRules, services: Iterable[Service]) -> Choices:
+    """The choices of a form, in the order of its checkboxes."""
+    return {
+        "scopes": tuple((each, each) for each in SCOPES),
+        "services": tuple((each.service_id, f"{each.name} ({each.service_id})") for each in services),
+        "generations": tuple((each, each) for each in GENERATIONS),
+        "issuers": tuple((each, each) for each in rules.issuers),
+    }
+
+
+def fields_of(given: Mapping[str, str], choices: Choices, *, rare: bool) -> tuple[FieldGroup, ...]:
     """The common or the rare groups, with these values."""
     return tuple(
-        Fields(
+        FieldGroup(
             legend=group.legend,
-            fields=tuple(_field(FIELDS[name], given.get(name, ""), rare=rare) for name in group.members),
+            fields=tuple(_field(FIELDS[name], given.get(name, ""), choices, rare=rare) for name in group.members),
         )
         for group in GROUPS
         if group.rare == rare
     )
 
 
-def _field(each: Declared, value: str, *, rare: bool) -> Field:
-    kind = "text"
-    if each.listed or each.form == "key set":
+def _field(each: Declared, value: str, choices: Choices, *, rare: bool) -> Field:
+    kind, words = "text", tuple((word, word) for word in (_FLAGS if each.is_flag_or_none else each.words))
+    if each.name in _CHOSEN:
+        kind, known = "choices", choices[each.name]
+        # What is no longer known stays until somebody unticks it.
+        words = (*known, *((one, one) for one in value.split() if all(one != other for other, _ in known)))
+    elif each.listed or each.form == "key set":
         kind = "lines"
     elif each.form == "word" or each.is_flag_or_none:
         kind = "words"
     elif each.form in {"flag", "day", "number"}:
         kind = each.form
-    none = (("", phrase("Not set")),) if each.empties or each.default is None else ()
+    none = (("", phrase("Not set")),) if kind != "choices" and (each.empties or each.default is None) else ()
     return Field(
         name=each.name,
         label=each.label or each.name,
         hint=each.hint,
         kind=kind,
         value=value,
-        words=(*none, *((word, word) for word in (_FLAGS if each.is_flag_or_none else each.words))),
+        words=(*none, *words),
         optional=each.empties and not rare,
+        notes=_describe_keys(value) if each.form == "key set" else (),
+    )
+
+
+def _describe_keys(jwks: str) -> tuple[Phrase, ...]:
+    """The use of each usable key of a pasted set."""
+    try:
+        found = report_keys(parse_client_key_set(jwks))
+    except KeySetError:
+        return ()
+    return (
+        *(phrase("{key}: verifies its signatures.", key=each) for each in found.signing),
+        *(phrase("{key}: encrypts for it.", key=each) for each in found.encryption),
+        *(phrase("{sentence}.", sentence=each) for each in found.problems if found.signing or found.encryption),
     )
 
 
@@ -153,8 +196,20 @@ def _written(each: Declared, value: object) -> str:
 
 
 def typed_in(form: Mapping[str, str], name: str) -> str:
-    """A field as it was typed, with plain line ends."""
-    return form.get(name, "").replace("\r\n", "\n").strip()
+    """A field as it was typed, with plain line ends.
+
+    Of checkboxes the ticked values, one a line.
+    """
+    ticked = [key.partition(":")[2] for key in form if name in _CHOSEN and key.startswith(f"{name}:")]
+    return "\n".join(ticked) or form.get(name, "").replace("\r\n", "\n").strip()
+
+
+def is_same(name: str, typed: str, value: str) -> bool:
+    """Return whether a field has a member's value.
+
+    Checkboxes have no order.
+    """
+    return sorted(typed.split()) == sorted(value.split()) if name in _CHOSEN else typed == value.strip()
 
 
 def read(each: Declared, typed: str) -> object:
@@ -171,10 +226,14 @@ def read(each: Declared, typed: str) -> object:
     return typed
 
 
-def without_private_keys(form: dict[str, str]) -> dict[str, str]:
-    """The form as it may be stored and sent back (RFC 7517 §9.3)."""
-    public = public_part(form.get("jwks", ""))
-    return form if public is None else {**form, "jwks": public}
+def read_form(form: Mapping[str, str]) -> dict[str, str]:
+    """The form as it may be stored, with public keys only.
+
+    What was pasted as keys is a key set, if it can be read as one, and ticked values stand one a line. Source: RFC 7517 §9.3
+    """
+    read_in = {name: typed_in(form, name) for name in FIELDS if name in form or name in _CHOSEN}
+    others = {name: value for name, value in form.items() if not name.startswith(PREFIXES)}
+    return {**others, **read_in, "jwks": read_pasted(form.get("jwks", "")).jwks}
 
 
 def mistakes(typed: Mapping[str, str], *, developer_mode: bool) -> list[FieldError]:
@@ -195,9 +254,15 @@ def mistakes(typed: Mapping[str, str], *, developer_mode: bool) -> list[FieldErr
         errors.append(("jwks_uri", phrase("Fill in the address of the key set or the key set itself, not both.")))
     elif not typed["jwks"] and not typed["jwks_uri"]:
         errors.append(("jwks_uri", phrase("Enter the address of the client's key set, or paste the key set below.")))
-    if public_part(typed["jwks"]) is not None:
-        errors.append(("jwks", PRIVATE_KEY))
-    return errors
+    return [*errors, *_key_mistakes(read_pasted(typed["jwks"]))]
+
+
+def _key_mistakes(pasted: PastedKeys) -> Iterator[FieldError]:
+    """The mistakes in pasted keys, and the changes made to them."""
+    if pasted.private:
+        yield "jwks", PRIVATE_KEY
+    yield from (("jwks", phrase("{sentence}", sentence=each)) for each in pasted.remarks)
+    yield from named_faults([f"jwks: {pasted.fault}"] if pasted.fault else [])
 
 
 def named_faults(faults: Iterable[str]) -> list[FieldError]:

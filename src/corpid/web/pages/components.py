@@ -16,9 +16,12 @@ from corpid.texts import Phrase, phrase
 from corpid.web.pages.layout import Field, FormView, Link, Pager, ViewPart
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-Tone: TypeAlias = Literal["", "warning", "error"]
+    from corpid.web.pages.layout import NavigationLink
+    from corpid.web.pages.snippets import Snippet
+
+Tone: TypeAlias = Literal["", "good", "warning", "error"]
 
 
 class Label(ViewPart, frozen=True):
@@ -26,6 +29,21 @@ class Label(ViewPart, frozen=True):
 
     text: Phrase | str
     tone: Tone = ""
+
+
+class Code(ViewPart, frozen=True):
+    """An identifier, an address or a name of the interface."""
+
+    text: str
+
+
+class English(ViewPart, frozen=True):
+    """A text that exists in English only.
+
+    Parts between backticks are code.
+    """
+
+    text: str
 
 
 class Cell(ViewPart, frozen=True, kw_only=True):
@@ -64,7 +82,7 @@ class Choice(ViewPart, frozen=True, kw_only=True):
     chosen: bool = False
 
 
-Value: TypeAlias = "Phrase | str | int | date | Link | Label | Cell | Details | None"
+Value: TypeAlias = "Phrase | str | int | date | Link | Label | Code | English | Cell | Details | None"
 """what a cell or a fact shows; an instant is a datetime in the time zone of the deployment"""
 
 _SHOW: Final = phrase("Show")
@@ -126,6 +144,78 @@ class Facts(Component, frozen=True, kw_only=True):
     facts: tuple[tuple[Phrase, Value], ...]
 
 
+class Alert(ViewPart, frozen=True, kw_only=True):
+    """Something that needs somebody, and the page where it is settled."""
+
+    label: Label
+    text: Value
+    link: Link | None = None
+
+
+class Alerts(Component, frozen=True, kw_only=True):
+    """Matters for attention, the most urgent first."""
+
+    template: ClassVar[str] = "components/alerts.html"
+
+    alerts: tuple[Alert, ...]
+
+
+class Tile(ViewPart, frozen=True, kw_only=True):
+    """A number that is watched."""
+
+    label: Phrase
+    value: Value
+    note: Value = None
+    """such as the number before"""
+    tone: Literal["", "error"] = ""
+    url: str = ""
+    """of the page with more about it"""
+
+
+class Tiles(Component, frozen=True, kw_only=True):
+    """Numbers beside each other."""
+
+    template: ClassVar[str] = "components/tiles.html"
+
+    tiles: tuple[Tile, ...]
+
+
+class Series(ViewPart, frozen=True, kw_only=True):
+    """A number for each hour or day of its chart."""
+
+    title: Phrase
+    values: Sequence[int]
+    colour: Literal["good", "bad"]
+
+
+class Chart(Component, frozen=True, kw_only=True):
+    """Series over the same time, each with a scale of its own.
+
+    They are drawn by `charts.draw_chart`.
+    """
+
+    template: ClassVar[str] = "components/chart.html"
+
+    name: str
+    """unique on the page, for identifiers"""
+    title: Phrase
+    by_hour: bool
+    """or by day"""
+    beginnings: Sequence[datetime]
+    """of each hour or day, in the time zone to be shown"""
+    series: tuple[Series, ...]
+    ranges: tuple[NavigationLink, ...] = ()
+    """the same chart for other periods"""
+
+
+class Snippets(Component, frozen=True, kw_only=True):
+    """Texts to copy, one of which is open."""
+
+    template: ClassVar[str] = "components/snippets.html"
+
+    snippets: tuple[Snippet, ...]
+
+
 class Items(Component, frozen=True, kw_only=True):
     """Sentences below each other."""
 
@@ -166,6 +256,9 @@ class Disclosure(Component, frozen=True, kw_only=True):
     template: ClassVar[str] = "components/disclosure.html"
 
     summary: Phrase
+    opened: bool = False
+    look: Literal["", "settings"] = ""
+    """`settings` has space for groups of fields"""
     parts: tuple[Component | None, ...]
 
 
@@ -295,6 +388,8 @@ class Form(Component, frozen=True, kw_only=True):
     button: Phrase
     danger: bool = False
     """whether it takes something away"""
+    other: tuple[str, Phrase] | None = None
+    """a second button: its `decision`, and its text"""
     reason: Phrase | None = None
     """the hint of the field for a reason; None: it asks for none, unless it needs approval"""
     needs_approval: bool = False
@@ -360,29 +455,46 @@ def value_renderer(
     """
 
     def shown(value: Value) -> Markup:
-        match value:
-            case None | "":
-                return Markup("–")  # noqa: RUF001 - a dash
-            case Phrase():
-                return say(value)
-            case LinkedName():
-                return _show_name(value)
-            case str():
-                return Markup("<bdi>{}</bdi>").format(value)
-            case Label():
-                tone = f" tag-{value.tone}" if value.tone else ""
-                return Markup('<span class="tag{}">{}</span>').format(tone, shown(value.text))
-            case Link():
-                return Markup('<a href="{}">{}{}</a>').format(value.url, shown(value.text), _show_about(value.about))
-            case Cell():
-                notes = (Markup('<span class="hint">{}</span>').format(shown(each)) for each in value.notes)
-                return Markup(" ").join((*map(shown, value.values), *notes))
-            case Details():
-                return _show_details(value, shown)
-            case _:
-                return escape(written[type(value)](value))
+        if value is None or value == "":
+            return Markup("–")  # noqa: RUF001 - a dash
+        return escape(by_type.get(type(value), _show_text)(value))
 
+    def show_label(label: Label) -> Markup:
+        tone = f" tag-{label.tone}" if label.tone else ""
+        return Markup('<span class="tag{}">{}</span>').format(tone, shown(label.text))
+
+    def show_link(link: Link) -> Markup:
+        return Markup('<a href="{}">{}{}</a>').format(link.url, shown(link.text), _show_about(link.about))
+
+    def show_cell(cell: Cell) -> Markup:
+        notes = (Markup('<span class="hint">{}</span>').format(shown(each)) for each in cell.notes)
+        return Markup(" ").join((*map(shown, cell.values), *notes))
+
+    by_type: dict[type, Callable[..., str]] = {
+        **written,
+        Phrase: say,
+        LinkedName: _show_name,
+        Label: show_label,
+        Link: show_link,
+        Code: _show_code,
+        English: _show_english,
+        Cell: show_cell,
+        Details: lambda details: _show_details(details, shown),
+    }
     return shown
+
+
+def _show_text(text: str) -> Markup:
+    return Markup("<bdi>{}</bdi>").format(text)
+
+
+def _show_code(code: Code) -> Markup:
+    return Markup("<code>{}</code>").format(code.text)
+
+
+def _show_english(english: English) -> Markup:
+    pieces = (_show_code(Code(each)) if at % 2 else escape(each) for at, each in enumerate(english.text.split("`")))
+    return Markup('<span lang="en" dir="ltr">{}</span>').format(Markup().join(pieces))
 
 
 def _show_name(name: LinkedName) -> Markup:

@@ -174,13 +174,16 @@ class Field(ViewPart, frozen=True, kw_only=True):
     label: Phrase | str
     hint: Phrase | str | None = None
     kind: str = "text"
-    """lines, flag, words, day, date, number, email, search or text; a date has a calendar"""
+    """lines, flag, words, choices (several words, one a line), day, date, number, email, search or text; a date has a
+    calendar"""
     value: str
     words: tuple[tuple[str, Phrase | str], ...] = ()
     """the closed list of values, each with its text"""
     optional: bool = False
     most: int = 0
     """characters; 0: no limit of its own"""
+    notes: tuple[Phrase, ...] = ()
+    """what was found in its value, below it"""
 
 
 class Pager(ViewPart, frozen=True, kw_only=True):

@@ -36,6 +36,7 @@ TEXTS: Final = (
     ("error", "error-quiet"),
     ("text", "error-quiet"),
     ("on-notice", "notice"),
+    ("good", "good-quiet"),
 )
 """the variable of a text, and that of its background"""
 EDGES: Final = (

@@ -8,19 +8,20 @@
   let timer, asking;
 
   // Below a field: its error and advice of the checked page. An older error above it goes.
-  const show = (page, field) => {
-    const found = document.getElementById(`found-${field.name}`);
-    if (!found) return;
-    const error = page.getElementById(`${field.name}-error`);
-    const said = [error, ...(page.getElementById(`found-${field.name}`)?.children ?? [])].filter(Boolean);
-    if (document.getElementById(`${field.name}-error`)?.closest(".advice") == null) {
-      document.getElementById(`${field.name}-error`)?.remove();
+  const show = (page, name) => {
+    const found = document.getElementById(`found-${name}`);
+    const field = document.getElementById(name);
+    if (!found || !field) return;
+    const error = page.getElementById(`${name}-error`);
+    const said = [error, ...(page.getElementById(`found-${name}`)?.children ?? [])].filter(Boolean);
+    if (document.getElementById(`${name}-error`)?.closest(".advice") == null) {
+      document.getElementById(`${name}-error`)?.remove();
     }
     found.replaceChildren(...said);
     field.closest(".field")?.classList.toggle("field-wrong", Boolean(error));
     field.toggleAttribute("aria-invalid", Boolean(error));
     if (error) field.setAttribute("aria-invalid", "true");
-    const described = [`${field.name}-hint`, `${field.name}-error`].filter((id) => document.getElementById(id));
+    const described = [`${name}-hint`, `${name}-error`].filter((id) => document.getElementById(id));
     if (described.length) field.setAttribute("aria-describedby", described.join(" "));
     else field.removeAttribute("aria-describedby");
   };
@@ -35,7 +36,7 @@
       const page = new DOMParser().parseFromString(await response.text(), "text/html");
       const keys = page.getElementById("jwks");
       if (!keys) return; // the page is no longer open to this browser: the button says so
-      for (const name of touched) show(page, form.elements[name]);
+      for (const name of touched) show(page, name);
       // Private members are gone, PEM text has become a key set.
       if (form.elements.jwks.value.trim() === sent.get("jwks").trim()) form.elements.jwks.value = keys.value;
     } catch {
@@ -44,7 +45,7 @@
   };
 
   form.addEventListener("input", ({ target }) => {
-    touched.add(target.name);
+    touched.add(target.name.split(":")[0]);
     if (target.name.startsWith("jwks")) touched.add("jwks").add("jwks_uri");
     clearTimeout(timer);
     timer = setTimeout(check, PAUSE);

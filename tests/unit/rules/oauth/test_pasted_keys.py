@@ -15,7 +15,7 @@ from joserfc.jwk import ECKey
 
 from corpid.jose.keys import parse_client_key_set
 from corpid.rules.oauth.client_registration import public_key_set
-from corpid_dev.rules.pasted_keys import describe_content, read_pasted
+from corpid.rules.oauth.pasted_keys import describe_content, read_pasted
 
 
 def key(use: str = "sig", *, private: bool = False, **more: object) -> dict[str, Any]:

@@ -5,14 +5,18 @@ A single key, a list, PEM text or a certificate becomes a key set; what is priva
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-from corpid.jose.encoding import JoseError, json_object
+from corpid.jose.algorithms import BY_CURVE, public_jwk
+from corpid.jose.encoding import JoseError, base64url, json_object
 from corpid.jose.keys import RSA, WRAPS, thumbprint
 from corpid.rules.oauth.client_registration import PRIVATE_INSIDE, public_key, public_part
-from corpid_dev.rules.pem import public_jwks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +27,9 @@ _OPERATIONS: Final = {"verify": "sig", "sign": "sig", "deriveKey": "enc", "deriv
 _ENCRYPTION_ALGORITHMS: Final = frozenset({*WRAPS, *RSA, "ECDH-ES"})
 _RECEIVED: Final = 60
 """characters that a remark repeats of what is no key set"""
+_BLOCK: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]{1,40})-----[^-]{1,16384}-----END \1-----")
+_CERTIFICATE: Final = "CERTIFICATE"
+_MOST_BLOCKS: Final = 8
 
 
 class PastedKeys(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,7 +113,7 @@ def _from_pem(text: str, *, private: bool) -> PastedKeys:
         )
         return PastedKeys(jwks="", private=True, fault=fault)
     try:
-        keys = public_jwks(text)
+        keys = _public_jwks(text)
     except JoseError as error:
         return PastedKeys(jwks=text, fault=f"this PEM text cannot be used: {error}")
     for key, use in zip(keys, _USES, strict=False):
@@ -136,3 +143,45 @@ def _use(key: dict[str, object]) -> str:
         return "enc" if alg in _ENCRYPTION_ALGORITHMS else "sig"
     found = {_OPERATIONS.get(str(each), "") for each in operations} if isinstance(operations, list) else set()
     return found.pop() if len(found) == 1 else ""
+
+
+class _PemRefused(JoseError):
+    """PEM text without a public key that can be used here."""
+
+
+def _public_jwks(text: str) -> list[dict[str, object]]:
+    """The keys of PEM text, public keys and certificates, in order.
+
+    They have no use, alg or kid. Raises _PemRefused. Source: RFC 7468
+    """
+    blocks = list(_BLOCK.finditer(text))
+    if not blocks:
+        raise _PemRefused("it has no complete block, from -----BEGIN to -----END")
+    if len(blocks) > _MOST_BLOCKS:
+        raise _PemRefused(f"it has more than {_MOST_BLOCKS} blocks")
+    return [_jwk(number, block) for number, block in enumerate(blocks, start=1)]
+
+
+def _jwk(number: int, block: re.Match[str]) -> dict[str, object]:
+    try:
+        if block[1] == _CERTIFICATE:
+            from cryptography import x509  # noqa: PLC0415 - a serving process loads it for this alone
+
+            public: object = x509.load_pem_x509_certificate(block[0].encode()).public_key()
+        else:
+            public = load_pem_public_key(block[0].encode())
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise _PemRefused(f"block {number} ({block[1]}) is no public key and no certificate") from None
+    if isinstance(public, rsa.RSAPublicKey):
+        numbers = public.public_numbers()
+        return {"kty": "RSA", "n": _number(numbers.n), "e": _number(numbers.e)}
+    if not isinstance(public, ec.EllipticCurvePublicKey):
+        raise _PemRefused(f"block {number} is neither an EC nor an RSA key")
+    for name, algorithm in BY_CURVE.items():
+        if isinstance(public.curve, type(algorithm.curve)):
+            return public_jwk(name, public)
+    raise _PemRefused(f"block {number} is on the curve {public.curve.name}, which no algorithm here uses")
+
+
+def _number(value: int) -> str:
+    return base64url(value.to_bytes((value.bit_length() + 7) // 8))

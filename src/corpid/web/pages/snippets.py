@@ -16,7 +16,6 @@ from corpid.rules.directory.document import one_entry
 from corpid.rules.oauth import discovery
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.web.pages.layout import ViewPart
-from corpid_dev.web.paths import CLIENTS_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,17 +93,21 @@ def snippets(
     """
     if generation is None:
         return ()
-    curl = f"curl -s --cacert {shlex.quote(str(authority))}" if authority else "curl -s"
+    curl = curl_with(authority)
     return (
         *(_example(each, client, issuer, generation, authority) for each in EXAMPLES),
         _metadata(client, issuer, generation),
         _curl(client, issuer, generation, curl),
         Snippet(
             title="Directory file (YAML)",
-            text=one_entry("clients", client.client_id, _members(client)).decode().rstrip(),
+            text=one_entry("clients", client.client_id, members_of(client)).decode().rstrip(),
         ),
-        _order(client, issuer, curl),
     )
+
+
+def curl_with(authority: Path | None) -> str:
+    """The command curl, which trusts the issuer."""
+    return f"curl -s --cacert {shlex.quote(str(authority))}" if authority else "curl -s"
 
 
 def _example(example: Example, client: Client, issuer: str, generation: Generation, authority: Path | None) -> Snippet:
@@ -212,7 +215,7 @@ def _quoted(name: str, value: str) -> str:
     return f'"{text}"' if value in _FRESH or not _SHELL.search(text) else shlex.quote(text)
 
 
-def _members(client: Client) -> dict[str, object]:
+def members_of(client: Client) -> dict[str, object]:
     """The members that are not the default, as in a directory file."""
     members: dict[str, object] = {}
     for name, each in CLIENT_MEMBERS.items():
@@ -220,11 +223,3 @@ def _members(client: Client) -> dict[str, object]:
         if value not in (None, each.default):
             members[name] = msgspec.json.decode(value) if name == "jwks" else msgspec.to_builtins(value)
     return {name: list(value) if isinstance(value, tuple) else value for name, value in members.items()}
-
-
-def _order(client: Client, issuer: str, curl: str) -> Snippet:
-    """The request that registers this client again, in CI for example."""
-    members = {"client_id": client.client_id, **_members(client)}
-    body = msgspec.json.format(msgspec.json.encode(members), indent=2).decode().replace("'", "'\\''")
-    text = f"{curl} {issuer}{CLIENTS_PATH} -H 'Content-Type: application/json' -d '{body}'"
-    return Snippet(title="Register it again, in CI", text=text)
