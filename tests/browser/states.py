@@ -295,7 +295,11 @@ _VIEWS: Final[Mapping[str, View]] = {
     **party_states.STATES,
     **console_states.STATES,
 }
-STATES: Final = Seeded(_VIEWS, (console_directory_states.VISITS, console_directory_states.walk))
+STATES: Final = Seeded(
+    _VIEWS,
+    (console_directory_states.VISITS, console_directory_states.walk),
+    (access_states.VISITS, access_states.walk),
+)
 
 
 def _one_of_each() -> Iterator[str]:

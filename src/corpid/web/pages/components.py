@@ -99,6 +99,14 @@ class Facts(Component, frozen=True, kw_only=True):
     facts: tuple[tuple[Phrase, Value], ...]
 
 
+class Items(Component, frozen=True, kw_only=True):
+    """Sentences below each other."""
+
+    template: ClassVar[str] = "components/items.html"
+
+    items: tuple[Value, ...]
+
+
 class Column(ViewPart, frozen=True):
     """A column of a table, and the address that sorts by it."""
 
@@ -180,7 +188,10 @@ class Fields(Component, frozen=True, kw_only=True):
 
 
 class Radios(Component, frozen=True, kw_only=True):
-    """A choice of one."""
+    """A choice of one, perhaps with a field for a day.
+
+    The field is shown while `date` is chosen.
+    """
 
     template: ClassVar[str] = "components/radios.html"
 
@@ -190,6 +201,7 @@ class Radios(Component, frozen=True, kw_only=True):
     """values, texts and hints"""
     value: str = ""
     hint: Phrase | None = None
+    day: Field | None = None
 
 
 class Form(Component, frozen=True, kw_only=True):
@@ -210,6 +222,10 @@ class Form(Component, frozen=True, kw_only=True):
     needs_approval: bool = False
     action: str = ""
     """of another page"""
+    get: bool = False
+    """whether it only asks: its fields stand in the address"""
+    back: Link | None = None
+    """in place of the page's way back"""
 
 
 class Page(FormView, frozen=True, kw_only=True):

@@ -170,13 +170,15 @@ class Field(ViewPart, frozen=True, kw_only=True):
     label: Phrase | str
     hint: Phrase | str | None = None
     kind: str = "text"
-    """lines, flag, words, day, number, email, search or text"""
+    """lines, flag, words, day, date, number, decimal, numeric, email, search or text"""
     value: str
     words: tuple[tuple[str, Phrase | str], ...] = ()
     """the closed list of values, each with its text"""
     optional: bool = False
     most: int = 0
     """characters; 0: no limit of its own"""
+    offered: tuple[str, ...] = ()
+    """known values, which may be chosen in place of typing"""
 
 
 class Pager(ViewPart, frozen=True, kw_only=True):
