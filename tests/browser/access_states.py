@@ -214,8 +214,15 @@ VISITS: Final[Mapping[str, Visit]] = {
     "portal-access-copy-nobody": Visit("access/copy?person=m-nadia&find=zz"),
     "portal-access-copy": Visit("access/copy?person=m-nadia&from=m-marcus"),
     "portal-access-copy-nothing": Visit("access/copy?person=m-marcus&from=m-nadia"),
+    "portal-access": Visit("access"),
+    "portal-access-ending": Visit("access?ends=dated&service=HARBOUR"),
+    "portal-access-none": Visit("access?q=zebra"),
+    "portal-access-roles": Visit("access/roles"),
+    "portal-access-end": Visit("access", {f"select-{identifier(_ROLE)}": "yes"}),
+    "portal-access-end-none": Visit("access/end"),
     "portal-access-refused": Visit("access/new?find=alice"),
     "portal-access-approval": Visit(_COMPLETE),
+    "portal-access-end-approval": Visit("access", {f"select-{identifier(_ROLE)}": "yes"}),
 }
 """Pages on the access of Acme's people, as Alice sees them; the last ones once changes need approval."""
 
