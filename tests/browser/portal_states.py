@@ -9,7 +9,7 @@ from corpid.texts import phrase
 from corpid.web.directory.page_context import SECTIONS
 from corpid.web.pages.layout import Frame, Link, Navigation, NavigationLink
 from corpid.web.pages.views import Choice, ChooseEntity, Problem
-from tests.browser import portal_home_states, review_states
+from tests.browser import portal_home_states
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,5 +70,4 @@ STATES: Final[Mapping[str, View]] = {
         ),
     ),
     **portal_home_states.states(framed(), framed("administrators", up=_UP)),
-    **review_states.states(framed("administrators", up=_UP)),
 }

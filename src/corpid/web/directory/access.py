@@ -14,6 +14,7 @@ from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import import_access, members, role_assignment
 from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.members import MemberFilter, find_one_member
+from corpid.flows.directory.notice_texts import REVIEW_PAGE
 from corpid.flows.directory.role_assignment import UnknownRole
 from corpid.flows.directory.write import Refused, RequestDetails, needs_approval
 from corpid.rules.directory.access import Forbidden
@@ -90,7 +91,8 @@ _HELD: Final = 12
 CHECK: Final = "check"
 """the field of a form that is complete"""
 _BOX: Final = "copy-"
-_FROM: Final = "from"
+FROM: Final = "from"
+"""the parameter of a colleague, or of the page to return to"""
 _MOST_COPIED: Final = 50
 """roles of one page: a form has at most a hundred fields"""
 MOST_CHARACTERS: Final = 20_000
@@ -605,12 +607,15 @@ async def change_access(at: PortalContext) -> FormResult:
 async def show_removal(at: PortalContext) -> View:
     """The question whether a role is to be taken away."""
     role, person = await _this_role(at)
+    reviewed = at.query.get(FROM) == REVIEW_PAGE
     page, was = _role_page(at, person, phrase("Take this access away?")), _as_it_is(at, person, role.row, role.service)
     why = await explain_refusal(at, person, role.service)
     if why is not None:
         return replace(page, parts=(*was, *_refuse(why)))
     needs = await needs_approval(at.registry, at.actor, [Change(role.row, None)])
-    back = Link(url=to_person(at, person).url, text=phrase("Keep access"))
+    leads_to = portal_path(at.web, REVIEW_PAGE) if reviewed else to_person(at, person).url
+    back = Link(url=leads_to, text=phrase("Keep access"))
+    page = replace(page, action=portal_path(at.web, at.here))
     loses = phrase("{name} can then no longer do this. Other access of {name} stays as it is.", name=person.name)
     asked = send_form(needs, phrase("Take access away"), back=back, danger=True)
     return replace(page, parts=(*was, Paragraph(text=loses), asked))
@@ -619,7 +624,9 @@ async def show_removal(at: PortalContext) -> View:
 async def remove_access(at: PortalContext) -> FormResult:
     """Take a role away. Raises InvalidInput, NotFound."""
     role, person = await _this_role(at)
-    return await submit_roles(at, person, [Change(role.row, None)], "access-removed")
+    done = await submit_roles(at, person, [Change(role.row, None)], "access-removed")
+    reviewed = at.query.get(FROM) == REVIEW_PAGE and done.change == "access-removed"
+    return done._replace(page=REVIEW_PAGE) if reviewed else done
 
 
 # --- copying from a colleague
@@ -637,18 +644,18 @@ async def show_copy(at: PortalContext) -> View:
     given = {**at.query, **at.form}
     person = await this_person(at, given.get("person", ""))
     why = await _refuse_copy(at, person)
-    if why is not None or not given.get(_FROM):
+    if why is not None or not given.get(FROM):
         choice = await choose_person(
             at,
             COPY,
-            person_address(at, COPY, field=_FROM, person=given["person"]),
+            person_address(at, COPY, field=FROM, person=given["person"]),
             frame=frame(at, section="people", up=to_person(at, person)),
             heading=phrase("Copy access for {name}", name=person.name),
             asked=phrase("Whose access?"),
             kept=(("person", given["person"]),),
         )
         return replace(choice, refused=why)
-    colleague = await this_person(at, given[_FROM])
+    colleague = await this_person(at, given[FROM])
     copies = await _copies(at, person, colleague)
     name, up = person.name, to_person(at, person)
     another = query_address(at, COPY, person=given["person"])
@@ -689,7 +696,7 @@ async def show_copy(at: PortalContext) -> View:
                     Heading(text=phrase("What do you want to give?")), boxes,
                     Paragraph(text=more, look="hint") if more else None,
                 ),
-                hidden=(("person", given["person"]), (_FROM, given[_FROM])),
+                hidden=(("person", given["person"]), (FROM, given[FROM])),
                 back=Link(url=up.url, text=phrase("Cancel")),
             )
         )  # fmt: skip
@@ -739,7 +746,7 @@ def box(row: Assignment, today: str) -> str:
 async def copy_access(at: PortalContext) -> FormResult:
     """Give the roles that were ticked. Raises InvalidInput, NotFound."""
     person = await this_person(at, at.form.get("person", ""))
-    colleague = await this_person(at, at.form.get(_FROM, ""))
+    colleague = await this_person(at, at.form.get(FROM, ""))
     why = await _refuse_copy(at, person)
     if why is not None:
         raise InvalidInput(why)
@@ -883,8 +890,8 @@ SECTION: Final = Section[PortalContext](
         _path(CHANGE): PortalPage(view=show_change, submit=change_access, fresh=True, needs=_GIVING),
         _path(REMOVE): PortalPage(view=show_removal, submit=remove_access, fresh=True, needs=("delete", "assignment")),
     },
-    fields=role_fields.FIELDS | {"person", "service", "reason", CHECK, _FROM, "table", "decision"},
-    filters=role_fields.FIELDS | {"person", "service", FIND, _FROM, _ACCESS},
+    fields=role_fields.FIELDS | {"person", "service", "reason", CHECK, FROM, "table", "decision"},
+    filters=role_fields.FIELDS | {"person", "service", FIND, FROM, _ACCESS},
     prefixes=(role_fields.PARAMETER, _BOX),
     changes={
         "access-given": phrase("The access has been given."),
