@@ -127,8 +127,9 @@ async def list_roles(registry: Registry, actor: EntityAdministrator, user_id: st
 async def list_entity_roles(
     registry: Registry, actor: EntityAdministrator, wanted: RoleFilter, *, after: str, limit: int
 ) -> ListPage[EntityRole]:
-    """Roles of the actor's entity with their people, by user name; by last day without words if a day is given.
+    """Roles of the actor's entity with their people.
 
+    By user name; by last day if one is given and there are no words.
     A page examines a bounded number of members or roles, and may then have fewer although more follow. The total is of
     a list without words. Raises Refused for an unknown place, access.Forbidden, StoreUnavailable. Source: D53, D83
     """
@@ -157,7 +158,7 @@ async def list_entity_roles(
 async def count_entity_roles(
     registry: Registry, actor: EntityAdministrator, wanted: RoleFilter
 ) -> tuple[dict[tuple[str, str], int], bool]:
-    """How many hold each role at each service, and whether all were counted.
+    """Numbers of roles by service and name, and whether these are all.
 
     Raises access.Forbidden, StoreUnavailable. Source: D53, D83
     """
@@ -177,7 +178,10 @@ async def _count(registry: Registry, search: RoleSearch) -> ListTotal:
 
 
 def _build_search(actor: EntityAdministrator, wanted: RoleFilter) -> RoleSearch | None:
-    """The search for roles that the actor may see; None if there can be none. Raises access.Forbidden."""
+    """The search for roles that the actor may see.
+
+    None if there can be none. Raises access.Forbidden.
+    """
     own = actor.services if actor.level == "sub_administrator" and isinstance(actor.services, tuple) else ()
     if actor.level == "sub_administrator" and actor.services != "all" and not own:
         return None
@@ -233,9 +237,9 @@ async def _list_by_day(registry: Registry, search: RoleSearch, after: str, limit
 
 
 async def load_roles(registry: Registry, actor: EntityAdministrator, identifiers: Iterable[str]) -> list[EntityRole]:
-    """Roles by the identifiers of the admin API; those that there are, and that the actor may see.
+    """Roles by the identifiers of the admin API.
 
-    Raises StoreUnavailable. Source: D53, D59
+    Those that do not exist, or that the actor may not see, are left out.     Raises StoreUnavailable. Source: D53, D59
     """
     keys = [key for each in identifiers if (key := key_of(each, _WIDTH)) is not None and key[1] == actor.entity_id]
     rows = [each for each in (await registry.directory.read(Assignment, keys)).values() if _may_read(actor, each)]
@@ -270,9 +274,9 @@ async def find_protected(registry: Registry, actor: EntityAdministrator, found: 
 async def end_roles(
     registry: Registry, actor: EntityAdministrator, rows: Sequence[Assignment], asking: RequestDetails
 ) -> list[ChangeRequest]:
-    """End roles as they were read, a hundred in one transaction or request; the requests.
+    """End roles as they were read, and return the requests.
 
-    Raises as `write_parts`; the hundreds before stay. Source: D55, D81
+    A hundred are one transaction or request. Raises as `write_parts`; the hundreds before stay. Source: D55, D81
     """
     changes = [Change(row, None) for row in rows]
     parts = [changes[start : start + MOST_CHANGES] for start in range(0, len(changes), MOST_CHANGES)]

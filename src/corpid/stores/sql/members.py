@@ -213,9 +213,9 @@ class Provisioning:
     async def search_roles(
         self, wanted: RoleSearch, *, after: tuple[str, ...], limit: int, examined: int
     ) -> tuple[list[tuple[MemberRole, tuple[str, ...]]], tuple[str, ...] | None]:
-        """Roles that fit of the member of a place and the next `examined` ones, by user name and key.
+        """Roles that fit of the next `examined` members, by user name.
 
-        With their places, and the place at which the search goes on; None if there are no more members. Two statements,
+        Also of the member of the place. With their places, and the place at which the search goes on; None if there are no more members. Two statements,
         the first on an index alone.
         """
         start = {"entity_id": wanted.entity_id, "first": after[0], "after": after[1]}
@@ -238,9 +238,9 @@ class Provisioning:
         return found, end
 
     async def count_roles(self, wanted: RoleSearch, *, most: int) -> list[tuple[str, str, int]]:
-        """Service, role and number of an entity's roles that fit, whatever the words.
+        """Service, role and number of an entity's roles that fit.
 
-        Of all that fit, up to `most` are counted.
+        Words do not count. Of all that fit, up to `most` are counted.
         """
         statement = self._counted_roles((False, bool(wanted.services), bool(wanted.role)))
         values = {"entity_id": wanted.entity_id, **_bind_roles(wanted), "limit": most}
@@ -472,14 +472,17 @@ def _match_roles(shape: RoleShape) -> list[sa.ColumnElement[bool]]:
 
 
 def _bind_roles(wanted: RoleSearch) -> dict[str, object]:
-    """The values of `_match_roles` but the entity. Always as many services: what is repeated is found once."""
+    """The values of `_match_roles` except the entity.
+
+    Always as many services: what is repeated is found once.
+    """
     services = [*wanted.services, *wanted.services[:1] * (SEARCH_SERVICES - len(wanted.services))]
     days = {"earliest": wanted.first, "latest": wanted.last or NO_END}
     return {**days, **bind_values(services), **({"role": wanted.role} if wanted.role else {})}
 
 
 def _select_roles(shape: RoleShape) -> sa.Select[Any]:
-    """Two places of members, one of a role, `limit`, values → membership, user, role, name."""
+    """Two places, `limit`, values → membership, user, role, name."""
     name, last = _VALUES["user_name"], _OF.membership_id
     keys = (name, last, *(assignments.c[each] for each in _OF_ROLE))
     place = ("first", "after", *(f"place_{number}" for number in range(len(_OF_ROLE))))

@@ -240,7 +240,7 @@ async def _find_people(at: PortalContext, given: Mapping[str, str]) -> tuple[Mem
 
 
 def _read_choice(given: Mapping[str, str], services: Sequence[Service]) -> tuple[Service | None, str]:
-    """The service that was chosen, and the role if both were chosen at once."""
+    """The chosen service, and the role if both were one choice."""
     service_id, _, role = given.get(_ACCESS, "").partition("/")
     wanted = services[0].service_id if len(services) == 1 else unquote(service_id) or given.get("service", "")
     return next((each for each in services if each.service_id == wanted), None), unquote(role)
@@ -249,7 +249,10 @@ def _read_choice(given: Mapping[str, str], services: Sequence[Service]) -> tuple
 def _find_faults(
     at: PortalContext, given: Mapping[str, str], form: RoleForm, fitting: Sequence[Member], service: Service | None
 ) -> tuple[FieldError, ...] | None:
-    """What is missing or wrong; None if the page has not asked for everything yet."""
+    """The errors of the form.
+
+    None if the page has not asked for everything yet.
+    """
     if not given.get(CHECK):
         return None
     errors: list[FieldError] = []
@@ -360,7 +363,7 @@ def _choose_role(services: Sequence[Service], value: str) -> Component:
 
 
 async def _held(at: PortalContext, person: Member, service: Service | None) -> tuple[Value, ...]:
-    """The present roles of a person that the reader may see, perhaps those at one service."""
+    """The present roles of a person, perhaps those at one service."""
     found = await role_assignment.list_roles(at.registry, at.actor, person.user.user_id)
     held = [
         held_line(person.name, each.row, each.service, at.entity, at.context.day)
@@ -389,7 +392,10 @@ async def build_fields(at: PortalContext, form: RoleForm, *, always: bool = Fals
 
 
 async def _check(at: PortalContext, page: Page, person: Member, form: RoleForm) -> Page:
-    """The access in a sentence, to be confirmed; the form again if it cannot be given."""
+    """The access in a sentence, to be confirmed.
+
+    The form again if it cannot be given.
+    """
     given, service = {**at.query, **at.form}, form.service
     services = await role_assignment.list_services(at.registry, at.actor, at.entity)
     row = row_of(form, user_id=person.user.user_id, entity_id=at.entity.entity_id, today=at.context.day)
@@ -530,7 +536,7 @@ def _as_it_is(
 
 
 async def show_change(at: PortalContext) -> View:
-    """The form that changes a role, and its check once it is complete."""
+    """The form that changes a role, then its check."""
     given = {**at.query, **at.form}
     role, person = await _this_role(at)
     page = replace(_role_page(at, person, _CHANGE), notes=(*at.notes, *explain_no_effect(person)))

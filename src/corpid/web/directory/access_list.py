@@ -1,4 +1,4 @@
-"""The access of an entity's people: list, who may do what, end of many roles, CSV (D53, D81, D83)."""
+"""The access of an entity's people: list, numbers, bulk end, CSV (D53, D81, D83)."""
 
 from __future__ import annotations
 
@@ -96,7 +96,10 @@ def _filters(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _wanted(at: PortalContext, filters: Mapping[str, str]) -> RoleFilter:
-    """The roles that are asked for; those that have ended only if they alone are."""
+    """The roles that are asked for.
+
+    Those that have ended only if they alone are.
+    """
     today = at.context.day
     first, last = today, None
     if filters["ends"] == "over":
@@ -267,7 +270,10 @@ async def show_roles(at: PortalContext) -> View:
 
 
 async def _selected(at: PortalContext) -> tuple[list[EntityRole], int]:
-    """The roles of the form's selection that the reader may end, and how many others there are. Source: D81"""
+    """The selected roles that may be ended, and the number of others.
+
+    Source: D81
+    """
     if at.form.get("all"):
         wanted = _wanted(at, _filters(at.form))
         found = [each async for each in _read(at, wanted, most=_MOST_ENDED)]
@@ -295,7 +301,7 @@ async def _read(at: PortalContext, wanted: RoleFilter, *, most: int) -> AsyncIte
 
 
 def _digest(roles: Sequence[EntityRole]) -> str:
-    """A digest of roles and of their people as a page shows them. Source: D68, D81"""
+    """A digest of roles and their people as shown. Source: D68, D81"""
     shown = sorted((each.id, msgspec.json.encode(each.row).decode(), names_shown(each.member)) for each in roles)
     return sha256(msgspec.json.encode(shown)).hexdigest()
 

@@ -200,7 +200,7 @@ async def _who(at: PortalContext, actor: str) -> str | Phrase:
 
 
 async def _table(at: PortalContext, found: lists.ListPage[Found], begin: Mapping[str, str], after: str) -> Table:
-    """A page of people, one row for each thing that they may do."""
+    """A page of people, one row for each access."""
     directory = at.registry.directory
     held: list[Assignment | ThirdPartyAssignment] = []
     for each in found.found:
