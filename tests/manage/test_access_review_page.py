@@ -321,7 +321,7 @@ async def test_each_role_has_its_row_and_is_removed_from_there(made: World) -> N
     browser = await in_portal(made, REVIEW)
     assert browser.response is not None
     assert browser.response.text.count('data-label="Decision"') == 4
-    await follow(browser, "Remove Approver, Harbour permits")
+    await follow(browser, "Remove marcus (Marcus Lee), Approver, Harbour permits")
     await confirm(browser)
     assert browser.page.heading == "Access review"
     assert "The access has been taken away." in browser.page.text

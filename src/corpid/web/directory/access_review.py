@@ -266,7 +266,9 @@ async def _rows(
         described = describe_role(at, name, role, changeable=not own or why_not is None)
         tag = (Label(described.tag),) if described.tag else ()
         remove = f"{described.take_away}?{urlencode({FROM: REVIEW})}"
-        taken = Link(url=remove, text=phrase("Remove"), about=described.what) if described.take_away else None
+        taken = (
+            Link(url=remove, text=phrase("Remove"), about=f"{name}, {described.what}") if described.take_away else None
+        )
         access.append((Cell(values=(described.sentence, *tag), notes=described.details), taken))
     if not access:
         access.append((phrase("{name} has no access yet.", name=name), None))
