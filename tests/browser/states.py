@@ -292,7 +292,6 @@ _VIEWS: Final[Mapping[str, View]] = {
     **invitation_states.STATES,
     **portal_states.STATES,
     **access_states.STATES,
-    **people_states.STATES,
     **party_states.STATES,
     **console_states.STATES,
 }
@@ -301,6 +300,8 @@ STATES: Final = Seeded(
     (console_directory_states.VISITS, console_directory_states.walk),
     (access_states.VISITS, access_states.walk),
     (review_states.VISITS, review_states.walk),
+    (people_states.VISITS, people_states.walk),
+    (people_states.UNDER_APPROVAL, people_states.walk_under_approval),
 )
 
 

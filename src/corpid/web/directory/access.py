@@ -458,7 +458,6 @@ def send_form(
         parts=parts,
         hidden=hidden,
         needs_approval=needs,
-        reason=phrase("For the person who approves it") if needs else None,
         button=phrase("Send for approval") if needs else button,
         danger=danger,
         back=back,

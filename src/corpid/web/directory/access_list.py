@@ -355,7 +355,6 @@ async def show_end(at: PortalContext) -> View:
         Form(
             hidden=(*selected, ("seen", _digest(roles)), ("decision", "confirm")),
             needs_approval=needs,
-            reason=phrase("For the person who approves it") if needs else None,
             button=phrase("Send for approval") if needs else _TAKE_AWAY,
             danger=True,
             back=Link(

@@ -22,6 +22,7 @@ from corpid.web.directory.access import FROM
 from corpid.web.directory.member_texts import REFUSALS, STATES, level_sentence, refusal_sentence, rejected
 from corpid.web.directory.page_context import (
     NAMES_CHANGED,
+    SETTINGS,
     PortalContext,
     PortalPage,
     check_names,
@@ -75,7 +76,7 @@ REVIEW: Final = REVIEW_PAGE
 _SIGN_OFF: Final = f"{REVIEW}/sign-off"
 _BEGIN: Final = "begin"
 """the parameter that shows the list before the review is due"""
-_HEADING: Final = phrase("Access review")
+HEADING: Final = phrase("Access review")
 _SELECT: Final = "select-"
 _SHOWN_HERE: Final = "shown-"
 """the prefix of the hidden fields that name everybody of a page"""
@@ -118,10 +119,10 @@ async def show_review(at: PortalContext) -> View:
     progress = phrase("{kept} of {count} people looked at", kept=state.kept, count=state.people)
     last = await _last(at, state)
     page = Page(
-        frame=frame(at, section="administrators", up=section_link(at, "administrators")),
-        heading=_HEADING,
+        frame=frame(at, section=SETTINGS, up=section_link(at, SETTINGS)),
+        heading=HEADING,
         parts=(
-            Paragraph(text=await _state(at, state)),
+            Paragraph(text=await describe_state(at, state)),
             Paragraph(text=last) if last else None,
             Paragraph(text=progress, look="summary") if under_way else None,
         ),
@@ -147,7 +148,7 @@ def _of_another(at: PortalContext) -> Problem:
     """The answer to a link that was made for another entity (D54)."""
     page = f"{REVIEW}?{REVIEW_OF}={at.query[REVIEW_OF]}"
     return Problem(
-        frame=frame(at, section="administrators", up=section_link(at, "administrators")),
+        frame=frame(at, section=SETTINGS, up=section_link(at, SETTINGS)),
         heading=phrase("This review is of another organisation"),
         paragraphs=(
             phrase("You act for {entity} at present.", entity=at.entity.name),
@@ -164,7 +165,8 @@ async def _people(at: PortalContext, after: str) -> lists.ListPage[Found]:
     return await await_found(reading)
 
 
-async def _state(at: PortalContext, state: ReviewState) -> Phrase:
+async def describe_state(at: PortalContext, state: ReviewState) -> Phrase:
+    """When the next review is due, or who began this one."""
     of = state.review
     if of is None:
         return phrase("There has been no review yet. The first one is due within a year.")
@@ -335,7 +337,7 @@ async def show_end(at: PortalContext) -> View:
     possible = await members.preview_change(at.registry, found.membership, actor=at.actor, end=True)
     action, refusal = CONFIRMED_ACTIONS["end"], possible.refusal
     return ConfirmAction(
-        frame=frame(at, section="administrators", up=_to_review(at), names=names_shown(found)),
+        frame=frame(at, section=SETTINGS, up=_to_review(at), names=names_shown(found)),
         heading=action.heading(found.name),
         sentences=() if refusal else action.sentences(at, found),
         taken=() if refusal else await ending_sentences(at, found),
@@ -369,7 +371,7 @@ async def _belonging(at: PortalContext) -> Member:
 
 
 def _to_review(at: PortalContext) -> Link:
-    return Link(url=portal_path(at.web, REVIEW), text=_HEADING)
+    return Link(url=portal_path(at.web, REVIEW), text=HEADING)
 
 
 # --- signing off
@@ -385,7 +387,7 @@ async def show_sign_off(at: PortalContext) -> View:
     elif (await _people(at, "")).found:
         refused = _LEFT
     return ConfirmAction(
-        frame=frame(at, section="administrators", up=_to_review(at)),
+        frame=frame(at, section=SETTINGS, up=_to_review(at)),
         heading=phrase("Sign off the review?"),
         sentences=()
         if refused
