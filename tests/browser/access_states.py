@@ -201,14 +201,16 @@ _COMPLETE: Final = f"{_GIVEN}&service=NOTICES&start=today&end=none&check=all"
 _ROLE: Final = checker(sub_entity="Jurong", end_date="2027-12-31")
 VISITS: Final[Mapping[str, Visit]] = {
     "portal-access-new": Visit("access/new"),
-    "portal-access-new-wrong": Visit("access/new", {"find": "zebra"}),
-    "portal-access-several": Visit("access/new", {"find": "mar", "access": "HARBOUR/Approver", "end": "none"}),
+    "portal-access-new-wrong": Visit("access/new", {"find": "zebra"}, of="check"),
+    "portal-access-several": Visit(
+        "access/new", {"find": "mar", "access": "HARBOUR/Approver", "end": "none"}, of="check"
+    ),
     "portal-access-service": Visit(_GIVEN),
-    "portal-access-role": Visit(_GIVEN, {"access": "HARBOUR/Approver", "end": "none"}),
-    "portal-access-role-wrong": Visit(f"{_GIVEN}&service=HARBOUR", {"end": "date", _BERTH: "12"}),
+    "portal-access-role": Visit(_GIVEN, {"access": "HARBOUR/Approver", "end": "none"}, of="check"),
+    "portal-access-role-wrong": Visit(f"{_GIVEN}&service=HARBOUR", {"end": "date", _BERTH: "12"}, of="check"),
     "portal-access-confirm": Visit(_COMPLETE),
     "portal-access-change": Visit(f"access/change/{identifier(_ROLE)}"),
-    "portal-access-change-confirm": Visit(f"access/change/{identifier(_ROLE)}", {"role": "Approver"}),
+    "portal-access-change-confirm": Visit(f"access/change/{identifier(_ROLE)}", {"role": "Approver"}, of="check"),
     "portal-access-remove": Visit(f"access/remove/{identifier(_ROLE)}"),
     "portal-access-copy-person": Visit("access/copy?person=m-nadia"),
     "portal-access-copy-nobody": Visit("access/copy?person=m-nadia&find=zz"),
