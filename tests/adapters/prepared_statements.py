@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, product
 from typing import TYPE_CHECKING, get_args
 
 import pytest
@@ -120,6 +120,9 @@ def _make_filters(provisioning: Provisioning) -> None:
     for state in ("", *get_args(MemberState)):
         provisioning._search((True, state, False))
         provisioning._search((True, state, True))
+    for roles in product((False, True), repeat=3):
+        provisioning._found_roles(roles)
+        provisioning._counted_roles(roles)
     for shape in FILTERS:
         provisioning._count(shape)
         for sorted_by in get_args(SortedBy):

@@ -9,30 +9,25 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from corpid.rules.directory import access_texts
-from corpid.rules.directory.records import Assignment, Service
+from corpid.rules.directory.records import Administrator, Assignment, Service
 from corpid.rules.directory.role_forms import RoleForm, ValuesInUse
 from corpid.rules.directory.values import Parameter, ParameterDefinition, RoleDescription
 from corpid.texts import phrase
 from corpid.web.account.endpoints import AskForAccess, Organisation, OwnAccess, RequestLine, RoleLine
-from corpid.web.directory.access import (
-    AccessConfirmation,
-    ChangeAccess,
-    CopiedRole,
-    CopyAccess,
-    GiveAccess,
-    ImportAccess,
-    ImportedLine,
-    RemoveAccess,
-)
-from corpid.web.directory.people import ChoosePerson, PersonChoice
+from corpid.web.directory.access import ImportAccess, ImportedLine
 from corpid.web.pages import role_fields
-from corpid.web.pages.layout import Frame, Link, Pager
+from corpid.web.pages.layout import Frame, Link
 from tests.browser.portal_states import framed
+from tests.browser.seeded import Visit
+from tests.manage.access_scene import checker, demand, employed, identifier, staffed
+from tests.manage.scene import ACME, in_portal, portal
+from tests.sign_in.world import world
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.web.pages.views import View
+    from tests.browser.seeded import Recorder
 
 TODAY: Final = date(2026, 11, 23)
 HARBOUR: Final = Service(
@@ -72,38 +67,7 @@ WRONG: Final = (
     (role_fields.parameter_field("Permit Year"), phrase("Enter a year of four digits, such as 2026.")),
     ("end_date", phrase("Enter a date that exists.")),
 )
-CONFIRM: Final = AccessConfirmation(
-    sentence=SENTENCE, details=DETAILS, kept=(("role", "Approver"),), needs_approval=False, reason="", again="/manage"
-)
-PERSON: Final = (phrase("Person"), "Marcus Lee (marcus)", "/manage/access/new")
 SERVICE: Final = (phrase("Service"), "Harbour permits", "/manage/access/new?person=1")
-GIVE: Final = GiveAccess(
-    frame=framed("people", up=UP), action="/manage/access/new", kept=(("person", "1"),), chosen=(PERSON,), back=UP
-)
-CHANGE: Final = ChangeAccess(
-    frame=framed("people", up=UP),
-    action="/manage/access/change/1",
-    was=WAS,
-    was_details=(),
-    remove="/manage/access/remove/1",
-    back=UP,
-)
-COPY: Final = CopyAccess(
-    frame=framed("people", up=UP),
-    action="/manage/access/copy",
-    kept=(("person", "1"),),
-    colleague="Nadia Rahman",
-    another="/manage/access/copy?person=1",
-    roles=(
-        CopiedRole(name="copy-1", sentence=SENTENCE, details=DETAILS, chosen=True),
-        CopiedRole(name="copy-2", sentence=WAS, details=(), chosen=False),
-    ),
-    held=((WAS, ()),),
-    more=False,
-    needs_approval=False,
-    reason="",
-    back=UP,
-)
 IMPORT: Final = ImportAccess(
     frame=framed("people", up=Link(url="/manage/people", text=phrase("People"))),
     action="/manage/access/import",
@@ -185,69 +149,6 @@ SERVICES: Final = (
 )
 
 STATES: Final[Mapping[str, View]] = {
-    "portal-access-person": ChoosePerson(
-        frame=framed("people"),
-        heading=phrase("Give access"),
-        action="/manage/access/new",
-        find="mar",
-        asked=phrase("Who gets access?"),
-        found=(
-            PersonChoice(url="/manage/access/new?person=1", name="Marcus Lee", user_name="marcus"),
-            PersonChoice(
-                url="/manage/access/new?person=2",
-                name="Maria Magdalena van der Bergh-Oosterhuizen",
-                user_name="maria.magdalena@harbour.example",
-                tags=(phrase("Invited"),),
-            ),
-        ),
-        pager=Pager(next="/manage/access/new?after=x"),
-        links=(Link(url="/manage/access/import", text=phrase("Give access to several people at once")),),
-    ),
-    "portal-access-nobody": ChoosePerson(
-        frame=framed("people"),
-        heading=phrase("Give access"),
-        action="/manage/access/new",
-        find="zz",
-        asked=phrase("Who gets access?"),
-        found=(),
-        pager=Pager(),
-    ),
-    "portal-access-service": replace(
-        GIVE,
-        held=((SENTENCE, DETAILS), (WAS, ())),
-        holds_more=True,
-        services=SERVICES,
-        links=(Link(url="/manage/access/copy?person=1", text=phrase("Copy a colleague's access instead")),),
-    ),
-    "portal-access-role": replace(
-        GIVE,
-        chosen=(PERSON, SERVICE),
-        held=((WAS, ()),),
-        fields=role_fields.build_fields(RoleForm(service=structs.replace(HARBOUR, sub_entity="mandatory")), TODAY),
-    ),
-    "portal-access-role-wrong": replace(GIVE, chosen=(PERSON, SERVICE), fields=FIELDS, errors=WRONG),
-    "portal-access-confirm": replace(GIVE, chosen=(PERSON, SERVICE), confirm=CONFIRM),
-    "portal-access-approval": replace(GIVE, chosen=(PERSON, SERVICE), confirm=replace(CONFIRM, needs_approval=True)),
-    "portal-access-refused": replace(
-        GIVE,
-        refused=phrase(
-            "You cannot change your own access. Another administrator of {entity} can do it.", entity=ENTITY
-        ),
-    ),
-    "portal-access-change": replace(CHANGE, fields=FIELDS),
-    "portal-access-change-confirm": replace(CHANGE, confirm=replace(CONFIRM, was=WAS)),
-    "portal-access-remove": RemoveAccess(
-        frame=framed("people", up=UP),
-        action="/manage/access/remove/1",
-        was=SENTENCE,
-        was_details=DETAILS,
-        loses=phrase("{name} can then no longer do this. Other access of {name} stays as it is.", name="Marcus Lee"),
-        needs_approval=False,
-        reason="",
-        back=UP,
-    ),
-    "portal-access-copy": COPY,
-    "portal-access-copy-nothing": replace(COPY, roles=(), held=()),
     "portal-access-import": IMPORT,
     "portal-access-import-problems": replace(
         IMPORT,
@@ -294,3 +195,55 @@ STATES: Final[Mapping[str, View]] = {
         errors=(*WRONG, ("reason", phrase("Say why you need it."))),
     ),
 }
+
+_BERTH: Final = role_fields.parameter_field("Berth")
+_GIVEN: Final = "access/new?person=m-marcus"
+_COMPLETE: Final = f"{_GIVEN}&service=NOTICES&start=today&end=none&check=all"
+_ROLE: Final = checker(sub_entity="Jurong", end_date="2027-12-31")
+VISITS: Final[Mapping[str, Visit]] = {
+    "portal-access-new": Visit("access/new"),
+    "portal-access-new-wrong": Visit("access/new", {"find": "zebra"}, of="check"),
+    "portal-access-several": Visit(
+        "access/new", {"find": "mar", "access": "HARBOUR/Approver", "end": "none"}, of="check"
+    ),
+    "portal-access-service": Visit(_GIVEN),
+    "portal-access-role": Visit(_GIVEN, {"access": "HARBOUR/Approver", "end": "none"}, of="check"),
+    "portal-access-role-wrong": Visit(f"{_GIVEN}&service=HARBOUR", {"end": "date", _BERTH: "12"}, of="check"),
+    "portal-access-confirm": Visit(_COMPLETE),
+    "portal-access-change": Visit(f"access/change/{identifier(_ROLE)}"),
+    "portal-access-change-confirm": Visit(f"access/change/{identifier(_ROLE)}", {"role": "Approver"}, of="check"),
+    "portal-access-remove": Visit(f"access/remove/{identifier(_ROLE)}"),
+    "portal-access-copy-person": Visit("access/copy?person=m-nadia"),
+    "portal-access-copy-nobody": Visit("access/copy?person=m-nadia&find=zz"),
+    "portal-access-copy": Visit("access/copy?person=m-nadia&from=m-marcus"),
+    "portal-access-copy-nothing": Visit("access/copy?person=m-marcus&from=m-nadia"),
+    "portal-access": Visit("access"),
+    "portal-access-ending": Visit("access?ends=dated&service=HARBOUR"),
+    "portal-access-none": Visit("access?q=zebra"),
+    "portal-access-roles": Visit("access/roles"),
+    "portal-access-end": Visit("access", {f"select-{identifier(_ROLE)}": "yes"}),
+    "portal-access-end-none": Visit("access/end"),
+    "portal-access-refused": Visit("access/new?find=alice"),
+    "portal-access-approval": Visit(_COMPLETE),
+    "portal-access-end-approval": Visit("access", {f"select-{identifier(_ROLE)}": "yes"}),
+}
+"""Pages on the access of Acme's people, as Alice sees them; the last ones once changes need approval."""
+
+
+async def walk(visits: Mapping[str, Visit], recorder: Recorder) -> None:
+    """Open each page as an owner."""
+    async with world() as made:
+        await staffed(made)
+        await employed(made, "magdalena", "Maria Magdalena van der Bergh-Oosterhuizen", invited=True)
+        await employed(made, "karim", "Abdul Karim bin Abdullah")
+        await made.write(
+            _ROLE,
+            checker(role="Approver", parameters=(Parameter(name="Permit Year", value="2031"),)),
+            Administrator(user_id="id-karim", entity_id=ACME, level="owner"),
+        )
+        browser = await in_portal(made)
+        for name, visit in visits.items():
+            made.clock.pass_(1)
+            if name == "portal-access-refused":
+                await demand(made, "roles")
+            await recorder.visit(name, visit, browser, portal(made, visit.page))

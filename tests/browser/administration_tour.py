@@ -56,11 +56,10 @@ def portal_stops(page: Page, printed: str) -> Iterator[str]:
     yield "portal-person"
     _follow(page, "Give access")
     yield "portal-give-access"
-    _choose(page, "Food licences")
-    page.get_by_role("button", name="Continue").click()
-    _choose(page, "Viewer")
-    page.get_by_label("Part of the organisation").fill("Market Street")
+    _choose(page, "Food licences: Viewer")
     _choose(page, "At the end of this year")
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_label("Part of the organisation").fill("Market Street")
     yield "portal-role"
     page.get_by_role("button", name="Continue").click()
     page.get_by_text("may act as Viewer").first.wait_for()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -102,7 +102,6 @@ def states(frame: Frame, below: Frame) -> Mapping[str, View]:
         )
     )
     at_home = endpoints.Home(frame=frame, give="/x", invite="/x", lines=lines, changes=changes, history="/x")
-    ends = endpoints.EndingRow(name=LONG, url="/x", role="Approver", service="Harbour permits", until=date(2026, 12, 1))
     return {
         "portal-home": at_home,
         "portal-home-empty": replace(
@@ -114,8 +113,6 @@ def states(frame: Frame, below: Frame) -> Mapping[str, View]:
             ),
             changes=(),
         ),
-        "portal-ending": endpoints.EndingList(frame=below, rows=(ends,), pager=Pager(next="/x")),
-        "portal-ending-none": endpoints.EndingList(frame=below, rows=(), pager=Pager()),
         "portal-administrators": listed,
         "portal-administrators-sub": replace(listed, main_action=None),
         "portal-appoint": choice,

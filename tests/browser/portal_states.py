@@ -11,7 +11,7 @@ from corpid.web.directory.page_context import SECTIONS, SETTINGS
 from corpid.web.directory.settings import SettingLine, Settings
 from corpid.web.pages.layout import Frame, Link, Navigation, NavigationLink
 from corpid.web.pages.views import Choice, ChooseEntity, Problem
-from tests.browser import portal_home_states, review_states
+from tests.browser import portal_home_states
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -94,5 +94,4 @@ STATES: Final[Mapping[str, View]] = {
         facts=((phrase("Name"), "Harbour Logistics Pte. Ltd."), (NUMBERS["UEN"], "200012345A")),
     ),
     **portal_home_states.states(framed(), framed(SETTINGS, up=_UP)),
-    **review_states.states(framed(SETTINGS, up=_UP)),
 }

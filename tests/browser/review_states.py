@@ -2,118 +2,52 @@
 
 from __future__ import annotations
 
-from datetime import date
 from typing import TYPE_CHECKING, Final
 
-from msgspec.structs import replace
-
-from corpid.texts import counted, phrase
-from corpid.web.directory.access_review import AccessReview, ReviewedPerson
-from corpid.web.directory.member_texts import STATES
-from corpid.web.directory.people_views import ConfirmAction, RoleSentence
-from corpid.web.pages.layout import Link, Pager
+from corpid.rules.directory.access_review import AccessReview
+from corpid.rules.directory.records import Administrator
+from tests.browser.seeded import Visit
+from tests.manage.access_scene import checker, employed, staffed
+from tests.manage.scene import ACME, in_portal, portal
+from tests.sign_in.world import world
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.web.pages.layout import Frame
-    from corpid.web.pages.views import View
+    from tests.browser.seeded import Recorder
 
-LONG: Final = "Wolfeschlegelsteinhausenbergerdorff Subramaniam Venkataraghavan-Balasubramanian"
-ENTITY: Final = "Harbour Logistics Pte. Ltd."
-
-
-def person(name: str, user_name: str, *roles: str) -> ReviewedPerson:
-    return ReviewedPerson(
-        url="/x",
-        name=f"{user_name} ({name})",
-        tags=(),
-        level=None,
-        roles=tuple(
-            RoleSentence(
-                sentence=phrase(
-                    "{name} may act as {role} at {service} for {entity} {when}.",
-                    name=name, role=role, service="Harbour permits", entity=ENTITY,
-                    when=phrase("until {until}", until=date(2027, 12, 31)),
-                ),
-                details=(phrase("{name}: {value}", name="Permit Year", value="2026"),),
-            )
-            for role in roles
-        ),
-        field=f"keep-{user_name}",
-        seen="x",
-        button=f"{user_name} x",
-        ticked=False,
-        changed=False,
-        why_not=None,
-        end="/x",
-    )  # fmt: skip
+_LONG: Final = "Wolfeschlegelsteinhausenbergerdorff Subramaniam Venkataraghavan-Balasubramanian"
+_REVIEW: Final = "access-review"
+VISITS: Final[Mapping[str, Visit]] = {
+    "portal-review-later": Visit(_REVIEW),
+    "portal-review": Visit(f"{_REVIEW}?begin=yes"),
+    "portal-review-due": Visit(_REVIEW),
+    "portal-review-own": Visit(_REVIEW, {"all": "yes"}),
+    "portal-review-end": Visit(f"{_REVIEW}/m-marcus/end"),
+    "portal-review-sign-off": Visit(f"{_REVIEW}/sign-off"),
+}
+"""from before it is due to the sign-off, which waits for somebody else to look at the reader's own access"""
 
 
-def states(below: Frame) -> Mapping[str, View]:
-    """The states, in a frame with a link to the page above."""
-    own = replace(
-        person("Tan Wei Ling", "wei.ling"),
-        level=phrase("{name} is an owner of {entity} and administers everything.", name="Tan Wei Ling", entity=ENTITY),
-        why_not=phrase("This is you. Another owner or administrator has to look at your access."),
-        end="",
-    )
-    changed = replace(person("Marcus Lim Sample", "marcus", "Approver", "Checker"), changed=True)
-    under_way = AccessReview(
-        frame=below,
-        action="/x",
-        state=phrase("{name} began this review on {day}.", name="Tan Wei Ling", day=date(2026, 11, 23)),
-        last=None,
-        progress=phrase("{kept} of {count} people looked at", kept=120, count=340),
-        kept=120,
-        count=340,
-        begin="",
-        people=(
-            own,
-            person("Marcus Lim Sample", "marcus", "Approver", "Checker"),
-            replace(person(LONG, "wolfe"), tags=(STATES["suspended"],), ticked=True),
-        ),
-        sign_off="",
-        pager=Pager(next="/x"),
-    )
-    sign_off = ConfirmAction(
-        frame=below,
-        heading=phrase("Sign off the review?"),
-        action="/x",
-        sentences=(
-            counted(
-                340,
-                "The access of {count} person stays as you and other administrators saw it.",
-                "The access of {count} people stays as you and other administrators saw it.",
-            ),
-            phrase("Your name and the day stand in the history. The next review is due in a year."),
-        ),
-        button=phrase("Sign off"),
-        back=Link(url="/x", text=phrase("Go back")),
-        needs_approval=False,
-        reason="",
-    )
-    return {
-        "portal-review": under_way,
-        "portal-review-changed": replace(
-            under_way,
-            people=(changed,),
-            errors=(
-                ("", phrase("What somebody may do has changed since you looked. Look at it again, then keep it.")),
-            ),
-        ),
-        "portal-review-done": replace(under_way, people=(), sign_off="/x", pager=Pager()),
-        "portal-review-later": replace(
-            under_way,
-            state=phrase("The next review is due on {day}.", day=date(2027, 11, 23)),
-            last=phrase(
-                "{name} signed off the last review on {day}. People kept: {kept}. Memberships ended: {ended}.",
-                name="Tan Wei Ling", day=date(2026, 11, 23), kept=338, ended=2,
-            ),
-            progress=None,
-            begin="/x",
-            people=(),
-            pager=Pager(),
-        ),
-        "portal-review-sign-off": sign_off,
-    }  # fmt: skip
+async def walk(visits: Mapping[str, Visit], recorder: Recorder) -> None:
+    """Open each page as an owner."""
+    async with world() as made:
+        await staffed(made)
+        await employed(made, "wolfe", _LONG, enabled=False)
+        await employed(made, "karim", "Abdul Karim bin Abdullah")
+        now = int(made.clock())
+        review = AccessReview(entity_id=ACME, due_at=now + 30 * 86_400, remind_at=now + 30 * 86_400)
+        await made.provider.registry.access_reviews.add([review])
+        await made.write(
+            checker(sub_entity="Jurong", end_date="2027-12-31"),
+            checker(role="Approver"),
+            checker("wolfe"),
+            Administrator(user_id="id-karim", entity_id=ACME, level="owner"),
+        )
+        browser = await in_portal(made)
+        for name, visit in visits.items():
+            made.clock.pass_(1)
+            if name == "portal-review-due":
+                made.clock.pass_(31 * 86_400)
+                browser = await in_portal(made)
+            await recorder.visit(name, visit, browser, portal(made, visit.page))

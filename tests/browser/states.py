@@ -38,6 +38,7 @@ from tests.browser import (
     party_states,
     people_states,
     portal_states,
+    review_states,
 )
 from tests.browser.common_states import LIMIT, NO_PASSKEY, PASSKEY, WRONG, WRONG_CODE
 from tests.browser.seeded import Seeded
@@ -301,6 +302,8 @@ STATES: Final = Seeded(
     _VIEWS,
     (console_directory_states.VISITS, console_directory_states.walk),
     (console_states.VISITS, console_states.walk),
+    (access_states.VISITS, access_states.walk),
+    (review_states.VISITS, review_states.walk),
     (people_states.VISITS, people_states.walk),
     (people_states.UNDER_APPROVAL, people_states.walk_under_approval),
 )

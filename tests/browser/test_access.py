@@ -49,7 +49,7 @@ SPACED: Final = """() => {
 }"""
 UNSPACED: Final = "() => { document.adoptedStyleSheets = []; }"
 SMALL: Final = """() => [...document.querySelectorAll("button, .button, summary, input, .languages a, .links a, .error-summary a")].map(
-    each => [each, (each.closest(".choice") ?? each).getBoundingClientRect()]
+    each => [each, (each.closest(".choice, .select label") ?? each).getBoundingClientRect()]
 ).filter(([each, box]) => each.type !== "hidden" && !each.matches(".visually-hidden") && box.width && (box.width < 43.9 || box.height < 43.9)
 ).map(([each, box]) => `${Math.round(box.width)}x${Math.round(box.height)} ${each.outerHTML.slice(0, 120)}`)"""
 OVERLAPPING: Final = """() => {
@@ -107,7 +107,7 @@ STOPS: Final = """() => {
 FOCUSED: Final = """() => {
     const each = document.activeElement;
     if (each === document.body) return null;
-    const framed = each.closest(".choice") ?? each;
+    const framed = each.closest(".choice, .select label") ?? each;
     const style = getComputedStyle(framed), box = each.getBoundingClientRect();
     const top = document.elementFromPoint(box.x + box.width / 2, box.y + Math.min(box.height, innerHeight) / 2);
     return {

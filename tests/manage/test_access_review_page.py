@@ -37,18 +37,18 @@ async def colleague(made: World, level: Any = "administrator") -> None:
 
 
 def seen(browser: Browser, who: str) -> dict[str, str]:
-    """The checkbox of a person, ticked."""
-    form = browser.page.form_with(f"keep-m-{who}")
-    assert form is not None, browser.page.text
-    return {f"keep-m-{who}": form.choices(f"keep-m-{who}")[0].value}
+    """The checkbox of a person, chosen."""
+    [name] = [each for each in selectable(browser) if each.startswith(f"select-m-{who}.")]
+    return {name: "yes"}
 
 
-def buttons(browser: Browser) -> list[str]:
-    return [each.value for form in browser.page.forms for each in form.buttons if each.name == "keep"]
+def selectable(browser: Browser) -> list[str]:
+    """The names of the checkboxes of people."""
+    return [each.name for form in browser.page.forms for each in form.controls if each.name.startswith("select-")]
 
 
 async def keep(made: World, browser: Browser, ticks: dict[str, str]) -> Any:
-    return await send(made, browser, REVIEW, **form_of(browser, "form_token"), **ticks, keep="ticked")
+    return await send(made, browser, REVIEW, **form_of(browser, "form_token"), **ticks, decision="keep")
 
 
 async def test_people_who_were_not_looked_at_are_listed_with_what_they_may_do_in_sentences(made: World) -> None:
@@ -71,7 +71,7 @@ async def test_a_review_that_is_not_due_begins_only_on_demand(made: World) -> No
     assert "access review" not in browser.page.text
     await go(made, browser, "settings")
     await follow(browser, "Access review")
-    assert not buttons(browser)
+    assert not selectable(browser)
     await follow(browser, "Begin the review")
     await keep(made, browser, seen(browser, "marcus"))
     await go(made, browser)
@@ -82,13 +82,12 @@ async def test_people_are_kept_one_by_one_or_several_at_once_until_the_review_is
     await staffed(made)
     await due(made)
     browser = await in_portal(made, REVIEW)
-    form = next(each for each in browser.page.forms if each.id == "one")
-    [own] = [each.value for each in form.buttons if not each.value.startswith(("m-", "ticked"))]
-    await browser.submit(form, own)
+    [own] = [each for each in selectable(browser) if not each.startswith("select-m-")]
+    await browser.fill_and_submit(**{own: "yes"})
     assert "The access stays as it was shown." in browser.page.text
     assert "1 of 3 people looked at" in browser.page.text
     assert "Sign off" not in browser.page.text
-    await browser.fill_and_submit(**seen(browser, "marcus"), **seen(browser, "nadia"), button="ticked")
+    await browser.fill_and_submit(**seen(browser, "marcus"), **seen(browser, "nadia"))
     assert "Everybody has been looked at." in browser.page.text
     await follow(browser, "Sign off")
     await confirm(browser)
@@ -112,27 +111,26 @@ async def test_a_change_between_what_was_shown_and_the_decision_keeps_nobody_and
     assert (review.began_at, kept) == (0, 0)
 
 
-async def test_where_nobody_is_left_to_tick_there_is_no_button_for_those_ticked(made: World) -> None:
+async def test_where_nobody_is_left_to_select_there_is_no_button(made: World) -> None:
     """docs/decisions/0022: only the reader is left, and somebody else has to look at their access."""
     await staffed(made)
     await colleague(made)
     await due(made)
     browser = await in_portal(made, REVIEW)
-    form = browser.page.form_with("keep-m-marcus")
-    assert form is not None
-    await keep(made, browser, {each.name: each.value for each in form.controls if each.name.startswith("keep-")})
+    await keep(made, browser, dict.fromkeys(selectable(browser), "yes"))
     await go(made, browser, REVIEW)
     assert "This is you." in browser.page.text
-    assert buttons(browser) == []
+    assert selectable(browser) == []
+    assert browser.page.form_with("decision") is None
 
 
-async def test_nobody_ticked_is_said(made: World) -> None:
+async def test_nobody_selected_is_said(made: World) -> None:
     await staffed(made)
     await due(made)
     browser = await in_portal(made, REVIEW)
     sent = await keep(made, browser, {})
     sent = await shown_again(browser, sent)
-    assert "Tick the people whose access is to stay" in sent.text
+    assert "Select the people whose access is to stay." in sent.text
 
 
 async def test_a_membership_is_ended_after_a_page_that_says_what_it_takes_away_and_is_counted(made: World) -> None:
@@ -188,10 +186,7 @@ async def test_two_administrators_review_at_the_same_time_and_sign_off_once(made
     browser, other = await in_portal(made, REVIEW), await in_portal(made, REVIEW, who="bob")
     assert "This is you." in browser.page.text
     for each in (browser, other):
-        form = each.page.form_with("keep-m-marcus")
-        assert form is not None
-        ticks = {c.name: c.value for c in form.controls if c.choice}
-        assert (await keep(made, each, ticks)).status_code == 303
+        assert (await keep(made, each, dict.fromkeys(selectable(each), "yes"))).status_code == 303
     await go(made, browser, f"{REVIEW}/sign-off")
     await go(made, other, f"{REVIEW}/sign-off")
     assert "No review" not in other.page.text
@@ -208,7 +203,7 @@ async def test_nobody_keeps_their_own_access_by_a_form_of_their_own_making(made:
     await due(made)
     browser = await in_portal(made, REVIEW, who="bob")
     membership = (await made.provider.registry.directory.read(Membership, [("id-bob", ACME)]))["id-bob", ACME]
-    sent = await keep(made, browser, {f"keep-{membership.membership_id}": "x"})
+    sent = await keep(made, browser, {f"select-{membership.membership_id}.x.y": "yes"})
     sent = await shown_again(browser, sent)
     assert "Another owner or administrator has to look at your access." in sent.text
 
@@ -222,7 +217,7 @@ async def test_people_of_another_organisation_are_neither_shown_nor_kept_nor_end
     browser = await in_portal(made, REVIEW)
     assert "Olga Foreign" not in browser.page.text
     token = form_of(browser, "form_token")
-    await shown_again(browser, await keep(made, browser, {"keep-m-olga": "x"}))
+    await shown_again(browser, await keep(made, browser, {"select-m-olga.x.y": "yes"}))
     assert (await send(made, browser, f"{REVIEW}/m-olga/end", **token)).status_code == 404
     assert await made.provider.registry.directory.read(Membership, [("id-olga", BANYAN)])
 
@@ -233,7 +228,7 @@ async def test_a_sub_administrator_neither_sees_nor_changes_the_review(made: Wor
     await colleague(made)
     await due(made)
     browser = await in_portal(made, REVIEW, who="bob")
-    fields = {**form_of(browser, "form_token"), **seen(browser, "marcus"), "keep": "ticked"}
+    fields = {**form_of(browser, "form_token"), **seen(browser, "marcus"), "decision": "keep"}
     await appoint(made, level="sub_administrator", who="bob")
     for page in (REVIEW, f"{REVIEW}/m-marcus/end", f"{REVIEW}/sign-off"):
         answer = await send(made, browser, page, **fields)
@@ -251,12 +246,12 @@ async def test_the_list_goes_on_page_by_page(made: World) -> None:
         await employed(made, f"p{number:02}", f"Person {number:02}")
     await due(made)
     browser = await in_portal(made, REVIEW)
-    assert len(buttons(browser)) == 51
+    assert len(selectable(browser)) == 40
     await follow(browser, "Next page")
-    assert len(buttons(browser)) == 4
-    await browser.submit(next(each for each in browser.page.forms if "ticked" in {b.value for b in each.buttons}))
-    assert "Tick the people" in browser.page.text
-    assert len(buttons(browser)) == 4
+    assert len(selectable(browser)) == 13
+    await browser.fill_and_submit("decision")
+    assert "Select the people" in browser.page.text
+    assert len(selectable(browser)) == 13
 
 
 async def test_a_suspension_after_the_decision_brings_the_person_back(made: World) -> None:
@@ -319,3 +314,31 @@ async def test_the_page_after_the_choice_is_one_of_the_portal(made: World, page:
     await browser.fill_and_submit(entity=ACME)
     assert browser.response is not None
     assert str(browser.response.url).startswith(f"{made.base}/manage")
+
+
+async def test_everybody_of_a_page_is_kept_at_once_as_the_page_showed_them(made: World) -> None:
+    """D54: somebody whose access changed meanwhile is not."""
+    await staffed(made)
+    await due(made)
+    browser = await in_portal(made, REVIEW)
+    await made.write(checker())
+    await browser.fill_and_submit("decision", all="yes")
+    assert CHANGED in browser.page.text
+    await browser.fill_and_submit("decision", all="yes")
+    assert "Everybody has been looked at." in browser.page.text
+
+
+async def test_each_role_has_its_row_and_is_removed_from_there(made: World) -> None:
+    """D55: the review goes on where it was."""
+    await staffed(made)
+    await made.write(checker(), checker(role="Approver"))
+    await due(made)
+    browser = await in_portal(made, REVIEW)
+    assert browser.response is not None
+    assert browser.response.text.count('data-label="Decision"') == 4
+    await follow(browser, "Remove marcus (Marcus Lee), Approver, Harbour permits")
+    await confirm(browser)
+    assert browser.page.heading == "Access review"
+    assert "The access has been taken away." in browser.page.text
+    assert "as Approver" not in browser.page.text
+    assert "as Checker" in browser.page.text

@@ -95,8 +95,8 @@ async def test_a_list_does_not_show_a_name_as_an_identity(made: World) -> None:
     await free(made)
     await provisioned(made, await member(made, "id-cora"), user_name="cora", name="bob (Bob Lim)")
     browser = await in_portal(made, "access-review?begin=yes")
-    assert "Keep cora (bob [Bob Lim]) End cora (bob [Bob Lim])" in browser.page.text
-    assert browser.page.text.count("Keep bob (Bob Lim)") == 1  # Bob himself
+    assert "cora (bob [Bob Lim]) End the membership cora (bob [Bob Lim])" in browser.page.text
+    assert browser.page.text.count("End the membership bob (Bob Lim)") == 1  # Bob himself
 
 
 async def test_a_copied_role_begins_when_it_was_shown_to_begin(made: World) -> None:

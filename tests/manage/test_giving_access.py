@@ -34,25 +34,104 @@ YEAR = parameter_field("Permit Year")
 BERTH = parameter_field("Berth")
 
 
-async def test_a_person_gets_a_role_in_a_few_steps_that_each_show_what_was_chosen(made: World) -> None:
-    """D54: search, service, role, sentence, done."""
+class Task:
+    """Somebody at the portal's home page, with their clicks and rounds of errors.
+
+    What is typed is no click; a radio button that is chosen already is left as it is.
+    """
+
+    def __init__(self, browser: Browser) -> None:
+        self.browser, self.clicks, self.errors = browser, 0, 0
+
+    async def follow(self, text: str) -> None:
+        self.clicks += 1
+        await follow(self.browser, text)
+
+    async def send(self, *names: str, **values: str) -> None:
+        form = self.browser.page.form_with(*names, *values)
+        assert form is not None, self.browser.page.text
+        chosen = {each.name: each.value for each in form.controls if each.choice and each.chosen}
+        choices = {each.name for each in form.controls if each.choice}
+        self.clicks += 1 + sum(name in choices and chosen.get(name) != value for name, value in values.items())
+        await self.browser.fill_and_submit(*names, **values)
+        self.errors += "There is a problem" in self.browser.page.text
+
+
+async def test_a_role_without_parameters_takes_at_most_six_clicks_and_no_round_of_errors(made: World) -> None:
+    """D54: from the home page."""
     await staffed(made)
-    browser = await in_portal(made, "access/new")
-    await browser.fill_and_submit(find="marc")
-    assert "Nadia" not in browser.page.text
-    await follow(browser, "Marcus Lee")
-    assert "Permits for vessels to berth." in browser.page.text
-    assert "Foreign matters" not in browser.page.text
-    await browser.fill_and_submit(service="HARBOUR")
-    assert "Approves applications." in browser.page.text
-    await browser.fill_and_submit(role="Approver", end="year-end", **{YEAR: "2026"})
+    task = Task(await in_portal(made))
+    await task.follow("Give access")
+    assert "Foreign matters" not in task.browser.page.text
+    await task.send(find="marcus", access="NOTICES", end="none")
+    assert "marcus (Marcus Lee) may act at Notices for Acme Pte. Ltd. from today" in task.browser.page.text
+    await task.send("form_token")
+    [row] = await roles(made)
+    assert (row.service_id, row.role, row.end_date) == ("NOTICES", "", NO_END)
+    assert (task.clicks <= 6, task.errors) == (True, 0)
+
+
+async def test_a_role_with_parameters_takes_at_most_seven_clicks_and_no_round_of_errors(made: World) -> None:
+    """D54: the parameters of the service are asked for on the same page, once it is chosen."""
+    await staffed(made)
+    task = Task(await in_portal(made))
+    await task.follow("Give access")
+    assert "Approves applications." in task.browser.page.text
+    await task.send(find="Marc", access="HARBOUR/Approver", end="year-end")
+    assert task.browser.page.heading == "Give access"
+    assert "marcus (Marcus Lee)" in task.browser.page.text
+    await task.send(**{YEAR: "2026"})
     assert (
-        "marcus (Marcus Lee) may act as Approver at Harbour permits for Acme Pte. Ltd. from today" in browser.page.text
+        "marcus (Marcus Lee) may act as Approver at Harbour permits for Acme Pte. Ltd. from today"
+        in task.browser.page.text
     )
-    await confirm(browser)
+    await task.send("form_token")
     [row] = await roles(made)
     assert (row.role, row.parameters) == ("Approver", (Parameter(name="Permit Year", value="2026"),))
     assert row.end_date.endswith("-12-31")
+    assert (task.clicks <= 7, task.errors) == (True, 0)
+
+
+async def test_of_several_people_whom_the_words_fit_one_is_chosen_and_the_rest_stays_as_it_was(made: World) -> None:
+    """D54, D61: a name that is offered means one of them."""
+    await staffed(made)
+    await employed(made, "marcia", "Marcia Tan")
+    browser = await in_portal(made, "access/new")
+    assert "marcia (Marcia Tan)" in offered(browser)["find-used"]
+    await browser.fill_and_submit(find="marc", access="NOTICES", end="none")
+    assert "There is a problem" not in browser.page.text
+    assert "marcia (Marcia Tan)" in browser.page.text
+    assert "Nadia" not in browser.page.text
+    await browser.fill_and_submit(person="m-marcia")
+    assert "marcia (Marcia Tan) may act at Notices" in browser.page.text
+    await go(made, browser, "access/new")
+    await browser.fill_and_submit(find="marcus (Marcus Lee)", access="NOTICES", end="none")
+    assert "marcus (Marcus Lee) may act at Notices" in browser.page.text
+
+
+async def test_each_thing_that_is_missing_is_said_on_the_page_once(made: World) -> None:
+    """D54: nobody, nothing, no end; then nobody of that name."""
+    await staffed(made)
+    browser = await in_portal(made, "access/new")
+    await browser.fill_and_submit("find")
+    for sentence in ("Enter who gets access.", "Choose what the person may do.", "Choose when the access ends."):
+        assert sentence in browser.page.text
+    await browser.fill_and_submit(find="zebra", access="HARBOUR/Checker", end="date", end_date="2020-01-01")
+    assert "Nobody found." in browser.page.text
+    assert "Enter a day that is not over." in browser.page.text
+    assert "Enter the Permit Year." not in browser.page.text
+    await browser.fill_and_submit(find="marcus", end="none")
+    assert "Enter the Permit Year. Harbour permits needs it." in browser.page.text
+
+
+async def test_many_roles_are_a_list_to_choose_from(made: World) -> None:
+    """D54: a service that an entity may use is found on the page itself."""
+    await staffed(made)
+    await made.write(replace(HARBOUR, service_id="BERTHS", name="Berths", roles=tuple(map("R{:02}".format, range(12)))))
+    browser = await in_portal(made, "access/new?person=m-marcus")
+    assert re.search(r'<option value="BERTHS/R11">Berths: R11', browser.response.text)  # type: ignore[union-attr]
+    await browser.fill_and_submit(access="NOTICES", end="none")
+    assert "may act at Notices" in browser.page.text
 
 
 async def test_what_is_missing_or_wrong_is_named_at_its_field_and_nothing_typed_is_lost(made: World) -> None:
@@ -145,7 +224,7 @@ async def test_what_a_person_has_already_is_said_before_the_service_and_again_be
     assert "Part of the organisation: Jurong" in text
     assert "marcus (Marcus Lee) may act at Notices" in text
     assert "as Approver" not in text
-    await browser.fill_and_submit(service="HARBOUR")
+    await go(made, browser, "access/new?person=m-marcus&service=HARBOUR")
     assert "marcus (Marcus Lee) may act as Checker at Harbour permits" in browser.page.text
     assert "marcus (Marcus Lee) may act at Notices" not in browser.page.text
     await go(made, browser, "access/new?person=m-nadia")
@@ -204,7 +283,7 @@ async def test_nobody_gives_themselves_access_and_the_page_says_so_before_the_fo
     mine = next(held.membership_id for held, user in alice if user.user_name == "alice")
     browser = await in_portal(made, f"access/new?person={mine}")
     assert "You cannot change your own access." in browser.page.text
-    assert browser.page.form_with("service") is None
+    assert browser.page.form_with("access") is None
     await go(made, browser, "access/new?person=m-marcus&service=NOTICES&end=none&check=all")
     token = form_of(browser, "form_token")
     posted = {**token, "person": mine, "service": "NOTICES", "start": "today", "end": "none"}

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 SITE: Final = endpoints._SITE
 LEVELS: Final = get_args(AdministratorLevel)
-OPEN_TO_ALL: Final = {"organisation"}
-"""chooses for whom somebody acts: no right of an organisation is needed"""
+OPEN_TO_ALL: Final = {"organisation", "undo"}
+"""one chooses for whom somebody acts, the other needs the rights of the change that it takes back"""
 HIDDEN: Final[dict[str, tuple[Action, ObjectKind]]] = {
     "approvals-setting": ("write", "entity"),
     "new-password": ("write", "password link"),

@@ -5,18 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from corpid.flows.account.own_sessions import SelfServiceRequest
 from corpid.flows.authentication import sessions
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.flows.directory.actors import is_allowed, load_administrator
+from corpid.flows.directory.actors import load_administrator
 from corpid.flows.directory.approvals import can_decide
-from corpid.flows.directory.lists import ListPage, cut_page, format_place, parse_place
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.queries import EntityTotals
-from corpid.rules.directory.records import Assignment, ChangeRequest, Entity, Membership, Service, User
+from corpid.rules.directory.records import ChangeRequest, Entity, Membership
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -52,15 +49,6 @@ class PortalRequest(SelfServiceRequest):
     def form(self) -> str:
         """The binding of the portal's forms: also to the entity (D35, D54)."""
         return f"{super().form} {self.session.entity_id}"
-
-
-class ExpiringRole(msgspec.Struct, frozen=True, kw_only=True):
-    """A role that ends soon, with its records."""
-
-    row: Assignment
-    user: User
-    membership: Membership
-    service: Service
 
 
 async def admit_to_entity(
@@ -123,43 +111,6 @@ async def load_home_numbers(registry: Registry, actor: EntityAdministrator, *, f
     if actor.level == "sub_administrator":  # reads the roles at its services only, and no grants
         totals = EntityTotals(people=totals.people, ending=0, offers=0)
     return totals
-
-
-async def list_expiring_roles(
-    registry: Registry, actor: EntityAdministrator, *, first: str, last: str, after: str, limit: int
-) -> ListPage[ExpiringRole]:
-    """Roles of the actor's entity that end in these days.
-
-    The soonest first. Of a sub-administrator those at its services, so a page may have fewer than `limit` although more
-    follow. Raises Refused, access.Forbidden, StoreUnavailable. Source: D53
-    """
-    authorise(actor, "read", Object(kind="membership", entity_id=actor.entity_id))
-    directory = registry.directory
-    found = await directory.ending(
-        actor.entity_id, first=first, last=last, after=parse_place(after, _WIDTH), limit=limit + 1
-    )
-    page = cut_page(found, limit, [format_place((each.end_date, *each.key)) for each in found])
-    rows = [
-        each
-        for each in page.found
-        if is_allowed(actor, "read", Object(kind="assignment", entity_id=each.entity_id, service_id=each.service_id))
-    ]
-    users = await directory.read(User, {(each.user_id,) for each in rows})
-    memberships = await directory.read(Membership, {each.key[:2] for each in rows})
-    services = await directory.read(Service, {(each.service_id,) for each in rows})
-    return ListPage(
-        found=tuple(
-            ExpiringRole(
-                row=each,
-                user=users[each.user_id,],
-                membership=memberships[each.key[:2]],
-                service=services[each.service_id,],
-            )
-            for each in rows
-            if (each.user_id,) in users and each.key[:2] in memberships and (each.service_id,) in services
-        ),
-        after=page.after,
-    )
 
 
 async def _store_choice(context: RequestContext, visit: PortalRequest, entity_id: str) -> PortalRequest:

@@ -6,22 +6,31 @@ at all), and `submit_role_changes`, which writes or requests.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from corpid.flows.directory.actors import is_allowed
-from corpid.flows.directory.lists import ListPage, cut_page, format_place
+from corpid.flows.directory.lists import ListPage, cut_page, format_place, parse_place, search_page
+from corpid.flows.directory.lists import load_roles as load_role_records
 from corpid.flows.directory.members import Member
-from corpid.flows.directory.write import authorise_changes
+from corpid.flows.directory.write import authorise_changes, write_parts
 from corpid.rules.directory.access import Forbidden, Object, authorise
-from corpid.rules.directory.lists import SERVICES
+from corpid.rules.directory.approvals import MOST_CHANGES
+from corpid.rules.directory.lists import MOST_COUNTED, SERVICES, ListTotal
+from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.objects import key_of, object_id
-from corpid.rules.directory.records import Assignment, Change, Entity, Membership, Service, User
+from corpid.rules.directory.queries import SEARCH_SERVICES, SEARCH_WORDS, MemberRole, RoleSearch
+from corpid.rules.directory.records import Administrator, Assignment, Change, Entity, Membership, Service, User
 from corpid.rules.directory.role_forms import NO_VALUES, is_open_to, most_frequent_values
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from corpid.flows.directory.write import RequestDetails
     from corpid.rules.directory.actors import EntityAdministrator
+    from corpid.rules.directory.records import ChangeRequest
     from corpid.rules.directory.role_forms import ValuesInUse
     from corpid.stores.sql.registry import Registry
 
@@ -31,10 +40,47 @@ MOST_ROLES: Final = 200
 _MOST_LOOKED_THROUGH: Final = 500
 """roles of an entity at a service, for the values that they have"""
 _WIDTH: Final = 6
+"""of a role's key, and of a place by name"""
+_EXAMINED_AT_ONCE: Final = 2000
+_PARTS: Final = 25
+"""in which the members of an entity are searched, so that no statement takes long"""
+_CHARACTERS: Final = 100
+"""of a search"""
 
 
 class UnknownRole(Exception):
     """No such role, or none that the actor may see."""
+
+
+class RoleFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Roles that a list is narrowed to; empty texts narrow nothing."""
+
+    search: str = ""
+    """words of name, user name or e-mail address"""
+    service_id: str = ""
+    role: str = ""
+    first: str = ""
+    """the earliest last day, as in a record"""
+    last: str = ""
+    """the latest one"""
+
+    @property
+    def by_day(self) -> bool:
+        """True if the list is by last day."""
+        return bool(self.last) and not self.search.split()
+
+
+class EntityRole(msgspec.Struct, frozen=True, kw_only=True):
+    """A role with its member and service."""
+
+    row: Assignment
+    member: Member
+    service: Service
+
+    @property
+    def id(self) -> str:
+        """The identifier of the role in addresses, as in the admin API."""
+        return object_id(self.row.key)
 
 
 class HeldRole(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +122,166 @@ async def list_roles(registry: Registry, actor: EntityAdministrator, user_id: st
     seen = [row for row in page.found if _may_read(actor, row)]
     roles = tuple(HeldRole(row=row, service=known[row.service_id,]) for row in seen if (row.service_id,) in known)
     return ListPage(found=roles, after=page.after)
+
+
+async def list_entity_roles(
+    registry: Registry, actor: EntityAdministrator, wanted: RoleFilter, *, after: str, limit: int
+) -> ListPage[EntityRole]:
+    """Roles of the actor's entity with their people.
+
+    By user name; by last day if one is given and there are no words.
+    A page examines a bounded number of members or roles, and may then have fewer although more follow. The total is of
+    a list without words. Raises Refused for an unknown place, access.Forbidden, StoreUnavailable. Source: D53, D83
+    """
+    authorise(actor, "read", Object(kind="membership", entity_id=actor.entity_id))
+    if not all(map(is_storable, (wanted.search, wanted.service_id, wanted.role, after))):
+        return ListPage(found=())
+    search = _build_search(actor, wanted)
+    if search is None:
+        return ListPage(found=(), total=ListTotal(count=0))
+    by_day = wanted.by_day
+    page = await (_list_by_day if by_day else _list_by_name)(registry, search, after, limit)
+    services = await registry.directory.read(Service, {(each.row.service_id,) for each in page.found})
+    found = tuple(
+        EntityRole(
+            row=each.row,
+            member=Member(membership=each.membership, user=each.user),
+            service=services[each.row.service_id,],
+        )
+        for each in page.found
+        if (each.row.service_id,) in services
+    )
+    total = None if search.words else await _count(registry, search)
+    return ListPage(found=found, after=page.after, total=total)
+
+
+async def count_entity_roles(
+    registry: Registry, actor: EntityAdministrator, wanted: RoleFilter
+) -> tuple[dict[tuple[str, str], int], bool]:
+    """Numbers of roles by service and name, and whether these are all.
+
+    Raises access.Forbidden, StoreUnavailable. Source: D53, D83
+    """
+    authorise(actor, "read", Object(kind="membership", entity_id=actor.entity_id))
+    search = _build_search(actor, wanted)
+    if search is None:
+        return {}, True
+    counts = await registry.provisioning.count_roles(search, most=MOST_COUNTED + 1)
+    found = {(service_id, role): count for service_id, role, count in counts}
+    return found, sum(found.values()) <= MOST_COUNTED
+
+
+async def _count(registry: Registry, search: RoleSearch) -> ListTotal:
+    counts = await registry.provisioning.count_roles(search, most=MOST_COUNTED + 1)
+    count = sum(each for _, _, each in counts)
+    return ListTotal(count=min(count, MOST_COUNTED), exact=count <= MOST_COUNTED)
+
+
+def _build_search(actor: EntityAdministrator, wanted: RoleFilter) -> RoleSearch | None:
+    """The search for roles that the actor may see.
+
+    None if there can be none. Raises access.Forbidden.
+    """
+    own = actor.services if actor.level == "sub_administrator" and isinstance(actor.services, tuple) else ()
+    if actor.level == "sub_administrator" and actor.services != "all" and not own:
+        return None
+    services = (wanted.service_id,) if wanted.service_id else own[:SEARCH_SERVICES]
+    for each in services or ("",):
+        authorise(actor, "read", Object(kind="assignment", entity_id=actor.entity_id, service_id=each))
+    return RoleSearch(
+        entity_id=actor.entity_id,
+        words=tuple(wanted.search[:_CHARACTERS].split()[:SEARCH_WORDS]),
+        services=services,
+        role=wanted.role,
+        first=wanted.first,
+        last=wanted.last,
+    )
+
+
+async def _list_by_name(registry: Registry, search: RoleSearch, after: str, limit: int) -> ListPage[MemberRole]:
+    start: tuple[str, ...] | None = parse_place(after, _WIDTH)
+    found: list[tuple[MemberRole, tuple[str, ...]]] = []
+    for _ in range(_PARTS):
+        if start is None or len(found) > limit:
+            break
+        part, start = await registry.provisioning.search_roles(
+            search, after=start, limit=limit + 1 - len(found), examined=_EXAMINED_AT_ONCE
+        )
+        found += part
+        await asyncio.sleep(0)
+    page = cut_page([each for each, _ in found], limit, [format_place(place) for _, place in found])
+    stopped = start is not None and len(found) <= limit
+    return ListPage(found=page.found, after=format_place(start)) if stopped and start else page
+
+
+async def _list_by_day(registry: Registry, search: RoleSearch, after: str, limit: int) -> ListPage[MemberRole]:
+    directory = registry.directory
+
+    async def read(place: str, at_once: int) -> list[Assignment]:
+        return await directory.ending(
+            search.entity_id, first=search.first, last=search.last, after=parse_place(place, _WIDTH + 1), limit=at_once
+        )
+
+    page = await search_page(
+        read, lambda row: format_place((row.end_date, *row.key)), search.fits, after=after, at_once=limit + 1,
+        limit=limit,
+    )  # fmt: skip
+    users = await directory.read(User, {(each.user_id,) for each in page.found})
+    held = await directory.read(Membership, {each.key[:2] for each in page.found})
+    found = tuple(
+        MemberRole(row=each, membership=held[each.key[:2]], user=users[each.user_id,])
+        for each in page.found
+        if (each.user_id,) in users and each.key[:2] in held
+    )
+    return ListPage(found=found, after=page.after)
+
+
+async def load_roles(registry: Registry, actor: EntityAdministrator, identifiers: Iterable[str]) -> list[EntityRole]:
+    """Roles by the identifiers of the admin API.
+
+    Those that do not exist, or that the actor may not see, are left out.     Raises StoreUnavailable. Source: D53, D59
+    """
+    keys = [key for each in identifiers if (key := key_of(each, _WIDTH)) is not None and key[1] == actor.entity_id]
+    rows = [each for each in (await registry.directory.read(Assignment, keys)).values() if _may_read(actor, each)]
+    found = await load_role_records(registry.directory, rows)
+    return [
+        EntityRole(row=each.row, member=Member(membership=each.membership, user=each.user), service=each.service)
+        for each in found
+        if isinstance(each.row, Assignment)
+    ]
+
+
+async def find_protected(registry: Registry, actor: EntityAdministrator, found: Sequence[EntityRole]) -> frozenset[str]:
+    """The identifiers of those people whose access the actor cannot change.
+
+    Raises StoreUnavailable. Source: D53, D54
+    """
+    keys = {each.row.key[:2] for each in found}
+    levels = await registry.directory.read(Administrator, keys)
+    asked = {each.member.user.user_id: each for each in found}
+    doubtful = [
+        each for each in asked.values() if each.member.user.user_id == actor.user_id or each.row.key[:2] in levels
+    ]
+    return frozenset(
+        [
+            each.member.user.user_id
+            for each in doubtful
+            if await explain_refusal(registry, actor, each.member, each.service)
+        ]
+    )
+
+
+async def end_roles(
+    registry: Registry, actor: EntityAdministrator, rows: Sequence[Assignment], asking: RequestDetails
+) -> list[ChangeRequest]:
+    """End roles as they were read, and return the requests.
+
+    A hundred are one transaction or request. Raises as `write_parts`; the hundreds before stay. Source: D55, D81
+    """
+    changes = [Change(row, None) for row in rows]
+    parts = [changes[start : start + MOST_CHANGES] for start in range(0, len(changes), MOST_CHANGES)]
+    writing = write_parts(registry, actor, parts, batch=asking.unique, asking=asking, guarded=True)
+    return [request async for _, request in writing if request is not None]
 
 
 async def list_values_in_use(

@@ -104,6 +104,13 @@ def details(row: Assignment | ThirdPartyAssignment) -> tuple[Phrase, ...]:
     return (*part, *given, *reference)
 
 
+def joined(limits: tuple[Phrase, ...]) -> Phrase | None:
+    """The limits of a role beside each other."""
+    if len(limits) < 2:
+        return limits[0] if limits else None
+    return phrase("{first} · {rest}", first=limits[0], rest=joined(limits[1:]))
+
+
 def state(row: Assignment | ThirdPartyAssignment, today: date) -> Phrase | None:
     """The state of a role by its dates; None if it holds."""
     if row.end_date < today.isoformat():

@@ -6,10 +6,8 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from corpid.rules.directory.records import (
-    Membership,
-    User,
-)
+from corpid.rules.directory.records import Assignment, Membership, User
+from corpid.rules.directory.values import NO_END
 
 MemberName: TypeAlias = Literal["membership_id", "user_name", "any_user_name", "external_id", "email", "active"]
 """`any_user_name` (with `eq` only) is what the entity wrote or that of the account, whichever fits"""
@@ -17,6 +15,8 @@ ConditionOperator: TypeAlias = Literal["eq", "co", "sw"]
 SortedBy: TypeAlias = Literal["membership_id", "user_name", "external_id", "email"]
 MemberState: TypeAlias = Literal["invited", "active", "suspended", "locked"]
 SEARCH_WORDS: Final = 4
+"""of one search"""
+SEARCH_SERVICES: Final = 100
 """of one search"""
 MemberCondition: TypeAlias = tuple[MemberName, ConditionOperator, str]
 """member, operator and value; of `active`, `true` or `false`"""
@@ -50,6 +50,34 @@ class MemberSearch(msgspec.Struct, frozen=True, kw_only=True):
     state: MemberState | Literal[""] = ""
     service_id: str = ""
     """at which they have a role for the entity"""
+
+
+class MemberRole(msgspec.Struct, frozen=True, kw_only=True):
+    """A role of an entity with its member."""
+
+    row: Assignment
+    membership: Membership
+    user: User
+
+
+class RoleSearch(msgspec.Struct, frozen=True, kw_only=True):
+    """A search for roles of an entity's members; empty members fit all."""
+
+    entity_id: str
+    words: tuple[str, ...] = ()
+    """as in MemberSearch"""
+    services: tuple[str, ...] = ()
+    """at most SEARCH_SERVICES"""
+    role: str = ""
+    first: str = ""
+    """the earliest last day, as in a record"""
+    last: str = ""
+    """the latest one"""
+
+    def fits(self, row: Assignment) -> bool:
+        """Return whether a role has the service, the name and the days."""
+        at_service = not self.services or row.service_id in self.services
+        return at_service and self.role in ("", row.role) and self.first <= row.end_date <= (self.last or NO_END)
 
 
 class EntityTotals(msgspec.Struct, frozen=True, kw_only=True):

@@ -84,6 +84,7 @@ def _entities() -> Codec[Entity]:
 ENTITIES: Final = _entities()
 USERS: Final = _users()
 MEMBERSHIPS: Final = _memberships()
+ASSIGNMENTS: Final = record_codec(Assignment)
 CHANGE_REQUESTS: Final = record_codec(ChangeRequest, {"changes": (encode_changes, decode_changes)})
 
 
@@ -115,8 +116,8 @@ _TABLES: Final[Mapping[type[Any], sa.Table]] = {
 """in the order of their references; no file writes the last four, so they keep no sources"""
 _CODECS: Final[Mapping[type[Any], Codec[Any]]] = {
     **{record: record_codec(record) for record in _TABLES if record is not ChangeRequest},
-    Client: CLIENTS, Entity: ENTITIES, User: USERS, Membership: MEMBERSHIPS, RegisteredApiClient: API_CLIENTS,
-    ChangeRequest: CHANGE_REQUESTS,
+    Client: CLIENTS, Entity: ENTITIES, User: USERS, Membership: MEMBERSHIPS, Assignment: ASSIGNMENTS,
+    RegisteredApiClient: API_CLIENTS, ChangeRequest: CHANGE_REQUESTS,
 }  # fmt: skip
 
 

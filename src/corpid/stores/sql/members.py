@@ -13,11 +13,12 @@ from corpid.rules.directory.member_details import PLAIN_DETAILS
 from corpid.rules.directory.names import fold_ascii, fold_text, is_storable
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
-from corpid.rules.directory.queries import SEARCH_WORDS, StoredMember
+from corpid.rules.directory.queries import SEARCH_SERVICES, SEARCH_WORDS, MemberRole, StoredMember
+from corpid.rules.directory.values import NO_END
 from corpid.stores.sql.columns import columns, record_codec
 from corpid.stores.sql.directory import bind_values, make_pattern
 from corpid.stores.sql.lists import decode_member
-from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, USERS
+from corpid.stores.sql.mappers import ASSIGNMENTS, ENTITIES, MEMBERSHIPS, USERS
 from corpid.stores.sql.tables import (
     DUE,
     SHOWN_EMAIL,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
         MemberQuery,
         MemberSearch,
         MemberState,
+        RoleSearch,
         SortedBy,
     )
     from corpid.rules.directory.records import Entity, Membership
@@ -47,11 +49,15 @@ if TYPE_CHECKING:
 Shape = tuple[tuple["MemberName", "ConditionOperator"], ...]
 SearchShape = tuple[bool, "MemberState | Literal['']", bool]
 """whether there are words, the state, and whether there is a service"""
+RoleShape = tuple[bool, bool, bool]
+"""whether there are words, services and a role"""
 
 TOKENS: Final = record_codec(RegisteredProvisioningToken)
 _MEMBERSHIP_END: Final = len(MEMBERSHIPS.columns)
 _USER_END: Final = _MEMBERSHIP_END + len(USERS.columns)
 _TOKEN_END: Final = len(TOKENS.columns)
+_OF_ROLE: Final = ("service_id", "role", "sub_entity", "ref")
+"""members of a role's key beside the person and the entity"""
 _ESCAPE: Final = "/"
 _LAST: Final = "\U0010ffff"
 """after every character of a name"""
@@ -130,6 +136,8 @@ class Provisioning:
         self._end_of_part: Final = prepare(_select_place)
         self._roles: Final = prepare(_count_roles)
         self._search: Final = lru_cache(_SHAPES)(self._prepared_search)
+        self._found_roles: Final = lru_cache(_SHAPES)(lambda shape: prepare(lambda: _select_roles(shape)))
+        self._counted_roles: Final = lru_cache(_SHAPES)(lambda shape: prepare(lambda: _count_roles_found(shape)))
         self._count: Final = lru_cache(_SHAPES)(self._prepared_count)
         self._page: Final = lru_cache(_SHAPES)(self._prepared_page)
 
@@ -201,6 +209,42 @@ class Provisioning:
         rows = await self._database.rows(self._search(shape), values)
         found = [(decode_member(row), str(row[-1])) for row in rows]
         return [(stored, (name, stored.membership.membership_id)) for stored, name in found], end
+
+    async def search_roles(
+        self, wanted: RoleSearch, *, after: tuple[str, ...], limit: int, examined: int
+    ) -> tuple[list[tuple[MemberRole, tuple[str, ...]]], tuple[str, ...] | None]:
+        """Roles that fit of the next `examined` members, by user name.
+
+        Also of the member of the place. With their places, and the place at which the search goes on; None if there are no more members. Two statements,
+        the first on an index alone.
+        """
+        start = {"entity_id": wanted.entity_id, "first": after[0], "after": after[1]}
+        row = await self._database.row(self._end_of_part, {**start, "offset": examined - 1})
+        end = None if row is None else (str(row[0]), str(row[1]), *(_LAST,) * len(_OF_ROLE))
+        patterns = [make_pattern(fold_ascii(word)) for word in wanted.words]
+        patterns += ["%"] * (SEARCH_WORDS - len(patterns))
+        values: dict[str, object] = {**start, "until": end[0] if end else _LAST, "until_last": end[1] if end else _LAST}
+        values |= {f"word_{number}": pattern for number, pattern in enumerate(patterns)} if wanted.words else {}
+        values |= {f"place_{number}": part for number, part in enumerate(after[2:])}
+        rows = await self._database.rows(
+            self._found_roles((bool(wanted.words), bool(wanted.services), bool(wanted.role))),
+            {**values, **_bind_roles(wanted), "limit": limit},
+        )
+        found = []
+        for each in rows:
+            member, role = decode_member(each), ASSIGNMENTS.decode(each[_USER_END:-1])
+            place = (str(each[-1]), member.membership.membership_id, *(getattr(role, name) for name in _OF_ROLE))
+            found.append((MemberRole(row=role, membership=member.membership, user=member.user), place))
+        return found, end
+
+    async def count_roles(self, wanted: RoleSearch, *, most: int) -> list[tuple[str, str, int]]:
+        """Service, role and number of an entity's roles that fit.
+
+        Words do not count. Of all that fit, up to `most` are counted.
+        """
+        statement = self._counted_roles((False, bool(wanted.services), bool(wanted.role)))
+        values = {"entity_id": wanted.entity_id, **_bind_roles(wanted), "limit": most}
+        return [(str(row[0]), str(row[1]), int(row[2])) for row in await self._database.rows(statement, values)]
 
     async def roles(self, entity_id: str, user_ids: Collection[str]) -> list[tuple[str, str, int]]:
         """Person, service and number of roles for an entity.
@@ -407,6 +451,71 @@ def _select_found(shape: SearchShape) -> sa.Select[Any]:
         .order_by(name, last)
         .limit(sa.bindparam("limit", type_=sa.Integer))
     )
+
+
+def _match_roles(shape: RoleShape) -> list[sa.ColumnElement[bool]]:
+    """The conditions on roles; `earliest` and `latest` bound their last days."""
+    _, services, role = shape
+    at = assignments.c
+    within = [
+        at.entity_id == sa.bindparam("entity_id", type_=sa.Text),
+        at.end_date >= sa.bindparam("earliest", type_=sa.Text),
+        at.end_date <= sa.bindparam("latest", type_=sa.Text),
+    ]
+    if services:
+        # A service may have a million rows: its index is kept out of the engine's sight.
+        wanted = [sa.bindparam(f"listed_{number}", type_=sa.Text) for number in range(SEARCH_SERVICES)]
+        within.append(sa.case((at.service_id.in_(wanted), sa.true()), else_=sa.false()))
+    if role:
+        within.append(at.role == sa.bindparam("role", type_=sa.Text))
+    return within
+
+
+def _bind_roles(wanted: RoleSearch) -> dict[str, object]:
+    """The values of `_match_roles` except the entity.
+
+    Always as many services: what is repeated is found once.
+    """
+    services = [*wanted.services, *wanted.services[:1] * (SEARCH_SERVICES - len(wanted.services))]
+    days = {"earliest": wanted.first, "latest": wanted.last or NO_END}
+    return {**days, **bind_values(services), **({"role": wanted.role} if wanted.role else {})}
+
+
+def _select_roles(shape: RoleShape) -> sa.Select[Any]:
+    """Two places, `limit`, values → membership, user, role, name."""
+    name, last = _VALUES["user_name"], _OF.membership_id
+    keys = (name, last, *(assignments.c[each] for each in _OF_ROLE))
+    place = ("first", "after", *(f"place_{number}" for number in range(len(_OF_ROLE))))
+    until = sa.bindparam("until", type_=sa.Text), sa.bindparam("until_last", type_=sa.Text)
+    within = [
+        _OF.entity_id == sa.bindparam("entity_id", type_=sa.Text),
+        last != _EMPTY,
+        name >= sa.bindparam("first", type_=sa.Text),
+        sa.tuple_(*keys) > sa.tuple_(*(sa.bindparam(each, type_=sa.Text) for each in place)),
+        name <= until[0],
+        sa.tuple_(name, last) <= sa.tuple_(*until),
+        *_match_roles(shape),
+    ]
+    if shape[0]:
+        patterns = (sa.bindparam(f"word_{number}", type_=sa.Text) for number in range(SEARCH_WORDS))
+        within += [_SEARCHED.like(pattern, escape=_ESCAPE) for pattern in patterns]
+    held = sa.and_(assignments.c.user_id == _OF.user_id, assignments.c.entity_id == _OF.entity_id)
+    return (
+        sa.select(
+            *columns(memberships, MEMBERSHIPS), *columns(users, USERS), *columns(assignments, ASSIGNMENTS), name
+        )
+        .select_from(_WITH_PERSON.join(assignments, held))
+        .where(*within)
+        .order_by(*keys)
+        .limit(sa.bindparam("limit", type_=sa.Integer))
+    )  # fmt: skip
+
+
+def _count_roles_found(shape: RoleShape) -> sa.Select[Any]:
+    """`entity_id`, values, `limit` → service, role, number of roles."""
+    some = sa.select(assignments.c.service_id, assignments.c.role).where(*_match_roles(shape))
+    found = some.limit(sa.bindparam("limit", type_=sa.Integer)).subquery("counted")
+    return sa.select(found.c.service_id, found.c.role, sa.func.count()).group_by(found.c.service_id, found.c.role)
 
 
 def _count_roles() -> sa.Select[Any]:

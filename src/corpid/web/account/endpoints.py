@@ -68,7 +68,8 @@ if TYPE_CHECKING:
     from corpid.rules.directory.records import Assignment, Entity, Service
     from corpid.texts import Phrase
     from corpid.web.context import WebContext
-    from corpid.web.pages.role_fields import Option, RoleFields
+    from corpid.web.pages.components import Component
+    from corpid.web.pages.role_fields import Option
     from corpid.web.pages.views import View
 
 SHARING: Final = "sharing"
@@ -509,7 +510,7 @@ class AskForAccess(PageView, frozen=True, kw_only=True):
     services: tuple[Option, ...] = ()
     nothing: Phrase | None = None
     """why nothing can be asked for"""
-    fields: RoleFields | None = None
+    fields: tuple[Component, ...] = ()
     undecided: bool = False
     """whether nobody could decide on it at present"""
     reason: str = ""

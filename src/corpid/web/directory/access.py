@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from hashlib import sha256
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from urllib.parse import quote, unquote
 
 import msgspec
 from msgspec.structs import replace
 
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.flows.directory import import_access, role_assignment
+from corpid.flows.directory import import_access, members, role_assignment
 from corpid.flows.directory.invitations import InvitationLimit
-from corpid.flows.directory.members import find_one_member
+from corpid.flows.directory.members import MemberFilter, find_one_member
+from corpid.flows.directory.notice_texts import REVIEW_PAGE
 from corpid.flows.directory.role_assignment import UnknownRole
 from corpid.flows.directory.write import Refused, RequestDetails, needs_approval
 from corpid.rules.directory import access_texts
@@ -21,8 +23,8 @@ from corpid.rules.directory.access_conditions import SOMEBODY_ELSE, WITHIN_REACH
 from corpid.rules.directory.approvals import MOST_CHANGES
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.objects import object_id
-from corpid.rules.directory.records import Change
-from corpid.rules.directory.role_forms import faults, form_of, row_of
+from corpid.rules.directory.records import Change, Service
+from corpid.rules.directory.role_forms import NO_VALUES, faults, form_of, row_of
 from corpid.rules.directory.tables import ACCESS_COLUMNS, MOST_ACCESS_LINES, PARAMETER
 from corpid.texts import counted, phrase
 from corpid.web.directory.member_texts import REFUSALS, rejected
@@ -40,46 +42,67 @@ from corpid.web.directory.page_context import (
     section_link,
     submit_changes,
 )
-from corpid.web.directory.people import PERSON, PERSON_CHOSEN, choose_person
+from corpid.web.directory.people import FIND, PERSON, PERSON_CHOSEN, choose_person
 from corpid.web.pages import role_fields
+from corpid.web.pages.components import (
+    Actions,
+    Cell,
+    Component,
+    Facts,
+    Fields,
+    Form,
+    Heading,
+    Items,
+    Page,
+    Paragraph,
+    Radios,
+)
 from corpid.web.pages.errors import refusal_of
-from corpid.web.pages.layout import FormView, Link, ViewPart
+from corpid.web.pages.layout import Field, FormView, Link, ViewPart
 from corpid.web.sites import ConfirmationRequired, FormResult, InvalidForm, NotFound, Section
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import date
+    from typing import Literal
 
     from corpid.flows.directory.import_access import ImportPlan, ImportPlanLine, Verb
     from corpid.flows.directory.members import Member
     from corpid.flows.directory.role_assignment import HeldRole
-    from corpid.rules.directory.records import Assignment, Entity, Service
+    from corpid.rules.directory.records import Assignment, Entity
     from corpid.rules.directory.role_forms import RoleForm
     from corpid.texts import Phrase
+    from corpid.web.pages.components import Value
     from corpid.web.pages.layout import FieldError
-    from corpid.web.pages.role_fields import Option, RoleFields
     from corpid.web.pages.views import View
 
-HeldLine = tuple["Phrase", "tuple[Phrase, ...]"]
-"""a role that a person has: its sentence and its limits"""
-Pairs = tuple[tuple[str, str], ...]
-"""hidden fields: name and value"""
 NEW: Final = "access/new"
 CHANGE: Final = "access/change"
 REMOVE: Final = "access/remove"
 COPY: Final = "access/copy"
 IMPORT: Final = "access/import"
-_SERVICES: Final = 12
-"""that are listed without a search"""
+_OPTIONS: Final = 12
+"""that are shown as radio buttons; more are a list to choose from"""
+_OFFERED: Final = 50
+"""people whose names are offered"""
+_FITTING: Final = 12
+"""people to choose from, if the words fit several"""
 _HELD: Final = 12
 """roles that are listed before a form"""
 CHECK: Final = "check"
 """the field of a form that is complete"""
 _BOX: Final = "copy-"
-_FROM: Final = "from"
+FROM: Final = "from"
+"""the parameter of a colleague, or of the page to return to"""
 _MOST_COPIED: Final = 50
 """roles of one page: a form has at most a hundred fields"""
 MOST_CHARACTERS: Final = 20_000
+_ACCESS: Final = "access"
+"""the field of a service and role that are chosen at once"""
+_NO_SERVICE: Final = Service(service_id="", name="")
+"""before one is chosen: it has days only"""
+_GIVE: Final = phrase("Give access")
+_CHANGE: Final = phrase("Change access")
 _PEOPLE: Final = "people"
 _DOES: Final[Mapping[Verb, Phrase]] = {
     "invite": phrase("Invite"),
@@ -87,103 +110,6 @@ _DOES: Final[Mapping[Verb, Phrase]] = {
     "change": phrase("Change"),
     "nothing": phrase("Stays"),
 }
-
-
-class GiveAccess(FormView, frozen=True, kw_only=True):
-    """A person's new access: service, role and days, one after the other."""
-
-    template: ClassVar[str] = "manage/give_access.html"
-    heading: ClassVar[Phrase] = phrase("Give access")
-
-    kept: Pairs
-    """what was chosen before"""
-    chosen: tuple[tuple[Phrase, str, str], ...]
-    """what was chosen, by name, value and where to change it"""
-    held: tuple[HeldLine, ...] = ()
-    """what the person has already; at the service, once it is chosen"""
-    holds_more: bool = False
-    refused: Phrase | None = None
-    """why nothing can be given"""
-    services: tuple[Option, ...] = ()
-    service: str = ""
-    find: str = ""
-    searchable: bool = False
-    fields: RoleFields | None = None
-    confirm: AccessConfirmation | None = None
-    back: Link
-    links: tuple[Link, ...] = ()
-
-
-class AccessConfirmation(ViewPart, frozen=True, kw_only=True):
-    """A change in a sentence, to be confirmed."""
-
-    sentence: Phrase
-    details: tuple[Phrase, ...]
-    kept: Pairs
-    needs_approval: bool
-    reason: str
-    again: str
-    """where to change what was typed"""
-    was: Phrase | None = None
-    was_details: tuple[Phrase, ...] = ()
-
-
-class ChangeAccess(FormView, frozen=True, kw_only=True):
-    """A role to be changed: fields, then both sentences."""
-
-    template: ClassVar[str] = "manage/change_access.html"
-    heading: ClassVar[Phrase] = phrase("Change access")
-
-    was: Phrase
-    was_details: tuple[Phrase, ...]
-    refused: Phrase | None = None
-    fields: RoleFields | None = None
-    confirm: AccessConfirmation | None = None
-    remove: str
-    back: Link
-
-
-class RemoveAccess(FormView, frozen=True, kw_only=True):
-    """A role to be taken away."""
-
-    template: ClassVar[str] = "manage/remove_access.html"
-    heading: ClassVar[Phrase] = phrase("Take this access away?")
-
-    was: Phrase
-    was_details: tuple[Phrase, ...]
-    loses: Phrase
-    refused: Phrase | None = None
-    needs_approval: bool
-    back: Link
-
-
-class CopiedRole(ViewPart, frozen=True, kw_only=True):
-    """A role that can be copied: its box and its sentence."""
-
-    name: str
-    sentence: Phrase
-    details: tuple[Phrase, ...]
-    chosen: bool
-
-
-class CopyAccess(FormView, frozen=True, kw_only=True):
-    """The roles of a colleague, to be given to a person."""
-
-    template: ClassVar[str] = "manage/copy_access.html"
-    heading: ClassVar[Phrase] = phrase("Copy a colleague's access")
-
-    kept: Pairs
-    colleague: str
-    another: str
-    """where to choose another colleague"""
-    roles: tuple[CopiedRole, ...]
-    held: tuple[HeldLine, ...]
-    """what the person has already"""
-    more: bool
-    not_all: bool = False
-    """whether the colleague has more roles than this page looks at"""
-    needs_approval: bool
-    back: Link
 
 
 class ImportedLine(ViewPart, frozen=True, kw_only=True):
@@ -261,137 +187,281 @@ def person_address(at: PortalContext, page: str, *, field: str = PERSON_CHOSEN, 
 
 
 async def show_new(at: PortalContext) -> View:
-    """The page that gives access, one step at a time."""
+    """The form that gives access, and its check once it is complete."""
     given = {**at.query, **at.form}
-    if not given.get("person"):
-        return await choose_person(
-            at,
-            NEW,
-            person_address(at, NEW),
-            frame=frame(at, section="people"),
-            heading=GiveAccess.heading,
-            asked=phrase("Who gets access?"),
-            links=(Link(url=portal_path(at.web, IMPORT), text=phrase("Give access to several people at once")),),
-        )
-    person = await this_person(at, given["person"])
     services = await role_assignment.list_services(at.registry, at.actor, at.entity)
-    view = GiveAccess(
-        frame=frame(at, section="people", up=to_person(at, person), names=names_shown(person)),
+    fitting = await _find_people(at, given)
+    person = fitting[0] if len(fitting) == 1 else None
+    page = Page(
+        frame=frame(
+            at,
+            section="people",
+            up=to_person(at, person) if person else section_link(at, _PEOPLE),
+            names=names_shown(person) if person else "",
+        ),
+        heading=_GIVE,
         action=portal_path(at.web, NEW),
-        kept=(("person", given["person"]),),
-        chosen=((phrase("Person"), person.name, portal_path(at.web, NEW)),),
-        back=to_person(at, person),
+        parts=(),
     )
     if not services:
         return replace(
-            view,
-            refused=phrase("You administer no service that {entity} may use. Ask an owner.", entity=at.entity.name)
-            if at.actor.level == "sub_administrator"
-            else phrase("There is no service that {entity} may use.", entity=at.entity.name),
+            page,
+            parts=_refuse(
+                phrase("You administer no service that {entity} may use. Ask an owner.", entity=at.entity.name)
+                if at.actor.level == "sub_administrator"
+                else phrase("There is no service that {entity} may use.", entity=at.entity.name)
+            ),
         )
-    why = await explain_refusal(at, person, services[0])
-    if why is not None:
-        return replace(view, refused=why)
-    wanted = services[0].service_id if len(services) == 1 else given.get("service", "")
-    service = next((each for each in services if each.service_id == wanted), None)
-    held = await _held(at, person)
+    if person is not None and (why := await explain_refusal(at, person, services[0])) is not None:
+        return replace(page, parts=_refuse(why))
+    service, role = _read_choice(given, services)
+    form = role_fields.read({**given, "role": role} if role else given, service or _NO_SERVICE)
+    errors = _find_faults(at, given, form, fitting, service)
+    if person is None or service is None or errors is None or errors:
+        return await _ask(at, page, given, services, fitting, form, errors or ())
+    return await _check(at, page, person, form)
+
+
+def _refuse(why: Phrase) -> tuple[Component, ...]:
+    return (Paragraph(text=why, look="empty"),)
+
+
+async def _find_people(at: PortalContext, given: Mapping[str, str]) -> tuple[Member, ...]:
+    """The people who were chosen, or whom the words fit."""
+    if given.get("person"):
+        return (await this_person(at, given["person"]),)
+    find = given.get(FIND, "").strip()
+    if not find:
+        return ()
+    words = " ".join(find.replace("(", " ").replace(")", " ").split())  # of an offered name
+    page = await members.list_members(at.registry, MemberFilter(search=words), actor=at.actor, after="", limit=_FITTING)
+    found = tuple(each.member for each in page.found)
+    exact = tuple(each for each in found if find.casefold() in {each.name.casefold(), each.identity.casefold()})
+    return exact if len(exact) == 1 else found
+
+
+def _read_choice(given: Mapping[str, str], services: Sequence[Service]) -> tuple[Service | None, str]:
+    """The chosen service, and the role if both were one choice."""
+    service_id, _, role = given.get(_ACCESS, "").partition("/")
+    wanted = services[0].service_id if len(services) == 1 else unquote(service_id) or given.get("service", "")
+    return next((each for each in services if each.service_id == wanted), None), unquote(role)
+
+
+def _find_faults(
+    at: PortalContext, given: Mapping[str, str], form: RoleForm, fitting: Sequence[Member], service: Service | None
+) -> tuple[FieldError, ...] | None:
+    """The errors of the form.
+
+    None if the page has not asked for everything yet.
+    """
+    if not given.get(CHECK):
+        return None
+    errors: list[FieldError] = []
+    if not fitting:
+        none = phrase("Nobody found. Check the spelling, or invite the person first.")
+        errors.append((FIND, none if given.get(FIND, "").strip() else phrase("Enter who gets access.")))
     if service is None:
-        view = _with_held(view, [line for _, line in held])
-        copy = Link(
-            url=query_address(at, COPY, person=given["person"]), text=phrase("Copy a colleague's access instead")
+        errors.append((_ACCESS, phrase("Choose what the person may do.")))
+    asked = service is None or given.get("service") == service.service_id
+    wrong = role_fields.errors_of(faults(form, at.context.day))
+    errors += [each for each in wrong if asked or each[0] in role_fields.FIELDS - {"sub_entity"}]
+    asks_more = form.service.sub_entity != "none" or bool(form.service.parameters)
+    return tuple(errors) or (None if asks_more and not asked else ())
+
+
+async def _ask(
+    at: PortalContext,
+    page: Page,
+    given: Mapping[str, str],
+    services: Sequence[Service],
+    fitting: Sequence[Member],
+    form: RoleForm,
+    errors: tuple[FieldError, ...],
+    links: tuple[Link, ...] = (),
+) -> Page:
+    """The form, with what the person has already."""
+    person = fitting[0] if len(fitting) == 1 else None
+    service = None if form.service is _NO_SERVICE else form.service
+    same = {"person": person.membership.membership_id} if person else {FIND: given.get(FIND, "").strip()}
+    facts: list[tuple[Phrase, Value]] = []
+    who: Component | None = None
+    another = query_address(at, NEW, service=service.service_id if service else "")
+    if person is not None:
+        facts.append((phrase("Person"), Cell(values=(person.name, _another(another, phrase("Person"))))))
+    elif fitting:
+        who = Radios(
+            name="person",
+            legend=phrase("Who gets access?"),
+            hint=phrase("Several people fit."),
+            options=tuple((each.membership.membership_id, each.name, each.email) for each in fitting),
         )
-        return replace(_with_services(view, services, given), links=(copy,))
-    return await _details(at, view, person, service, given, held, several=len(services) > 1)
+    else:
+        everybody = await members.list_members(at.registry, MemberFilter(), actor=at.actor, after="", limit=_OFFERED)
+        label = phrase("Who gets access?")
+        hint = phrase("Name, user name or e-mail address")
+        names = tuple(each.member.name for each in everybody.found)
+        who = Fields(fields=(Field(name=FIND, label=label, hint=hint, value=given.get(FIND, ""), offered=names),))
+    if service is not None:
+        several = len(services) > 1
+        elsewhere = (_another(query_address(at, NEW, **same), phrase("Service")),) if several else ()
+        facts.append((phrase("Service"), Cell(values=(service.name, *elsewhere))))
+    held = await _held(at, person, service) if person else ()
+    further = [Link(url=portal_path(at.web, IMPORT), text=phrase("Give access to several people at once"))]
+    if person is None and fitting:
+        further.insert(0, Link(url=another, text=phrase("Search for somebody else")))
+    if person is not None and service is None:
+        copying = phrase("Copy a colleague's access instead")
+        further.append(Link(url=query_address(at, COPY, **same), text=copying))
+    return replace(
+        page,
+        errors=errors or at.errors,
+        parts=(
+            Facts(facts=tuple(facts)) if facts else None,
+            Heading(text=phrase("Already given")) if held else None,
+            Items(items=held),
+            Form(
+                get=True,
+                parts=(
+                    who,
+                    _choose_role(services, given.get(_ACCESS, "")) if service is None else None,
+                    *await build_fields(at, form),
+                ),
+                hidden=(
+                    *((name, value) for name, value in same.items() if value and (person or fitting)),
+                    *((("service", service.service_id),) if service else ()),
+                    (CHECK, "all"),
+                ),
+                button=phrase("Continue"),
+                back=Link(url=page.frame.up.url, text=phrase("Cancel")) if page.frame.up else None,
+            ),
+            Actions(links=links or tuple(further)),
+        ),
+    )
 
 
-async def _held(at: PortalContext, person: Member) -> list[tuple[HeldRole, HeldLine]]:
-    """The present roles of a person that the reader may see."""
+def _another(url: str, what: Phrase) -> Link:
+    return Link(url=url, text=phrase("Choose another"), about=what)
+
+
+def _choose_role(services: Sequence[Service], value: str) -> Component:
+    """The choice among all roles of all services."""
+    options: list[tuple[str, Phrase | str, str]] = []
+    for each in services:
+        at_service = quote(each.service_id, safe="")
+        options += [
+            (
+                f"{at_service}/{quote(role, safe='')}",
+                phrase("{service}: {role}", service=each.name, role=role),
+                described or each.description,
+            )
+            for role, _, described in role_fields.role_options(each)
+        ] or [(at_service, each.name, each.description)]
+    asked = phrase("What may the person do?")
+    if len(options) <= _OPTIONS:
+        return Radios(name=_ACCESS, legend=asked, options=tuple(options), value=value)
+    words = (("", phrase("Choose a role")), *((option, text) for option, text, _ in options))
+    return Fields(fields=(Field(name=_ACCESS, label=asked, kind="words", words=words, value=value),))
+
+
+async def _held(at: PortalContext, person: Member, service: Service | None) -> tuple[Value, ...]:
+    """The present roles of a person, perhaps those at one service."""
     found = await role_assignment.list_roles(at.registry, at.actor, person.user.user_id)
-    return [
-        (each, held_line(person.name, each.row, each.service, at.entity, at.context.day))
+    held = [
+        held_line(person.name, each.row, each.service, at.entity, at.context.day)
         for each in found.found
-        if each.row.end_date >= at.context.today
+        if each.row.end_date >= at.context.today and (service is None or each.row.service_id == service.service_id)
     ]
+    more = (phrase("There is more: the person's page lists everything."),) if len(held) > _HELD else ()
+    return (*held[:_HELD], *more)
 
 
-def _with_held(view: GiveAccess, held: Sequence[HeldLine]) -> GiveAccess:
-    return replace(view, held=tuple(held[:_HELD]), holds_more=len(held) > _HELD)
-
-
-def held_line(name: str, row: Assignment, service: Service, entity: Entity, today: date) -> HeldLine:
+def held_line(name: str, row: Assignment, service: Service, entity: Entity, today: date) -> Cell:
     """A role that somebody has, as its line in a list."""
-    return access_texts.sentence(name, row, service, entity.name, today), access_texts.details(row)
+    sentence = access_texts.sentence(name, row, service, entity.name, today)
+    return Cell(values=(sentence,), notes=access_texts.details(row))
 
 
-async def build_fields(at: PortalContext, form: RoleForm, *, always: bool = False) -> RoleFields:
+async def build_fields(at: PortalContext, form: RoleForm, *, always: bool = False) -> tuple[Component, ...]:
     """The fields of a role, with values that the entity uses.
 
     `always` as in `role_fields.build_fields`.
     """
-    used = await role_assignment.list_values_in_use(at.registry, at.actor, form.service, today=at.context.today)
+    used = NO_VALUES
+    if form.service is not _NO_SERVICE:
+        used = await role_assignment.list_values_in_use(at.registry, at.actor, form.service, today=at.context.today)
     return role_fields.build_fields(form, at.context.day, always=always, used=used)
 
 
-def _with_services(view: GiveAccess, services: Sequence[Service], given: Mapping[str, str]) -> GiveAccess:
-    find = given.get("find", "").strip().casefold()
-    found = [each for each in services if find in f"{each.name} {each.service_id}".casefold()]
-    errors: tuple[FieldError, ...] = view.errors
-    if given.get(CHECK) == "service" and not errors:
-        errors = (("service", phrase("Choose a service.")),)
-    return replace(
-        view,
-        services=tuple((each.service_id, each.name, each.description) for each in found),
-        service=given.get("service", ""),
-        find=given.get("find", ""),
-        searchable=len(services) > _SERVICES,
-        errors=errors if found else (),
-    )
+async def _check(at: PortalContext, page: Page, person: Member, form: RoleForm) -> Page:
+    """The access in a sentence, to be confirmed.
 
-
-async def _details(
-    at: PortalContext,
-    view: GiveAccess,
-    person: Member,
-    service: Service,
-    given: Mapping[str, str],
-    held: Sequence[tuple[HeldRole, HeldLine]],
-    *,
-    several: bool,
-) -> GiveAccess:
-    form = role_fields.read(given, service)
-    wrong = faults(form, at.context.day) if given.get(CHECK) == "all" else ()
-    elsewhere = query_address(at, NEW, person=given["person"]) if several else ""
-    here = [line for role, line in held if role.row.service_id == service.service_id]
-    view = replace(
-        _with_held(view, here),
-        kept=(*view.kept, ("service", service.service_id)),
-        chosen=(*view.chosen, (phrase("Service"), service.name, elsewhere)),
-        errors=at.errors or role_fields.errors_of(wrong),
-    )
-    if given.get(CHECK) != "all" or wrong:
-        return replace(view, fields=await build_fields(at, form))
+    The form again if it cannot be given.
+    """
+    given, service = {**at.query, **at.form}, form.service
+    services = await role_assignment.list_services(at.registry, at.actor, at.entity)
     row = row_of(form, user_id=person.user.user_id, entity_id=at.entity.entity_id, today=at.context.day)
     was = await role_assignment.find_stored_role(at.registry, row)
     if was is not None and was.end_date >= at.context.today:
         there = Link(url=f"{portal_path(at.web, CHANGE)}/{object_id(was.key)}", text=phrase("Change this access"))
         errors = ((_role_field(service), _already(person)),)
-        return replace(view, errors=errors, fields=await build_fields(at, form), links=(there,))
+        return await _ask(at, page, given, services, (person,), form, errors, (there,))
     try:
         needs = await needs_approval(at.registry, at.actor, [Change(was, row)])
     except Refused as error:
-        return replace(view, errors=(("", refusal_of(error)),), fields=await build_fields(at, form))
-    kept = (*view.kept, *role_fields.to_hidden_fields(form), (CHECK, "all"))
+        return await _ask(at, page, given, services, (person,), form, (("", refusal_of(error)),))
+    kept = (
+        ("person", person.membership.membership_id),
+        ("service", service.service_id),
+        *role_fields.to_hidden_fields(form),
+    )
     return replace(
-        view,
-        confirm=AccessConfirmation(
-            sentence=access_texts.sentence(person.name, row, service, at.entity.name, at.context.day),
-            details=access_texts.details(row),
-            kept=kept,
-            needs_approval=needs,
-            reason=given.get("reason", ""),
-            again=query_address(at, NEW, **{name: value for name, value in kept if name != CHECK}),
+        page,
+        notes=(*at.notes, *explain_no_effect(person)),
+        parts=_confirm(
+            at, person, row, service, needs=needs, button=_GIVE, kept=(*kept, (CHECK, "all")),
+            again=query_address(at, NEW, **dict(kept)),
         ),
-        notes=(*view.notes, *explain_no_effect(person)),
+    )  # fmt: skip
+
+
+def _confirm(
+    at: PortalContext,
+    person: Member,
+    row: Assignment,
+    service: Service,
+    *,
+    needs: bool,
+    button: Phrase,
+    kept: tuple[tuple[str, str], ...],
+    again: str,
+) -> tuple[Component, ...]:
+    """A role in a sentence, and the form that confirms it."""
+    return (
+        Paragraph(
+            text=access_texts.sentence(person.name, row, service, at.entity.name, at.context.day), look="summary"
+        ),
+        Items(items=access_texts.details(row)),
+        send_form(needs, button, hidden=kept, back=Link(url=again, text=phrase("Change something"))),
+    )
+
+
+def send_form(
+    needs: bool,
+    button: Phrase,
+    *,
+    parts: tuple[Component | None, ...] = (),
+    hidden: tuple[tuple[str, str], ...] = (),
+    back: Link,
+    danger: bool = False,
+) -> Form:
+    """A form that changes access, or requests it if it needs approval."""
+    return Form(
+        parts=parts,
+        hidden=hidden,
+        needs_approval=needs,
+        button=phrase("Send for approval") if needs else button,
+        danger=danger,
+        back=back,
     )
 
 
@@ -418,7 +488,7 @@ async def give_access(at: PortalContext) -> FormResult:
     services = await role_assignment.list_services(at.registry, at.actor, at.entity)
     service = next((each for each in services if each.service_id == at.form.get("service")), None)
     if service is None:
-        raise InvalidInput(phrase("Choose a service."), field="service")
+        raise InvalidInput(phrase("Choose a service."), field=_ACCESS)
     typed = role_fields.read(at.form, service)
     for field, text in role_fields.errors_of(faults(typed, at.context.day)):
         raise InvalidInput(text, field=field)
@@ -453,63 +523,74 @@ async def _this_role(at: PortalContext) -> tuple[HeldRole, Member]:
         raise NotFound from None
 
 
+def _role_page(at: PortalContext, person: Member, heading: Phrase) -> Page:
+    up = to_person(at, person)
+    return Page(frame=frame(at, section="people", up=up, names=names_shown(person)), heading=heading, parts=())
+
+
+def _as_it_is(
+    at: PortalContext, person: Member, row: Assignment, service: Service, look: Literal["", "summary"] = "summary"
+) -> tuple[Component, ...]:
+    sentence = access_texts.sentence(person.name, row, service, at.entity.name, at.context.day)
+    return Paragraph(text=sentence, look=look), Items(items=access_texts.details(row))
+
+
 async def show_change(at: PortalContext) -> View:
-    """The page that changes a role, one step at a time."""
+    """The form that changes a role, then its check."""
     given = {**at.query, **at.form}
     role, person = await _this_role(at)
-    today, here = at.context.day, portal_path(at.web, at.page)
-    view = ChangeAccess(
-        frame=frame(at, section="people", up=to_person(at, person), names=names_shown(person)),
-        action=here,
-        was=access_texts.sentence(person.name, role.row, role.service, at.entity.name, today),
-        was_details=access_texts.details(role.row),
-        notes=(*at.notes, *explain_no_effect(person)),
-        remove=f"{portal_path(at.web, REMOVE)}/{role.id}",
-        back=to_person(at, person),
-    )
+    page = replace(_role_page(at, person, _CHANGE), notes=(*at.notes, *explain_no_effect(person)))
+    was = _as_it_is(at, person, role.row, role.service)
     why = await explain_refusal(at, person, role.service)
     if why is not None:
-        return replace(view, refused=why)
+        return replace(page, parts=(*was, *_refuse(why)))
     as_it_is, is_complete = form_of(role.row, role.service), given.get(CHECK) == "all"
     # Of a complete form, what was emptied is not sent.
     form = role_fields.read(given, role.service, otherwise=None if is_complete else as_it_is)
-    wrong = faults(form, today) if is_complete else ()
-    always = as_it_is.start != form.start
+    wrong = faults(form, at.context.day) if is_complete else ()
 
     async def ask(errors: tuple[FieldError, ...]) -> View:
-        return replace(view, fields=await build_fields(at, form, always=always), errors=errors)
+        remove = Link(url=f"{portal_path(at.web, REMOVE)}/{role.id}", text=phrase("Take this access away"))
+        fields = await build_fields(at, form, always=as_it_is.start != form.start)
+        asked = Form(
+            get=True,
+            parts=fields,
+            hidden=((CHECK, "all"),),
+            button=phrase("Continue"),
+            back=Link(url=to_person(at, person).url, text=phrase("Cancel")),
+        )
+        return replace(page, errors=errors, parts=(*was, asked, Actions(links=(remove,))))
 
     if not is_complete or wrong:
         return await ask(at.errors or role_fields.errors_of(wrong))
-    becomes = row_of(form, user_id=role.row.user_id, entity_id=role.row.entity_id, today=today, ref=role.row.ref)
+    becomes = _becomes(at, role, form)
     try:
-        changes = await _changes(at, role, form)
-        needs = await needs_approval(at.registry, at.actor, changes)
+        needs = await needs_approval(at.registry, at.actor, await _changes(at, role, becomes))
     except InvalidInput as rejected:
         return await ask(((rejected.field, rejected.sentence),))
     except Refused as error:
         return await ask((("", refusal_of(error)),))
-    kept = (*role_fields.to_hidden_fields(form), (CHECK, "all"))
+    kept = role_fields.to_hidden_fields(form)
     return replace(
-        view,
-        confirm=AccessConfirmation(
-            sentence=access_texts.sentence(person.name, becomes, role.service, at.entity.name, today),
-            details=access_texts.details(becomes),
-            kept=kept,
-            needs_approval=needs,
-            reason=given.get("reason", ""),
-            again=query_address(at, at.page, **{name: value for name, value in kept if name != CHECK}),
-            was=view.was,
-            was_details=view.was_details,
+        page,
+        parts=(
+            Heading(text=phrase("Until now")),
+            *_as_it_is(at, person, role.row, role.service, ""),
+            Heading(text=phrase("From now on")),
+            *_confirm(
+                at, person, becomes, role.service, needs=needs, button=_CHANGE, kept=(*kept, (CHECK, "all")),
+                again=query_address(at, at.page, **dict(kept)),
+            ),
         ),
-    )
+    )  # fmt: skip
 
 
-async def _changes(at: PortalContext, role: HeldRole, form: RoleForm) -> list[Change]:
+def _becomes(at: PortalContext, role: HeldRole, form: RoleForm) -> Assignment:
+    return row_of(form, user_id=role.row.user_id, entity_id=role.row.entity_id, today=at.context.day, ref=role.row.ref)
+
+
+async def _changes(at: PortalContext, role: HeldRole, becomes: Assignment) -> list[Change]:
     """The changes that make a role what was typed."""
-    becomes = row_of(
-        form, user_id=role.row.user_id, entity_id=role.row.entity_id, today=at.context.day, ref=role.row.ref
-    )
     found = role_assignment.plan_replacement(role.row, becomes)
     if not found:
         raise InvalidInput(phrase("Nothing would change. Change something, or go back."))
@@ -525,32 +606,33 @@ async def change_access(at: PortalContext) -> FormResult:
     form = role_fields.read(at.form, role.service)
     for field, text in role_fields.errors_of(faults(form, at.context.day)):
         raise InvalidInput(text, field=field)
-    changes = await _changes(at, role, form)
+    changes = await _changes(at, role, _becomes(at, role, form))
     return await submit_roles(at, person, changes, "access-changed")
 
 
 async def show_removal(at: PortalContext) -> View:
     """The question whether a role is to be taken away."""
     role, person = await _this_role(at)
+    reviewed = at.query.get(FROM) == REVIEW_PAGE
+    page, was = _role_page(at, person, phrase("Take this access away?")), _as_it_is(at, person, role.row, role.service)
     why = await explain_refusal(at, person, role.service)
-    needs = False
-    if why is None:
-        needs = await needs_approval(at.registry, at.actor, [Change(role.row, None)])
-    return RemoveAccess(
-        frame=frame(at, section="people", up=to_person(at, person), names=names_shown(person)),
-        was=access_texts.sentence(person.name, role.row, role.service, at.entity.name, at.context.day),
-        was_details=access_texts.details(role.row),
-        loses=phrase("{name} can then no longer do this. Other access of {name} stays as it is.", name=person.name),
-        refused=why,
-        needs_approval=needs,
-        back=to_person(at, person),
-    )
+    if why is not None:
+        return replace(page, parts=(*was, *_refuse(why)))
+    needs = await needs_approval(at.registry, at.actor, [Change(role.row, None)])
+    leads_to = portal_path(at.web, REVIEW_PAGE) if reviewed else to_person(at, person).url
+    back = Link(url=leads_to, text=phrase("Keep access"))
+    page = replace(page, action=portal_path(at.web, at.here))
+    loses = phrase("{name} can then no longer do this. Other access of {name} stays as it is.", name=person.name)
+    asked = send_form(needs, phrase("Take access away"), back=back, danger=True)
+    return replace(page, parts=(*was, Paragraph(text=loses), asked))
 
 
 async def remove_access(at: PortalContext) -> FormResult:
     """Take a role away. Raises InvalidInput, NotFound."""
     role, person = await _this_role(at)
-    return await submit_roles(at, person, [Change(role.row, None)], "access-removed")
+    done = await submit_roles(at, person, [Change(role.row, None)], "access-removed")
+    reviewed = at.query.get(FROM) == REVIEW_PAGE and done.change == "access-removed"
+    return done._replace(page=REVIEW_PAGE) if reviewed else done
 
 
 # --- copying from a colleague
@@ -568,43 +650,70 @@ async def show_copy(at: PortalContext) -> View:
     given = {**at.query, **at.form}
     person = await this_person(at, given.get("person", ""))
     why = await _refuse_copy(at, person)
-    if why is not None or not given.get(_FROM):
+    if why is not None or not given.get(FROM):
         choice = await choose_person(
             at,
             COPY,
-            person_address(at, COPY, field=_FROM, person=given["person"]),
+            person_address(at, COPY, field=FROM, person=given["person"]),
             frame=frame(at, section="people", up=to_person(at, person)),
             heading=phrase("Copy access for {name}", name=person.name),
             asked=phrase("Whose access?"),
             kept=(("person", given["person"]),),
         )
         return replace(choice, refused=why)
-    colleague = await this_person(at, given[_FROM])
+    colleague = await this_person(at, given[FROM])
     copies = await _copies(at, person, colleague)
-    entity, today, name = at.entity.name, at.context.day, person.name
-    changes = [change for _, _, change in copies.found[:_MOST_COPIED]]
-    return CopyAccess(
-        frame=frame(at, section="people", up=to_person(at, person), names=names_shown(person, colleague)),
-        kept=(("person", given["person"]), (_FROM, given[_FROM])),
-        colleague=colleague.name,
-        another=query_address(at, COPY, person=given["person"]),
-        roles=tuple(
-            CopiedRole(
-                name=box(row, at.context.today),
-                sentence=access_texts.sentence(name, row, service, entity, today),
-                details=access_texts.details(row),
-                chosen=box(row, at.context.today) in at.form,
-            )
-            for row, service, _ in copies.found[:_MOST_COPIED]
-        ),
-        held=tuple(held_line(name, row, service, at.entity, today) for row, service in copies.held[:_MOST_COPIED]),
-        more=len(copies.found) > _MOST_COPIED,
-        not_all=copies.more,
-        needs_approval=bool(changes) and await needs_approval(at.registry, at.actor, changes),
-        reason=given.get("reason", ""),
+    name, up = person.name, to_person(at, person)
+    another = query_address(at, COPY, person=given["person"])
+    page = Page(
+        frame=frame(at, section="people", up=up, names=names_shown(person, colleague)),
+        heading=phrase("Copy a colleague's access"),
         notes=(*at.notes, *explain_no_effect(person)),
-        back=to_person(at, person),
+        parts=(),
     )
+    parts: list[Component] = [
+        Facts(facts=((phrase("From"), Cell(values=(colleague.name, _another(another, phrase("From"))))),))
+    ]
+    if copies.found:
+        needs = await needs_approval(at.registry, at.actor, [change for _, _, change in copies.found[:_MOST_COPIED]])
+        boxes = Fields(
+            fields=tuple(
+                Field(
+                    name=box(row, at.context.today),
+                    kind="flag",
+                    label=access_texts.sentence(name, row, service, at.entity.name, at.context.day),
+                    hint=access_texts.joined(access_texts.details(row)),
+                    value=at.form.get(box(row, at.context.today), ""),
+                )
+                for row, service, _ in copies.found[:_MOST_COPIED]
+            )
+        )
+        more = (
+            phrase("This person has more roles than are listed here. Give the others one by one.")
+            if copies.more
+            else phrase("There is more. Copy these first, then open this page again.")
+            if len(copies.found) > _MOST_COPIED
+            else None
+        )
+        parts.append(
+            send_form(
+                needs, _GIVE,
+                parts=(
+                    Heading(text=phrase("What do you want to give?")), boxes,
+                    Paragraph(text=more, look="hint") if more else None,
+                ),
+                hidden=(("person", given["person"]), (FROM, given[FROM])),
+                back=Link(url=up.url, text=phrase("Cancel")),
+            )
+        )  # fmt: skip
+    else:
+        none = phrase("{name} has no access that you can copy here.", name=colleague.name)
+        parts.append(Paragraph(text=none, look="empty"))
+    if copies.held:
+        parts.append(Heading(text=phrase("Already given")))
+    held = copies.held[:_MOST_COPIED]
+    parts.append(Items(items=tuple(held_line(name, *each, at.entity, at.context.day) for each in held)))
+    return replace(page, parts=tuple(parts))
 
 
 async def _refuse_copy(at: PortalContext, person: Member) -> Phrase | None:
@@ -643,7 +752,7 @@ def box(row: Assignment, today: str) -> str:
 async def copy_access(at: PortalContext) -> FormResult:
     """Give the roles that were ticked. Raises InvalidInput, NotFound."""
     person = await this_person(at, at.form.get("person", ""))
-    colleague = await this_person(at, at.form.get(_FROM, ""))
+    colleague = await this_person(at, at.form.get(FROM, ""))
     why = await _refuse_copy(at, person)
     if why is not None:
         raise InvalidInput(why)
@@ -787,8 +896,8 @@ SECTION: Final = Section[PortalContext](
         _path(CHANGE): PortalPage(view=show_change, submit=change_access, fresh=True, needs=_GIVING),
         _path(REMOVE): PortalPage(view=show_removal, submit=remove_access, fresh=True, needs=("delete", "assignment")),
     },
-    fields=role_fields.FIELDS | {"person", "service", "reason", CHECK, _FROM, "table", "decision"},
-    filters=role_fields.FIELDS | {"person", "service", "find", _FROM},
+    fields=role_fields.FIELDS | {"person", "service", "reason", CHECK, FROM, "table", "decision"},
+    filters=role_fields.FIELDS | {"person", "service", FIND, FROM, _ACCESS},
     prefixes=(role_fields.PARAMETER, _BOX),
     changes={
         "access-given": phrase("The access has been given."),

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from datetime import datetime
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
+
+from msgspec.structs import replace
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import access_review, lists, members
@@ -17,6 +19,7 @@ from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.access_texts import GONE
 from corpid.rules.directory.records import Membership, Service, User
 from corpid.texts import counted, phrase
+from corpid.web.directory.access import FROM
 from corpid.web.directory.member_texts import REFUSALS, STATES, level_sentence, refusal_sentence, rejected
 from corpid.web.directory.page_context import (
     NAMES_CHANGED,
@@ -33,7 +36,7 @@ from corpid.web.directory.page_context import (
     section_link,
 )
 from corpid.web.directory.people import PERSON
-from corpid.web.directory.people_views import ConfirmAction, RoleSentence
+from corpid.web.directory.people_views import ConfirmAction
 from corpid.web.directory.person import (
     CONFIRMED_ACTIONS,
     describe_role,
@@ -41,7 +44,18 @@ from corpid.web.directory.person import (
     membership_id_of,
     this_member,
 )
-from corpid.web.pages.layout import Link, Pager, PageView, ViewPart
+from corpid.web.pages.components import (
+    Actions,
+    Cell,
+    Choice,
+    Column,
+    Label,
+    Page,
+    Paragraph,
+    Selection,
+    Table,
+)
+from corpid.web.pages.layout import Link, Pager
 from corpid.web.sites import FormResult, NotFound, Section, await_found
 
 if TYPE_CHECKING:
@@ -53,63 +67,30 @@ if TYPE_CHECKING:
     from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
     from corpid.rules.directory.roles import RoleRecords
     from corpid.texts import Phrase
+    from corpid.web.pages.components import Component, Value
     from corpid.web.pages.views import View
 
 REVIEW: Final = REVIEW_PAGE
 _SIGN_OFF: Final = f"{REVIEW}/sign-off"
 _BEGIN: Final = "begin"
 """the parameter that shows the list before the review is due"""
-_KEEP: Final = "keep"
-"""the name of the buttons"""
-_TICK: Final = "keep-"
-"""before a membership in the name of its checkbox"""
-_SHOWN: Final = 50
+HEADING: Final = phrase("Access review")
+_SELECT: Final = "select-"
+_SHOWN_HERE: Final = "shown-"
+"""the prefix of the hidden fields that name everybody of a page"""
+_SHOWN: Final = 40
+"""people of a page: a form has at most a hundred fields"""
+_BEGIN_IT: Final = phrase(
+    "In a review you look at what each person may do, and keep it or end the membership. You can begin before it is due."
+)
+_HOW: Final = phrase(
+    "Keep what each person may do, remove a role, or end the membership. If anything changes after you kept somebody, "
+    "they are in the list again."
+)
 _CHANGED: Final = phrase("What somebody may do has changed since you looked. Look at it again, then keep it.")
 _NOT_OPEN: Final = phrase("No review is under way. It begins when you keep or end the first person.")
 _LEFT: Final = phrase("Somebody was added or changed meanwhile. Look at everybody who is in the list again.")
 _OWN: Final = phrase("This is you. Another owner or administrator has to look at your access.")
-
-
-class ReviewedPerson(ViewPart, frozen=True, kw_only=True):
-    url: str
-    name: str
-    tags: tuple[Phrase, ...]
-    level: Phrase | None
-    roles: tuple[RoleSentence, ...]
-    field: str
-    """the name of the checkbox"""
-    seen: str
-    """its value, which names what is shown here"""
-    button: str
-    """the value of the button that keeps this person"""
-    ticked: bool
-    changed: bool
-    """whether this is no longer as it was when it was ticked"""
-    why_not: Phrase | None
-    """why the reader cannot keep this person"""
-    end: str
-    """the address of the page that ends the membership; empty if the reader cannot"""
-
-
-class AccessReview(PageView, frozen=True, kw_only=True):
-    """The review's state, and a page of people to review."""
-
-    template: ClassVar[str] = "manage/access_review.html"
-    heading: ClassVar[Phrase] = phrase("Access review")
-
-    action: str
-    state: Phrase
-    last: Phrase | None
-    """who signed the last one off"""
-    progress: Phrase | None
-    kept: int
-    count: int
-    begin: str
-    """the address of the list before the review is due; empty if the list is here, or nothing is left"""
-    people: tuple[ReviewedPerson, ...]
-    sign_off: str
-    """the address of the confirmation; empty while somebody is left"""
-    pager: Pager
 
 
 # --- the list
@@ -131,24 +112,32 @@ async def show_review(at: PortalContext) -> View:
     left = bool(found.found)
     if left:  # those who changed meanwhile may have come back
         state = await access_review.load_review_state(at.registry, at.actor, entity_id)
-    return AccessReview(
+    progress = phrase("{kept} of {count} people looked at", kept=state.kept, count=state.people)
+    last = await _last(at, state)
+    page = Page(
         frame=frame(at, section=SETTINGS, up=section_link(at, SETTINGS)),
-        action=query_address(at, REVIEW, **begin, after=after),
-        state=await describe_state(at, state),
-        last=await _last(at, state),
-        progress=phrase("{kept} of {count} people looked at", kept=state.kept, count=state.people)
-        if under_way
-        else None,
-        kept=state.kept,
-        count=state.people,
-        begin="" if shows else query_address(at, REVIEW, **begin),
-        people=await _shown(at, found.found),
-        sign_off=portal_path(at.web, _SIGN_OFF) if under_way and not left else "",
-        pager=Pager(
-            first=query_address(at, REVIEW, **begin) if after else "",
-            next=query_address(at, REVIEW, **begin, after=found.after) if found.after else "",
+        heading=HEADING,
+        parts=(
+            Paragraph(text=await describe_state(at, state)),
+            Paragraph(text=last) if last else None,
+            Paragraph(text=progress, look="summary") if under_way else None,
         ),
     )
+    if not shows:
+        parts: tuple[Component, ...] = (
+            Paragraph(text=_BEGIN_IT),
+            Actions(links=(Link(url=query_address(at, REVIEW, **begin), text=phrase("Begin the review")),)),
+        )
+    elif left:
+        parts = (Paragraph(text=_HOW), await _table(at, found, begin, after))
+    elif under_way:
+        parts = (
+            Paragraph(text=phrase("Everybody has been looked at. Sign the review off to finish it."), look="empty"),
+            Actions(links=(Link(url=portal_path(at.web, _SIGN_OFF), text=phrase("Sign off")),)),
+        )
+    else:
+        parts = ()
+    return replace(page, parts=(*page.parts, *parts))
 
 
 async def _people(at: PortalContext, after: str) -> lists.ListPage[Found]:
@@ -194,56 +183,91 @@ async def _who(at: PortalContext, actor: str) -> str | Phrase:
     return Member(membership=membership, user=user).name if membership and user else GONE
 
 
-async def _shown(at: PortalContext, found: Sequence[Found]) -> tuple[ReviewedPerson, ...]:
+async def _table(at: PortalContext, found: lists.ListPage[Found], begin: Mapping[str, str], after: str) -> Table:
+    """A page of people, one row for each access."""
     directory = at.registry.directory
-    rows: list[Assignment | ThirdPartyAssignment] = []
-    for each in found:
-        rows += each.access.roles
-        rows += each.access.third_party_roles
+    held: list[Assignment | ThirdPartyAssignment] = []
+    for each in found.found:
+        held += each.access.roles
+        held += each.access.third_party_roles
     roles: defaultdict[str, list[RoleRecords]] = defaultdict(list)
-    for role in await lists.load_roles(directory, rows):
+    for role in await lists.load_roles(directory, held):
         roles[role.row.user_id].append(role)
-    held = [each.access.administrator for each in found if each.access.administrator]
-    named = {service for one in held if isinstance(one.services, tuple) for service in one.services}
+    levels = [each.access.administrator for each in found.found if each.access.administrator]
+    named = {service for one in levels if isinstance(one.services, tuple) for service in one.services}
     services = {
         each.service_id: each.name for each in (await directory.read(Service, [(one,) for one in named])).values()
     }
-    return tuple([await _person(at, each, roles[each.user.user_id], services) for each in found])
+    rows = [row for each in found.found for row in await _rows(at, each, roles[each.user.user_id], services)]
+    choices = [row[0] for row in rows if isinstance(row[0], Choice)]
+    return Table(
+        caption=phrase("What each person may do"),
+        columns=(Column(phrase("Person")), Column(phrase("Access")), Column(phrase("Decision"))),
+        rows=tuple(rows if choices else (row[1:] for row in rows)),
+        selection=Selection(
+            action=query_address(at, REVIEW, **begin, after=after),
+            buttons=(("keep", phrase("Keep access")),),
+            everything=phrase("Select everybody on this page"),
+            kept=tuple((f"{_SHOWN_HERE}{each.value}", "yes") for each in choices),
+        )
+        if choices
+        else None,
+        pager=Pager(
+            first=query_address(at, REVIEW, **begin) if after else "",
+            next=query_address(at, REVIEW, **begin, after=found.after) if found.after else "",
+        ),
+    )
 
 
-async def _person(
+async def _rows(
     at: PortalContext, each: Found, roles: Sequence[RoleRecords], services: Mapping[str, str]
-) -> ReviewedPerson:
-    access = each.access
-    membership, held = access.membership, access.administrator
+) -> list[tuple[Value | Choice, ...]]:
+    """A person's rows: the first one chooses them."""
+    membership, level = each.access.membership, each.access.administrator
     member = Member(membership=membership, user=each.user)
     name, own = member.name, each.user.user_id == at.actor.user_id
-    ends = True
-    if own or held is not None:
-        ends = not (await members.preview_change(at.registry, membership, actor=at.actor, end=True)).refusal
-    listed_services = held.services if held is not None and isinstance(held.services, tuple) else ()
-    ticked = at.form.get(_TICK + membership.membership_id, "")
-    pressed, _, pressed_seen = at.form.get(_KEEP, "").rpartition(" ")
-    sent = pressed_seen if pressed == membership.membership_id else ticked
+    page = f"{PERSON}/{membership.membership_id}"
     shown = f"{each.seen}.{names_shown(member)}"
-    person = f"{PERSON}/{membership.membership_id}"
-    kind = f"{person}/revoke" if membership.invited else f"{REVIEW}/{membership.membership_id}/end"
-    return ReviewedPerson(
-        url=portal_path(at.web, person),
-        name=name,
-        tags=() if member.state == "active" else (STATES[member.state],),
-        level=level_sentence(name, held, at.entity, tuple(sorted(services.get(one, one) for one in listed_services)))
-        if held
-        else None,
-        roles=tuple(describe_role(at, name, role) for role in roles),
-        field=_TICK + membership.membership_id,
-        seen=shown,
-        button=f"{membership.membership_id} {shown}",
-        ticked=ticked == shown,
-        changed=bool(sent) and sent != shown,
-        why_not=_OWN if own and not await access_review.may_keep_own(at.registry, at.actor) else None,
-        end=portal_path(at.web, kind) if ends else "",
+    sent = next((one for one in _read_kept(at.form) if one[0] == membership.membership_id), None)
+    changed = sent is not None and sent[1] != shown
+    why_not = _OWN if own and not await access_review.may_keep_own(at.registry, at.actor) else None
+    notes: list[Value] = [why_not] if why_not else []
+    refusal = own or level is not None
+    if not refusal or not (await members.preview_change(at.registry, membership, actor=at.actor, end=True)).refusal:
+        end = f"{page}/revoke" if membership.invited else f"{REVIEW}/{membership.membership_id}/end"
+        notes.append(Link(url=portal_path(at.web, end), text=phrase("End the membership"), about=name))
+    tags = (
+        Label(STATES[member.state], "warning") if member.state != "active" else None,
+        Label(phrase("Changed since you looked"), "error") if changed else None,
     )
+    link = Link(url=portal_path(at.web, page), text=name)
+    person = Cell(values=(link, *(each for each in tags if each)), notes=tuple(notes))
+    access: list[tuple[Value, Value]] = []
+    if level is not None:
+        named = tuple(sorted(services.get(one, one) for one in level.services)) if level.services != "all" else ()
+        access.append((level_sentence(name, level, at.entity, named), None))
+    for role in roles:
+        described = describe_role(at, name, role, changeable=not own or why_not is None)
+        tag = (Label(described.tag),) if described.tag else ()
+        remove = f"{described.take_away}?{urlencode({FROM: REVIEW})}"
+        taken = (
+            Link(url=remove, text=phrase("Remove"), about=f"{name}, {described.what}") if described.take_away else None
+        )
+        access.append((Cell(values=(described.sentence, *tag), notes=described.details), taken))
+    if not access:
+        access.append((phrase("{name} has no access yet.", name=name), None))
+    choice = (
+        None
+        if why_not
+        else Choice(
+            value=f"{membership.membership_id}.{shown}",
+            name=phrase("Select {name}", name=name),
+            chosen=sent is not None and not changed,
+        )
+    )
+    return [
+        (choice if number == 0 else None, person if number == 0 else link, *row) for number, row in enumerate(access)
+    ]
 
 
 # --- keeping
@@ -253,10 +277,10 @@ async def keep_access(at: PortalContext) -> FormResult:
     """Keep the access of the chosen people. Raises InvalidInput, Conflict."""
     wanted = _read_kept(at.form)
     if not wanted:
-        raise InvalidInput(phrase("Tick the people whose access is to stay, or use the button below a person."))
+        raise InvalidInput(phrase("Select the people whose access is to stay."))
     await access_review.load_review_state(at.registry, at.actor, at.entity.entity_id)
     kept = []
-    for membership_id, shown in wanted.items():
+    for membership_id, shown in wanted:
         try:
             found = await this_member(at, membership_id)
         except NotFound:
@@ -277,13 +301,12 @@ async def keep_access(at: PortalContext) -> FormResult:
     return FormResult("access-kept" if len(kept) > 1 else "access-kept-one", page)
 
 
-def _read_kept(form: Mapping[str, str]) -> dict[str, str]:
-    """The digests shown for each chosen person, by membership."""
-    membership_id, _, seen = form.get(_KEEP, "").rpartition(" ")
-    if membership_id:
-        return {membership_id: seen}
-    chosen = {name.removeprefix(_TICK): seen for name, seen in form.items() if name.startswith(_TICK)}
-    return dict(list(chosen.items())[: access_review.MOST_DECISIONS])
+def _read_kept(form: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Memberships that are chosen, each with the digests of what was shown."""
+    prefix = _SHOWN_HERE if form.get("all") else _SELECT
+    chosen = [name.removeprefix(prefix) for name in form if name.startswith(prefix)]
+    parts = (each.rsplit(".", 2) for each in chosen[: access_review.MOST_DECISIONS])
+    return [(each[0], f"{each[1]}.{each[2]}") for each in parts if len(each) > 2]
 
 
 # --- ending
@@ -330,7 +353,7 @@ async def _belonging(at: PortalContext) -> Member:
 
 
 def _to_review(at: PortalContext) -> Link:
-    return Link(url=portal_path(at.web, REVIEW), text=AccessReview.heading)
+    return Link(url=portal_path(at.web, REVIEW), text=HEADING)
 
 
 # --- signing off
@@ -388,9 +411,9 @@ SECTION: Final = Section[PortalContext](
             view=show_end, submit=end_membership, fresh=True, needs=("delete", "membership")
         )
     },
-    fields=frozenset({_KEEP, "reason"}),
+    fields=frozenset({"all", "decision", "reason"}),
     filters=frozenset({"after", _BEGIN}),
-    prefixes=(_TICK,),
+    prefixes=(_SELECT, _SHOWN_HERE),
     changes={
         "access-kept-one": phrase("The access stays as it was shown."),
         "access-kept": phrase("The access of those people stays as it was shown."),

@@ -5,7 +5,7 @@ These are home, the choice of the entity, and access that ends. Source: D53, D54
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpid.flows.authentication.entity_selection import QUERY_CHARACTERS
@@ -16,11 +16,11 @@ from corpid.flows.directory.undo import keep_for_undo, may_undo, undo_changes
 from corpid.flows.directory.write import RequestDetails
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.entity_choice import NUMBERS, search_words
-from corpid.rules.directory.member_details import shown_name
 from corpid.rules.directory.records import ENTITY_STATUSES
 from corpid.texts import counted, phrase
 from corpid.web.directory import (
     access,
+    access_list,
     access_review,
     administrators,
     history,
@@ -50,7 +50,7 @@ from corpid.web.directory.page_context import (
 )
 from corpid.web.own_pages import forbidden_page, serve
 from corpid.web.pages.components import Page, Paragraph
-from corpid.web.pages.layout import Link, Pager, PageView, ViewPart, pager_of
+from corpid.web.pages.layout import Link, PageView
 from corpid.web.pages.responses import see_other
 from corpid.web.pages.views import Choice, ChooseEntity, Problem
 from corpid.web.sites import (
@@ -60,7 +60,6 @@ from corpid.web.sites import (
     SeeOther,
     Site,
     SiteUndo,
-    await_found,
     first_page,
     ways_out,
 )
@@ -81,14 +80,11 @@ if TYPE_CHECKING:
     from corpid.web.pages.views import View
 
 
-_ENDING: Final = "ending"
 _UNDO: Final = "undo"
 _REASON: Final = phrase("To undo a change that was made a moment ago")
 """for the approver, if undoing it needs approval by now"""
-_SOON_DAYS: Final = 30
 _RECENT: Final = 5
 """changes on the home page"""
-_PAGE: Final = 50
 _STATUS: Final[Mapping[EntityStatus, Phrase]] = {
     "Deregistered": phrase(
         "The register says that this organisation is deregistered. Services may no longer accept it."
@@ -119,27 +115,6 @@ class Home(PageView, frozen=True, kw_only=True):
     history: str = ""
 
 
-class EndingRow(ViewPart, frozen=True, kw_only=True):
-    """A role that ends soon."""
-
-    name: str
-    url: str
-    role: str
-    service: str
-    until: date
-
-
-class EndingList(PageView, frozen=True, kw_only=True):
-    """The roles that end within thirty days, the soonest first."""
-
-    template: ClassVar[str] = "manage/ending.html"
-    heading: ClassVar[Phrase] = phrase("Access that ends soon")
-
-    days: int = _SOON_DAYS
-    rows: tuple[EndingRow, ...]
-    pager: Pager
-
-
 async def show_home(at: PortalContext) -> View:
     """The home page of the entity that they act for."""
     first, last = _soon(at)
@@ -160,7 +135,7 @@ async def show_home(at: PortalContext) -> View:
 
 def _soon(at: PortalContext) -> tuple[str, str]:
     """Today, and the last of the days that follow."""
-    return at.context.today, (at.context.day + timedelta(days=_SOON_DAYS)).isoformat()
+    return at.context.today, (at.context.day + timedelta(days=access_list.SOON_DAYS)).isoformat()
 
 
 def _first_steps(at: PortalContext) -> tuple[Link, ...]:
@@ -176,7 +151,7 @@ def _first_steps(at: PortalContext) -> tuple[Link, ...]:
 
 def _lines(at: PortalContext, totals: EntityTotals, *, sees_all: bool) -> tuple[Link, ...]:
     ending = _ending(totals.ending) if sees_all else phrase("Access at your services that ends within 30 days")
-    texts = {"people": _people(totals.people), _ENDING: ending, "requests": _requests(at.visit)}
+    texts = {"people": _people(totals.people), access_list.ENDING: ending, "requests": _requests(at.visit)}
     if sees_all:
         texts["third-parties"] = (
             counted(
@@ -224,30 +199,6 @@ def _ending(count: int) -> Phrase:
     if not count:
         return phrase("Nobody's access ends within 30 days.")
     return counted(count, "{count} role ends within 30 days.", "{count} roles end within 30 days.")
-
-
-async def show_ending_roles(at: PortalContext) -> View:
-    """The roles that end within thirty days, fifty to a page."""
-    first, last = _soon(at)
-    after = at.query.get("after", "")
-    found = await await_found(
-        portal.list_expiring_roles(at.registry, at.actor, first=first, last=last, after=after, limit=_PAGE)
-    )
-    here = portal_path(at.web, _ENDING)
-    return EndingList(
-        frame=frame(at, up=section_link(at, "")),
-        rows=tuple(
-            EndingRow(
-                name=shown_name(each.membership, each.user),
-                url=portal_path(at.web, f"person/{each.membership.membership_id}"),
-                role=each.row.role,
-                service=each.service.name,
-                until=date.fromisoformat(each.row.end_date),
-            )
-            for each in found.found
-        ),
-        pager=pager_of(here, {}, came=bool(after), after=found.after, searched_on=0 < len(found.found) < _PAGE),
-    )
 
 
 async def show_choice(at: PortalContext) -> View | Response:
@@ -333,7 +284,6 @@ async def _offers_undo(at: PortalContext) -> bool:
 SECTION: Final = Section[PortalContext](
     pages={
         "": PortalPage(view=show_home),
-        _ENDING: PortalPage(view=show_ending_roles),
         ORGANISATION: PortalPage(view=show_choice, submit=choose_entity, field="entity"),
         _UNDO: PortalPage(view=show_undo, submit=undo, fresh=True),
     },
@@ -371,6 +321,7 @@ _SITE: Final = Site(
         third_party_terms.OFFERS_SECTION,
         third_party_terms.PEOPLE_SECTION,
         access.SECTION,
+        access_list.SECTION,
         people.SECTION,
         person.SECTION,
     ),

@@ -82,6 +82,7 @@ PortalPage: TypeAlias = sites.SitePage[PortalContext]
 SECTIONS: Final[Mapping[str, tuple[Phrase, frozenset[AdministratorLevel]]]] = {
     "": (phrase("Home"), frozenset({"owner", "administrator", "sub_administrator"})),
     "people": (phrase("People"), frozenset({"owner", "administrator", "sub_administrator"})),
+    "access": (phrase("Access"), frozenset({"owner", "administrator", "sub_administrator"})),
     "third-parties": (phrase("Third parties"), frozenset({"owner", "administrator"})),
     "requests": (phrase("Requests"), frozenset({"owner", "administrator", "sub_administrator"})),
     "history": (phrase("History"), frozenset({"owner", "administrator"})),

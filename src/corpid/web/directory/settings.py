@@ -57,7 +57,7 @@ async def show_settings(at: PortalContext) -> View:
         lines.append(
             line(
                 access_review.REVIEW,
-                access_review.AccessReview.heading,
+                access_review.HEADING,
                 await access_review.describe_state(at, state),
             )
         )

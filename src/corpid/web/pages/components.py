@@ -221,7 +221,7 @@ class Items(Component, frozen=True, kw_only=True):
 
     template: ClassVar[str] = "components/items.html"
 
-    items: tuple[Phrase | str, ...]
+    items: tuple[Value, ...]
     language: str = ""
     """that of texts; empty: the page's"""
 
@@ -363,7 +363,10 @@ class Fields(Component, frozen=True, kw_only=True):
 
 
 class Radios(Component, frozen=True, kw_only=True):
-    """A choice of one."""
+    """A choice of one, perhaps with a field for a day.
+
+    The field is shown while `date` is chosen.
+    """
 
     template: ClassVar[str] = "components/radios.html"
 
@@ -373,6 +376,7 @@ class Radios(Component, frozen=True, kw_only=True):
     """values, texts and hints"""
     value: str = ""
     hint: Phrase | None = None
+    day: Field | None = None
 
 
 class Form(Component, frozen=True, kw_only=True):
@@ -396,6 +400,10 @@ class Form(Component, frozen=True, kw_only=True):
     """whether it asks for a reason for the person who approves it"""
     action: str = ""
     """of another page"""
+    get: bool = False
+    """whether it only asks: its fields stand in the address"""
+    back: Link | None = None
+    """in place of the page's way back"""
     again: Phrase | None = None
     """a second button, which sends the form to be checked again; the first one then sends `confirmed`"""
 

@@ -174,7 +174,7 @@ class Field(ViewPart, frozen=True, kw_only=True):
     label: Phrase | str
     hint: Phrase | str | None = None
     kind: str = "text"
-    """lines, flag, words, choices (several words, one a line), day, date, number, email, search or text; a date has a
+    """lines, flag, words, choices (several words, one a line), day, date, number, decimal, numeric, email, search or text; a date has a
     calendar"""
     value: str
     words: tuple[tuple[str, Phrase | str], ...] = ()
@@ -184,6 +184,8 @@ class Field(ViewPart, frozen=True, kw_only=True):
     """characters; 0: no limit of its own"""
     notes: tuple[Phrase, ...] = ()
     """what was found in its value, below it"""
+    offered: tuple[str, ...] = ()
+    """known values, which may be chosen in place of typing"""
 
 
 class Pager(ViewPart, frozen=True, kw_only=True):

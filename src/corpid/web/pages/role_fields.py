@@ -18,7 +18,8 @@ from corpid.rules.directory.role_forms import (
 )
 from corpid.rules.directory.values import NO_BEGINNING
 from corpid.texts import phrase
-from corpid.web.pages.layout import ViewPart
+from corpid.web.pages.components import Fields, Radios
+from corpid.web.pages.layout import Field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,45 +29,15 @@ if TYPE_CHECKING:
     from corpid.rules.directory.role_forms import ValuesInUse
     from corpid.rules.directory.values import ParameterDefinition
     from corpid.texts import Phrase
+    from corpid.web.pages.components import Component
     from corpid.web.pages.layout import FieldError
 
 PARAMETER: Final = "parameter-"
 FIELDS: Final = frozenset({"role", "sub_entity", "start", "start_date", "end", "end_date"})
 PART: Final = phrase("Part of the organisation")
 _PARAMETERS: Final = "parameters/"
-_TYPES: Final = {"date": "date", "number": "text", "year": "text", "alpha": "text", "text": "text"}
 Option = tuple[str, "Phrase | str", "Phrase | str"]
 """value, text and further text of a radio button"""
-
-
-class ParameterField(ViewPart, frozen=True, kw_only=True):
-    name: str
-    label: Phrase
-    value: str
-    type: str
-    hint: Phrase | None
-    inputmode: str
-    used: tuple[str, ...]
-    """values that are in use, to choose from"""
-
-
-class RoleFields(ViewPart, frozen=True, kw_only=True):
-    """The fields of a role, as the page shows them."""
-
-    roles: tuple[Option, ...]
-    role: str
-    sub_entity: Phrase | None
-    """its label; None: it is not asked for"""
-    sub_entity_value: str
-    sub_entities: tuple[str, ...]
-    """those that are in use, to choose from"""
-    parameters: tuple[ParameterField, ...]
-    starts: tuple[Option, ...]
-    start: str
-    start_date: str
-    ends: tuple[Option, ...]
-    end: str
-    end_date: str
 
 
 def mark_label(label: str, *, required: bool) -> Phrase:
@@ -122,39 +93,48 @@ def to_hidden_fields(form: RoleForm) -> tuple[tuple[str, str], ...]:
     return tuple((name, value) for name, value in (*plain, *named) if value)
 
 
-def build_fields(form: RoleForm, today: date, *, always: bool = False, used: ValuesInUse = NO_VALUES) -> RoleFields:
+def build_fields(
+    form: RoleForm, today: date, *, always: bool = False, used: ValuesInUse = NO_VALUES
+) -> tuple[Component, ...]:
     """The fields of a form.
 
     `always` offers to begin as it did, without a first day; `used` is offered for values that are typed.
     """
     service = form.service
+    typed = []
+    if service.sub_entity != "none":
+        label = mark_label(PART, required=service.sub_entity == "mandatory")
+        hint = phrase("Such as a branch or a department, as the service knows it")
+        typed.append(
+            Field(name="sub_entity", label=label, hint=hint, value=form.sub_entity, most=32, offered=used.sub_entities)
+        )
+    typed += [
+        _parameter(each, form.parameters.get(each.name, ""), used.parameters.get(each.name, ()))
+        for each in service.parameters
+    ]
     starts: list[Option] = [(TODAY, phrase("Today"), ""), (ON_DAY, phrase("On a day that I choose"), "")]
     if always or form.start == ALWAYS:
         starts.insert(0, (ALWAYS, phrase("As before: without a first day"), ""))
-    return RoleFields(
-        roles=role_options(service),
-        role=form.role,
-        sub_entity=None
-        if service.sub_entity == "none"
-        else mark_label(PART, required=service.sub_entity == "mandatory"),
-        sub_entity_value=form.sub_entity,
-        sub_entities=used.sub_entities,
-        parameters=tuple(
-            _parameter(each, form.parameters.get(each.name, ""), used.parameters.get(each.name, ()))
-            for each in service.parameters
-        ),
-        starts=tuple(starts),
-        start=form.start,
-        start_date="" if form.start_date == NO_BEGINNING else form.start_date,
-        ends=(
-            (YEAR_END, phrase("At the end of this year"), phrase("{day}", day=year_end(today))),
-            (ONE_YEAR, phrase("After one year"), ""),
-            (ENDLESS, phrase("Never"), phrase("Until somebody ends it")),
-            (ON_DAY, phrase("On a day that I choose"), ""),
-        ),
-        end=form.end,
-        end_date=form.end_date,
+    first = "" if form.start_date == NO_BEGINNING else form.start_date
+    ends: tuple[Option, ...] = (
+        (YEAR_END, phrase("At the end of this year"), phrase("{day}", day=year_end(today))),
+        (ONE_YEAR, phrase("After one year"), ""),
+        (ENDLESS, phrase("Never"), phrase("Until somebody ends it")),
+        (ON_DAY, phrase("On a day that I choose"), ""),
     )
+    roles = Radios(name="role", legend=phrase("Role"), options=role_options(service), value=form.role)
+    return (
+        *((roles,) if service.roles else ()),
+        Fields(fields=tuple(typed)),
+        Radios(
+            name="start", legend=phrase("The access begins"), options=tuple(starts), value=form.start,
+            day=Field(name="start_date", label=phrase("First day"), kind="date", value=first),
+        ),
+        Radios(
+            name="end", legend=phrase("The access ends"), options=ends, value=form.end,
+            day=Field(name="end_date", label=phrase("Last day"), kind="date", value=form.end_date),
+        ),
+    )  # fmt: skip
 
 
 _HINTS: Final = {
@@ -162,15 +142,15 @@ _HINTS: Final = {
     "number": phrase("A number"),
     "year": phrase("A year, such as 2026"),
 }
+_KINDS: Final = {"date": "date", "number": "decimal", "year": "numeric"}
 
 
-def _parameter(definition: ParameterDefinition, value: str, used: tuple[str, ...]) -> ParameterField:
-    return ParameterField(
+def _parameter(definition: ParameterDefinition, value: str, used: tuple[str, ...]) -> Field:
+    return Field(
         name=parameter_field(definition.name),
         label=mark_label(definition.name, required=definition.mandatory),
-        value=value,
-        type=_TYPES[definition.kind],
         hint=_HINTS.get(definition.kind),
-        inputmode={"number": "decimal", "year": "numeric"}.get(definition.kind, "text"),
-        used=() if definition.kind == "date" else used,
+        kind=_KINDS.get(definition.kind, "text"),
+        value=value,
+        offered=() if definition.kind == "date" else used,
     )

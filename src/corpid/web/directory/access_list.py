@@ -1,0 +1,432 @@
+"""The access of an entity's people: list, numbers, bulk end, CSV (D53, D81, D83)."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import date, timedelta
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from corpid.flows.authentication.sign_in import InvalidInput
+from corpid.flows.directory import role_assignment
+from corpid.flows.directory.role_assignment import RoleFilter
+from corpid.flows.directory.write import needs_approval
+from corpid.rules.directory import access_texts
+from corpid.rules.directory.approvals import MOST_CHANGES
+from corpid.rules.directory.records import Change
+from corpid.rules.directory.values import NO_BEGINNING
+from corpid.texts import Phrase, counted, phrase
+from corpid.web.directory.page_context import (
+    NAMES_CHANGED,
+    REQUESTED,
+    PortalContext,
+    PortalPage,
+    await_change,
+    frame,
+    names_shown,
+    portal_path,
+    query_address,
+    request_details,
+    section_link,
+)
+from corpid.web.directory.people import PERSON
+from corpid.web.pages.components import (
+    Actions,
+    Cell,
+    Choice,
+    Column,
+    Filters,
+    Form,
+    Label,
+    Page,
+    Paragraph,
+    Selection,
+    Table,
+    last_day,
+    table,
+)
+from corpid.web.pages.layout import Field, Link, pager_of, total_text
+from corpid.web.pages.responses import CsvFile
+from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator
+from corpid.web.sites import ConfirmationRequired, FormResult, Section, await_found
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+
+    from starlette.responses import Response
+
+    from corpid.flows.directory.role_assignment import EntityRole
+    from corpid.web.pages.components import Component, Value
+    from corpid.web.pages.views import View
+
+ACCESS: Final = "access"
+_END: Final = f"{ACCESS}/end"
+_ROLES: Final = f"{ACCESS}/roles"
+_CSV: Final = f"{ACCESS}/csv"
+SOON_DAYS: Final = 30
+ENDING: Final = f"{ACCESS}?ends={SOON_DAYS}"
+"""the roles that end soon"""
+_SEARCH: Final = "q"
+_FILTERS: Final = frozenset({_SEARCH, "service", "role", "ends"})
+_SELECT: Final = "select-"
+_SHOWN: Final = 50
+_MOST_ENDED: Final = 1000
+"""roles of one selection"""
+_READ_AT_ONCE: Final = 500
+_MOST_EXPORTED: Final = 10_000
+_ENDS: Final[Mapping[str, Phrase]] = {
+    "": phrase("Any"),
+    str(SOON_DAYS): phrase("Within 30 days"),
+    "dated": phrase("On a day"),
+    "over": phrase("Ended already"),
+}
+_TAKE_AWAY: Final = phrase("Take access away")
+_CHOOSE: Final = phrase("Choose the access in the list first.")
+
+
+# --- the list
+
+
+def _filters(given: Mapping[str, str]) -> dict[str, str]:
+    """The filters of an address or of a form."""
+    known = {name: given.get(name, "").strip() for name in sorted(_FILTERS)}
+    return known | {"ends": known["ends"] if known["ends"] in _ENDS else ""}
+
+
+def _wanted(at: PortalContext, filters: Mapping[str, str]) -> RoleFilter:
+    """The roles that are asked for.
+
+    Those that have ended only if they alone are.
+    """
+    today = at.context.day
+    first, last = today, None
+    if filters["ends"] == "over":
+        first, last = date.min, today - timedelta(days=1)
+    elif filters["ends"] == "dated":
+        last = date.max - timedelta(days=1)
+    elif filters["ends"]:
+        last = today + timedelta(days=SOON_DAYS)
+    return RoleFilter(
+        search=filters[_SEARCH],
+        service_id=filters["service"],
+        role=filters["role"],
+        first=first.isoformat(),
+        last=last.isoformat() if last else "",
+    )
+
+
+async def show_access(at: PortalContext) -> View:
+    """A page of the roles of the entity's people."""
+    filters, after = _filters(at.query), at.query.get("after", "")
+    wanted = _wanted(at, filters)
+    found = await await_found(
+        role_assignment.list_entity_roles(at.registry, at.actor, wanted, after=after, limit=_SHOWN)
+    )
+    services = await role_assignment.list_services(at.registry, at.actor, at.entity)
+    service = next((each for each in services if each.service_id == filters["service"]), None)
+    protected = await role_assignment.find_protected(at.registry, at.actor, found.found)
+    kept = {name: value for name, value in filters.items() if value}
+    more = bool(after or found.after)
+    total = found.total.count if found.total and found.total.exact else 0
+    everything = more and 0 < total <= _MOST_ENDED
+    dated = {**kept, "ends": "dated"}
+    any_day = {name: value for name, value in kept.items() if name != "ends"}
+    return Page(
+        frame=frame(at, section=ACCESS),
+        heading=phrase("Access"),
+        main_action=Link(url=portal_path(at.web, f"{ACCESS}/new"), text=phrase("Give access")),
+        parts=(
+            Actions(links=(Link(url=portal_path(at.web, _ROLES), text=phrase("Who may do what")),)),
+            Table(
+                caption=phrase("What people may do for your organisation"),
+                filters=Filters(
+                    action=portal_path(at.web, ACCESS),
+                    fields=(
+                        Field(
+                            name=_SEARCH, kind="search", label=phrase("Name, user name or e-mail address"),
+                            value=filters[_SEARCH],
+                        ),
+                        _words(phrase("Service"), "service", filters, {each.service_id: each.name for each in services}),
+                        *(
+                            (_words(phrase("Role"), "role", filters, {each: each for each in service.roles}),)
+                            if service is not None and service.roles
+                            else ()
+                        ),
+                        Field(
+                            name="ends", kind="words", label=phrase("Ends"), value=filters["ends"],
+                            words=tuple(_ENDS.items()),
+                        ),
+                    ),
+                ),
+                columns=(
+                    Column(
+                        phrase("Person"),
+                        query_address(at, ACCESS, **any_day),
+                        "" if wanted.by_day else "ascending",
+                    ),
+                    Column(phrase("Service")),
+                    Column(phrase("Role")),
+                    Column(phrase("Part of the organisation")),
+                    Column(phrase("Until"), query_address(at, ACCESS, **dated), "ascending" if wanted.by_day else ""),
+                ),
+                rows=tuple(
+                    (None if each.member.user.user_id in protected else _choice(each), *_row(at, each))
+                    for each in found.found
+                ),
+                empty=_empty(at, bool(kept or found.after)),
+                pager=msgspec.structs.replace(
+                    pager_of(
+                        portal_path(at.web, ACCESS), kept, came=bool(after), after=found.after,
+                        searched_on=len(found.found) < _SHOWN,
+                    ),
+                    total=total_text(found.total) if found.total else None,
+                ),
+                selection=Selection(
+                    action=portal_path(at.web, _END),
+                    buttons=(("end", _TAKE_AWAY),),
+                    everything=phrase("Select all {count} in this list", count=total) if everything else None,
+                    kept=tuple(kept.items()),
+                ),
+                csv=query_address(at, _CSV, **kept),
+            ),
+        ),
+    )  # fmt: skip
+
+
+def _words(label: Phrase, name: str, filters: Mapping[str, str], options: Mapping[str, str]) -> Field:
+    words = (("", phrase("Any")), *options.items())
+    return Field(name=name, kind="words", label=label, value=filters[name], words=words)
+
+
+def _empty(at: PortalContext, narrowed: bool) -> Cell:
+    if narrowed:
+        everything = Link(url=portal_path(at.web, ACCESS), text=phrase("Show all access"))
+        return Cell(values=(phrase("No access found."), everything))
+    return Cell(
+        values=(
+            phrase("Nobody has access yet."),
+            Link(url=portal_path(at.web, f"{ACCESS}/new"), text=phrase("Give access")),
+        )
+    )
+
+
+def _choice(role: EntityRole) -> Choice:
+    named = phrase("{service}: {role}", service=role.service.name, role=role.row.role) if role.row.role else None
+    what: Phrase | str = named or role.service.name
+    return Choice(value=role.id, name=phrase("Select {name}, {what}", name=role.member.name, what=what))
+
+
+def _row(at: PortalContext, role: EntityRole) -> tuple[Value, ...]:
+    row, member = role.row, role.member
+    person = Link(url=portal_path(at.web, f"{PERSON}/{member.membership.membership_id}"), text=member.name)
+    state = access_texts.state(row, at.context.day)
+    until = last_day(row.end_date)
+    limits = (each for each in access_texts.details(msgspec.structs.replace(row, sub_entity="")))
+    return (
+        person,
+        role.service.name,
+        Cell(values=(row.role or None,), notes=tuple(limits)),
+        row.sub_entity or None,
+        Cell(values=(until, Label(state, "warning"))) if state else until,
+    )
+
+
+# --- who may do what
+
+
+async def show_roles(at: PortalContext) -> View:
+    """The roles of each service, and how many hold them."""
+    wanted = _wanted(at, _filters({}))
+    counts, whole = await role_assignment.count_entity_roles(at.registry, at.actor, wanted)
+    services = await role_assignment.list_services(at.registry, at.actor, at.entity)
+    rows: list[tuple[Value, ...]] = []
+    for service in services:
+        given = {role: count for (service_id, role), count in counts.items() if service_id == service.service_id}
+        for role in (*service.roles, *(each for each in given if each not in service.roles)) or ("",):
+            address = query_address(at, ACCESS, service=service.service_id, role=role)
+            count = given.get(role, 0)
+            what = f"{service.name} {role}".strip()
+            rows.append((service.name, role or None, Link(url=address, text=str(count), about=what) if count else 0))
+    return Page(
+        frame=frame(at, section=ACCESS, up=section_link(at, ACCESS)),
+        heading=phrase("Who may do what"),
+        parts=(
+            None
+            if whole
+            else Paragraph(text=phrase("There is too much to count. These are the numbers of a part."), look="hint"),
+            table(
+                phrase("Services and roles, and how often each is given"),
+                (phrase("Service"), phrase("Role"), phrase("Times given")),
+                rows,
+                empty=phrase("There is no service that {entity} may use.", entity=at.entity.name),
+            ),
+        ),
+    )
+
+
+# --- ending many
+
+
+async def _selected(at: PortalContext) -> tuple[list[EntityRole], int]:
+    """The selected roles that may be ended, and the number of others.
+
+    Source: D81
+    """
+    if at.form.get("all"):
+        wanted = _wanted(at, _filters(at.form))
+        found = [each async for each in _read(at, wanted, most=_MOST_ENDED)]
+    else:
+        chosen = [name.removeprefix(_SELECT) for name in at.form if name.startswith(_SELECT)]
+        found = await role_assignment.load_roles(at.registry, at.actor, chosen)
+    protected = await role_assignment.find_protected(at.registry, at.actor, found)
+    mine = [each for each in found if each.member.user.user_id not in protected]
+    return mine, len(found) - len(mine)
+
+
+async def _read(at: PortalContext, wanted: RoleFilter, *, most: int) -> AsyncIterator[EntityRole]:
+    """The whole list, up to so many."""
+    after = ""
+    while most:
+        page = await role_assignment.list_entity_roles(
+            at.registry, at.actor, wanted, after=after, limit=min(most, _READ_AT_ONCE)
+        )
+        for each in page.found:
+            yield each
+        after, most = page.after, most - len(page.found)
+        if not after:
+            return
+        await asyncio.sleep(0)
+
+
+def _digest(roles: Sequence[EntityRole]) -> str:
+    """A digest of roles and their people as shown. Source: D68, D81"""
+    shown = sorted((each.id, msgspec.json.encode(each.row).decode(), names_shown(each.member)) for each in roles)
+    return sha256(msgspec.json.encode(shown)).hexdigest()
+
+
+async def show_end(at: PortalContext) -> View:
+    """The check before selected roles are ended."""
+    roles, others = await _selected(at)
+    page = Page(
+        frame=frame(at, section=ACCESS, up=section_link(at, ACCESS)), heading=phrase("Take access away?"), parts=()
+    )
+    stays = (
+        counted(
+            others,
+            "{count} role stays, since you cannot change that person's access.",
+            "{count} roles stay, since you cannot change the access of these people.",
+        )
+        if others
+        else None
+    )
+    notes = (stays,) if stays else ()
+    if not roles:
+        return msgspec.structs.replace(page, notes=notes, parts=(Paragraph(text=_CHOOSE, look="empty"),))
+    needs = await await_change(
+        needs_approval(at.registry, at.actor, [Change(each.row, None) for each in roles[:MOST_CHANGES]])
+    )
+    people = len({each.member.user.user_id for each in roles})
+    sentence = counted(
+        people, "{count} person loses {roles}.", "{count} people lose {roles}.",
+        roles=counted(len(roles), "{count} role", "{count} roles"),
+    )  # fmt: skip
+    selected = (
+        (("all", "yes"), *_filters(at.form).items())
+        if at.form.get("all")
+        else tuple((f"{_SELECT}{each.id}", "yes") for each in roles)
+    )
+    parts: tuple[Component | None, ...] = (
+        Paragraph(text=sentence, look="summary"),
+        table(
+            phrase("What is taken away"),
+            (
+                phrase("Person"), phrase("Service"), phrase("Role"), phrase("Part of the organisation"),
+                phrase("Until"),
+            ),
+            (_row(at, each) for each in roles[:_SHOWN]),
+            more=counted(
+                len(roles) - _SHOWN, "{count} more role is not listed here.", "{count} more roles are not listed here."
+            )
+            if len(roles) > _SHOWN
+            else None,
+        ),
+        Form(
+            hidden=(*selected, ("seen", _digest(roles)), ("decision", "confirm")),
+            needs_approval=needs,
+            button=phrase("Send for approval") if needs else _TAKE_AWAY,
+            danger=True,
+            back=Link(
+                url=query_address(at, ACCESS, **_filters(at.form)), text=phrase("Keep access")
+            ),
+        ),
+    )  # fmt: skip
+    return msgspec.structs.replace(page, notes=notes, parts=parts)
+
+
+async def end_access(at: PortalContext) -> FormResult:
+    """End the roles that were confirmed, or request it. Raises ConfirmationRequired, InvalidInput. Source: D81"""
+    if at.form.get("decision") != "confirm":
+        raise ConfirmationRequired
+    roles, _ = await _selected(at)
+    if not roles:
+        raise InvalidInput(_CHOOSE)
+    if _digest(roles) != at.form.get("seen"):
+        raise ConfirmationRequired(("", NAMES_CHANGED))
+    ending = role_assignment.end_roles(at.registry, at.actor, [each.row for each in roles], request_details(at))
+    try:
+        requests = await await_change(ending)
+    except InvalidInput as refused:
+        raise ConfirmationRequired((refused.field, refused.sentence)) from None
+    if not requests:
+        return FormResult("access-removed", ACCESS)
+    return FormResult(REQUESTED, f"requests/{requests[0].request_id}" if len(requests) == 1 else "requests")
+
+
+# --- CSV
+
+
+async def export_access(at: PortalContext) -> Response:
+    """The filtered list as CSV (RFC 4180), bounded in rows."""
+    say = translator(lookup((at.visit.user.language,), LANGUAGES) or ENGLISH)
+    file = CsvFile()
+    file.write([say.say(each) for each in _COLUMNS])
+    count = 0
+    async for role in _read(at, _wanted(at, _filters(at.query)), most=_MOST_EXPORTED + 1):
+        count += 1
+        if count > _MOST_EXPORTED:
+            file.write([say.say(_NOT_ALL)])
+            break
+        row, member = role.row, role.member
+        given = "; ".join(f"{each.name}: {each.value}" for each in row.parameters)
+        first = "" if row.start_date == NO_BEGINNING else row.start_date
+        last = last_day(row.end_date)
+        file.write(
+            [
+                member.name_alone, member.identity, member.email, role.service.name, row.role, row.sub_entity, given,
+                first, str(last) if isinstance(last, date) else "",
+            ]
+        )  # fmt: skip
+    return file.response(f"access-{at.context.today}")
+
+
+_COLUMNS: Final = (
+    phrase("Name"), phrase("User name"), phrase("E-mail address"), phrase("Service"), phrase("Role"),
+    phrase("Part of the organisation"), phrase("Parameters"), phrase("First day"), phrase("Last day"),
+)  # fmt: skip
+_NOT_ALL: Final = phrase("This file is not complete. Narrow the list, and download again.")
+"""the last line of a file that stops before the list does"""
+
+
+SECTION: Final = Section[PortalContext](
+    pages={
+        ACCESS: PortalPage(view=show_access),
+        _ROLES: PortalPage(view=show_roles),
+        _CSV: PortalPage(view=export_access),
+        _END: PortalPage(view=show_end, submit=end_access, fresh=True, needs=("delete", "assignment")),
+    },
+    fields=_FILTERS | {"all", "decision", "seen", "reason"},
+    filters=_FILTERS | {"after"},
+    prefixes=(_SELECT,),
+)

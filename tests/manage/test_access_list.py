@@ -1,0 +1,240 @@
+"""The access of an organisation's people as a list, and its end in bulk (D53, D54, D81, D83)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urljoin
+
+from msgspec.structs import replace
+
+from corpid.rules.directory.records import Assignment
+from corpid.web.directory import access_list
+from tests.manage.access_scene import (
+    HARBOUR,
+    checker,
+    confirm,
+    demand,
+    employed,
+    follow,
+    identifier,
+    requests,
+    roles,
+    staffed,
+)
+from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
+from tests.sign_in.world import World, form_of, new_world
+
+if TYPE_CHECKING:
+    import pytest
+
+    from corpid_dev.relying_party.browser import Browser
+
+NOTICES = Assignment(user_id="id-nadia", entity_id=ACME, service_id="NOTICES")
+
+
+async def held(made: World) -> None:
+    """Marcus has two roles, Nadia one."""
+    await staffed(made)
+    await made.write(
+        checker(sub_entity="Jurong", end_date="2099-12-31"), checker(role="Approver"), replace(NOTICES),
+        checker("nadia", end_date="2020-12-31"),
+    )  # fmt: skip
+
+
+def people(browser: Browser) -> list[str]:
+    """Those of the rows, in their order."""
+    assert browser.response is not None
+    body = browser.response.text.partition("<tbody>")[2].partition("</tbody>")[0]
+    return [row.partition("<bdi>")[2].partition(" ")[0] for row in body.split("<tr>")[1:]]
+
+
+async def end(made: World, browser: Browser, *rows: Assignment) -> None:
+    """Send a selection, of whatever roles, and open what comes then."""
+    chosen = {f"select-{identifier(row)}": "yes" for row in rows}
+    sent = await send(
+        made, browser, "access/end", **form_of(browser, "form_token", "decision"), **chosen, decision="end"
+    )
+    await browser.open(urljoin(made.base, sent.headers["Location"]), site="same-origin")
+
+
+async def test_every_role_that_holds_is_listed_with_person_service_part_and_last_day(made: World) -> None:
+    """D53, D83: those that have ended only if they are asked for."""
+    await held(made)
+    browser = await in_portal(made, "access")
+    assert people(browser) == ["marcus", "marcus", "nadia"]
+    for text in ("3 in this list", "Jurong", "31 Dec 2099", "No end", "Permit Year: 2026"):
+        assert text in browser.page.text
+    await browser.fill_and_submit(ends="over")
+    assert people(browser) == ["nadia"]
+    assert "31 Dec 2020" in browser.page.text
+
+
+async def test_the_list_is_narrowed_by_words_service_role_and_last_day(made: World) -> None:
+    """D83: in the address, with the total of what is shown."""
+    await held(made)
+    browser = await in_portal(made, "access")
+    await browser.fill_and_submit(q="lee marcus")
+    assert people(browser) == ["marcus", "marcus"]
+    await browser.fill_and_submit(q="", service="HARBOUR")
+    assert people(browser) == ["marcus", "marcus"]
+    await browser.fill_and_submit(role="Approver")
+    assert people(browser) == ["marcus"]
+    assert "1 in this list" in browser.page.text
+    await browser.fill_and_submit(role="", service="", ends="dated")
+    assert people(browser) == ["marcus"]
+    await browser.fill_and_submit(q="nadia", ends="dated")
+    assert people(browser) == []
+    await follow(browser, "Show all access")
+    assert len(people(browser)) == 3
+
+
+async def test_a_long_list_goes_on_page_by_page_without_loss_or_repetition() -> None:
+    """D83: by person, and by last day."""
+    async with new_world() as made:
+        await staffed(made)
+        rows = [
+            checker("nadia" if each % 2 else "marcus", ref=f"{each:03}", end_date="2099-01-31") for each in range(120)
+        ]
+        await made.write(*rows)
+        browser = await in_portal(made)
+        for page in ("access", "access?ends=dated", "access?q=acme.example"):
+            await go(made, browser, page)
+            found = people(browser)
+            for _ in range(2):
+                await follow(browser, "Next page")
+                found += people(browser)
+            assert (found.count("marcus"), found.count("nadia"), len(found)) == (60, 60, 120)
+        assert await go(made, browser, "access?after=x") == "Page not found"
+
+
+async def test_a_sub_administrator_sees_the_roles_at_their_services(made: World) -> None:
+    """D53."""
+    await held(made)
+    await appoint(made, level="sub_administrator", services=("NOTICES",))
+    browser = await in_portal(made, "access")
+    assert people(browser) == ["nadia"]
+    assert "1 in this list" in browser.page.text
+    assert await go(made, browser, "access?service=HARBOUR") == "You cannot open this page"
+    await go(made, browser, "access/roles")
+    assert "Harbour permits" not in browser.page.text
+
+
+async def test_who_may_do_what_counts_each_role_and_leads_to_those_who_have_it(made: World) -> None:
+    """D53: of the roles that hold."""
+    await held(made)
+    await made.write(checker("nadia", role="Approver"))
+    browser = await in_portal(made, "access")
+    await follow(browser, "Who may do what")
+    await follow(browser, "2 Harbour permits Approver")
+    assert people(browser) == ["marcus", "nadia"]
+
+
+async def test_selected_roles_end_after_one_check(made: World) -> None:
+    """D81: each with its event, in one batch."""
+    await held(made)
+    browser = await in_portal(made, "access")
+    rows = checker(sub_entity="Jurong"), NOTICES
+    await end(made, browser, *rows)
+    assert browser.page.heading == "Take access away?"
+    assert "2 people lose 2 roles." in browser.page.text
+    assert people(browser) == ["marcus", "nadia"]
+    await confirm(browser)
+    assert "The access has been taken away." in browser.page.text
+    assert [each.role for each in await roles(made)] == ["Approver"]
+    assert [each.end_date for each in await roles(made, "nadia")] == ["2020-12-31"]
+    events = await made.audit("assignment.remove")
+    assert len({each.detail["batch"] for each in events}) == 1
+
+
+async def test_the_whole_list_ends_as_it_was_filtered_and_shown() -> None:
+    """D81: the filter, evaluated again; what came in meanwhile is shown first."""
+    async with new_world() as made:
+        await staffed(made)
+        await made.write(NOTICES, *(checker(ref=f"{each:03}") for each in range(150)))
+        browser = await in_portal(made, "access?service=HARBOUR")
+        await browser.fill_and_submit("decision", all="yes")
+        assert "1 person loses 150 roles." in browser.page.text
+        assert "100 more roles are not listed here." in browser.page.text
+        await made.write(checker(ref="999"))
+        await confirm(browser)
+        assert "There is a problem" in browser.page.text
+        assert "1 person loses 151 roles." in browser.page.text
+        await confirm(browser)
+        assert await roles(made) == []
+        assert len(await roles(made, "nadia")) == 1
+
+
+async def test_access_that_the_reader_cannot_change_is_not_offered_and_stays(made: World) -> None:
+    """D54: their own, and that of an owner."""
+    await held(made)
+    await appoint(made, who="nadia", level="owner")
+    await appoint(made, level="administrator")
+    own = replace(NOTICES, user_id="id-alice")
+    await made.write(own)
+    browser = await in_portal(made, "access")
+    assert people(browser) == ["alice", "marcus", "marcus", "nadia"]
+    form = browser.page.form_with("decision")
+    assert form is not None
+    assert sum(each.name.startswith("select-") for each in form.controls) == 2
+    rows = own, NOTICES, checker(role="Approver")
+    await end(made, browser, *rows)
+    assert "2 roles stay" in browser.page.text
+    await confirm(browser)
+    assert len(await roles(made, "alice")) == len(await roles(made, "nadia")) - 1 == 1
+    assert len(await roles(made)) == 1
+
+
+async def test_roles_of_another_organisation_or_service_are_not_ended(made: World) -> None:
+    """D53, D59."""
+    await held(made)
+    await employed(made, "olga", "Olga Berg", BANYAN)
+    other = replace(checker("olga"), entity_id=BANYAN)
+    await made.write(other)
+    await appoint(made, level="sub_administrator", services=("NOTICES",))
+    browser = await in_portal(made, "access")
+    await end(made, browser, other, checker(role="Approver"))
+    assert "Choose the access in the list first." in browser.page.text
+    assert len(await roles(made)) == 2
+
+
+async def test_where_approval_is_needed_the_end_of_many_becomes_a_request(made: World) -> None:
+    """D55, D81."""
+    await held(made)
+    await appoint(made, who="nadia", level="owner")
+    await demand(made, "roles")
+    browser = await in_portal(made, "access")
+    rows = checker(sub_entity="Jurong"), checker(role="Approver")
+    await end(made, browser, *rows)
+    await confirm(browser)
+    assert "Say why, for the person who approves it." in browser.page.text
+    await confirm(browser, reason="Left the team")
+    assert len(await roles(made)) == 2
+    [request] = await requests(made)
+    assert (request.reason, len(request.changes)) == ("Left the team", 2)
+
+
+async def test_nothing_selected_ends_nothing(made: World) -> None:
+    await held(made)
+    browser = await in_portal(made, "access")
+    await browser.fill_and_submit("decision")
+    assert "Choose the access in the list first." in browser.page.text
+    assert await go(made, browser, "access/end") == "Take access away?"
+
+
+async def test_the_list_is_downloaded_as_it_is_filtered(made: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """D83, RFC 4180: up to a number of rows."""
+    await held(made)
+    await made.write(replace(HARBOUR, name="=Harbour"))
+    browser = await in_portal(made, "access?service=HARBOUR")
+    await follow(browser, "Download as CSV")
+    assert browser.response is not None
+    lines = browser.response.text.splitlines()
+    assert lines[0].endswith(
+        "Name,User name,E-mail address,Service,Role,Part of the organisation,Parameters,First day,Last day"
+    )
+    assert lines[1] == "Marcus Lee,marcus,marcus@acme.example,'=Harbour,Approver,,Permit Year: 2026,,"
+    assert lines[2] == "Marcus Lee,marcus,marcus@acme.example,'=Harbour,Checker,Jurong,Permit Year: 2026,,2099-12-31"
+    assert len(lines) == 3
+    monkeypatch.setattr(access_list, "_MOST_EXPORTED", 1)
+    await go(made, browser, "access/csv?service=HARBOUR")
+    assert browser.response.text.splitlines()[-1].startswith('"This file is not complete.')
