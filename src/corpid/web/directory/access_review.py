@@ -15,17 +15,20 @@ from corpid.flows.directory import access_review, lists, members
 from corpid.flows.directory.access_review import AccessChanged, KeepDecision, NoOpenReview, ReviewIncomplete
 from corpid.flows.directory.members import Member
 from corpid.flows.directory.notice_texts import REVIEW_PAGE
+from corpid.rules.directory import access_texts
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.access_texts import GONE
-from corpid.rules.directory.records import Membership, Service, User
+from corpid.rules.directory.objects import object_id
+from corpid.rules.directory.records import Assignment, Membership, Service, User
 from corpid.texts import counted, phrase
-from corpid.web.directory.access import FROM
+from corpid.web.directory.access import FROM, REMOVE
 from corpid.web.directory.member_texts import REFUSALS, STATES, level_sentence, refusal_sentence, rejected
 from corpid.web.directory.page_context import (
     NAMES_CHANGED,
     SETTINGS,
     PortalContext,
     PortalPage,
+    ask,
     check_names,
     frame,
     names_shown,
@@ -36,12 +39,11 @@ from corpid.web.directory.page_context import (
     section_link,
 )
 from corpid.web.directory.people import PERSON
-from corpid.web.directory.people_views import ConfirmAction
 from corpid.web.directory.person import (
     CONFIRMED_ACTIONS,
-    describe_role,
     ending_sentences,
     membership_id_of,
+    name_role,
     this_member,
 )
 from corpid.web.pages.components import (
@@ -64,7 +66,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.access_review import ReviewedPerson as Found
     from corpid.flows.directory.access_review import ReviewState
-    from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
+    from corpid.rules.directory.records import ThirdPartyAssignment
     from corpid.rules.directory.roles import RoleRecords
     from corpid.texts import Phrase
     from corpid.web.pages.components import Component, Value
@@ -247,13 +249,17 @@ async def _rows(
         named = tuple(sorted(services.get(one, one) for one in level.services)) if level.services != "all" else ()
         access.append((level_sentence(name, level, at.entity, named), None))
     for role in roles:
-        described = describe_role(at, name, role, changeable=not own or why_not is None)
-        tag = (Label(described.tag),) if described.tag else ()
-        remove = f"{described.take_away}?{urlencode({FROM: REVIEW})}"
-        taken = (
-            Link(url=remove, text=phrase("Remove"), about=f"{name}, {described.what}") if described.take_away else None
+        row, today = role.row, at.context.day
+        entity = (role.client_entity or role.entity).name
+        state = access_texts.state(row, today)
+        cell = Cell(
+            values=(access_texts.sentence(name, row, role.service, entity, today), *([Label(state)] if state else [])),
+            notes=access_texts.details(row),
         )
-        access.append((Cell(values=(described.sentence, *tag), notes=described.details), taken))
+        remove = f"{portal_path(at.web, f'{REMOVE}/{object_id(row.key)}')}?{urlencode({FROM: REVIEW})}"
+        changeable = (not own or why_not is None) and isinstance(row, Assignment)
+        about = f"{name}, {name_role(role)}"
+        access.append((cell, Link(url=remove, text=phrase("Remove"), about=about) if changeable else None))
     if not access:
         access.append((phrase("{name} has no access yet.", name=name), None))
     choice = (
@@ -318,15 +324,15 @@ async def show_end(at: PortalContext) -> View:
     found = await _belonging(at)
     possible = await members.preview_change(at.registry, found.membership, actor=at.actor, end=True)
     action, refusal = CONFIRMED_ACTIONS["end"], possible.refusal
-    return ConfirmAction(
-        frame=frame(at, section=SETTINGS, up=_to_review(at), names=names_shown(found)),
-        heading=action.heading(found.name),
-        sentences=() if refusal else action.sentences(at, found),
+    return ask(
+        frame(at, section=SETTINGS, up=_to_review(at), names=names_shown(found)),
+        action.heading(found.name),
+        () if refusal else action.sentences(at, found),
+        action.button,
+        Link(url=portal_path(at.web, REVIEW), text=action.keep),
         taken=() if refusal else await ending_sentences(at, found),
         refused=refusal_sentence(refusal, found.name, at.entity) if refusal else None,
-        button=phrase("Send for approval") if possible.needs_approval else action.button,
-        look="button-danger",
-        back=Link(url=portal_path(at.web, REVIEW), text=action.keep),
+        danger=True,
         needs_approval=possible.needs_approval,
     )
 
@@ -368,23 +374,21 @@ async def show_sign_off(at: PortalContext) -> View:
         refused = _NOT_OPEN
     elif (await _people(at, "")).found:
         refused = _LEFT
-    return ConfirmAction(
-        frame=frame(at, section=SETTINGS, up=_to_review(at)),
-        heading=phrase("Sign off the review?"),
-        sentences=()
-        if refused
-        else (
-            counted(
-                state.kept,
-                "The access of {count} person stays as you and other administrators saw it.",
-                "The access of {count} people stays as you and other administrators saw it.",
-            ),
-            phrase("Your name and the day stand in the history. The next review is due in a year."),
+    sentences = (
+        counted(
+            state.kept,
+            "The access of {count} person stays as you and other administrators saw it.",
+            "The access of {count} people stays as you and other administrators saw it.",
         ),
+        phrase("Your name and the day stand in the history. The next review is due in a year."),
+    )
+    return ask(
+        frame(at, section=SETTINGS, up=_to_review(at)),
+        phrase("Sign off the review?"),
+        () if refused else sentences,
+        phrase("Sign off"),
+        Link(url=portal_path(at.web, REVIEW), text=phrase("Go back")),
         refused=refused,
-        button=phrase("Sign off"),
-        back=Link(url=portal_path(at.web, REVIEW), text=phrase("Go back")),
-        needs_approval=False,
     )
 
 

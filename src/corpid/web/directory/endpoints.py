@@ -251,6 +251,11 @@ async def choose_entity(at: PortalContext) -> FormResult:
     return FormResult("", next_page(at))
 
 
+async def show_ending(at: PortalContext) -> View:
+    """Lead to the roles that end soon: e-mails have this address. Raises SeeOther."""
+    raise SeeOther(access_list.ENDING)
+
+
 async def show_undo(at: PortalContext) -> View:
     """The reason why nothing was undone. Raises SeeOther if nothing was tried."""
     if not at.errors:
@@ -285,6 +290,7 @@ SECTION: Final = Section[PortalContext](
     pages={
         "": PortalPage(view=show_home),
         ORGANISATION: PortalPage(view=show_choice, submit=choose_entity, field="entity"),
+        "ending": PortalPage(view=show_ending),
         _UNDO: PortalPage(view=show_undo, submit=undo, fresh=True),
     },
     changes={"undone": phrase("The last change is undone.")},

@@ -66,7 +66,6 @@ from corpid.web.directory.page_context import (
     section_link,
 )
 from corpid.web.directory.people import MEMBER, PEOPLE, PERSON, detail_errors
-from corpid.web.directory.people_views import RoleSentence
 from corpid.web.directory.requests import REQUESTS
 from corpid.web.pages import change_sentences
 from corpid.web.pages.components import (
@@ -335,24 +334,9 @@ def _describe_mail(at: PortalContext, membership: Membership) -> Phrase | None:
     return phrase("No e-mail is sent for this invitation.")
 
 
-def describe_role(
-    at: PortalContext, name: str, role: RoleRecords, *, state: str = "", changeable: bool = False
-) -> RoleSentence:
-    """A role in a sentence, with links if it can be changed."""
-    row, today = role.row, at.context.day
-    tag = access_texts.state(row, today)
-    if tag is None and state == "active" and reasons(role, today.isoformat()):
-        tag = phrase("No effect at present")
-    identifier = object_id(row.key)
-    own = changeable and isinstance(row, Assignment)
-    return RoleSentence(
-        sentence=access_texts.sentence(name, row, role.service, (role.client_entity or role.entity).name, today),
-        details=access_texts.details(row),
-        tag=tag,
-        what=f"{row.role}, {role.service.name}" if row.role else role.service.name,
-        change=portal_path(at.web, f"{CHANGE}/{identifier}") if own else "",
-        take_away=portal_path(at.web, f"{REMOVE}/{identifier}") if own else "",
-    )
+def name_role(role: RoleRecords) -> str:
+    """Role and service, for those who hear a link's text only."""
+    return f"{role.row.role}, {role.service.name}" if role.row.role else role.service.name
 
 
 async def _load_grants(at: PortalContext, roles: Sequence[RoleRecords]) -> history.Grants | None:
@@ -387,7 +371,7 @@ def _row(
     if seen is not None:
         cells += _list_grant(at, seen, seen.entries.get(row.key))
     if changeable:
-        what = f"{row.role}, {role.service.name}" if row.role else role.service.name
+        what = name_role(role)
         links = ((CHANGE, phrase("Change")), (REMOVE, phrase("Take away")))
         identifier = object_id(row.key)
         cells += (
