@@ -251,7 +251,7 @@ async def choose_entity(at: PortalContext) -> FormResult:
     return FormResult("", next_page(at))
 
 
-async def show_ending(at: PortalContext) -> View:
+async def show_ending(_: PortalContext) -> View:
     """Lead to the roles that end soon: e-mails have this address. Raises SeeOther."""
     raise SeeOther(access_list.ENDING)
 
