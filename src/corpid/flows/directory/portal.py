@@ -11,7 +11,7 @@ from corpid.flows.account.own_sessions import SelfServiceRequest
 from corpid.flows.authentication import sessions
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory.actors import is_allowed, load_administrator
-from corpid.flows.directory.approvals import can_decide
+from corpid.flows.directory.approvals import can_decide, waits_for_others
 from corpid.flows.directory.lists import ListPage, cut_page, format_place, parse_place
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.access import Forbidden, Object, authorise
@@ -45,6 +45,8 @@ class PortalRequest(SelfServiceRequest):
     """whether they administer another entity, too"""
     requests: int = 0
     """that they can decide on"""
+    own_requests: int = 0
+    """that they have made"""
     more_requests: bool = False
     """whether more wait than were looked through"""
 
@@ -194,5 +196,6 @@ async def _load_actor(context: RequestContext, visit: PortalRequest) -> PortalRe
         actor=actor,
         several=several,
         requests=sum(can_decide(each, actor) for each in waiting),
+        own_requests=sum(waits_for_others(each, actor) for each in waiting),
         more_requests=len(waiting) > MOST_REQUESTS,
     )

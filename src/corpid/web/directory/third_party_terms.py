@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlencode
 
 import msgspec
@@ -12,8 +12,7 @@ from corpid.flows.directory import grants
 from corpid.flows.directory.grants import Authorisation
 from corpid.flows.directory.members import find_one_member
 from corpid.flows.directory.person_names import digest_names
-from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, kind_needs_approval
-from corpid.rules.directory.entity_choice import NUMBERS
+from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.records import Change, ThirdPartyAssignment, ThirdPartyGrant
 from corpid.rules.directory.role_forms import (
     ENDS_BEFORE_START,
@@ -38,15 +37,18 @@ from corpid.web.directory.page_context import (
 )
 from corpid.web.directory.people import PERSON_CHOSEN, choose_person
 from corpid.web.directory.third_parties import (
+    EDIT,
     OFFER,
     THIRD_PARTIES,
-    AuthorisationConfirmation,
     authorisation,
     check_version,
+    confirm,
     facts,
     is_client,
     named,
+    organisation_search,
     page_of,
+    registration,
     role,
     sentence,
     up,
@@ -55,7 +57,8 @@ from corpid.web.directory.third_parties import (
 )
 from corpid.web.pages import access_texts, role_fields
 from corpid.web.pages.access_texts import GONE, duration
-from corpid.web.pages.layout import FormView, Link, PageView, ViewPart
+from corpid.web.pages.components import Actions, Fields, Form, Page, Paragraph, Radios, table
+from corpid.web.pages.layout import Field, Link, ViewPart
 from corpid.web.pages.role_fields import PARAMETER, parameter_field
 from corpid.web.sites import NOTHING_DIFFERENT, ConfirmationRequired, FormResult, InvalidForm, NotFound, Section
 
@@ -66,99 +69,19 @@ if TYPE_CHECKING:
     from corpid.flows.directory.members import Member
     from corpid.rules.directory.records import Entity, Service
     from corpid.rules.directory.values import ParameterDefinition
-    from corpid.web.pages.layout import FieldError
+    from corpid.web.pages.layout import FieldError, Frame
     from corpid.web.pages.role_fields import Option
     from corpid.web.pages.views import View
 
 NO_END_HINT: Final = phrase("Leave it empty for no end.")
-SUB_ENTITY: Final = role_fields.mark_label(role_fields.PART, required=False)
 ANY: Final = "*"
 """the value of the field `role` for any"""
-FIELDS: Final = frozenset({"role", "sub_entity", "start", "end", "reason", "confirmed", "version"})
+FIELDS: Final = frozenset({"role", "sub_entity", "start", "end", "reason", "confirmed", "decision", "version"})
 _SUB_ENTITY_HINT: Final = phrase("Leave it empty to allow any.")
 
 
 _END_OF_GRANT: Final = phrase("Leave it empty for the last day of the authorisation.")
 _PART_HINT: Final = phrase("For which part of the organisation.")
-
-
-class OrganisationLine(ViewPart, frozen=True, kw_only=True):
-    """An organisation that was found."""
-
-    url: str
-    name: str
-    number: str
-    number_name: Phrase
-
-
-class FindOrganisation(PageView, frozen=True, kw_only=True):
-    """The organisation that an offer is for. Field and error id: organisation."""
-
-    template: ClassVar[str] = "manage/find_organisation.html"
-    heading: ClassVar[Phrase] = phrase("Which organisation will act for yours?")
-
-    action: str
-    typed: str
-    found: tuple[OrganisationLine, ...]
-    back: str
-
-
-class ServiceLine(ViewPart, frozen=True, kw_only=True):
-    """A service that can be chosen."""
-
-    url: str
-    name: str
-    description: str
-
-
-class ChooseService(PageView, frozen=True, kw_only=True):
-    template: ClassVar[str] = "manage/choose_service.html"
-    heading: ClassVar[Phrase] = phrase("At which service?")
-
-    name: str
-    services: tuple[ServiceLine, ...]
-    back: str
-
-
-class ParameterField(ViewPart, frozen=True, kw_only=True):
-    """The field of a parameter, one value a line.
-
-    The id of its error is its name.
-    """
-
-    name: str
-    label: Phrase
-    value: str
-    hint: Phrase
-
-
-class EnterTerms(FormView, frozen=True, kw_only=True):
-    """Role, dates and further terms.
-
-    Fields: as in FIELDS, and those of parameters. Error ids: these.
-    """
-
-    template: ClassVar[str] = "manage/third_party_terms.html"
-
-    heading: Phrase
-    lead: tuple[Phrase, ...]
-    """what is known already"""
-    roles: tuple[Option, ...]
-    """value, text and description; none: there is nothing to choose"""
-    role: str
-    sub_entity: str | None
-    """None: it is not asked for"""
-    sub_entity_hint: Phrase
-    sub_entity_label: Phrase = SUB_ENTITY
-    start: str
-    end: str
-    end_hint: Phrase
-    parameters: tuple[ParameterField, ...]
-    hidden: tuple[tuple[str, str], ...]
-    reason: str | None
-    """None: it needs no approval"""
-    further: Link | None = None
-    most: int = MOST_REASON_CHARACTERS
 
 
 class Terms(ViewPart, frozen=True, kw_only=True):
@@ -174,7 +97,7 @@ class Terms(ViewPart, frozen=True, kw_only=True):
 
 def allow_editing(at: PortalContext) -> None:
     """Raise InvalidForm, without errors, to go back to the form."""
-    if at.form.get("confirmed") == "no":
+    if at.form.get("decision") == EDIT:
         raise InvalidForm
 
 
@@ -186,23 +109,56 @@ def require_confirmation(at: PortalContext) -> None:
 
 def repeated_fields(at: PortalContext) -> tuple[tuple[str, str], ...]:
     """The fields of the form that a confirmation sends again."""
-    every_page_has = {"form_token", "step", "names", "confirmed", ENTERED}
+    every_page_has = {"form_token", "step", "names", "confirmed", "decision", ENTERED}
     return tuple((name, text) for name, text in at.form.items() if name not in every_page_has)
 
 
-def parameter_fields(
-    at: PortalContext, service: Service, before: tuple[Parameter, ...], within: ThirdPartyGrant | None
-) -> tuple[ParameterField, ...]:
-    """The fields of a service's parameters.
+def _show_terms(
+    at: PortalContext, service: Service, frame: Frame, heading: Phrase, lead: tuple[Phrase, ...], *,
+    start: str, end: str, end_hint: Phrase, hidden: tuple[tuple[str, str], ...], back: str,
+    roles: tuple[Option, ...] = (), part: Field | None = None, before: tuple[Parameter, ...] = (),
+    within: ThirdPartyGrant | None = None, further: Link | None = None,
+) -> Page:  # fmt: skip
+    """The form of role, dates and further terms.
 
-    `within` is the grant of a person's role.
+    `lead` is what is known already, `part` the field of the sub-entity, `before` the parameters held, and `within` the
+    grant of a person's role.
     """
-    return tuple(_parameter_field(at, each, before, within) for each in service.parameters)
+    days = (
+        Field(name="start", label=phrase("First day"), kind="date", value=start),
+        Field(name="end", label=phrase("Last day"), kind="date", value=end, hint=end_hint),
+    )
+    parameters = (_parameter_field(at, each, before, within) for each in service.parameters)
+    return Page(
+        frame=frame,
+        heading=heading,
+        back=back,
+        parts=(
+            *(Paragraph(text=each) for each in lead),
+            Form(
+                parts=(
+                    Radios(name="role", legend=phrase("Role"), options=roles, value=at.form.get("role", ""))
+                    if roles
+                    else None,
+                    Fields(fields=(*([part] if part else []), *days, *parameters)),
+                ),
+                hidden=hidden,
+                needs_approval=kind_needs_approval("grant", at.entity, service),
+                button=phrase("Continue"),
+            ),
+            Paragraph(text=further) if further else None,
+        ),
+    )
+
+
+def _part_field(at: PortalContext, hint: Phrase, *, required: bool = False) -> Field:
+    label = role_fields.mark_label(role_fields.PART, required=required)
+    return Field(name="sub_entity", label=label, hint=hint, value=at.form.get("sub_entity", ""), most=32)
 
 
 def _parameter_field(
     at: PortalContext, defined: ParameterDefinition, before: tuple[Parameter, ...], within: ThirdPartyGrant | None
-) -> ParameterField:
+) -> Field:
     name = parameter_field(defined.name)
     known = sorted(parameter_values(before, defined.name))
     allowed = sorted(parameter_values(within.parameters, defined.name)) if within is not None else []
@@ -217,9 +173,8 @@ def _parameter_field(
         hint = phrase("One value a line. Leave it empty if there is none.")
     typed = at.form.get(name, "") if at.form else "\n".join(known)
     required = within is not None and (defined.mandatory or bool(allowed))
-    return ParameterField(
-        name=name, label=role_fields.mark_label(defined.name, required=required), value=typed, hint=hint
-    )
+    label = role_fields.mark_label(defined.name, required=required)
+    return Field(name=name, label=label, kind="lines", value=typed, hint=hint)
 
 
 def role_options(service: Service, within: ThirdPartyGrant | None) -> tuple[Option, ...]:
@@ -331,7 +286,7 @@ async def show_offer(at: PortalContext) -> View:
     service = next((each for each in services if each.service_id == _given(at, "service")), None)
     if service is None:
         return _choose_service(at, to, services)
-    return _show_terms(at, to, service)
+    return _offer_terms(at, to, service)
 
 
 async def _organisation(at: PortalContext, entity_id: str) -> Entity | None:
@@ -356,56 +311,59 @@ async def _find_organisation(at: PortalContext) -> View:
                 phrase("There is no organisation of exactly this number or name. Ask them how they are registered."),
             ),
         )
-    return FindOrganisation(
+    rows = (
+        (Link(url=f"{here}?{urlencode({'to': each.entity_id})}", text=each.name), registration(each)) for each in others
+    )
+    hint = phrase("Its registration number, or its whole name exactly as it is registered")
+    return Page(
         frame=up(at),
+        heading=phrase("Which organisation will act for yours?"),
         errors=errors,
-        action=here,
-        typed=typed,
-        found=tuple(
-            OrganisationLine(
-                url=f"{here}?{urlencode({'to': each.entity_id})}",
-                name=each.name,
-                number=each.registration_number,
-                number_name=NUMBERS[each.type],
-            )
-            for each in others
+        parts=(
+            organisation_search(here, typed, hint),
+            table(phrase("Choose the organisation"), (phrase("Organisation"), phrase("Number")), rows),
         ),
-        back=portal_path(at.web, THIRD_PARTIES),
     )
 
 
 def _choose_service(at: PortalContext, to: Entity, services: list[Service]) -> View:
     here = portal_path(at.web, OFFER)
-    return ChooseService(
+    rows = (
+        (
+            Link(url=f"{here}?{urlencode({'to': to.entity_id, 'service': each.service_id})}", text=each.name),
+            each.description,
+        )
+        for each in services
+    )
+    return Page(
         frame=up(at),
-        name=to.name,
-        services=tuple(
-            ServiceLine(
-                url=f"{here}?{urlencode({'to': to.entity_id, 'service': each.service_id})}",
-                name=each.name,
-                description=each.description,
-            )
-            for each in services
+        heading=phrase("At which service?"),
+        parts=(
+            Paragraph(text=phrase("Third party: {name}", name=to.name)),
+            table(
+                phrase("Services at which third parties can act"),
+                (phrase("Service"), phrase("What it is for")),
+                rows,
+                empty=phrase("No service allows third parties here."),
+            ),
+            Actions(links=(Link(url=here, text=phrase("Go back")),)),
         ),
-        back=here,
     )
 
 
-def _show_terms(at: PortalContext, to: Entity, service: Service) -> View:
-    return EnterTerms(
-        frame=up(at),
-        heading=phrase("What may {name} do?", name=to.name),
-        lead=(phrase("At {service}, for {client}.", service=service.name, client=at.entity.name),),
+def _offer_terms(at: PortalContext, to: Entity, service: Service) -> View:
+    return _show_terms(
+        at,
+        service,
+        up(at),
+        phrase("What may {name} do?", name=to.name),
+        (phrase("At {service}, for {client}.", service=service.name, client=at.entity.name),),
         roles=role_options(service, None),
-        role=at.form.get("role", ""),
-        sub_entity=None if service.sub_entity == "none" else at.form.get("sub_entity", ""),
-        sub_entity_hint=_SUB_ENTITY_HINT,
+        part=None if service.sub_entity == "none" else _part_field(at, _SUB_ENTITY_HINT),
         start=at.form.get("start", at.context.today),
         end=at.form.get("end", ""),
         end_hint=NO_END_HINT,
-        parameters=parameter_fields(at, service, (), None),
         hidden=(("to", to.entity_id), ("service", service.service_id)),
-        reason=at.form.get("reason", "") if kind_needs_approval("grant", at.entity, service) else None,
         back=f"{portal_path(at.web, OFFER)}?{urlencode({'to': to.entity_id})}",
     )
 
@@ -459,20 +417,18 @@ async def check_offer(at: PortalContext) -> View:
     """The confirmation of an offer. Raises InvalidInput, InvalidForm."""
     entered = await _entered_offer(at)
     name = entered.found.third_party.name
-    return AuthorisationConfirmation(
-        frame=up(at),
-        heading=phrase("Check the offer"),
-        sentence=sentence(entered.found),
+    chooses = phrase(
+        "{name} then chooses which of its people act for you. You see who they are, and can end it at any time.",
+        name=name,
+    )
+    return confirm(
+        up(at),
+        phrase("Check the offer"),
+        sentence(entered.found),
+        phrase("Make the offer"),
         facts=facts(entered.grant),
-        consequences=(
-            phrase("It gives nothing until {name} accepts it.", name=name),
-            phrase(
-                "{name} then chooses which of its people act for you. You see who they are, and can end it at any time.",
-                name=name,
-            ),
-        ),
+        consequences=(phrase("It gives nothing until {name} accepts it.", name=name), chooses),
         hidden=repeated_fields(at),
-        button=phrase("Make the offer"),
     )
 
 
@@ -488,20 +444,17 @@ async def show_change(at: PortalContext) -> View:
     if not is_client(at, found):
         raise NotFound
     grant, form = found.grant, at.form
-    return EnterTerms(
-        frame=up(at, found),
-        heading=phrase("Limit or change it"),
-        lead=(sentence(found), phrase("Another service or role takes another offer.")),
-        roles=(),
-        role="",
-        sub_entity=None,
-        sub_entity_hint=_SUB_ENTITY_HINT,
+    return _show_terms(
+        at,
+        found.service,
+        up(at, found),
+        phrase("Limit or change it"),
+        (sentence(found), phrase("Another service or role takes another offer.")),
         start=form.get("start", "") if form else shown_day(grant.start_date),
         end=form.get("end", "") if form else shown_day(grant.end_date),
         end_hint=NO_END_HINT,
-        parameters=parameter_fields(at, found.service, grant.parameters, None),
+        before=grant.parameters,
         hidden=(("version", version(at, grant)),),
-        reason=form.get("reason", "") if kind_needs_approval("grant", at.entity, found.service) else None,
         back=url(at, "grant", grant),
     )
 
@@ -534,14 +487,14 @@ async def save_change(at: PortalContext) -> FormResult:
 async def check_change(at: PortalContext) -> View:
     """The confirmation of other terms. Raises InvalidInput, InvalidForm, NotFound."""
     entered = await _entered_change(at)
-    return AuthorisationConfirmation(
-        frame=up(at, entered.found),
-        heading=phrase("Check the change"),
-        sentence=sentence(entered.found, entered.grant),
+    return confirm(
+        up(at, entered.found),
+        phrase("Check the change"),
+        sentence(entered.found, entered.grant),
+        phrase("Change it"),
         facts=facts(entered.grant),
         consequences=(_consequence(entered.found, entered.grant),),
         hidden=repeated_fields(at),
-        button=phrase("Change it"),
         danger=entered.found.grant.state == "accepted",
     )
 
@@ -623,21 +576,19 @@ def _show_access_terms(at: PortalContext, found: Authorisation, person: Member) 
     grant, service, form = found.grant, found.service, at.form
     first = max(at.context.today, grant.start_date)
     asks_sub_entity = service.sub_entity != "none" and not grant.sub_entity
-    return EnterTerms(
-        frame=up(at, found, names=names_shown(person)),
-        heading=phrase("What may {person} do for {client}?", person=person.name, client=found.client_entity.name),
-        lead=(phrase("Authorised: {sentence}", sentence=sentence(found)),),
+    return _show_terms(
+        at,
+        service,
+        up(at, found, names=names_shown(person)),
+        phrase("What may {person} do for {client}?", person=person.name, client=found.client_entity.name),
+        (phrase("Authorised: {sentence}", sentence=sentence(found)),),
         roles=role_options(service, grant),
-        role=form.get("role", ""),
-        sub_entity=form.get("sub_entity", "") if asks_sub_entity else None,
-        sub_entity_label=role_fields.mark_label(role_fields.PART, required=service.sub_entity == "mandatory"),
-        sub_entity_hint=_PART_HINT,
+        part=_part_field(at, _PART_HINT, required=service.sub_entity == "mandatory") if asks_sub_entity else None,
         start=form.get("start", first),
         end=form.get("end", "") if form else shown_day(grant.end_date),
         end_hint=NO_END_HINT if grant.end_date == NO_END else _END_OF_GRANT,
-        parameters=parameter_fields(at, service, (), grant),
+        within=grant,
         hidden=((PERSON_CHOSEN, person.membership.membership_id),),
-        reason=form.get("reason", "") if kind_needs_approval("grant", at.entity, service) else None,
         back=portal_path(at.web, at.page),
     )
 
@@ -696,14 +647,14 @@ async def check_role(at: PortalContext) -> View:
 
 def _confirm(at: PortalContext, entered: _AccessInput, *, heading: Phrase, button: Phrase) -> View:
     found, wanted = entered.found, entered.row
-    return AuthorisationConfirmation(
-        frame=up(at, found, names=entered.names),
-        heading=heading,
-        sentence=_sentence(found, wanted, entered.person),
+    return confirm(
+        up(at, found, names=entered.names),
+        heading,
+        _sentence(found, wanted, entered.person),
+        button,
         facts=facts(wanted),
         consequences=(phrase("{name} sees that this person acts for it.", name=found.client_entity.name),),
         hidden=repeated_fields(at),
-        button=button,
     )
 
 
@@ -723,20 +674,18 @@ async def show_role_change(at: PortalContext) -> View:
     """Other dates and parameters of a person's access."""
     given, found = await _given_role(at)
     row, form = given.row, at.form
-    return EnterTerms(
-        frame=up(at, found, names=_names(given)),
-        heading=phrase("Change the access of {person}", person=given.name or GONE),
-        lead=(_sentence(found, row, given.name or GONE), phrase("Authorised: {sentence}", sentence=sentence(found))),
-        roles=(),
-        role="",
-        sub_entity=None,
-        sub_entity_hint=_PART_HINT,
+    return _show_terms(
+        at,
+        found.service,
+        up(at, found, names=_names(given)),
+        phrase("Change the access of {person}", person=given.name or GONE),
+        (_sentence(found, row, given.name or GONE), phrase("Authorised: {sentence}", sentence=sentence(found))),
         start=form.get("start", "") if form else shown_day(row.start_date),
         end=form.get("end", "") if form else shown_day(row.end_date),
         end_hint=NO_END_HINT if found.grant.end_date == NO_END else _END_OF_GRANT,
-        parameters=parameter_fields(at, found.service, row.parameters, found.grant),
+        before=row.parameters,
+        within=found.grant,
         hidden=(("version", version(at, row)),),
-        reason=form.get("reason", "") if kind_needs_approval("grant", at.entity, found.service) else None,
         back=url(at, "grant", found.grant),
         further=Link(url=url(at, "take-away", row), text=phrase("Take this access away")),
     )
@@ -776,15 +725,15 @@ async def show_removal(at: PortalContext) -> View:
     ends = access_texts.role_end_sentence(
         found.given.name or GONE, row, service=found.service.name, entity=found.client_entity.name
     )
-    return AuthorisationConfirmation(
-        frame=up(at, found.under, names=_names(found.given)),
-        heading=phrase("Take this access away?"),
-        sentence=ends,
+    return confirm(
+        up(at, found.under, names=_names(found.given)),
+        phrase("Take this access away?"),
+        ends,
+        phrase("Take it away"),
         facts=facts(row),
         consequences=(phrase("Other access of this person stays."),),
         hidden=(("version", version(at, row)),),
-        reason=at.form.get("reason", "") if kind_needs_approval("grant", at.entity, found.service) else None,
-        button=phrase("Take it away"),
+        asks_reason=kind_needs_approval("grant", at.entity, found.service),
         danger=True,
         back=url(at, "grant", found.under.grant) if found.under is not None else portal_path(at.web, THIRD_PARTIES),
     )

@@ -182,7 +182,7 @@ class Field(ViewPart, frozen=True, kw_only=True):
     label: Phrase | str
     hint: Phrase | str | None = None
     kind: str = "text"
-    """lines, flag, words, day, number, email, search or text"""
+    """lines, flag, words, day, date, number, email, search or text; a date has a calendar"""
     value: str
     words: tuple[tuple[str, Phrase | str], ...] = ()
     """the closed list of values, each with its text"""
