@@ -63,10 +63,11 @@ from corpid.web.pages.role_fields import PARAMETER, parameter_field
 from corpid.web.sites import NOTHING_DIFFERENT, ConfirmationRequired, FormResult, InvalidForm, NotFound, Section
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
 
     from corpid.flows.directory.grants import ThirdPartyRole
     from corpid.flows.directory.members import Member
+    from corpid.rules.directory.access_conditions import Action, ObjectKind
     from corpid.rules.directory.records import Entity, Service
     from corpid.rules.directory.values import ParameterDefinition
     from corpid.web.pages.layout import FieldError, Frame
@@ -368,17 +369,46 @@ def _offer_terms(at: PortalContext, to: Entity, service: Service) -> View:
     )
 
 
-class _OfferInput(NamedTuple):
-    """The authorisation that a form describes."""
+class _Entered(NamedTuple):
+    """The changes that a form describes, and the page that asks before them."""
 
-    found: Authorisation
-    """as it would be, or as it is before the change"""
-    grant: ThirdPartyGrant
-    """as it would be"""
     changes: Sequence[Change]
+    check: Page
+    saved: FormResult
 
 
-async def _entered_offer(at: PortalContext) -> _OfferInput:
+def _terms_page(
+    view: Callable[[PortalContext], Awaitable[View]],
+    enter: Callable[[PortalContext], Awaitable[_Entered]],
+    needs: tuple[Action, ObjectKind],
+) -> PortalPage:
+    """A page of terms: its form, the page that asks, and the change."""
+
+    async def save(at: PortalContext) -> FormResult:
+        entered = await enter(at)
+        require_confirmation(at)
+        return await submit_changes(at, entered.changes, entered.saved)
+
+    async def check(at: PortalContext) -> View:
+        return (await enter(at)).check
+
+    return PortalPage(view=view, submit=save, check=check, fresh=True, needs=needs)
+
+
+async def _plan(
+    at: PortalContext, service: Service, was: ThirdPartyGrant | ThirdPartyAssignment | None,
+    wanted: ThirdPartyGrant | ThirdPartyAssignment,
+) -> Sequence[Change]:  # fmt: skip
+    """The changes to the wanted terms. Raises InvalidInput, also without the reason that their approval needs."""
+    changes = await await_change(grants.plan_terms(at.registry, at.actor, was, wanted))
+    if not changes:
+        raise InvalidInput(NOTHING_DIFFERENT)
+    if kind_needs_approval("grant", at.entity, service) and not at.form.get("reason", "").strip():
+        raise InvalidInput(NO_REASON, field="reason")
+    return changes
+
+
+async def _enter_offer(at: PortalContext) -> _Entered:
     to = await _organisation(at, at.form.get("to", ""))
     services = await grants.list_services(at.registry, at.actor)
     service = next((each for each in services if each.service_id == at.form.get("service", "")), None)
@@ -399,43 +429,21 @@ async def _entered_offer(at: PortalContext) -> _OfferInput:
                 "{name} already has this authorisation, or an offer of it: open it and change it there.", name=to.name
             )
         )
-    changes = await await_change(grants.plan_terms(at.registry, at.actor, None, wanted))
-    require_reason(at, service)
-    found = Authorisation(grant=wanted, client_entity=at.entity, third_party=to, service=service)
-    return _OfferInput(found, wanted, changes)
-
-
-async def save_offer(at: PortalContext) -> FormResult:
-    """Offer what was entered, after a confirmation. Raises InvalidInput, InvalidForm, ConfirmationRequired."""
-    entered = await _entered_offer(at)
-    require_confirmation(at)
-    saved = FormResult("grant-offered", page_of("grant", entered.grant))
-    return await submit_changes(at, entered.changes, saved)
-
-
-async def check_offer(at: PortalContext) -> View:
-    """The confirmation of an offer. Raises InvalidInput, InvalidForm."""
-    entered = await _entered_offer(at)
-    name = entered.found.third_party.name
+    changes, name = await _plan(at, service, None, wanted), to.name
     chooses = phrase(
         "{name} then chooses which of its people act for you. You see who they are, and can end it at any time.",
         name=name,
     )
-    return confirm(
+    page = confirm(
         up(at),
         phrase("Check the offer"),
-        sentence(entered.found),
+        sentence(Authorisation(grant=wanted, client_entity=at.entity, third_party=to, service=service)),
         phrase("Make the offer"),
-        facts=facts(entered.grant),
+        facts=facts(wanted),
         consequences=(phrase("It gives nothing until {name} accepts it.", name=name), chooses),
         hidden=repeated_fields(at),
     )
-
-
-def require_reason(at: PortalContext, service: Service) -> None:
-    """Raise InvalidInput for a form without the reason that its approval needs."""
-    if kind_needs_approval("grant", at.entity, service) and not at.form.get("reason", "").strip():
-        raise InvalidInput(NO_REASON, field="reason")
+    return _Entered(changes, page, FormResult("grant-offered", page_of("grant", wanted)))
 
 
 async def show_change(at: PortalContext) -> View:
@@ -459,7 +467,7 @@ async def show_change(at: PortalContext) -> View:
     )
 
 
-async def _entered_change(at: PortalContext) -> _OfferInput:
+async def _enter_change(at: PortalContext) -> _Entered:
     """The terms as the form changes them."""
     found = await authorisation(at)
     if not is_client(at, found):
@@ -468,35 +476,20 @@ async def _entered_change(at: PortalContext) -> _OfferInput:
     allow_editing(at)
     terms = read_terms(at, found.service, was=found.grant)
     wanted = msgspec.structs.replace(found.grant, **msgspec.structs.asdict(terms))
-    changes = await await_change(grants.plan_terms(at.registry, at.actor, found.grant, wanted))
-    if not changes:
-        raise InvalidInput(NOTHING_DIFFERENT)
-    require_reason(at, found.service)
+    changes = await _plan(at, found.service, found.grant, wanted)
     becomes = changes[0].after
     assert isinstance(becomes, ThirdPartyGrant)  # noqa: S101 - a change of a grant
-    return _OfferInput(found, becomes, changes)
-
-
-async def save_change(at: PortalContext) -> FormResult:
-    """Change the terms, after a confirmation. Raises InvalidInput, InvalidForm, ConfirmationRequired, NotFound."""
-    entered = await _entered_change(at)
-    require_confirmation(at)
-    return await submit_changes(at, entered.changes, FormResult("grant-changed", page_of("grant", entered.grant)))
-
-
-async def check_change(at: PortalContext) -> View:
-    """The confirmation of other terms. Raises InvalidInput, InvalidForm, NotFound."""
-    entered = await _entered_change(at)
-    return confirm(
-        up(at, entered.found),
+    page = confirm(
+        up(at, found),
         phrase("Check the change"),
-        sentence(entered.found, entered.grant),
+        sentence(found, becomes),
         phrase("Change it"),
-        facts=facts(entered.grant),
-        consequences=(_consequence(entered.found, entered.grant),),
+        facts=facts(becomes),
+        consequences=(_consequence(found, becomes),),
         hidden=repeated_fields(at),
-        danger=entered.found.grant.state == "accepted",
+        danger=found.grant.state == "accepted",
     )
+    return _Entered(changes, page, FormResult("grant-changed", page_of("grant", becomes)))
 
 
 def _consequence(found: Authorisation, becomes: ThirdPartyGrant) -> Phrase:
@@ -513,14 +506,10 @@ def _consequence(found: Authorisation, becomes: ThirdPartyGrant) -> Phrase:
     )
 
 
-_OFFERING: Final = ("write", "grant")
+_OFFERING: Final[tuple[Action, ObjectKind]] = ("write", "grant")
 OFFERS_SECTION: Final = Section[PortalContext](
-    pages={OFFER: PortalPage(view=show_offer, submit=save_offer, check=check_offer, fresh=True, needs=_OFFERING)},
-    named_pages={
-        named("change"): PortalPage(
-            view=show_change, submit=save_change, check=check_change, fresh=True, needs=_OFFERING
-        )
-    },
+    pages={OFFER: _terms_page(show_offer, _enter_offer, _OFFERING)},
+    named_pages={named("change"): _terms_page(show_change, _enter_change, _OFFERING)},
     fields=FIELDS | {"to", "service"},
     filters=frozenset({"organisation", "to", "service"}),
     prefixes=(PARAMETER,),
@@ -597,18 +586,7 @@ def _sentence(found: Authorisation, row: ThirdPartyAssignment, person: str) -> P
     return access_texts.role_sentence(person, row, service=found.service.name, entity=found.client_entity.name)
 
 
-class _AccessInput(NamedTuple):
-    """The access that a form describes."""
-
-    found: Authorisation
-    row: ThirdPartyAssignment
-    person: str
-    names: str
-    """the digest of the person, as shown"""
-    changes: Sequence[Change]
-
-
-async def _entered_role(at: PortalContext) -> _AccessInput:
+async def _enter_role(at: PortalContext) -> _Entered:
     """The access that the form gives."""
     found = await _granted(at)
     person = await _member(at)
@@ -626,33 +604,23 @@ async def _entered_role(at: PortalContext) -> _AccessInput:
     )
     if await grants.is_stored(at.registry, wanted):
         raise InvalidInput(phrase("{person} has this access already: change it in the list.", person=person.name))
-    changes = await await_change(grants.plan_terms(at.registry, at.actor, None, wanted))
-    require_reason(at, found.service)
-    return _AccessInput(found, wanted, person.name, names_shown(person), changes)
+    changes = await _plan(at, found.service, None, wanted)
+    page = _check(
+        at, found, wanted, person.name, names_shown(person), phrase("Check the access"), phrase("Give access")
+    )
+    return _Entered(changes, page, FormResult("role-given", page_of("grant", found.grant)))
 
 
-async def save_role(at: PortalContext) -> FormResult:
-    """Give access, after a confirmation. Raises InvalidInput, InvalidForm, ConfirmationRequired, NotFound."""
-    entered = await _entered_role(at)
-    require_confirmation(at)
-    saved = FormResult("role-given", page_of("grant", entered.found.grant))
-    return await submit_changes(at, entered.changes, saved)
-
-
-async def check_role(at: PortalContext) -> View:
-    """The confirmation of giving access. Raises InvalidInput, InvalidForm, NotFound."""
-    entered = await _entered_role(at)
-    return _confirm(at, entered, heading=phrase("Check the access"), button=phrase("Give access"))
-
-
-def _confirm(at: PortalContext, entered: _AccessInput, *, heading: Phrase, button: Phrase) -> View:
-    found, wanted = entered.found, entered.row
+def _check(
+    at: PortalContext, found: Authorisation, row: ThirdPartyAssignment, person: str, names: str, heading: Phrase,
+    button: Phrase,
+) -> Page:  # fmt: skip
     return confirm(
-        up(at, found, names=entered.names),
+        up(at, found, names=names),
         heading,
-        _sentence(found, wanted, entered.person),
+        _sentence(found, row, person),
         button,
-        facts=facts(wanted),
+        facts=facts(row),
         consequences=(phrase("{name} sees that this person acts for it.", name=found.client_entity.name),),
         hidden=repeated_fields(at),
     )
@@ -691,7 +659,7 @@ async def show_role_change(at: PortalContext) -> View:
     )
 
 
-async def _entered_role_change(at: PortalContext) -> _AccessInput:
+async def _enter_role_change(at: PortalContext) -> _Entered:
     """The access as the form changes it."""
     given, found = await _given_role(at)
     check_names(at, _names(given))
@@ -699,23 +667,10 @@ async def _entered_role_change(at: PortalContext) -> _AccessInput:
     allow_editing(at)
     terms = read_terms(at, found.service, within=found.grant, was=given.row)
     wanted = msgspec.structs.replace(given.row, **msgspec.structs.asdict(terms))
-    changes = await await_change(grants.plan_terms(at.registry, at.actor, given.row, wanted))
-    if not changes:
-        raise InvalidInput(NOTHING_DIFFERENT)
-    require_reason(at, found.service)
-    return _AccessInput(found, wanted, given.name or GONE, _names(given), changes)
-
-
-async def save_role_change(at: PortalContext) -> FormResult:
-    """Change access, after a confirmation. Raises InvalidInput, InvalidForm, ConfirmationRequired, NotFound."""
-    entered = await _entered_role_change(at)
-    require_confirmation(at)
-    return await submit_changes(at, entered.changes, FormResult("role-changed", page_of("grant", entered.found.grant)))
-
-
-async def check_role_change(at: PortalContext) -> View:
-    """The confirmation of changing access. Raises InvalidInput, InvalidForm, NotFound."""
-    return _confirm(at, await _entered_role_change(at), heading=phrase("Check the change"), button=phrase("Change it"))
+    changes = await _plan(at, found.service, given.row, wanted)
+    button, name = phrase("Change it"), given.name or GONE
+    page = _check(at, found, wanted, name, _names(given), phrase("Check the change"), button)
+    return _Entered(changes, page, FormResult("role-changed", page_of("grant", found.grant)))
 
 
 async def show_removal(at: PortalContext) -> View:
@@ -748,15 +703,11 @@ async def save_removal(at: PortalContext) -> FormResult:
     return await submit_changes(at, [Change(found.given.row, None)], FormResult("role-taken", page))
 
 
-_ASSIGNING: Final = ("write", "third-party row")
+_ASSIGNING: Final[tuple[Action, ObjectKind]] = ("write", "third-party row")
 PEOPLE_SECTION: Final = Section[PortalContext](
     named_pages={
-        named("assign"): PortalPage(
-            view=show_assignment, submit=save_role, check=check_role, fresh=True, needs=_ASSIGNING
-        ),
-        named("change-role"): PortalPage(
-            view=show_role_change, submit=save_role_change, check=check_role_change, fresh=True, needs=_ASSIGNING
-        ),
+        named("assign"): _terms_page(show_assignment, _enter_role, _ASSIGNING),
+        named("change-role"): _terms_page(show_role_change, _enter_role_change, _ASSIGNING),
         named("take-away"): PortalPage(
             view=show_removal, submit=save_removal, fresh=True, needs=("delete", "third-party row")
         ),
