@@ -10,7 +10,7 @@ from corpid.flows.directory.approvals import decline_request
 from corpid.rules.directory.objects import object_id
 from corpid.rules.directory.records import Change, Service, User
 from tests.browser.seeded import Visit
-from tests.manage.scene import ACME, BANYAN, appoint, in_portal, portal
+from tests.manage.scene import ACME, appoint, in_portal, portal
 from tests.manage.test_requests import ROLE, acme, requested
 from tests.manage.test_third_parties import CASSIA, GRANT, ROW, three
 from tests.manage.test_who_is_meant import owner
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 LONG: Final = "Vereinigte Donaudampfschifffahrtsgesellschaft und Söhne (Asia Pacific) Private Limited"
 _OFFER: Final = f"third-parties/offer?to={CASSIA}"
+_DAMAI: Final = "200000004A"
 _SEASON: Final = "The season ends in December"
 REQUESTS: Final[Mapping[str, Visit]] = {
     "portal-requests": Visit("requests"),
@@ -66,7 +67,7 @@ async def walk_requests(visits: Mapping[str, Visit], recorder: Recorder) -> None
         named = {}
         for who, change in {
             "bob": replace(ROLE, sub_entity="Pier 4"),
-            "alice": replace(ROLE, ref="1"),
+            "alice": replace(ROLE, user_id="id-bob", ref="1"),
             "siti": replace(ROLE, user_id="id-siti"),
             "declined": replace(ROLE, ref="2"),
         }.items():
@@ -95,10 +96,10 @@ async def walk_third_parties(visits: Mapping[str, Visit], recorder: Recorder) ->
     """Open each page as the owner of an organisation with authorisations of each kind."""
     async with world() as made:
         await three(made)
-        offered = replace(GRANT, client_entity_id=BANYAN, entity_id=ACME, state="offered")
+        offered = replace(GRANT, client_entity_id=_DAMAI, entity_id=ACME, state="offered")
         received = replace(GRANT, client_entity_id=CASSIA, entity_id=ACME, role="")
         acting = replace(ROW, user_id="id-alice", entity_id=ACME, client_entity_id=CASSIA)
-        await made.write(entity(CASSIA, LONG), GRANT, ROW, offered, received, acting)
+        await made.write(entity(CASSIA, LONG), entity(_DAMAI, "Damai Sdn. Bhd."), GRANT, ROW, offered, received, acting)
         ids = {"given": GRANT, "offered": offered, "received": received}
         await _open(made, visits, recorder, **{name: object_id(grant.key) for name, grant in ids.items()})
 
