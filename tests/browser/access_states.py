@@ -23,9 +23,8 @@ from corpid.web.directory.access import (
     ImportedLine,
     RemoveAccess,
 )
-from corpid.web.directory.people import ChoosePerson, PersonChoice
 from corpid.web.pages import access_texts, role_fields
-from corpid.web.pages.layout import Frame, Link, Pager
+from corpid.web.pages.layout import Frame, Link
 from tests.browser.portal_states import framed
 
 if TYPE_CHECKING:
@@ -184,33 +183,6 @@ SERVICES: Final = (
 )
 
 STATES: Final[Mapping[str, View]] = {
-    "portal-access-person": ChoosePerson(
-        frame=framed("people"),
-        heading=phrase("Give access"),
-        action="/manage/access/new",
-        find="mar",
-        asked=phrase("Who gets access?"),
-        found=(
-            PersonChoice(url="/manage/access/new?person=1", name="Marcus Lee", user_name="marcus"),
-            PersonChoice(
-                url="/manage/access/new?person=2",
-                name="Maria Magdalena van der Bergh-Oosterhuizen",
-                user_name="maria.magdalena@harbour.example",
-                tags=(phrase("Invited"),),
-            ),
-        ),
-        pager=Pager(next="/manage/access/new?after=x"),
-        links=(Link(url="/manage/access/import", text=phrase("Give access to several people at once")),),
-    ),
-    "portal-access-nobody": ChoosePerson(
-        frame=framed("people"),
-        heading=phrase("Give access"),
-        action="/manage/access/new",
-        find="zz",
-        asked=phrase("Who gets access?"),
-        found=(),
-        pager=Pager(),
-    ),
     "portal-access-service": replace(
         GIVE,
         held=((SENTENCE, DETAILS), (WAS, ())),

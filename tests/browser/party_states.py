@@ -54,6 +54,7 @@ THIRD_PARTIES: Final[Mapping[str, Visit]] = {
     "portal-terms": Visit(f"{_OFFER}&service=PERMITS"),
     "portal-terms-wrong": Visit(f"{_OFFER}&service=PERMITS", {"end": "2020-01-01"}),
     "portal-check-offer": Visit(f"{_OFFER}&service=PERMITS", {"role": "Maker", "end": "2099-12-31"}),
+    "portal-choose-person": Visit("third-parties/assign/{received}"),
     "portal-accept": Visit("third-parties/accept/{offered}"),
     "portal-end": Visit("third-parties/end/{given}"),
 }

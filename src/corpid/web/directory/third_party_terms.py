@@ -370,7 +370,7 @@ def _offer_terms(at: PortalContext, to: Entity, service: Service) -> View:
 
 
 class _Entered(NamedTuple):
-    """The changes that a form describes, and the page that asks before them."""
+    """The changes of a form, and the page that asks before."""
 
     changes: Sequence[Change]
     check: Page
@@ -382,7 +382,7 @@ def _terms_page(
     enter: Callable[[PortalContext], Awaitable[_Entered]],
     needs: tuple[Action, ObjectKind],
 ) -> PortalPage:
-    """A page of terms: its form, the page that asks, and the change."""
+    """A page of terms, with its check page and its change."""
 
     async def save(at: PortalContext) -> FormResult:
         entered = await enter(at)
@@ -399,7 +399,10 @@ async def _plan(
     at: PortalContext, service: Service, was: ThirdPartyGrant | ThirdPartyAssignment | None,
     wanted: ThirdPartyGrant | ThirdPartyAssignment,
 ) -> Sequence[Change]:  # fmt: skip
-    """The changes to the wanted terms. Raises InvalidInput, also without the reason that their approval needs."""
+    """The changes to the wanted terms.
+
+    Raises InvalidInput, also without the reason that their approval needs.
+    """
     changes = await await_change(grants.plan_terms(at.registry, at.actor, was, wanted))
     if not changes:
         raise InvalidInput(NOTHING_DIFFERENT)

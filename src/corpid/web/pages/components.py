@@ -183,6 +183,8 @@ class Filters(Component, frozen=True, kw_only=True):
 
     action: str
     fields: tuple[Field, ...]
+    kept: tuple[tuple[str, str], ...] = ()
+    """hidden fields"""
 
     @property
     def used(self) -> int:
