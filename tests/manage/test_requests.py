@@ -67,7 +67,7 @@ async def test_the_link_of_an_e_mail_leads_to_that_request_through_the_sign_in(m
     await acme(made)
     found = await requested(made)
     browser = await in_portal(made, f"requests/{found.request_id}?of={ACME}")
-    assert browser.page.heading == "Request"
+    assert browser.page.heading == "cora (Cora Chan): Maker at Permits"
     assert "Cora joins the team" in browser.page.text
 
 

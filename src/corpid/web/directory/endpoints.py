@@ -273,7 +273,7 @@ async def choose_entity(at: PortalContext) -> FormResult:
 
 
 async def show_ending(_: PortalContext) -> View:
-    """Lead to the roles that end soon: e-mails have this address. Raises SeeOther."""
+    """Lead to roles that end soon, from an e-mail. Raises SeeOther."""
     raise SeeOther(access_list.ENDING)
 
 
