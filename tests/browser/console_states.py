@@ -163,11 +163,11 @@ OVERVIEW: Final = Overview(
     ending=tuple((use, "/1") for use in CLIENT.migration),
     not_ready="",
     engines=(
-        EngineLine(name=phrase("Database"), engine="PostgreSQL 15", state=Label(phrase("Answers"))),
+        EngineLine(name=phrase("Database"), engine="PostgreSQL 15", state=Label(phrase("Responding"))),
         EngineLine(
             name=phrase("Short-lived state"),
             engine="Valkey 8",
-            state=Label(phrase("Does not answer"), "error"),
+            state=Label(phrase("Not responding"), "error"),
         ),
         EngineLine(name=phrase("E-mail"), engine="", state=Label(phrase("Off"), "warning")),
     ),

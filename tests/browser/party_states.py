@@ -154,15 +154,15 @@ GIVEN: Final = Lines(
     caption=phrase("Other organisations that you have authorised, or made an offer to"),
     organisation=phrase("Third party"),
     empty=phrase("No other organisation may act for yours."),
-    lines=(PARTY, replace(PARTY, name=LONG, role="", state=phrase("Waits for acceptance"))),
+    lines=(PARTY, replace(PARTY, name=LONG, role="", state=phrase("Offered"))),
     pager=Pager(),
 )
 OFFERS: Final = Lines(
-    title=phrase("Offers that wait for your answer"),
+    title=phrase("Offers that need your answer"),
     caption=phrase("Organisations that ask yours to act for them"),
     organisation=phrase("Organisation"),
     empty=None,
-    lines=(replace(PARTY, state=phrase("Waits for your answer"), warns=True),),
+    lines=(replace(PARTY, state=phrase("Needs your answer"), warns=True),),
     pager=Pager(next="/manage/third-parties?offers=1"),
 )
 BOTH: Final = ThirdParties(
@@ -214,7 +214,7 @@ TERMS: Final = EnterTerms(
     parameters=(
         ParameterField(
             name="parameter-0", label=role_fields.mark_label("Tax Year", required=False), value="2026",
-            hint=phrase("The values that are allowed, one a line. Leave it empty to allow any."),
+            hint=phrase("The values that are allowed, one per line. Leave it empty to allow any."),
         ),
     ),
     hidden=(("to", "B"),),
@@ -258,7 +258,7 @@ STATES: Final[Mapping[str, View]] = {
         decide="",
         decided_by="Tan Wei Ling",
         decided_reason="The season ends in December",
-        saved=phrase("The request is declined. Nothing has changed."),
+        saved=phrase("The request has been declined. Nothing has changed."),
     ),
     "portal-decide": DECIDING,
     "portal-decide-renamed": replace(
@@ -269,7 +269,7 @@ STATES: Final[Mapping[str, View]] = {
     ),
     "portal-decide-only-decline": replace(
         DECIDING,
-        why_no_approval=phrase("You can decline it, but not approve it: {reason}.", reason="your rights do not include this"),
+        why_no_approval=phrase("You can decline it, but not approve it: {reason}.", reason="you do not have permission"),
     ),
     "portal-withdraw": replace(DECIDING, heading=phrase("Withdraw your request?"), withdrawing=True, line=OWN),
     "portal-approvals": SETTING,
@@ -290,13 +290,13 @@ STATES: Final[Mapping[str, View]] = {
         BOTH,
         parts=(),
         organisation="Kingfisher",
-        errors=(("organisation", phrase("There is no organisation of exactly this number or name.")),),
+        errors=(("organisation", phrase("No organisation has exactly this number or name.")),),
     ),
     "portal-third-party": AUTHORISATION,
     "portal-third-party-offer": replace(
         AUTHORISATION,
         client=False,
-        state=phrase("Waits for your answer"),
+        state=phrase("Needs your answer"),
         warns=True,
         accept="/manage/third-parties/accept/1",
         decline="/manage/third-parties/decline/1",
@@ -320,7 +320,7 @@ STATES: Final[Mapping[str, View]] = {
                 take_away="/manage/third-parties/take-away/1",
             ),
         ),
-        saved=phrase("Access is given."),
+        saved=phrase("The access has been given."),
     ),
     "portal-find-organisation": FindOrganisation(
         frame=OF_PARTIES,

@@ -41,7 +41,7 @@ def states(frame: Frame, below: Frame) -> Mapping[str, View]:
         ),
         administrators.AdministratorRow(
             name=LONG, user_name="wolfe", level=ADMINISTRATOR_LEVELS["sub_administrator"],
-            sentence=phrase("Gives and takes away access at {services}.", services=("Harbour permits", "Tax filing")),
+            sentence=phrase("Gives and removes access at {services}.", services=("Harbour permits", "Tax filing")),
             tags=(phrase("Invited"),), change="/manage/administrators/x", reason=None,
         ),
     )  # fmt: skip
@@ -57,7 +57,7 @@ def states(frame: Frame, below: Frame) -> Mapping[str, View]:
     choice = ChoosePerson(
         frame=below,
         heading=phrase("Choose a person"),
-        asked=phrase("Whom do you want to appoint?"),
+        asked=phrase("Who do you want to appoint?"),
         action="/x",
         find="m",
         found=people,
@@ -97,8 +97,8 @@ def states(frame: Frame, below: Frame) -> Mapping[str, View]:
         Link(url="/x", text=text)
         for text in (
             phrase("Nobody's access ends within 30 days."),
-            phrase("No request waits for you."),
-            phrase("No offer to act for another organisation waits for you."),
+            phrase("No request needs your decision."),
+            phrase("No offer to act for another organisation needs your answer."),
         )
     )
     at_home = endpoints.Home(frame=frame, give="/x", invite="/x", lines=lines, changes=changes, history="/x")
@@ -132,7 +132,7 @@ def states(frame: Frame, below: Frame) -> Mapping[str, View]:
             confirmed, explains=True, button=phrase("Send for approval"), errors=(("reason", NO_REASON),)
         ),
         "portal-level-remove": administrators.RemoveLevel(
-            frame=below, action="/x", heading=phrase("Take the level away from {name}?", name="Marcus Lim Sample"),
+            frame=below, action="/x", heading=phrase("Remove the level of {name}?", name="Marcus Lim Sample"),
             consequences=(phrase("{name} still belongs to {entity} and keeps their access.", name="Marcus", entity="Acme"),),
             held="none", explains=False, reason="", allowed=True, back="/x",
         ),

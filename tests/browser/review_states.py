@@ -55,7 +55,7 @@ def states(below: Frame) -> Mapping[str, View]:
     own = replace(
         person("Tan Wei Ling", "wei.ling"),
         level=phrase("{name} is an owner of {entity} and administers everything.", name="Tan Wei Ling", entity=ENTITY),
-        why_not=phrase("This is you. Another owner or administrator has to look at your access."),
+        why_not=phrase("This is you. Another owner or administrator has to review your access."),
         end="",
     )
     changed = replace(person("Marcus Lim Sample", "marcus", "Approver", "Checker"), changed=True)
@@ -64,7 +64,7 @@ def states(below: Frame) -> Mapping[str, View]:
         action="/x",
         state=phrase("{name} began this review on {day}.", name="Tan Wei Ling", day=date(2026, 11, 23)),
         last=None,
-        progress=phrase("{kept} of {count} people looked at", kept=120, count=340),
+        progress=phrase("{kept} of {count} people reviewed", kept=120, count=340),
         kept=120,
         count=340,
         begin="",
@@ -86,7 +86,7 @@ def states(below: Frame) -> Mapping[str, View]:
                 "The access of {count} person stays as you and other administrators saw it.",
                 "The access of {count} people stays as you and other administrators saw it.",
             ),
-            phrase("Your name and the day stand in the history. The next review is due in a year."),
+            phrase("The history shows your name and the day. The next review is due in a year."),
         ),
         button=phrase("Sign off"),
         back=Link(url="/x", text=phrase("Go back")),
@@ -99,7 +99,7 @@ def states(below: Frame) -> Mapping[str, View]:
             under_way,
             people=(changed,),
             errors=(
-                ("", phrase("What somebody may do has changed since you looked. Look at it again, then keep it.")),
+                ("", phrase("Somebody's access has changed since you looked. Check it again, then keep it.")),
             ),
         ),
         "portal-review-done": replace(under_way, people=(), sign_off="/x", pager=Pager()),

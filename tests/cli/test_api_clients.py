@@ -176,7 +176,7 @@ def test_what_cannot_be_registered_is_one_clear_sentence(
         (("update", "portal"), "nothing was named to change"),
         (("update", "portal", "--scope", "none"), "scopes: 'none' is not one of"),
         (("update", "portal", "--sector", "government"), "sector: a client of the API does not have this"),
-        (("enable", "portal"), "the API client portal is enabled already"),
+        (("enable", "portal"), "the API client portal is already enabled"),
         (("disable", "nobody"), "there is no client 'nobody'"),
         (("remove", "nobody"), "there is no client 'nobody'"),
     ],

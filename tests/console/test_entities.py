@@ -205,11 +205,11 @@ async def test_an_organisations_facts_are_changed_with_a_reason_and_nothing_else
         browser = await in_console(made, "operator", EDIT)
         before = await stored(made)
         await browser.fill_and_submit(reason=REASON)
-        assert "Nothing is different from before." in browser.page.text
+        assert "You have not changed anything." in browser.page.text
         await browser.fill_and_submit(name="Acme Holdings", status="Withdrawn", approvals="roles", reason="")
         assert "Say why" in browser.page.text
         await browser.fill_and_submit(reason=REASON)
-        assert "The organisation is changed." in browser.page.text
+        assert "The organisation has been changed." in browser.page.text
         assert await stored(made) == replace(before, name="Acme Holdings", status="Withdrawn", approvals="roles")
         [entry] = await made.audit("entity.update")
         assert entry.detail["reason_given"] == REASON

@@ -75,7 +75,7 @@ async def test_a_review_that_is_not_due_begins_only_on_demand(made: World) -> No
     await follow(browser, "Begin the review")
     await keep(made, browser, seen(browser, "marcus"))
     await go(made, browser)
-    assert "The access review is under way: 1 of 3 people looked at." in browser.page.text
+    assert "The access review is in progress: 1 of 3 people reviewed." in browser.page.text
 
 
 async def test_people_are_kept_one_by_one_or_several_at_once_until_the_review_is_signed_off(made: World) -> None:
@@ -85,8 +85,8 @@ async def test_people_are_kept_one_by_one_or_several_at_once_until_the_review_is
     form = next(each for each in browser.page.forms if each.id == "one")
     [own] = [each.value for each in form.buttons if not each.value.startswith(("m-", "ticked"))]
     await browser.submit(form, own)
-    assert "The access stays as it was shown." in browser.page.text
-    assert "1 of 3 people looked at" in browser.page.text
+    assert "The access stays as shown." in browser.page.text
+    assert "1 of 3 people reviewed" in browser.page.text
     assert "Sign off" not in browser.page.text
     await browser.fill_and_submit(**seen(browser, "marcus"), **seen(browser, "nadia"), button="ticked")
     assert "Everybody has been looked at." in browser.page.text
@@ -269,7 +269,7 @@ async def test_a_suspension_after_the_decision_brings_the_person_back(made: Worl
     await made.write(replace((await directory.read(Membership, [key]))[key], enabled=False))
     await go(made, browser, REVIEW)
     assert "Marcus Lee" in browser.page.text
-    assert "0 of 3 people looked at" in browser.page.text
+    assert "0 of 3 people reviewed" in browser.page.text
 
 
 async def test_the_link_of_an_e_mail_leads_to_the_review_of_the_organisation_that_is_chosen_then(made: World) -> None:
@@ -290,8 +290,8 @@ async def test_a_link_to_another_organisations_review_shows_none_and_chooses_not
     await appoint(made, BANYAN)
     browser = await in_portal(made)
     await browser.fill_and_submit(entity=BANYAN)
-    assert await go(made, browser, f"{REVIEW}?of={ACME}") == "This page is of another organisation"
-    assert "You act for Banyan Trading at present." in browser.page.text
+    assert await go(made, browser, f"{REVIEW}?of={ACME}") == "This page belongs to another organisation"
+    assert "You are acting for Banyan Trading." in browser.page.text
     assert await go(made, browser, REVIEW) == "Access review"
 
 
@@ -305,7 +305,7 @@ async def test_a_link_of_an_e_mail_leads_to_its_page_for_its_organisation_alone(
     await browser.fill_and_submit(entity=ACME)
     assert browser.url == f"{made.base}/manage/{page}?of={ACME}"
     assert browser.page.heading != "Page not found"
-    assert await go(made, browser, f"{page}?of={BANYAN}") == "This page is of another organisation"
+    assert await go(made, browser, f"{page}?of={BANYAN}") == "This page belongs to another organisation"
     assert browser.response is not None
     assert browser.response.status_code == 403
 

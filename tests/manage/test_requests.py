@@ -81,7 +81,7 @@ async def test_another_administrators_request_is_read_and_approved(made: World) 
     assert all(each in browser.page.text for each in ("Bob Lim", "Cora joins the team", "Expires"))
     await follow(browser, "Approve or decline")
     await browser.fill_and_submit(button="approve", reason="She starts on Monday")
-    assert "The request is approved, and the change is made." in browser.page.text
+    assert "The request has been approved, and the change has been made." in browser.page.text
     assert await state(made, found) == "approved"
     assert await roles(made) == [ROLE]
     (event,) = await made.audit("approval.approve")
@@ -169,7 +169,7 @@ async def test_a_request_is_withdrawn_by_the_person_who_made_it_without_a_reason
     found = await requested(made, who="alice")
     browser = await in_portal(made, f"requests/withdraw/{found.request_id}")
     await browser.fill_and_submit(button="withdraw")
-    assert "Your request is withdrawn." in browser.page.text
+    assert "Your request has been withdrawn." in browser.page.text
     assert await state(made, found) == "withdrawn"
 
 
@@ -300,7 +300,7 @@ async def test_more_approval_is_chosen_at_once_and_less_is_requested(made: World
     assert "Say why, for the person who approves it." in browser.page.text
     await browser.fill_and_submit(approvals="none", reason="We are small")
     assert browser.page.heading == "Request"
-    assert "Which changes need approval is changed." in browser.page.text
+    assert "The approval setting changes." in browser.page.text
     key = (ACME,)
     assert (await made.provider.registry.directory.read(Entity, [key]))[key].approvals == "all"
 

@@ -85,7 +85,7 @@ _DOES: Final[Mapping[Verb, Phrase]] = {
     "invite": phrase("Invite"),
     "give": phrase("Give"),
     "change": phrase("Change"),
-    "nothing": phrase("Stays"),
+    "nothing": phrase("No change"),
 }
 
 
@@ -147,7 +147,7 @@ class RemoveAccess(FormView, frozen=True, kw_only=True):
     """A role to be taken away."""
 
     template: ClassVar[str] = "manage/remove_access.html"
-    heading: ClassVar[Phrase] = phrase("Take this access away?")
+    heading: ClassVar[Phrase] = phrase("Remove this access?")
 
     was: Phrase
     was_details: tuple[Phrase, ...]
@@ -233,7 +233,7 @@ async def explain_refusal(at: PortalContext, found: Member, service: Service) ->
         return own_access(at.entity)
     if why == WITHIN_REACH.reason:
         return administers(found.name, at.entity)
-    return phrase("The reason: {reason}.", reason=why)
+    return phrase("You cannot do this: {reason}.", reason=why)
 
 
 def own_access(entity: Entity) -> Phrase:
@@ -285,7 +285,9 @@ async def show_new(at: PortalContext) -> View:
     if not services:
         return replace(
             view,
-            refused=phrase("You administer no service that {entity} may use. Ask an owner.", entity=at.entity.name)
+            refused=phrase(
+                "You do not administer any service that {entity} may use. Ask an owner.", entity=at.entity.name
+            )
             if at.actor.level == "sub_administrator"
             else phrase("There is no service that {entity} may use.", entity=at.entity.name),
         )
@@ -400,7 +402,7 @@ def _role_field(service: Service) -> str:
 
 
 def _already(person: Member) -> Phrase:
-    return phrase("{name} has this role already. Change it instead.", name=person.name)
+    return phrase("{name} already has this role. Change it instead.", name=person.name)
 
 
 def explain_no_effect(person: Member) -> tuple[Phrase, ...]:
@@ -515,7 +517,7 @@ async def _changes(at: PortalContext, role: HeldRole, form: RoleForm) -> list[Ch
         raise InvalidInput(phrase("Nothing would change. Change something, or go back."))
     another = await role_assignment.find_stored_role(at.registry, becomes)
     if another is not None and another.key != role.row.key:
-        raise InvalidInput(phrase("This person has that role already."), field="role")
+        raise InvalidInput(phrase("This person already has that role."), field="role")
     return found
 
 
@@ -540,7 +542,9 @@ async def show_removal(at: PortalContext) -> View:
         frame=frame(at, section="people", up=to_person(at, person), names=names_shown(person)),
         was=access_texts.sentence(person.name, role.row, role.service, at.entity.name, at.context.day),
         was_details=access_texts.details(role.row),
-        loses=phrase("{name} can then no longer do this. Other access of {name} stays as it is.", name=person.name),
+        loses=phrase(
+            "{name} will no longer be able to do this. Other access of {name} stays as it is.", name=person.name
+        ),
         refused=why,
         needs_approval=needs,
         back=to_person(at, person),
@@ -610,7 +614,7 @@ async def show_copy(at: PortalContext) -> View:
 async def _refuse_copy(at: PortalContext, person: Member) -> Phrase | None:
     services = await role_assignment.list_services(at.registry, at.actor, at.entity)
     if not services:
-        return phrase("There is no service at which you give access.")
+        return phrase("You cannot give access at any service.")
     return await explain_refusal(at, person, services[0])
 
 
@@ -740,8 +744,8 @@ async def check_import(at: PortalContext) -> View:
         problems = tuple((each.line, each.reason) for each in error.problems)
         wrong = counted(
             len(problems),
-            "{count} problem in the table. Nothing changes.",
-            "{count} problems in the table. Nothing changes.",
+            "{count} problem in the table. Nothing has been changed.",
+            "{count} problems in the table. Nothing has been changed.",
         )
         return _import_view(at, problems=problems, errors=(("table", wrong),))
     return _import_view(at, plan=plan)
@@ -793,7 +797,7 @@ SECTION: Final = Section[PortalContext](
     changes={
         "access-given": phrase("The access has been given."),
         "access-changed": phrase("The access has been changed."),
-        "access-removed": phrase("The access has been taken away."),
-        "access-imported": phrase("The table has been taken over."),
+        "access-removed": phrase("The access has been removed."),
+        "access-imported": phrase("The table has been applied."),
     },
 )

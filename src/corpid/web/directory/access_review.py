@@ -64,10 +64,10 @@ _KEEP: Final = "keep"
 _TICK: Final = "keep-"
 """before a membership in the name of its checkbox"""
 _SHOWN: Final = 50
-_CHANGED: Final = phrase("What somebody may do has changed since you looked. Look at it again, then keep it.")
-_NOT_OPEN: Final = phrase("No review is under way. It begins when you keep or end the first person.")
-_LEFT: Final = phrase("Somebody was added or changed meanwhile. Look at everybody who is in the list again.")
-_OWN: Final = phrase("This is you. Another owner or administrator has to look at your access.")
+_CHANGED: Final = phrase("Somebody's access has changed since you looked. Check it again, then keep it.")
+_NOT_OPEN: Final = phrase("No review is in progress. It begins with the first person that you keep or end.")
+_LEFT: Final = phrase("Somebody was added or changed in the meantime. Review everybody who is listed again.")
+_OWN: Final = phrase("This is you. Another owner or administrator has to review your access.")
 
 
 class ReviewedPerson(ViewPart, frozen=True, kw_only=True):
@@ -136,7 +136,7 @@ async def show_review(at: PortalContext) -> View:
         action=query_address(at, REVIEW, **begin, after=after),
         state=await describe_state(at, state),
         last=await _last(at, state),
-        progress=phrase("{kept} of {count} people looked at", kept=state.kept, count=state.people)
+        progress=phrase("{kept} of {count} people reviewed", kept=state.kept, count=state.people)
         if under_way
         else None,
         kept=state.kept,
@@ -253,7 +253,7 @@ async def keep_access(at: PortalContext) -> FormResult:
     """Keep the access of the chosen people. Raises InvalidInput, Conflict."""
     wanted = _read_kept(at.form)
     if not wanted:
-        raise InvalidInput(phrase("Tick the people whose access is to stay, or use the button below a person."))
+        raise InvalidInput(phrase("Select the people whose access should stay, or use the button below a person."))
     await access_review.load_review_state(at.registry, at.actor, at.entity.entity_id)
     kept = []
     for membership_id, shown in wanted.items():
@@ -271,7 +271,7 @@ async def keep_access(at: PortalContext) -> FormResult:
         raise InvalidInput(_CHANGED) from None
     except Forbidden as error:
         own = any(each.user_id == at.actor.user_id for each in kept)
-        raise InvalidInput(_OWN if own else phrase("The reason: {reason}.", reason=error.reason)) from None
+        raise InvalidInput(_OWN if own else phrase("You cannot do this: {reason}.", reason=error.reason)) from None
     after = at.query.get("after", "")
     page = f"{REVIEW}?{urlencode({'after': after})}" if after else REVIEW
     return FormResult("access-kept" if len(kept) > 1 else "access-kept-one", page)
@@ -356,7 +356,7 @@ async def show_sign_off(at: PortalContext) -> View:
                 "The access of {count} person stays as you and other administrators saw it.",
                 "The access of {count} people stays as you and other administrators saw it.",
             ),
-            phrase("Your name and the day stand in the history. The next review is due in a year."),
+            phrase("The history shows your name and the day. The next review is due in a year."),
         ),
         refused=refused,
         button=phrase("Sign off"),
@@ -392,8 +392,8 @@ SECTION: Final = Section[PortalContext](
     filters=frozenset({"after", _BEGIN}),
     prefixes=(_TICK,),
     changes={
-        "access-kept-one": phrase("The access stays as it was shown."),
-        "access-kept": phrase("The access of those people stays as it was shown."),
+        "access-kept-one": phrase("The access stays as shown."),
+        "access-kept": phrase("The access of those people stays as shown."),
         "review-signed-off": phrase("The review has been signed off."),
     },
 )

@@ -181,11 +181,11 @@ def _lines(at: PortalContext, totals: EntityTotals, *, sees_all: bool) -> tuple[
         texts["third-parties"] = (
             counted(
                 totals.offers,
-                "{count} offer to act for another organisation waits for you.",
-                "{count} offers to act for other organisations wait for you.",
+                "{count} offer to act for another organisation needs your answer.",
+                "{count} offers to act for other organisations need your answer.",
             )
             if totals.offers
-            else phrase("No offer to act for another organisation waits for you.")
+            else phrase("No offer to act for another organisation needs your answer.")
         )
     return tuple(Link(url=portal_path(at.web, page), text=text) for page, text in texts.items())
 
@@ -198,7 +198,7 @@ async def _review(at: PortalContext) -> tuple[Link, ...]:
         return ()
     text = (
         phrase(
-            "The access review is under way: {kept} of {count} people looked at.", kept=state.kept, count=state.people
+            "The access review is in progress: {kept} of {count} people reviewed.", kept=state.kept, count=state.people
         )
         if review.began_at
         else phrase("The yearly access review is due.")
@@ -208,10 +208,12 @@ async def _review(at: PortalContext) -> tuple[Link, ...]:
 
 def _requests(found: PortalRequest) -> Phrase:
     if found.more_requests:
-        return phrase("More than {count} requests wait. See which of them wait for you.", count=portal.MOST_REQUESTS)
+        return phrase(
+            "More than {count} requests are waiting. See which ones need your decision.", count=portal.MOST_REQUESTS
+        )
     if found.requests:
-        return counted(found.requests, "{count} request waits for you.", "{count} requests wait for you.")
-    return phrase("No request waits for you.")
+        return counted(found.requests, "{count} request needs your decision.", "{count} requests need your decision.")
+    return phrase("No request needs your decision.")
 
 
 def _people(count: int) -> Phrase:
@@ -262,7 +264,7 @@ async def show_choice(at: PortalContext) -> View | Response:
             heading=phrase("You do not administer an organisation"),
             paragraphs=(
                 phrase("You are signed in as {name}.", name=at.visit.user.name),
-                phrase("This part is for people who manage who may act for their organisation."),
+                phrase("These pages are for people who decide who may act for their organisation."),
                 phrase("If you should have this access, ask an owner of your organisation."),
             ),
             back=first_page(at.web, "account"),
@@ -337,7 +339,7 @@ SECTION: Final = Section[PortalContext](
         ORGANISATION: PortalPage(view=show_choice, submit=choose_entity, field="entity"),
         _UNDO: PortalPage(view=show_undo, submit=undo, fresh=True),
     },
-    changes={"undone": phrase("The last change is undone.")},
+    changes={"undone": phrase("The last change has been undone.")},
     fields=frozenset({"entity", "query"}),
     filters=frozenset({"after", "query"}),
 )
@@ -350,7 +352,7 @@ async def _arrive(at: sites.PageContext[SelfServiceRequest]) -> PortalRequest:
         visit = await portal.admit_to_entity(at.context, at.visit, wanted=wanted, choosing=at.page == ORGANISATION)
     except Forbidden as forbidden:
         back = Link(url=portal_path(at.web, ORGANISATION), text=phrase("Change organisation"))
-        raise EntryRefused(forbidden_page(forbidden, back, ways_out(at.web, "manage"))) from None
+        raise EntryRefused(forbidden_page("manage", forbidden, back, ways_out(at.web, "manage"))) from None
     if visit.entity is None and at.page != ORGANISATION:
         of = at.query.get(OF_ENTITY, "")
         raise SeeOther(choosing(f"{at.page}?{OF_ENTITY}={of}" if of else at.page))

@@ -182,7 +182,8 @@ async def create_token(at: PortalContext) -> FormResult:
     except ChangedMeanwhile:
         raise InvalidInput(
             phrase(
-                "This form was sent before, and its token was shown then. If you lost it, revoke it and create another."
+                "This form was already sent, and its token was shown then. If you lost it, revoke it and create "
+                "another."
             )
         ) from None
     except (Refused, Conflict) as refused:
@@ -265,5 +266,5 @@ SECTION: Final = Section[PortalContext](
         ),
     },
     fields=frozenset({"name", "days", "token_id"}),
-    changes={"token-revoked": phrase("The token is revoked, and no longer works.")},
+    changes={"token-revoked": phrase("The token has been revoked, and no longer works.")},
 )

@@ -374,10 +374,10 @@ SECTION: Final = Section[PortalContext](
     fields=frozenset({"reason", "decision", "approvals"}),
     filters=frozenset({"state", "before", "waiting", "own"}),
     changes={
-        "request-approved": phrase("The request is approved, and the change is made."),
-        "request-declined": phrase("The request is declined. Nothing has changed."),
-        "request-withdrawn": phrase("Your request is withdrawn."),
-        "approvals-changed": phrase("Which changes need approval is changed."),
+        "request-approved": phrase("The request has been approved, and the change has been made."),
+        "request-declined": phrase("The request has been declined. Nothing has changed."),
+        "request-withdrawn": phrase("Your request has been withdrawn."),
+        "approvals-changed": phrase("The approval setting changes."),
         REQUESTED: REQUEST_SENT,
     },
 )

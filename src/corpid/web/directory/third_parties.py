@@ -244,10 +244,10 @@ def up(at: PortalContext, found: Authorisation | None = None, *, names: str = ""
 def _state(at: PortalContext, grant: ThirdPartyGrant, *, client: bool) -> tuple[Phrase, bool]:
     """The state of an authorisation today, and whether it asks for attention."""
     if grant.state == "offered":
-        return (phrase("Waits for acceptance"), False) if client else (phrase("Waits for your answer"), True)
+        return (phrase("Offered"), False) if client else (phrase("Needs your answer"), True)
     if grant.end_date < at.context.today:
-        return phrase("Has ended"), False
-    return (phrase("Not yet started") if grant.start_date > at.context.today else phrase("Active"), False)
+        return phrase("Ended"), False
+    return (phrase("Not started yet") if grant.start_date > at.context.today else phrase("Active"), False)
 
 
 def _line(at: PortalContext, found: Authorisation) -> AuthorisationLine:
@@ -278,7 +278,7 @@ async def show_third_parties(at: PortalContext) -> View:
         if len(found) > 1:
             errors = (("organisation", phrase("Several organisations have this name: enter the registration number.")),)
         elif not found:
-            errors = (("organisation", phrase("There is no organisation of exactly this number or name.")),)
+            errors = (("organisation", phrase("No organisation has exactly this number or name.")),)
     kept = {"organisation": typed} if typed else {}
 
     async def part(name: str, *, given: bool, state: str, **texts: Phrase | None) -> Lines:
@@ -300,7 +300,7 @@ async def show_third_parties(at: PortalContext) -> View:
     parts = (
         await part(
             "offers", given=False, state="offered",
-            title=phrase("Offers that wait for your answer"),
+            title=phrase("Offers that need your answer"),
             caption=phrase("Organisations that ask yours to act for them"),
             organisation=phrase("Organisation"), empty=None,
         ),
@@ -347,7 +347,7 @@ async def show_authorisation(at: PortalContext) -> View:
         warns=warns,
         note=None
         if accepted
-        else phrase("It gives nothing until {name} accepts it.", name=other.name)
+        else phrase("It has no effect until {name} accepts it.", name=other.name)
         if client
         else phrase("{name} made this offer. If you accept it, you can give your people access.", name=other.name),
         facts=facts(grant),
@@ -445,7 +445,7 @@ async def show_refusal(at: PortalContext) -> View:
         sentence=sentence(found),
         facts=facts(found.grant),
         consequences=(
-            phrase("The offer is gone then. {name} can make another one.", name=found.client_entity.name),
+            phrase("The offer ends. {name} can make another one.", name=found.client_entity.name),
             *await _roles_lost(at, found),
         ),
         button=phrase("Decline"),
@@ -483,7 +483,11 @@ async def show_end(at: PortalContext) -> View:
         facts=facts(found.grant),
         consequences=(
             *await _roles_lost(at, found),
-            *(() if offered else (phrase("To allow it again takes a new offer, and its acceptance."),)),
+            *(
+                ()
+                if offered
+                else (phrase("To allow it again, you have to make a new offer, and it has to be accepted."),)
+            ),
         ),
         button=phrase("Withdraw") if offered else phrase("End it now"),
         danger=True,
@@ -535,6 +539,6 @@ SECTION: Final = Section[PortalContext](
         "grant-accepted": phrase("You have accepted the offer. You can give your people access now."),
         "grant-declined": phrase("You have declined the offer."),
         "grant-ended": phrase("The authorisation has ended."),
-        "grant-withdrawn": phrase("The offer is withdrawn."),
+        "grant-withdrawn": phrase("The offer has been withdrawn."),
     },
 )

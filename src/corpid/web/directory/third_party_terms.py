@@ -208,14 +208,14 @@ def _parameter_field(
     known = sorted(parameter_values(before, defined.name))
     allowed = sorted(parameter_values(within.parameters, defined.name)) if within is not None else []
     if within is None:
-        hint = phrase("The values that are allowed, one a line. Leave it empty to allow any.")
+        hint = phrase("The values that are allowed, one per line. Leave it empty to allow any.")
     elif allowed:
-        hint = phrase("One value a line. These are authorised: {values}.", values=tuple(allowed))
+        hint = phrase("One value per line. These are authorised: {values}.", values=tuple(allowed))
         known = known or allowed[:1] * (len(allowed) == 1)
     elif defined.mandatory:
-        hint = phrase("One value a line.")
+        hint = phrase("One value per line.")
     else:
-        hint = phrase("One value a line. Leave it empty if there is none.")
+        hint = phrase("One value per line. Leave it empty if there is none.")
     typed = at.form.get(name, "") if at.form else "\n".join(known)
     required = within is not None and (defined.mandatory or bool(allowed))
     return ParameterField(
@@ -255,7 +255,7 @@ def read_terms(
             errors.append(("end", ENDS_BEFORE_START))
         elif within is not None and not within.start_date <= start_date <= end_date <= within.end_date:
             dates = duration(within.start_date, within.end_date)
-            errors.append(("start", phrase("Choose days within the authorisation, which is {dates}.", dates=dates)))
+            errors.append(("start", phrase("Choose days within the authorisation: {dates}.", dates=dates)))
     parameters: list[Parameter] = []
     for defined in service.parameters:
         name = parameter_field(defined.name)
@@ -354,7 +354,7 @@ async def _find_organisation(at: PortalContext) -> View:
         errors = (
             (
                 "organisation",
-                phrase("There is no organisation of exactly this number or name. Ask them how they are registered."),
+                phrase("No organisation has exactly this number or name. Ask them how they are registered."),
             ),
         )
     return FindOrganisation(
@@ -466,7 +466,7 @@ async def check_offer(at: PortalContext) -> View:
         sentence=sentence(entered.found),
         facts=facts(entered.grant),
         consequences=(
-            phrase("It gives nothing until {name} accepts it.", name=name),
+            phrase("It has no effect until {name} accepts it.", name=name),
             phrase(
                 "{name} then chooses which of its people act for you. You see who they are, and can end it at any time.",
                 name=name,
@@ -492,7 +492,7 @@ async def show_change(at: PortalContext) -> View:
     return EnterTerms(
         frame=up(at, found),
         heading=phrase("Limit or change it"),
-        lead=(sentence(found), phrase("Another service or role takes another offer.")),
+        lead=(sentence(found), phrase("For another service or role, make another offer.")),
         roles=(),
         role="",
         sub_entity=None,
@@ -550,10 +550,10 @@ async def check_change(at: PortalContext) -> View:
 def _consequence(found: Authorisation, becomes: ThirdPartyGrant) -> Phrase:
     name = found.third_party.name
     if found.grant.state == "offered":
-        return phrase("The offer stands in this form from now on. It gives nothing until {name} accepts it.", name=name)
+        return phrase("These terms apply from now on. The offer has no effect until {name} accepts it.", name=name)
     if becomes.state == "accepted":
         return phrase(
-            "It takes effect at once: what people of {name} have outside these terms has no effect any more.", name=name
+            "It takes effect at once: access of people of {name} outside these terms has no effect any more.", name=name
         )
     return phrase(
         "This is more than {name} has accepted. Until it accepts again, none of its people may act for you here.",
@@ -572,7 +572,10 @@ OFFERS_SECTION: Final = Section[PortalContext](
     fields=FIELDS | {"to", "service"},
     filters=frozenset({"organisation", "to", "service"}),
     prefixes=(PARAMETER,),
-    changes={"grant-offered": phrase("The offer is made."), "grant-changed": phrase("The authorisation is changed.")},
+    changes={
+        "grant-offered": phrase("The offer has been made."),
+        "grant-changed": phrase("The authorisation has been changed."),
+    },
 )
 
 
@@ -675,7 +678,7 @@ async def _entered_role(at: PortalContext) -> _AccessInput:
         **msgspec.structs.asdict(terms),
     )
     if await grants.is_stored(at.registry, wanted):
-        raise InvalidInput(phrase("{person} has this access already: change it in the list.", person=person.name))
+        raise InvalidInput(phrase("{person} already has this access: change it in the list.", person=person.name))
     changes = await await_change(grants.plan_terms(at.registry, at.actor, None, wanted))
     require_reason(at, found.service)
     return _AccessInput(found, wanted, person.name, names_shown(person), changes)
@@ -739,7 +742,7 @@ async def show_role_change(at: PortalContext) -> View:
         hidden=(("version", version(at, row)),),
         reason=form.get("reason", "") if kind_needs_approval("grant", at.entity, found.service) else None,
         back=url(at, "grant", found.grant),
-        further=Link(url=url(at, "take-away", row), text=phrase("Take this access away")),
+        further=Link(url=url(at, "take-away", row), text=phrase("Remove this access")),
     )
 
 
@@ -779,13 +782,13 @@ async def show_removal(at: PortalContext) -> View:
     )
     return AuthorisationConfirmation(
         frame=up(at, found.under, names=_names(found.given)),
-        heading=phrase("Take this access away?"),
+        heading=phrase("Remove this access?"),
         sentence=ends,
         facts=facts(row),
         consequences=(phrase("Other access of this person stays."),),
         hidden=(("version", version(at, row)),),
         reason=at.form.get("reason", "") if kind_needs_approval("grant", at.entity, found.service) else None,
-        button=phrase("Take it away"),
+        button=phrase("Remove it"),
         danger=True,
         back=url(at, "grant", found.under.grant) if found.under is not None else portal_path(at.web, THIRD_PARTIES),
     )
@@ -817,8 +820,8 @@ PEOPLE_SECTION: Final = Section[PortalContext](
     filters=frozenset({PERSON_CHOSEN, "find", "after"}),
     prefixes=(role_fields.PARAMETER,),
     changes={
-        "role-given": phrase("Access is given."),
-        "role-changed": phrase("Access is changed."),
-        "role-taken": phrase("Access is taken away."),
+        "role-given": phrase("The access has been given."),
+        "role-changed": phrase("The access has been changed."),
+        "role-taken": phrase("The access has been removed."),
     },
 )

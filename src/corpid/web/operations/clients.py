@@ -79,7 +79,8 @@ _LATEST: Final = 20
 """changes on a client's page"""
 _NEW_CLIENT: Final = "new-client"
 _CHANGED: Final = phrase(
-    "Somebody else has changed this client meanwhile. Nothing of your change was saved: this is the client as it is now."
+    "Somebody else has changed this client in the meantime. Your changes were not saved: this is the client as it "
+    "is now."
 )
 
 
@@ -165,7 +166,7 @@ async def show_clients(at: ConsoleContext) -> View:
         at, CLIENTS, partial(list_records, at.registry, at.actor, CLIENT_LIST), row, heading=phrase("Clients"),
         columns=(phrase("Identifier"), phrase("Name"), phrase("Generations"), phrase("State")),
         label=phrase("Identifier begins with"), none=phrase("No client is registered yet."),
-        not_found=phrase("No client is found. Type only the beginning."),
+        not_found=phrase("No client found. Enter only the beginning."),
         add=Link(url=new, text=phrase("Register a client")) if new else None,
     )  # fmt: skip
 
@@ -300,9 +301,9 @@ async def show_drop(at: ConsoleContext) -> View:
         at,
         CLIENTS,
         Link(url=client_path(at, found.client_id), text=phrase("Go back")),
-        phrase("Forget the stored keys of {name}?", name=found.name),
+        phrase("Clear the stored keys of {name}?", name=found.name),
         (phrase("They are fetched again with its next request. Do this if a key of the client has leaked."),),
-        phrase("Forget the keys"),
+        phrase("Clear the keys"),
         destroys=True,
     )
 
@@ -442,7 +443,7 @@ SECTION: Final = Section[ConsoleContext](
     changes={
         "client-enabled": phrase("The client has been enabled."),
         "client-disabled": phrase("The client has been disabled."),
-        "client-keys": phrase("The stored keys have been dropped."),
+        "client-keys": phrase("The stored keys have been cleared."),
         "client-added": phrase("The client has been registered."),
         "client-changed": phrase("The client has been changed."),
     },

@@ -179,8 +179,8 @@ async def show_overview(at: ConsoleContext) -> View:
 
 
 def _list_engines(found: EngineStates) -> tuple[EngineLine, ...]:
-    answers, failing = Label(phrase("Answers")), Label(phrase("Does not answer"), "error")
-    mail = Label(phrase("Sends")) if found.sends_mail else Label(phrase("Off"), "warning")
+    answers, failing = Label(phrase("Responding")), Label(phrase("Not responding"), "error")
+    mail = Label(phrase("Sending")) if found.sends_mail else Label(phrase("Off"), "warning")
     return (
         EngineLine(
             name=phrase("Database"), engine=found.database, state=failing if found.not_ready == "database" else answers
@@ -209,12 +209,15 @@ async def show_switch(at: ConsoleContext) -> View:
     on = await readiness.maintenance(at.registry, actor=at.actor)
     if on:
         heading, button = phrase("Turn maintenance off?"), phrase("Turn maintenance off")
-        consequences = (phrase("People can sign in again."), phrase("Every running server follows within 5 seconds."))
+        consequences = (
+            phrase("People can sign in again."),
+            phrase("Every running server applies this within 5 seconds."),
+        )
     else:
         heading, button = phrase("Turn maintenance on?"), phrase("Turn maintenance on")
         consequences = (
             phrase("While maintenance is on, nobody can sign in except to this console."),
-            phrase("Clients are asked to try again later. Every running server follows within 5 seconds."),
+            phrase("Clients are asked to try again later. Every running server applies this within 5 seconds."),
         )
     return question(
         at,
