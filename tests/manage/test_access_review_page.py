@@ -132,7 +132,7 @@ async def test_nobody_ticked_is_said(made: World) -> None:
     browser = await in_portal(made, REVIEW)
     sent = await keep(made, browser, {})
     sent = await shown_again(browser, sent)
-    assert "Tick the people whose access is to stay" in sent.text
+    assert "Select the people whose access should stay" in sent.text
 
 
 async def test_a_membership_is_ended_after_a_page_that_says_what_it_takes_away_and_is_counted(made: World) -> None:
