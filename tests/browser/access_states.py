@@ -241,7 +241,9 @@ STATES: Final[Mapping[str, View]] = {
         action="/manage/access/remove/1",
         was=SENTENCE,
         was_details=DETAILS,
-        loses=phrase("{name} will no longer be able to do this. Other access of {name} stays as it is.", name="Marcus Lee"),
+        loses=phrase(
+            "{name} will no longer be able to do this. Other access of {name} stays as it is.", name="Marcus Lee"
+        ),
         needs_approval=False,
         reason="",
         back=UP,
