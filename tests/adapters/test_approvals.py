@@ -193,9 +193,12 @@ async def test_of_two_decisions_at_once_one_is_made(place: Place, other: str) ->
 @pytest.mark.parametrize(
     ("since", "reason"),
     [
-        (Change(LIM_OWNS, None), "the requester may not do this any more: you no longer administer this entity"),
-        (Change(None, replace(LIM_OWNS, level="sub_administrator")), "the requester may not do this any more"),
-        (Change(Membership(user_id="u2", entity_id="E1"), None), "the requester may not do this any more"),
+        (
+            Change(LIM_OWNS, None),
+            "the requester no longer has permission for this: you no longer administer this entity",
+        ),
+        (Change(None, replace(LIM_OWNS, level="sub_administrator")), "the requester no longer has permission for this"),
+        (Change(Membership(user_id="u2", entity_id="E1"), None), "the requester no longer has permission for this"),
         (Change(None, GIVEN.after), "this was changed since it was requested"),
         (Change(None, replace(PLAIN, enabled=False)), "the rules no longer allow this"),
         (Change(None, replace(PLAIN, roles=("Checker",))), "the rules no longer allow this"),

@@ -81,7 +81,7 @@ async def undo_changes(
     try:
         text = decrypt_value(context, sealed or "", _KIND, *place, bound_to=place).decode()
     except MalformedToken:
-        raise NothingToUndo(phrase("there is nothing that can be undone any more")) from None
+        raise NothingToUndo(phrase("this can no longer be undone")) from None
     changes = [Change(made.after, _as_of(made, now=context.now)) for made in reversed(decode_changes(text))]
     seen = guard_records(changes)
     request = await write_changes(context.provider.registry, actor, changes, asking=asking, seen=seen)

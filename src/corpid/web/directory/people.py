@@ -116,8 +116,8 @@ _PER_PAGE: Final = 25
 SEVERAL: Final = f"{INVITE}/several"
 _CONFIRMED: Final = "confirmed"
 _LINES: Final = phrase(
-    "One person a line, at most {most}: “Marcus Lee <marcus@example.com>”, “Marcus Lee, marcus@example.com” or only "
-    "the address. You can paste lines from a mail program or a table.",
+    "One person per line, at most {most}: “Marcus Lee <marcus@example.com>”, “Marcus Lee, marcus@example.com” or "
+    "only the address. You can paste lines from a mail program or a table.",
     most=MOST_INVITED,
 )
 
@@ -148,7 +148,7 @@ async def show_people(at: PortalContext) -> View:
         empty = None
     elif any(filters.values()):
         everybody = Link(url=portal_path(at.web, PEOPLE), text=phrase("Show everybody"))
-        empty = Cell(values=(phrase("Nobody fits this search. Check the spelling."), everybody))
+        empty = Cell(values=(phrase("Nobody matches this search. Check the spelling."), everybody))
     else:
         empty = Cell(values=(phrase("There is nobody here yet."), *([invite] if invite else [])))
     return Page(
@@ -192,7 +192,7 @@ async def show_people(at: PortalContext) -> View:
                 ),
                 csv=query_address(at, PEOPLE_CSV, **filters),
             ),
-            Paragraph(text=phrase("There are more people to search. Go on with the next page."), look="hint")
+            Paragraph(text=phrase("There are more people to search. Continue with the next page."), look="hint")
             if partial
             else None,
             Paragraph(text=phrase("Only access at the services that you administer is counted."), look="hint")
@@ -297,8 +297,8 @@ BULK_ACTIONS: Final[Mapping[MemberAction, BulkAction]] = {
         button=phrase("Suspend"),
         heading=lambda count: counted(count, "Suspend {count} person?", "Suspend {count} people?"),
         sentence=lambda entity: phrase(
-            "They can then no longer act for {entity}. Levels and access are kept without effect, and come back when you "
-            "restore the memberships.",
+            "They will no longer be able to act for {entity}. Levels and access are kept without effect, and come "
+            "back when you restore the memberships.",
             entity=entity.name,
         ),
         done="people-suspended",
@@ -307,7 +307,7 @@ BULK_ACTIONS: Final[Mapping[MemberAction, BulkAction]] = {
         button=phrase("Restore"),
         heading=lambda count: counted(count, "Restore {count} person?", "Restore {count} people?"),
         sentence=lambda entity: phrase(
-            "They can then act for {entity} again, with the levels and access of before.", entity=entity.name
+            "They can act for {entity} again, with the levels and access that they had.", entity=entity.name
         ),
         done="people-restored",
     ),
@@ -317,8 +317,8 @@ BULK_ACTIONS: Final[Mapping[MemberAction, BulkAction]] = {
             count, "End the membership of {count} person?", "End the memberships of {count} people?"
         ),
         sentence=lambda entity: phrase(
-            "They can then no longer act for {entity}, and their levels and access end. The accounts stay. This cannot be "
-            "undone: to come back, each person needs a new invitation and new access.",
+            "They will no longer be able to act for {entity}, and their levels and access end. The accounts stay. "
+            "This cannot be undone: to come back, each person needs a new invitation and new access.",
             entity=entity.name,
         ),
         done="people-ended",
@@ -423,8 +423,9 @@ async def change_selected(at: PortalContext) -> FormResult:
         raise InvalidInput(
             counted(
                 outcome.done,
-                "Only {count} person was changed: somebody else changed the others meanwhile. Select them again.",
-                "Only {count} people were changed: somebody else changed the others meanwhile. Select them again.",
+                "Only {count} person was changed: somebody else changed the others in the meantime. Select them again.",
+                "Only {count} people were changed: somebody else changed the others in the meantime. Select them "
+                "again.",
             )
         )
     return FormResult(REQUESTED, "requests") if outcome.requests else FormResult(BULK_ACTIONS[action].done, PEOPLE)
