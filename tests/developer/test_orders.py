@@ -22,8 +22,7 @@ from corpid.flows.registry_cache import RegistryCache
 from corpid.web.http.server import bind
 from corpid.web.telemetry import access_log
 from corpid_dev.flows.orders import MOST, Orders, RequestOrigin
-from corpid_dev.rules.order_documents import InvalidOrder, document_from_texts, read
-from corpid_dev.rules.orders import BY_NAME, ERRORS, KINDS
+from corpid_dev.rules.orders import BY_NAME, ERRORS, KINDS, InvalidOrder, document_from_texts, read
 from tests.developer.ordering import ALICE, ORDERS, outcome, party, place, placed, sandbox_world
 from tests.developer.scene import order
 from tests.logs import log_left_alone

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from corpid.rules.oauth import discovery
 from corpid.web.pages.layout import BARE, Frame, PageView, ViewPart
 from corpid.web.pages.responses import page_response
-from corpid_dev.web.mode import TITLE
-from corpid_dev.web.paths import (
+from corpid_dev.web.mode import (
     ANYBODY_PATH,
     CATALOGUE_PATH,
     CLIENTS_PATH,
@@ -19,6 +18,7 @@ from corpid_dev.web.paths import (
     ORDERS_PATH,
     READINESS_PATH,
     SCHEMAS_PATH,
+    TITLE,
     TRAFFIC_PATH,
 )
 

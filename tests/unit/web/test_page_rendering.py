@@ -51,7 +51,7 @@ from corpid.web.pages.views import (
     View,
     Wait,
 )
-from corpid_dev.web.paths import CATALOGUE_PATH
+from corpid_dev.web.mode import CATALOGUE_PATH
 
 HOSTILE = """<script>alert(1)</script>"' onload='x' & {{ 7*7 }} <b>"""
 SAID = phrase("{name}", name=HOSTILE)
