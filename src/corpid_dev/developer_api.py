@@ -14,15 +14,8 @@ import httpx
 from corpid.rules.oauth.discovery import DISCOVERY_PATH
 from corpid_dev.hosting import FIRST_PORT, PROVIDER_HOST
 from corpid_dev.relying_party.verification import Callback
-from corpid_dev.web.mode import (
-    CLIENTS_PATH,
-    DEVELOPER_PATH,
-    EXCHANGES_PATH,
-    KEY,
-    ORDERS_PATH,
-    SIGN_INS_PATH,
-    key_cookie,
-)
+from corpid_dev.web.mode import KEY, key_cookie
+from corpid_dev.web.paths import CLIENTS_PATH, DEVELOPER_PATH, EXCHANGES_PATH, ORDERS_PATH, SIGN_INS_PATH
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable

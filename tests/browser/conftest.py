@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import expect, sync_playwright
 
 from corpid.web.pages.rendering import Renderer
-from corpid_dev.web.mode import CATALOGUE_PATH
+from corpid_dev.web.paths import CATALOGUE_PATH
 from tests.browser.gallery import Beholder, served
 from tests.browser.stage import FLAGS, HEADLESS_SHELL, Visitor, staged
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from corpid.web.pages.rendering import Renderer
-from corpid_dev.web.mode import CATALOGUE_PATH
+from corpid_dev.web.paths import CATALOGUE_PATH
 from tests.browser.enrolment_states import CODES
 from tests.browser.gallery import Appearance, Beholder, served
 

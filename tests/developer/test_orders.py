@@ -349,7 +349,7 @@ def test_developer_mode_of_a_server_loads_no_sandbox() -> None:
         "table([GENERATIONS['current']], further=corpid.app.extension_of_developer_mode().routes('http://localhost'))\n"
         "assert 'corpid_dev.web.documents' in sys.modules\n"
         "print([name for name in sys.modules if any(part in name for part in ('corpid_dev.flows', 'corpid_dev.rules', "
-        "'fault_injection', 'fault_injecting_cache', 'orders', 'observer', 'corpid_dev.demo'))])"
+        "'fault_injection', 'recording_keys', 'orders', 'observer', 'corpid_dev.demo'))])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "[]"

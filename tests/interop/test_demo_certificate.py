@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from corpid import own_certificates
 from corpid.own_certificates import OWN_MACHINE
-from corpid.web.http.tls import CertificateUnusable
+from corpid.web.http.server import CertificateUnusable
 from corpid_dev import hosting
 from corpid_dev.hosting import HostUnusable, NetworkHost
 

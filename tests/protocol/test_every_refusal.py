@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pytest
 
 from corpid.rules.oauth.refusals import Reason
-from corpid_dev.web.mode import CATALOGUE_PATH
+from corpid_dev.web.paths import CATALOGUE_PATH
 from tests.protocol.every_refusal import CASES, Case, text_of, told
 from tests.protocol.expectations import EVERY
 from tests.protocol.refusals import LOG

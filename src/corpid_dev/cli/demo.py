@@ -21,8 +21,7 @@ from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.oauth.discovery import DISCOVERY_PATH
 from corpid.settings import SettingsError
 from corpid.settings.fields import PRESETS
-from corpid.web.http.server import ListenError
-from corpid.web.http.tls import CertificateUnusable
+from corpid.web.http.server import CertificateUnusable, ListenError
 from corpid_dev import hosting
 from corpid_dev.cli.stopping import stop_event
 from corpid_dev.demo import check as checking

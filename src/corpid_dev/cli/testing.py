@@ -18,7 +18,8 @@ from corpid_dev.cli.stopping import stop_event
 from corpid_dev.flows.people import Developer
 from corpid_dev.relying_party.interfaces import CURRENT, INTERFACES
 from corpid_dev.testing import server
-from corpid_dev.web.mode import KEY, SIGN_INS_PATH
+from corpid_dev.web.mode import KEY
+from corpid_dev.web.paths import SIGN_INS_PATH
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager

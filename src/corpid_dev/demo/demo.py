@@ -44,7 +44,8 @@ from corpid_dev.readiness.background import Checker
 from corpid_dev.relying_party.interfaces import CURRENT, Interface
 from corpid_dev.relying_party.jwt import RelyingPartyKeys
 from corpid_dev.web.demo_extension import DemoExtension
-from corpid_dev.web.mode import DEVELOPER_PATH, KEY, Mode
+from corpid_dev.web.mode import KEY, Mode
+from corpid_dev.web.paths import DEVELOPER_PATH
 
 if TYPE_CHECKING:
     import ssl

@@ -19,7 +19,7 @@ from corpid_dev.developer_api import NotDone
 from corpid_dev.hosting import FIRST_PORT, PROVIDER_HOST
 from corpid_dev.relying_party.interfaces import CURRENT, INTERFACES
 from corpid_dev.relying_party.jwt import RelyingPartyKeys
-from corpid_dev.web.mode import CLIENTS_PATH
+from corpid_dev.web.paths import CLIENTS_PATH
 from corpid_dev.web.snippets import EXAMPLES
 
 if TYPE_CHECKING:

@@ -15,9 +15,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from corpid.jose import compact, encryption
-from corpid.jose.algorithms import ALGORITHMS, BY_CURVE
 from corpid.jose.encoding import base64url, from_base64url, json_object
-from corpid.jose.keys import EncryptionKey
+from corpid.jose.keys import ALGORITHMS, BY_CURVE, EncryptionKey
 from corpid_dev.rules.orders import MANY_ROWS
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ from corpid_dev.flows import clients as flow
 from corpid_dev.flows.clients import ClientRefused
 from corpid_dev.rules.pasted_keys import read_pasted
 from corpid_dev.web import stored_forms
-from corpid_dev.web.mode import CLIENTS_PATH
+from corpid_dev.web.paths import CLIENTS_PATH
 from corpid_dev.web.snippets import Snippet, snippets
 
 if TYPE_CHECKING:

@@ -2,12 +2,12 @@
 
 Unlike `routes`, it needs no test people, so `corpid serve` has it, too, in developer mode.
 
-The catalogue of reasons for refusals, as a page of developer mode (D28, D66).
+The catalogue of reasons for refusals, as a page of developer mode (D28).
 
 JSON Schemas, TypeScript types and OpenAPI documents, for RP developers.
 
 They are served in developer mode only, and stand in the package as files, which `make tables` writes. A browser gets a
-page for each generation, made of its OpenAPI document. What developers read is in English everywhere. Source: D66
+page for each generation, made of its OpenAPI document. What developers read is in English everywhere.
 """
 
 from __future__ import annotations
@@ -22,12 +22,11 @@ from starlette.responses import Response
 
 from corpid.rules.oauth.refusals import ErrorCode, Reason
 from corpid.texts import phrase
-from corpid.web.extension import Extension
 from corpid.web.pages.layout import BARE, Frame, PageView, ViewPart
 from corpid.web.pages.public_pages import not_found
 from corpid.web.pages.responses import NO_STORE, page_response
-from corpid.web.routes import Route, as_json, as_page
-from corpid_dev.web.mode import CATALOGUE_PATH, SCHEMAS_PATH
+from corpid.web.routes import Extension, Route, as_json, as_page
+from corpid_dev.web.paths import CATALOGUE_PATH, SCHEMAS_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.oauth.authorization_endpoint import AuthorizationResponse
+    from corpid.rules.oauth.authorization_request import AuthorizationResponse
     from corpid.rules.oauth.records import Client
     from corpid.web.context import WebContext
     from corpid_dev.flows.orders import ActiveOrder

@@ -28,7 +28,7 @@ from corpid_dev.rules.orders import (
     REQUESTED_WITHOUT_CLIENT,
     RESOURCES,
 )
-from corpid_dev.web.mode import SIGN_INS_PATH
+from corpid_dev.web.paths import SIGN_INS_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from corpid.rules.oauth import discovery
 from corpid.web.pages.layout import BARE, Frame, PageView, ViewPart
 from corpid.web.pages.responses import page_response
-from corpid_dev.web.mode import (
+from corpid_dev.web.mode import TITLE
+from corpid_dev.web.paths import (
     ANYBODY_PATH,
     CATALOGUE_PATH,
     CLIENTS_PATH,
@@ -18,7 +19,6 @@ from corpid_dev.web.mode import (
     ORDERS_PATH,
     READINESS_PATH,
     SCHEMAS_PATH,
-    TITLE,
     TRAFFIC_PATH,
 )
 

@@ -1,7 +1,4 @@
-"""Developer mode at an issuer: visibility, and sign-ins at once (D66).
-
-Addresses of developer mode, below the base URL (D66).
-"""
+"""Developer mode at an issuer: visibility, and sign-ins at once (D66)."""
 
 from __future__ import annotations
 
@@ -16,6 +13,7 @@ from corpid.web.http.requests import cookie
 from corpid.web.pages.layout import Link
 from corpid.web.pages.responses import see_other
 from corpid_dev.flows import exchanges, sign_ins
+from corpid_dev.web.paths import ANYBODY_PATH, DEVELOPER_PATH, TRAFFIC_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,20 +25,6 @@ if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.records import ListedTestPerson
     from corpid_dev.flows.people import Developer
-
-DEVELOPER_PATH: Final = "/developer"
-CATALOGUE_PATH: Final = f"{DEVELOPER_PATH}/errors"
-"""the page of every reason; the anchor is the reason's code"""
-SCHEMAS_PATH: Final = f"{DEVELOPER_PATH}/schemas/"
-ANYBODY_PATH: Final = f"{DEVELOPER_PATH}/anybody"
-CLIENTS_PATH: Final = f"{DEVELOPER_PATH}/clients"
-SIGN_INS_PATH: Final = f"{DEVELOPER_PATH}/sign-ins"
-EXCHANGES_PATH: Final = f"{DEVELOPER_PATH}/exchanges"
-EVENTS_PATH: Final = f"{DEVELOPER_PATH}/events"
-TRAFFIC_PATH: Final = f"{DEVELOPER_PATH}/traffic"
-ORDERS_PATH: Final = f"{DEVELOPER_PATH}/orders"
-READINESS_PATH: Final = f"{DEVELOPER_PATH}/readiness"
-
 
 TITLE: Final = phrase("Developer mode")
 KEY: Final = "key"

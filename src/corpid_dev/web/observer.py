@@ -23,7 +23,8 @@ from corpid.web.context import SIGN_IN_PATH
 from corpid.web.http.middleware import FORM_POST_POLICY
 from corpid_dev.flows import exchanges
 from corpid_dev.flows.exchanges import Answer, Exchange
-from corpid_dev.web.mode import SIGN_INS_PATH, Mode
+from corpid_dev.web.mode import Mode
+from corpid_dev.web.paths import SIGN_INS_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

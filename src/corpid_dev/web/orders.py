@@ -27,7 +27,7 @@ from corpid_dev.flows.orders import MOST, TooManyOrders, place
 from corpid_dev.rules.orders import BY_NAME, COMMON, KINDS, InvalidOrder, OrderKind, OrderMember, document_from_texts
 from corpid_dev.web import endpoints, stored_forms
 from corpid_dev.web.endpoints import JSON, json_members, refuse_other_sites
-from corpid_dev.web.mode import ORDERS_PATH
+from corpid_dev.web.paths import ORDERS_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -20,7 +20,7 @@ from corpid.web.pages.responses import page_for_browser, require_own_form, see_o
 from corpid_dev.flows import sign_ins
 from corpid_dev.flows.sign_ins import Anybody
 from corpid_dev.web import stored_forms
-from corpid_dev.web.mode import ANYBODY_PATH, CLIENTS_PATH
+from corpid_dev.web.paths import ANYBODY_PATH, CLIENTS_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -24,7 +24,7 @@ from corpid.web.pages.public_pages import not_found
 from corpid.web.pages.responses import NO_STORE, page_for_browser, require_own_form, see_other
 from corpid_dev.flows.readiness_runs import RunInProgress, RunRequest
 from corpid_dev.web import stored_forms
-from corpid_dev.web.mode import DEVELOPER_PATH, READINESS_PATH, TRAFFIC_PATH
+from corpid_dev.web.paths import DEVELOPER_PATH, READINESS_PATH, TRAFFIC_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

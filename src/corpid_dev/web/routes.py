@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from corpid.web.routes import Route, as_json, as_page
 from corpid_dev.web import clients, endpoints, exchanges, index, orders, pages, readiness, traffic
-from corpid_dev.web.mode import (
+from corpid_dev.web.paths import (
     ANYBODY_PATH,
     CLIENTS_PATH,
     DEVELOPER_PATH,

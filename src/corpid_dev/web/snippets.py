@@ -16,7 +16,7 @@ from corpid.rules.directory.document import one_entry
 from corpid.rules.oauth import discovery
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.web.pages.layout import ViewPart
-from corpid_dev.web.mode import CLIENTS_PATH
+from corpid_dev.web.paths import CLIENTS_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

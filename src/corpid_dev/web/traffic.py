@@ -18,7 +18,7 @@ from corpid.web.pages.responses import page_response, see_other
 from corpid_dev.flows import inspection
 from corpid_dev.flows.inspection import failing, has_worked
 from corpid_dev.web.exchanges import number
-from corpid_dev.web.mode import CATALOGUE_PATH, EVENTS_PATH, EXCHANGES_PATH, READINESS_PATH, TRAFFIC_PATH
+from corpid_dev.web.paths import CATALOGUE_PATH, EVENTS_PATH, EXCHANGES_PATH, READINESS_PATH, TRAFFIC_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 from msgspec.structs import replace
 
-from corpid.flows.authentication.entity_selection import SHOWN
+from corpid.flows.authentication.consents import SHOWN
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.texts import phrase
 from corpid.web.account import enrolment as enrolment_views
@@ -51,7 +51,7 @@ from corpid.web.pages.views import (
     View,
     Wait,
 )
-from corpid_dev.web.mode import CATALOGUE_PATH
+from corpid_dev.web.paths import CATALOGUE_PATH
 
 HOSTILE = """<script>alert(1)</script>"' onload='x' & {{ 7*7 }} <b>"""
 SAID = phrase("{name}", name=HOSTILE)

@@ -14,8 +14,9 @@ from corpid.flows import notifications
 from corpid.flows.account import enrolments, links
 from corpid.flows.account.enrolments import NotHere
 from corpid.flows.account.links import EnrolmentStep
-from corpid.flows.authentication import passkeys, password_checks, second_factors, sessions, sign_in, throttle
-from corpid.flows.authentication.second_factors import SecondFactorQuestion
+from corpid.flows.authentication import factors as second_factors
+from corpid.flows.authentication import passkeys, sessions, sign_in, throttle
+from corpid.flows.authentication.factors import SecondFactorQuestion
 from corpid.flows.authentication.sign_in import WRONG_PASSWORD, InvalidInput
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import records
@@ -124,7 +125,7 @@ async def prove_password(context: RequestContext, loaded: EnrolmentContext, *, p
     await throttle.refuse_repeated(context, loaded.sent)
     known = await context.provider.registry.factors.credentials(user.user_id)
     name, stored = names.user_name(user.user_name), known.password_hash
-    if not await password_checks.fits(context, counted, name, password_hash=stored, password=password):
+    if not await second_factors.fits(context, counted, name, password_hash=stored, password=password):
         if await throttle.rejection_counts(context, loaded.sent):
             await context.provider.registry.audit.write(
                 factor_event(context, user, AuditAction.ENROLMENT_PASSWORD, "refused"), now=context.now
@@ -288,7 +289,7 @@ async def submit_password(context: RequestContext, loaded: EnrolmentContext, *, 
     if loaded.sent is not None:
         loaded.sent.attempt = attempt
     try:
-        password_hash = await password_checks.hash_new_password(context, attempt, user, password)
+        password_hash = await second_factors.hash_new_password(context, attempt, user, password)
     except PasswordRefused as refusal:
         await throttle.rejection_counts(context, loaded.sent)
         raise InvalidInput(refusal.sentence) from None

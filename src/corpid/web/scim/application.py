@@ -2,6 +2,8 @@
 
 scim2-server does much of it; input that it would load or parse without a limit is bounded first. Source: RFC 7644 §3,
 D47, D60
+
+Errors of SCIM, in its own form (RFC 7644 §3.12).
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ from urllib.parse import parse_qsl
 import msgspec
 from pydantic import ValidationError
 from scim2_models import (
+    ConflictException,
     Context,
+    Error,
     ForbiddenException,
     InvalidSyntaxException,
     InvalidValueException,
@@ -24,13 +28,16 @@ from scim2_models import (
     NotImplementedException,
     PatchOp,
     PayloadTooLargeException,
+    PreconditionFailedException,
+    SCIMException,
     ScimFilter,
     TooManyException,
+    UniquenessException,
 )
-from scim2_server.errors import UnsupportedMediaTypeException
+from scim2_server.errors import MethodNotAllowedException, UnsupportedMediaTypeException
 from scim2_server.handler import AsyncScimHandler
 from scim2_server.requests import ScimRequest
-from scim2_server.responses import ScimResponse
+from scim2_server.responses import SCIM_MEDIA_TYPE, ScimResponse
 from scim2_server.routing import ROUTES, Operation, match_pattern
 from scim2_server.service import ScimService, scim_exception_of
 from scim2_server.storage import AsyncScimStorage, SearchPage
@@ -38,24 +45,32 @@ from starlette.responses import Response
 
 from corpid.flows import rate_limits
 from corpid.flows.directory import member_changes, provisioned_groups, provisioning_tokens
-from corpid.flows.directory.invitations import InvitationLimit
+from corpid.flows.directory.invitations import RETRY_SECONDS, InvitationLimit, TooManyInvitations
+from corpid.flows.directory.member_changes import LastOwner
 from corpid.flows.directory.members import UnknownMember, load_member, query_members
-from corpid.rules.directory.changes import ChangedMeanwhile
+from corpid.flows.directory.provisioned_groups import UnknownMembers
+from corpid.flows.directory.write import IdentifierConflict, Refused
+from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.changes import ChangedMeanwhile, Conflict
+from corpid.rules.directory.member_details import InvalidDetails
 from corpid.rules.directory.nodes import DirectoryError, json_value
 from corpid.rules.directory.queries import MemberQuery
+from corpid.rules.directory.records import MemberDetails
+from corpid.rules.fields import fields_of
 from corpid.rules.limits import BODY_BYTES
 from corpid.rules.oauth import tokens
-from corpid.rules.oauth.errors import InvalidToken
+from corpid.rules.oauth.errors import CredentialsRequired, InvalidToken, TemporarilyUnavailable
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.scim import filters_and_patches, resources
 from corpid.rules.scim.filters_and_patches import holds
 from corpid.rules.scim.resources import LONGEST_PAGE, PROVIDER, Group, User
+from corpid.texts import capitalise
 from corpid.web.http.requests import client_request, encoding_fault, headers
+from corpid.web.pages import errors
 from corpid.web.scim import PATH
-from corpid.web.scim.errors import SCHEME
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from scim2_models import BaseModel, Resource, ResourceType, ResponseParameters, SearchRequest
     from scim2_server.conditions import Conditions
@@ -69,6 +84,103 @@ if TYPE_CHECKING:
     from corpid.rules.directory.records import GroupRole
     from corpid.rules.scim.filters_and_patches import FilterCondition, MemberChanges
     from corpid.web.context import WebContext
+
+_ATTRIBUTES: Final = {each.name: each.scim for each in fields_of(MemberDetails).values()}
+
+
+_EXPECTED: Final = {
+    **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number"),
+    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "an object"),
+    "list_type": "a list",
+    "string_type": "a text",
+}
+"""pydantic's type of an error → what is expected"""
+SCHEME: Final = "Bearer"
+
+
+class TooMany(SCIMException):
+    """A daily limit was exceeded."""
+
+    status = 429
+
+
+def scim_error(error: Exception) -> SCIMException | None:
+    """The SCIM error of an exception of rules or flows.
+
+    None for errors of OAuth and for unforeseen ones. Source: RFC 7644 §3.12, D60
+    """
+    invalid = error if isinstance(error, ValidationError) else error.__cause__ or error.__context__
+    if isinstance(error, SCIMException | ValidationError) and isinstance(invalid, ValidationError):
+        # The first fault of a resource, in CorpID's words. The library's texts contain its own types and web address.
+        fault = invalid.errors()[0]
+        found = Error.from_validation_error(fault)
+        if not fault["type"].startswith("scim_"):
+            attribute = str(found.detail).removeprefix(fault["msg"]).removeprefix(": ") or "the body"
+            expected = _EXPECTED.get(fault["type"]) or fault.get("ctx", {}).get("expected", "another value")
+            found = found.model_copy(update={"detail": f"{attribute}: {expected} is expected here"})
+        return SCIMException.from_error(found)
+    if isinstance(error, SCIMException):
+        return error
+    return next((made(error) for kind, made in _ERRORS if isinstance(error, kind)), None)
+
+
+def _taken(attribute: str) -> SCIMException:
+    return UniquenessException(detail=f"Another user of this entity has this {attribute}")
+
+
+def _malformed(error: Any) -> SCIMException:  # noqa: ANN401
+    faults = (f"{_ATTRIBUTES.get(member, member)}: {sentence}" for member, sentence in error.faults)
+    return InvalidValueException(detail="; ".join(faults))
+
+
+_ERRORS: Final[Sequence[tuple[type[Exception], Callable[[Any], SCIMException]]]] = (
+    (UnknownMember, lambda _: NotFoundException(detail="There is no such resource")),
+    (UnknownMembers, lambda error: InvalidValueException(detail=f"members: {error}")),
+    (IdentifierConflict, lambda error: _taken(_ATTRIBUTES[error.member])),
+    (
+        LastOwner,
+        lambda _: ConflictException(detail="Without this user the entity would have no owner: appoint one first"),
+    ),
+    (
+        ChangedMeanwhile,
+        lambda _: PreconditionFailedException(detail="The resource has changed: read it again"),
+    ),
+    (Refused, lambda error: InvalidValueException(detail=capitalise(str(error)))),
+    (Conflict, lambda error: ConflictException(detail=capitalise(str(error)))),
+    (InvalidDetails, _malformed),
+    (TooManyInvitations, lambda error: TooMany(detail=capitalise(str(error)))),
+    (Forbidden, lambda error: ForbiddenException(detail=capitalise(error.reason))),
+)
+"""subclasses before their base"""
+
+
+def response(request: Request, raised: Exception, web: WebContext) -> Response:
+    """The answer to a refused request, which the log line names.
+
+    Source: RFC 6750 §3, RFC 7644 §3.12, D28, D48
+    """
+    found = scim_error(raised)
+    headers = {"Cache-Control": "no-store"}
+    if found is None:
+        error = errors.as_oauth_error(raised)
+        errors.record(request, error)
+        found = SCIMException(detail=capitalise(error.description))
+        found.status = error.status
+        if error.status == HTTPStatus.UNAUTHORIZED:
+            error_member = "" if isinstance(error, CredentialsRequired) else f', error="{error.code}"'
+            headers["WWW-Authenticate"] = f'{SCHEME} realm="{web.provider.policy.base_url}"' + error_member
+        if isinstance(error, TemporarilyUnavailable):
+            headers["Retry-After"] = str(error.retry_after)
+    else:
+        request.scope["state"]["log"]["detail"] = f"{HTTPStatus(found.status).phrase}: {found.scim_type or 'SCIM'}"
+    if isinstance(raised, TooManyInvitations):
+        headers["Retry-After"] = str(RETRY_SECONDS)
+    if isinstance(found, MethodNotAllowedException):
+        headers["Allow"] = ", ".join([*found.allowed, *(["HEAD"] if "GET" in found.allowed else [])])
+    content = msgspec.json.encode(found.to_error().model_dump())
+    return Response(content, found.status, headers, SCIM_MEDIA_TYPE)
+
 
 _SEARCH: Final = ("filter", "sortBy", "sortOrder", "startIndex", "count", "attributes", "excludedAttributes")
 _QUERY_FIELDS: Final = 100
