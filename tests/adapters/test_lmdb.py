@@ -18,7 +18,7 @@ import pytest
 from corpid import engines, settings
 from corpid.rules.failures import StoreUnavailable
 from corpid.stores import machine_start
-from corpid.stores.lmdb.transient import LmdbEngine, LmdbTransientStore, open_shared, release
+from corpid.stores.lmdb import LmdbEngine, LmdbTransientStore, open_shared, release
 from tests.adapters.opened import NOW, lmdb_transient, lmdb_url, program, race
 from tests.adapters.transient_stores import KEY, add, put, take
 

@@ -225,7 +225,7 @@ ENGINE_TYPES: Final = [
     ),
     EngineType(
         title="LMDB", telemetry_name="lmdb", prefixes=("lmdb:///",), url="lmdb:///DIRECTORY", is_local=True,
-        transient="corpid.stores.lmdb.transient:LmdbEngine",
+        transient="corpid.stores.lmdb:LmdbEngine",
     ),
     EngineType(
         title="Redis", telemetry_name="redis", prefixes=("redis://", "rediss://"), url="redis://HOST:PORT",

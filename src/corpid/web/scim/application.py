@@ -61,9 +61,8 @@ from corpid.rules.limits import BODY_BYTES
 from corpid.rules.oauth import tokens
 from corpid.rules.oauth.errors import CredentialsRequired, InvalidToken, TemporarilyUnavailable
 from corpid.rules.oauth.refusals import Reason
-from corpid.rules.scim import filters_and_patches, resources
-from corpid.rules.scim.filters_and_patches import holds
-from corpid.rules.scim.resources import LONGEST_PAGE, PROVIDER, Group, User
+from corpid.rules.scim import resources
+from corpid.rules.scim.resources import LONGEST_PAGE, PROVIDER, Group, User, holds
 from corpid.texts import capitalise
 from corpid.web.http.requests import client_request, encoding_fault, headers
 from corpid.web.pages import errors
@@ -82,7 +81,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.actors import ProvisioningToken
     from corpid.rules.directory.queries import MemberCondition
     from corpid.rules.directory.records import GroupRole
-    from corpid.rules.scim.filters_and_patches import FilterCondition, MemberChanges
+    from corpid.rules.scim.resources import FilterCondition, MemberChanges
     from corpid.web.context import WebContext
 
 _ATTRIBUTES: Final = {each.name: each.scim for each in fields_of(MemberDetails).values()}
@@ -400,24 +399,24 @@ class Service(ScimService):
             _refuse_long(payload)
             text, sort = payload.get("filter"), payload.get("sortBy")
             if isinstance(text, str):
-                filters_and_patches.refuse_long(text)
-                filters_and_patches.conditions(kind, ScimFilter(text).ast)
+                resources.refuse_long(text)
+                resources.conditions(kind, ScimFilter(text).ast)
             if isinstance(sort, str):
-                filters_and_patches.sorting(kind, sort)
+                resources.sorting(kind, sort)
         return super().read_search(resource_types, payload)
 
     def read_patch(self, resource_type: ResourceType, body: bytes, content_type: str | None) -> Any:  # noqa: ANN401
         """The operations of a PATCH, in the form of the standard (RFC 7644 §3.5.2)."""
         is_group = resource_type.name == "Group"
-        operations = filters_and_patches.operations(
+        operations = resources.operations(
             self.decode_body(body, content_type),
-            most=filters_and_patches.MOST_OF_GROUP if is_group else filters_and_patches.MOST_OPERATIONS,
-            most_values=filters_and_patches.MOST_MEMBERS if is_group else filters_and_patches.MOST_VALUES,
+            most=resources.MOST_OF_GROUP if is_group else resources.MOST_OPERATIONS,
+            most_values=resources.MOST_MEMBERS if is_group else resources.MOST_VALUES,
         )
         if is_group:
             return GroupPatch(operations)
         model: Any = PatchOp.__class_getitem__(self.get_model(resource_type))
-        content: Any = {"schemas": [filters_and_patches.PATCH_SCHEMA], "Operations": operations}
+        content: Any = {"schemas": [resources.PATCH_SCHEMA], "Operations": operations}
         try:
             return model.model_validate(content, scim_ctx=Context.RESOURCE_PATCH_REQUEST)
         except ValidationError as error:
@@ -437,8 +436,8 @@ def _refuse_long(parameters: Mapping[str, Any]) -> None:
         sent = parameters.get(name, "")
         listed = sent if isinstance(sent, list) else [sent]
         length = sum(len(each) + 1 for each in listed if isinstance(each, str))
-        if length > filters_and_patches.LONGEST:
-            raise InvalidValueException(detail=f"{name} can have at most {filters_and_patches.LONGEST:,} characters")
+        if length > resources.LONGEST:
+            raise InvalidValueException(detail=f"{name} can have at most {resources.LONGEST:,} characters")
 
 
 SERVICE: Final = Service(PROVIDER)
@@ -520,7 +519,7 @@ class Handler(AsyncScimHandler):
             return await super().patch_resource(resource_type, resource_id, patch_op, conditions)
         current = cast("Group", await self.storage.get(resource_type, resource_id))
         self.service.check_preconditions(current, "PATCH", conditions)
-        changes = filters_and_patches.member_changes(current.id or "", current.display_name or "", patch_op.operations)
+        changes = resources.member_changes(current.id or "", current.display_name or "", patch_op.operations)
         await self._storage.change_group(resource_id, changes)
         return current
 
@@ -536,10 +535,8 @@ class Handler(AsyncScimHandler):
             return await super().replace_resource(resource_type, current, replacement, conditions)
         self.service.check_preconditions(current, "PUT", conditions)
         if replacement.members is not None:
-            ids = filters_and_patches.member_ids([{"value": each.value} for each in replacement.members])
-            await self._storage.change_group(
-                current.id or "", filters_and_patches.MemberChanges(add=tuple(ids), replaced=True)
-            )
+            ids = resources.member_ids([{"value": each.value} for each in replacement.members])
+            await self._storage.change_group(current.id or "", resources.MemberChanges(add=tuple(ids), replaced=True))
         return current
 
 
@@ -585,8 +582,8 @@ class Storage(AsyncScimStorage):
             raise NotImplementedException(detail="Search at /Users or /Groups")
         kind = str(resource_types[0].name)
         text = search_request.filter
-        conditions = filters_and_patches.conditions(kind, text.ast) if text is not None else ()
-        sort = filters_and_patches.sorting(kind, str(search_request.sort_by or ""))
+        conditions = resources.conditions(kind, text.ast) if text is not None else ()
+        sort = resources.sorting(kind, str(search_request.sort_by or ""))
         descending = search_request.sort_order == "descending"
         start = (search_request.start_index or 1) - 1
         count = LONGEST_PAGE if search_request.count is None else search_request.count
@@ -604,7 +601,7 @@ class Storage(AsyncScimStorage):
     async def _page(
         self,
         conditions: tuple[FilterCondition, ...],
-        sort: filters_and_patches.Attribute,
+        sort: resources.Attribute,
         *,
         start: int,
         count: int,
@@ -630,7 +627,7 @@ class Storage(AsyncScimStorage):
         except UnknownMember:
             return 0, []
         shown = await self._user(found)
-        holding = all(filters_and_patches.holds_of(shown, condition) for condition in conditions)
+        holding = all(resources.holds_of(shown, condition) for condition in conditions)
         return (1, [found][start : start + count]) if holding else (0, [])
 
     async def create(self, resource_type: ResourceType, resource: Resource[Any]) -> Resource[Any]:
