@@ -32,7 +32,7 @@ from corpid.rules.failures import StoreUnavailable
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.stores import data_loss, encryption_at_rest
 from corpid.stores.data_loss import SinceRestore
-from corpid.stores.sql import examination, migration, schema
+from corpid.stores.sql import database_identity, migration, schema
 from corpid.stores.sql.deployment import SqlOrderlyStops
 from corpid.stores.sql.migration import SchemaError
 from corpid.stores.sql.open import open_postgresql, open_sqlite
@@ -325,7 +325,7 @@ async def unconfirmed_restore(settings: Settings) -> str:
     Empty if they do. Raises StartError. docs/decisions/0028
     """
     try:
-        return await asyncio.to_thread(examination.explain_unconfirmed, schema.find_target(settings.database_url))
+        return await asyncio.to_thread(database_identity.explain_unconfirmed, schema.find_target(settings.database_url))
     except SchemaError as error:
         raise StartError(str(error)) from error
 

@@ -53,7 +53,7 @@ from corpid.rules.authentication.totp import last_step_spent
 from corpid.rules.data_loss import DataLoss, are_known
 from corpid.rules.failures import StoreUnavailable
 from corpid.rules.limits import CLOCKS_APART_SECONDS
-from corpid.stores.sql import examination
+from corpid.stores.sql import database_identity
 from corpid.stores.sql.clients import begin_client_clocks
 from corpid.stores.sql.deployment import STORE_IN_USE, NamedValues, SqlOrderlyStops
 from corpid.stores.sql.tables import credentials, deployment, email_changes, sessions, transient
@@ -181,7 +181,7 @@ async def after_restore(
                 "this again"
             )
         await end_everything(database, now=moment)
-        await NamedValues(database).put(examination.NOTED_AS, await examination.find(database))
+        await NamedValues(database).put(database_identity.NOTED_AS, await database_identity.find(database))
         await database.row(database.prepare(_LEAP), {"left_out": _NUMBERS_LEFT_OUT})
         await audit.write(event)
 
@@ -301,9 +301,9 @@ _TIMELINE_HERE: Final = (
     "SELECT CASE WHEN NOT pg_is_in_recovery() THEN substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END"
 )
 _NAMED_VALUE: Final = "(SELECT value FROM deployment WHERE name = '{}')"
-_NOTED: Final = ", ".join(map(_NAMED_VALUE.format, (_TIMELINE, FORGOTTEN_AT, examination.NOTED_AS)))
+_NOTED: Final = ", ".join(map(_NAMED_VALUE.format, (_TIMELINE, FORGOTTEN_AT, database_identity.NOTED_AS)))
 _CURRENT_STATE: Final = {
-    known: f"{_TIMELINE_HERE}, {examination.identity_expression(with_system=known)}, {_NOTED}"
+    known: f"{_TIMELINE_HERE}, {database_identity.identity_expression(with_system=known)}, {_NOTED}"
     for known in (True, False)
 }
 _NOTE_TIMELINE: Final = (
@@ -342,7 +342,7 @@ class Takeovers:
         Raises StoreUnavailable for a server that is no primary, or no longer, and for another database. If it has
         just taken over, returns when what it may lack is refused.
         """
-        with_system = await connection.fetchval(examination.MAY_READ_SYSTEM)
+        with_system = await connection.fetchval(database_identity.MAY_READ_SYSTEM)
         timeline, found, noted_timeline, reject_issued_before, noted = await connection.fetchrow(
             _CURRENT_STATE[with_system]
         )
@@ -383,13 +383,13 @@ class Takeovers:
         values = NamedValues(database)
         here = sa.select(sa.text(_TIMELINE_HERE.removeprefix("SELECT ")), database.now)
         timeline, milliseconds = await database.row(database.prepare(here), {}) or (None, 0)
-        identity = await examination.find(database)
-        noted = await values.get(examination.NOTED_AS)
+        identity = await database_identity.find(database)
+        noted = await values.get(database_identity.NOTED_AS)
         self._refuse(timeline, identity, noted)
         # The first start of this version on a database, new or not: there is nothing to compare with.
-        await values.put_first(examination.NOTED_AS, identity)
-        if noted is not None and not self._accept_other and examination.says_more(identity, noted):
-            await values.change(examination.NOTED_AS, noted, identity)
+        await values.put_first(database_identity.NOTED_AS, identity)
+        if noted is not None and not self._accept_other and database_identity.says_more(identity, noted):
+            await values.change(database_identity.NOTED_AS, noted, identity)
         await values.put_first(_TIMELINE, self._timeline or timeline)
         if await database.run(database.prepare(_NOTE_TIMELINE), {"named": _TIMELINE, "here": timeline}):
             # Nodes write their own time into what they issue.
@@ -400,10 +400,10 @@ class Takeovers:
     def _refuse(self, timeline: str | None, identity: str, noted: str | None) -> None:
         if timeline is None:
             raise StoreUnavailable("the database's server is a standby, which nobody can write to")
-        reason = "" if noted is None else examination.explain_refusal(self._place, noted, identity)
+        reason = "" if noted is None else database_identity.explain_refusal(self._place, noted, identity)
         if reason and not self._accept_other:
             raise RestoreUnconfirmed(reason)
-        if examination.describe_differences(self._identity, identity):
+        if database_identity.describe_differences(self._identity, identity):
             raise RestoreUnconfirmed(
                 f"the address of the database {self._place} leads to another database than when this process started: "
                 "restart it"

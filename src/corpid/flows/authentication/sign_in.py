@@ -436,7 +436,7 @@ async def _try(
     """Count an attempt, then try it.
 
     Both are written in one transaction where an engine has one for them. Returns the count of guesses, None for a
-    recovery code, which cannot be guessed; and whether the code was right. Raises second_factors.PerhapsUsed after
+    recovery code, which cannot be guessed; and whether the code was right. Raises factors.PerhapsUsed after
     giving both back.
     """
     refused: factors.PerhapsUsed | None = None
