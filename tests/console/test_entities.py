@@ -110,7 +110,7 @@ async def test_an_organisation_is_disabled_and_enabled_with_a_reason() -> None:
         assert "The organisation has been disabled" in browser.page.text
         await go(made, browser, f"entities/{ACME}/disable")
         await browser.fill_and_submit(reason=REASON)
-        assert "Somebody has done this already" in browser.page.text
+        assert "Somebody has already done this" in browser.page.text
         await go(made, browser, f"entities/{ACME}/enable")
         await browser.fill_and_submit(reason=REASON)
         assert "The organisation has been enabled" in browser.page.text

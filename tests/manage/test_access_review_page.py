@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from corpid_dev.relying_party.browser import Browser
 
 REVIEW = "access-review"
-CHANGED = "Somebody's access has changed since you looked."
+CHANGED = "access has changed since you looked. Check it again"
 
 
 async def state(made: World) -> tuple[Any, tuple[int, int]]:
