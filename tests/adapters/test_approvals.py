@@ -347,7 +347,7 @@ async def test_lowering_approvals_needs_approval_and_turning_them_on_two_people(
         assert await asked(stores) is None
         await stores.registry.directory.write([Change(RINA_OWNS, None)])
         alone = await acting(stores, "u2")
-        with pytest.raises(Refused, match="two people have to be there who can approve"):
+        with pytest.raises(Refused, match="this needs two people who can approve"):
             await asked(stores, entity(FIRM, STRICT), actor=alone)
         await write(stores, replace(RINA_OWNS, level="administrator"))
         assert await asked(stores, entity(FIRM, replace(FIRM, approvals="all")), actor=lim) is None
