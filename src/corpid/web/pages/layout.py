@@ -23,9 +23,10 @@ class ViewPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ButtonForm(msgspec.Struct, frozen=True, kw_only=True):
-    """The target of a form of one button. Fields: form_token, step."""
+    """The target of a form of one button. Fields: form_token, step, those of `fields`."""
 
     action: str
+    fields: tuple[tuple[str, str], ...] = ()
 
 
 class Link(ViewPart, frozen=True, kw_only=True):
