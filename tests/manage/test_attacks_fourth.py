@@ -10,12 +10,14 @@ from msgspec.structs import replace
 from corpid.rules.directory.changes import ChangedMeanwhile
 from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.records import Assignment, Change, User
-from tests.manage.access_scene import staffed
-from tests.manage.scene import in_portal
+from tests.manage.access_scene import NOTICES, checker, confirm, employed, roles, staffed
+from tests.manage.scene import ACME, appoint, in_portal
 from tests.manage.test_requests import ROLE
 from tests.manage.test_undo import SUSPEND, firm, offers_undo, press_undo, undo, write
 from tests.manage.test_undo import member as marcus
 from tests.manage.test_who_is_meant import INVITED, member, rename
+
+from tests.sign_in.world import new_world
 
 if TYPE_CHECKING:
     from tests.sign_in.world import World
@@ -59,3 +61,23 @@ async def test_the_button_undoes_the_change_beside_which_it_stands(made: World) 
     assert "there is nothing that can be undone any more" in browser.page.text
     assert not (await marcus(made)).enabled
     assert not (await member(made, "id-nadia")).enabled
+
+
+async def test_the_end_of_many_asks_for_a_reason_if_any_of_them_needs_approval() -> None:
+    """D55, D81: beyond the first hundred, too; nothing ends before the reason is given."""
+    async with new_world() as made:
+        await staffed(made)
+        await employed(made, "bob", "Bob Lim")
+        await appoint(made, who="bob", level="owner")
+        await made.write(replace(NOTICES, approval_required=True))
+        await made.write(*(checker(ref=f"{each:03}") for each in range(110)))
+        await made.write(Assignment(user_id="id-nadia", entity_id=ACME, service_id="NOTICES"))
+        browser = await in_portal(made, "access")
+        await browser.fill_and_submit("decision", all="yes")
+        assert "Send for approval" in browser.page.text
+        await confirm(browser)
+        assert "Say why, for the person who approves it." in browser.page.text
+        assert len(await roles(made)) == 100  # as many as are read
+        assert not await made.audit("assignment.remove")
+        await confirm(browser, reason="The season is over")
+        assert "Nothing changes until it is approved" in browser.page.text

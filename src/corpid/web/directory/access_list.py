@@ -12,14 +12,13 @@ import msgspec
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import role_assignment
 from corpid.flows.directory.role_assignment import RoleFilter
-from corpid.flows.directory.write import needs_approval
 from corpid.rules.directory import access_texts
-from corpid.rules.directory.approvals import MOST_CHANGES
-from corpid.rules.directory.records import Change
+from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.values import NO_BEGINNING
 from corpid.texts import Phrase, counted, phrase
 from corpid.web.directory.page_context import (
     NAMES_CHANGED,
+    NO_REASON,
     REQUESTED,
     PortalContext,
     PortalPage,
@@ -306,6 +305,10 @@ def _digest(roles: Sequence[EntityRole]) -> str:
     return sha256(msgspec.json.encode(shown)).hexdigest()
 
 
+def _needs_approval(at: PortalContext, roles: Sequence[EntityRole]) -> bool:
+    return any(kind_needs_approval("assignment", at.entity, each.service) for each in roles)
+
+
 async def show_end(at: PortalContext) -> View:
     """The check before selected roles are ended."""
     roles, others = await _selected(at)
@@ -324,9 +327,7 @@ async def show_end(at: PortalContext) -> View:
     notes = (stays,) if stays else ()
     if not roles:
         return msgspec.structs.replace(page, notes=notes, parts=(Paragraph(text=_CHOOSE, look="empty"),))
-    needs = await await_change(
-        needs_approval(at.registry, at.actor, [Change(each.row, None) for each in roles[:MOST_CHANGES]])
-    )
+    needs = _needs_approval(at, roles)
     people = len({each.member.user.user_id for each in roles})
     sentence = counted(
         people, "{count} person loses {roles}.", "{count} people lose {roles}.",
@@ -374,8 +375,12 @@ async def end_access(at: PortalContext) -> FormResult:
         raise InvalidInput(_CHOOSE)
     if _digest(roles) != at.form.get("seen"):
         raise ConfirmationRequired(("", NAMES_CHANGED))
-    ending = role_assignment.end_roles(at.registry, at.actor, [each.row for each in roles], request_details(at))
     try:
+        asking = request_details(at)
+        if not asking.reason and _needs_approval(at, roles):
+            # Else what needs no approval could end before the first part that does is refused.
+            raise InvalidInput(NO_REASON, field="reason")
+        ending = role_assignment.end_roles(at.registry, at.actor, [each.row for each in roles], asking)
         requests = await await_change(ending)
     except InvalidInput as refused:
         raise ConfirmationRequired((refused.field, refused.sentence)) from None
