@@ -10,9 +10,11 @@ from msgspec.structs import replace
 from corpid.rules.directory.changes import ChangedMeanwhile
 from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.records import Assignment, Change, User
+from corpid.web.directory import people
 from tests.manage.access_scene import NOTICES, checker, confirm, employed, roles, staffed
 from tests.manage.scene import ACME, appoint, in_portal
 from tests.manage.test_requests import ROLE
+from tests.manage.test_selected_people import crowd
 from tests.manage.test_undo import SUSPEND, firm, offers_undo, press_undo, undo, write
 from tests.manage.test_undo import member as marcus
 from tests.manage.test_who_is_meant import INVITED, member, rename
@@ -81,3 +83,17 @@ async def test_the_end_of_many_asks_for_a_reason_if_any_of_them_needs_approval()
         assert not await made.audit("assignment.remove")
         await confirm(browser, reason="The season is over")
         assert "Nothing changes until it is approved" in browser.page.text
+
+
+async def test_the_list_of_people_that_is_downloaded_is_bounded(made: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """D83: a whole list of any length kept every other request waiting; its last line says that it is not complete."""
+    await crowd(made, 7)
+    monkeypatch.setattr(people, "MOST_EXPORTED", 5)
+    monkeypatch.setattr(people, "_EXPORTED_AT_ONCE", 2)
+    browser = await in_portal(made, "people/list.csv?q=Temp")
+    assert browser.response is not None
+    lines = browser.response.text.splitlines()
+    assert len(lines) == 7
+    assert lines[-1] == '"This file is not complete. Narrow the list, and download again."'
+    await browser.open(f"{made.base}/manage/people/list.csv?q=Temp+000", site="same-origin")
+    assert len(browser.response.text.splitlines()) == 2

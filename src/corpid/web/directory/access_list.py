@@ -30,7 +30,7 @@ from corpid.web.directory.page_context import (
     request_details,
     section_link,
 )
-from corpid.web.directory.people import PERSON
+from corpid.web.directory.people import MOST_EXPORTED, NOT_ALL, PERSON
 from corpid.web.pages.components import (
     Actions,
     Cell,
@@ -74,7 +74,6 @@ _SHOWN: Final = 50
 _MOST_ENDED: Final = 1000
 """roles of one selection"""
 _READ_AT_ONCE: Final = 500
-_MOST_EXPORTED: Final = 10_000
 _ENDS: Final[Mapping[str, Phrase]] = {
     "": phrase("Any"),
     str(SOON_DAYS): phrase("Within 30 days"),
@@ -398,10 +397,10 @@ async def export_access(at: PortalContext) -> Response:
     file = CsvFile()
     file.write([say.say(each) for each in _COLUMNS])
     count = 0
-    async for role in _read(at, _wanted(at, _filters(at.query)), most=_MOST_EXPORTED + 1):
+    async for role in _read(at, _wanted(at, _filters(at.query)), most=MOST_EXPORTED + 1):
         count += 1
-        if count > _MOST_EXPORTED:
-            file.write([say.say(_NOT_ALL)])
+        if count > MOST_EXPORTED:
+            file.write([say.say(NOT_ALL)])
             break
         row, member = role.row, role.member
         given = "; ".join(f"{each.name}: {each.value}" for each in row.parameters)
@@ -420,8 +419,6 @@ _COLUMNS: Final = (
     phrase("Name"), phrase("User name"), phrase("E-mail address"), phrase("Service"), phrase("Role"),
     phrase("Part of the organisation"), phrase("Parameters"), phrase("First day"), phrase("Last day"),
 )  # fmt: skip
-_NOT_ALL: Final = phrase("This file is not complete. Narrow the list, and download again.")
-"""the last line of a file that stops before the list does"""
 
 
 SECTION: Final = Section[PortalContext](

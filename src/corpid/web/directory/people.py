@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, ClassVar, Final, cast, get_args
 
 import msgspec
@@ -65,6 +66,7 @@ from corpid.web.pages.components import (
 from corpid.web.pages.layout import Field, Link, Pager, PageView, ViewPart, pager_of, total_text
 from corpid.web.pages.record_forms import advise, form_of
 from corpid.web.pages.responses import CsvFile
+from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator
 from corpid.web.sites import (
     CHANGED_MEANWHILE,
     ConfirmationRequired,
@@ -96,6 +98,10 @@ SELECTED: Final = "people/selected"
 """the page that asks before selected people are changed"""
 PEOPLE_CSV: Final = "people/list.csv"
 _EXPORTED_AT_ONCE: Final = 200
+MOST_EXPORTED: Final = 10_000
+"""lines of a downloaded list"""
+NOT_ALL: Final = phrase("This file is not complete. Narrow the list, and download again.")
+"""the last line of a file that stops before the list does"""
 SELECT: Final = "select-"
 """begins the names of the checkboxes that select a row"""
 _KEPT: Final = frozenset({"decision", "all", "q", "state", "service"})
@@ -288,14 +294,14 @@ def _saved(at: PortalContext) -> Phrase | None:
 
 
 async def download_people(at: PortalContext) -> Response:
-    """The list, as it is filtered, as CSV (D83)."""
+    """The list, as it is filtered, as CSV, bounded in rows (D83)."""
+    say = translator(lookup((at.visit.user.language,), LANGUAGES) or ENGLISH)
     file = CsvFile()
     file.write(("name", "user_name", "email", "state", "level", "roles", *PLAIN_DETAILS))
-    wanted, after = await _wanted(at, at.query), ""
+    wanted, after, left = await _wanted(at, at.query), "", MOST_EXPORTED
     while True:
-        page = await await_found(
-            members.list_members(at.registry, wanted, actor=at.actor, after=after, limit=_EXPORTED_AT_ONCE)
-        )
+        limit = min(left, _EXPORTED_AT_ONCE)
+        page = await await_found(members.list_members(at.registry, wanted, actor=at.actor, after=after, limit=limit))
         for each in page.found:
             member = each.member
             file.write(
@@ -304,9 +310,12 @@ async def download_people(at: PortalContext) -> Response:
                     *(getattr(member.membership, detail) for detail in PLAIN_DETAILS),
                 )
             )  # fmt: skip
-        after = page.after
-        if not after:
+        after, left = page.after, left - len(page.found)
+        if after and not left:
+            file.write([say.say(NOT_ALL)])
+        if not after or not left:
             return file.response("people")
+        await asyncio.sleep(0)  # SQLite has answered within this task: others have their turn
 
 
 # --- several people at once
