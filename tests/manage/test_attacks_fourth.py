@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,15 +12,14 @@ from corpid.rules.directory.changes import ChangedMeanwhile
 from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.records import Assignment, Change, User
 from corpid.web.directory import people
-from tests.manage.access_scene import NOTICES, checker, confirm, employed, roles, staffed
-from tests.manage.scene import ACME, appoint, in_portal
-from tests.manage.test_requests import ROLE
+from tests.manage.access_scene import NOTICES, checker, confirm, employed, identifier, roles, staffed
+from tests.manage.scene import ACME, appoint, in_portal, send
+from tests.manage.test_requests import ROLE, acme, requested
 from tests.manage.test_selected_people import crowd
 from tests.manage.test_undo import SUSPEND, firm, offers_undo, press_undo, undo, write
 from tests.manage.test_undo import member as marcus
 from tests.manage.test_who_is_meant import INVITED, member, rename
-
-from tests.sign_in.world import new_world
+from tests.sign_in.world import form_of, new_world
 
 if TYPE_CHECKING:
     from tests.sign_in.world import World
@@ -97,3 +97,71 @@ async def test_the_list_of_people_that_is_downloaded_is_bounded(made: World, mon
     assert lines[-1] == '"This file is not complete. Narrow the list, and download again."'
     await browser.open(f"{made.base}/manage/people/list.csv?q=Temp+000", site="same-origin")
     assert len(browser.response.text.splitlines()) == 2
+
+
+async def test_an_approval_is_not_undone(made: World) -> None:
+    """D55, D80: what two people have decided is not taken back by one of them."""
+    await acme(made)
+    found = await requested(made)
+    browser = await in_portal(made, f"requests/decide/{found.request_id}")
+    await browser.fill_and_submit(button="approve", reason="She starts on Monday")
+    assert "The request is approved, and the change is made." in browser.page.text
+    assert not offers_undo(browser)
+
+
+async def test_undo_that_needs_a_fresh_sign_in_asks_again_after_it(made: World) -> None:
+    """D54, D73, D80: what was sent is not lost without a word."""
+    await staffed(made)
+    browser = await in_portal(made, SUSPEND)
+    made.clock.pass_(840)
+    await browser.fill_and_submit("form_token", button="Suspend")
+    made.clock.pass_(120)
+    await press_undo(browser)
+    await made.factors(browser, made.people["alice"])
+    assert browser.page.heading == "Undo the last change?"
+    await browser.fill_and_submit("undone")
+    assert "The last change is undone." in browser.page.text
+    assert (await marcus(made)).enabled
+
+
+async def test_many_requests_of_the_same_moment_change_each_person_once(made: World) -> None:
+    """D73, D81: suspended by two forms at once, undone by two at once."""
+    await staffed(made)
+    browser = await in_portal(made, "people")
+    await browser.fill_and_submit(**{"select-m-marcus": "yes", "select-m-nadia": "yes"}, button="Suspend")
+    fields = form_of(browser, "confirmed")
+    answers = await asyncio.gather(
+        *(send(made, browser, "people/selected", **fields, reason=str(each)) for each in range(3))
+    )
+    assert {each.status_code for each in answers} == {303}
+    assert len(await made.audit("membership.update")) == 2
+    await browser.open(f"{made.base}/manage/people?saved=people-suspended", site="same-origin")
+    assert offers_undo(browser)
+    fields = form_of(browser, "undone")
+    answers = await asyncio.gather(*(send(made, browser, "undo", **fields) for _ in range(3)))
+    assert {each.status_code for each in answers} == {303}
+    assert len(await made.audit("membership.update")) == 4
+    answer = await send(made, browser, "undo", **fields)
+    assert (answer.status_code, len(await made.audit("membership.update"))) == (303, 4)
+
+
+async def test_a_form_shown_before_a_level_was_lowered_changes_nothing(made: World) -> None:
+    """D53: neither people, nor access elsewhere, nor by Undo."""
+    await staffed(made)
+    await made.write(checker())
+    browser = await in_portal(made, SUSPEND)
+    await browser.fill_and_submit("form_token", button="Suspend")
+    undoing = form_of(browser, "undone")
+    await browser.open(f"{made.base}/manage/people", site="same-origin")
+    await browser.fill_and_submit(**{"select-m-nadia": "yes"}, button="Suspend")
+    suspending = form_of(browser, "confirmed")
+    await browser.open(f"{made.base}/manage/access", site="same-origin")
+    await browser.fill_and_submit(**{f"select-{identifier(checker())}": "yes"}, button="end")
+    ending = form_of(browser, "seen")
+    await appoint(made, level="sub_administrator", services=("NOTICES",))
+    made.provider.registry_cache.drop()
+    for page, form in (("undo", undoing), ("people/selected", suspending), ("access/end", ending)):
+        await send(made, browser, page, **form)
+    assert (await member(made, "id-nadia")).enabled
+    assert not (await marcus(made)).enabled
+    assert len(await roles(made)) == 1

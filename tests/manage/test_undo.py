@@ -1,4 +1,4 @@
-"""The last change of a session, undone within ten minutes (D80)."""
+"""The last change of a person in a browser, undone within ten minutes (D80)."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ async def test_several_changes_are_undone_together_and_the_history_says_so(made:
     assert {each.actor for each in events} == {"user:id-alice"}
 
 
-async def test_only_the_person_undoes_it_in_the_session_and_within_ten_minutes(made: World) -> None:
+async def test_only_the_person_undoes_it_in_the_browser_and_within_ten_minutes(made: World) -> None:
     await firm(made)
     await write(made, Change(None, ROLE))
     for other in ({"who": "bob"}, {"session": "s2"}):

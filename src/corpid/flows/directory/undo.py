@@ -1,6 +1,6 @@
 """Undoing what a person has just changed, for ten minutes (D80).
 
-What was changed last is kept in the transient store, encrypted, one of each session. Undoing it is a new change by the
+What was changed last is kept in the transient store, encrypted, one of each browser. Undoing it is a new change by the
 same person, authorised and approved as of now, which rests on the records as the first one has left them, and on the
 people concerned being those who were meant (D68).
 """
@@ -46,7 +46,10 @@ _NAME_CHARACTERS: Final = 16
 
 
 class _Kept(msgspec.Struct, frozen=True):
-    """The last change, and a digest of the people concerned as they were known then (D68)."""
+    """The last change, and the people whom it concerns.
+
+    These are a digest of how they were known then (D68).
+    """
 
     changes: msgspec.Raw
     people: str
@@ -57,13 +60,13 @@ class NothingToUndo(Refused):
 
 
 async def keep_for_undo(
-    context: RequestContext, session_id: str, actor: EntityAdministrator | DeploymentOperator, changes: Sequence[Change]
+    context: RequestContext, browser_id: str, actor: EntityAdministrator | DeploymentOperator, changes: Sequence[Change]
 ) -> bool:
     """Keep what a person has changed, in place of what was before.
 
     False if it is not to be undone: then nothing is, since it was the last. Raises StoreUnavailable. Source: D80
     """
-    entry, place = _locate(context, session_id, actor)
+    entry, place = _locate(context, browser_id, actor)
     text = encode_changes(changes).decode() if changes and all(map(is_undoable, changes)) else ""
     kept = bool(text) and len(text) <= _MOST_CHARACTERS
     if kept:
@@ -78,13 +81,13 @@ async def keep_for_undo(
 
 
 async def name_undoable(
-    context: RequestContext, session_id: str, actor: EntityAdministrator | DeploymentOperator
+    context: RequestContext, browser_id: str, actor: EntityAdministrator | DeploymentOperator
 ) -> str:
-    """Return what names the last change of a session; empty if it is not kept.
+    """Return the name of the last change of a browser.
 
-    Raises StoreUnavailable. Source: D80
+    Empty if it is not kept. Raises StoreUnavailable. Source: D80
     """
-    entry, _ = _locate(context, session_id, actor)
+    entry, _ = _locate(context, browser_id, actor)
     sealed = await entry.read(context.provider.transient, now=context.now)
     return "" if sealed is None else _name(sealed)
 
@@ -95,19 +98,19 @@ def _name(sealed: str) -> str:
 
 async def undo_changes(
     context: RequestContext,
-    session_id: str,
+    browser_id: str,
     actor: EntityAdministrator | DeploymentOperator,
     asking: RequestDetails,
     *,
     named: str,
 ) -> ChangeRequest | None:
-    """Undo the last change of a session, or request it, once.
+    """Undo the last change of a browser, or request it, once.
 
     `named` is its name, as it was offered. Raises NothingToUndo, also if another change is the last by now,
     ChangedMeanwhile if a record is no longer as the change has left it or somebody is known otherwise, and as
     `write_changes`. Source: D54, D68, D80
     """
-    entry, place = _locate(context, session_id, actor)
+    entry, place = _locate(context, browser_id, actor)
     sealed = await entry.read(context.provider.transient, now=context.now)
     try:
         text = decrypt_value(
@@ -132,7 +135,10 @@ async def undo_changes(
 async def _read_people(
     context: RequestContext, actor: EntityAdministrator | DeploymentOperator, changes: Sequence[Change]
 ) -> str:
-    """A digest of the people whom changes concern, as the entity knows them now. Source: D68"""
+    """A digest of the people whom changes concern.
+
+    As the entity knows them now. Source: D68
+    """
     entity_id = str(getattr(actor, "entity_id", ""))
     return digest_names(await read_requested_people(context.provider.registry, entity_id, changes, ""))
 
@@ -143,7 +149,7 @@ def _as_of(made: Change, *, now: float) -> msgspec.Struct | None:
 
 
 def _locate(
-    context: RequestContext, session_id: str, actor: EntityAdministrator | DeploymentOperator
+    context: RequestContext, browser_id: str, actor: EntityAdministrator | DeploymentOperator
 ) -> tuple[Entry[str], tuple[str, ...]]:
-    place = session_id, actor.name, str(getattr(actor, "entity_id", ""))
+    place = browser_id, actor.name, str(getattr(actor, "entity_id", ""))
     return namespaces.UNDO.entry(context.provider.policy.base_url, *place), place

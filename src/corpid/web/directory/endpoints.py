@@ -38,6 +38,7 @@ from corpid.web.directory.page_context import (
     PortalContext,
     PortalPage,
     admit,
+    ask,
     await_change,
     bare_frame,
     choosing,
@@ -253,12 +254,27 @@ async def choose_entity(at: PortalContext) -> FormResult:
 
 
 async def show_ending(_: PortalContext) -> View:
-    """Lead to the roles that end soon: e-mails have this address. Raises SeeOther."""
+    """Lead to the roles that end soon.
+
+    E-mails have this address. Raises SeeOther.
+    """
     raise SeeOther(access_list.ENDING)
 
 
 async def show_undo(at: PortalContext) -> View:
-    """The reason why nothing was undone. Raises SeeOther if nothing was tried."""
+    """The reason why nothing was undone.
+
+    After a new sign-in the question whether to undo. Raises SeeOther if nothing was tried.
+    """
+    if not at.errors and at.form.get(UNDONE):
+        return ask(
+            frame(at, up=section_link(at, "")),
+            phrase("Undo the last change?"),
+            (),
+            phrase("Undo"),
+            section_link(at, ""),
+            hidden=((UNDONE, at.form[UNDONE]),),
+        )
     if not at.errors:
         raise SeeOther("")
     return Page(
@@ -272,7 +288,7 @@ async def undo(at: PortalContext) -> FormResult:
     """Undo the last change, or request that. Raises InvalidInput. Source: D80"""
     try:
         asking = RequestDetails(str(_REASON), at.context.now, at.provider.new_id())
-        undoing = undo_changes(at.context, at.visit.session.session_id, at.actor, asking, named=at.form.get(UNDONE, ""))
+        undoing = undo_changes(at.context, at.visit.session.browser_id, at.actor, asking, named=at.form.get(UNDONE, ""))
         request = await await_change(undoing)
     finally:
         at.actor.written.clear()
@@ -281,13 +297,13 @@ async def undo(at: PortalContext) -> FormResult:
 
 async def _keep_for_undo(at: PortalContext) -> None:
     if at.visit.actor is not None:
-        await keep_for_undo(at.context, at.visit.session.session_id, at.actor, at.actor.written)
+        await keep_for_undo(at.context, at.visit.session.browser_id, at.actor, at.actor.written)
 
 
 async def _name_undoable(at: PortalContext) -> str:
     if at.visit.actor is None:
         return ""
-    return await name_undoable(at.context, at.visit.session.session_id, at.actor)
+    return await name_undoable(at.context, at.visit.session.browser_id, at.actor)
 
 
 SECTION: Final = Section[PortalContext](

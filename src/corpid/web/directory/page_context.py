@@ -220,6 +220,7 @@ def ask(
     back: Link,
     *,
     taken: tuple[Phrase, ...] = (),
+    hidden: tuple[tuple[str, str], ...] = (),
     refused: Phrase | None = None,
     danger: bool = False,
     needs_approval: bool = False,
@@ -240,6 +241,7 @@ def ask(
             Actions(links=(back,))
             if refused
             else Form(
+                hidden=hidden,
                 button=phrase("Send for approval") if needs_approval else button,
                 danger=danger and not needs_approval,
                 needs_approval=needs_approval,

@@ -23,7 +23,10 @@ class ViewPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ButtonForm(msgspec.Struct, frozen=True, kw_only=True):
-    """The target of a form of one button. Fields: form_token, step, those of `fields`."""
+    """The target of a form of one button.
+
+    Fields: form_token, step, those of `fields`.
+    """
 
     action: str
     fields: tuple[tuple[str, str], ...] = ()
