@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING
+from urllib.parse import urljoin
 
 import pytest
 from msgspec.structs import replace
@@ -11,6 +12,7 @@ from msgspec.structs import replace
 from corpid.rules.directory.changes import ChangedMeanwhile
 from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.records import Assignment, Change, User
+from corpid.rules.directory.role_forms import ENDLESS
 from corpid.web.directory import people
 from tests.manage.access_scene import NOTICES, checker, confirm, employed, identifier, roles, staffed
 from tests.manage.scene import ACME, appoint, in_portal, send
@@ -165,3 +167,23 @@ async def test_a_form_shown_before_a_level_was_lowered_changes_nothing(made: Wor
     assert (await member(made, "id-nadia")).enabled
     assert not (await marcus(made)).enabled
     assert len(await roles(made)) == 1
+
+
+@pytest.mark.parametrize("page", ["change", "remove"])
+async def test_a_role_that_was_changed_while_a_page_showed_it_is_asked_about_again(made: World, page: str) -> None:
+    """D54: what Bob has written meanwhile is neither overwritten nor taken away unseen."""
+    await staffed(made)
+    await made.write(checker(end_date="2027-12-31"))
+    browser = await in_portal(made, f"access/{page}/{identifier(checker())}")
+    if page == "change":
+        await browser.fill_and_submit("check", end=ENDLESS)
+    form = form_of(browser, "seen")
+    await made.write(checker(end_date="2028-06-30"))
+    answer = await send(made, browser, f"access/{page}/{identifier(checker())}", **form)
+    assert answer.status_code == 303
+    assert [each.end_date for each in await roles(made)] == ["2028-06-30"]
+    await browser.open(urljoin(made.base, answer.headers["Location"]), site="same-origin")
+    assert "Something changed while you were on this page" in browser.page.text
+    assert "30 Jun 2028" in browser.page.text
+    await confirm(browser)
+    assert [each.end_date for each in await roles(made)] != ["2028-06-30"]

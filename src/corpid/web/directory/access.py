@@ -59,7 +59,7 @@ from corpid.web.pages.components import (
 )
 from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import Field, FormView, Link, ViewPart
-from corpid.web.sites import ConfirmationRequired, FormResult, InvalidForm, NotFound, Section
+from corpid.web.sites import CHANGED_MEANWHILE, ConfirmationRequired, FormResult, InvalidForm, NotFound, Section
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -91,6 +91,7 @@ _HELD: Final = 12
 """roles that are listed before a form"""
 CHECK: Final = "check"
 """the field of a form that is complete"""
+_SEEN: Final = "seen"
 _BOX: Final = "copy-"
 FROM: Final = "from"
 """the parameter of a colleague, or of the page to return to"""
@@ -578,11 +579,22 @@ async def show_change(at: PortalContext) -> View:
             *_as_it_is(at, person, role.row, role.service, ""),
             Heading(text=phrase("From now on")),
             *_confirm(
-                at, person, becomes, role.service, needs=needs, button=_CHANGE, kept=(*kept, (CHECK, "all")),
-                again=query_address(at, at.page, **dict(kept)),
+                at, person, becomes, role.service, needs=needs, button=_CHANGE,
+                kept=(*kept, (CHECK, "all"), _seen(role.row)), again=query_address(at, at.page, **dict(kept)),
             ),
         ),
     )  # fmt: skip
+
+
+def _seen(row: Assignment) -> tuple[str, str]:
+    """The field that names a role as a page showed it."""
+    return _SEEN, sha256(msgspec.json.encode(row)).hexdigest()
+
+
+def _check_seen(at: PortalContext, row: Assignment) -> None:
+    """Raise InvalidInput if the role is no longer as the page showed it. Source: D54"""
+    if (_SEEN, at.form.get(_SEEN, "")) != _seen(row):
+        raise InvalidInput(CHANGED_MEANWHILE)
 
 
 def _becomes(at: PortalContext, role: HeldRole, form: RoleForm) -> Assignment:
@@ -606,6 +618,7 @@ async def change_access(at: PortalContext) -> FormResult:
     form = role_fields.read(at.form, role.service)
     for field, text in role_fields.errors_of(faults(form, at.context.day)):
         raise InvalidInput(text, field=field)
+    _check_seen(at, role.row)
     changes = await _changes(at, role, _becomes(at, role, form))
     return await submit_roles(at, person, changes, "access-changed")
 
@@ -623,13 +636,14 @@ async def show_removal(at: PortalContext) -> View:
     back = Link(url=leads_to, text=phrase("Keep access"))
     page = replace(page, action=portal_path(at.web, at.here))
     loses = phrase("{name} can then no longer do this. Other access of {name} stays as it is.", name=person.name)
-    asked = send_form(needs, phrase("Take access away"), back=back, danger=True)
+    asked = send_form(needs, phrase("Take access away"), hidden=(_seen(role.row),), back=back, danger=True)
     return replace(page, parts=(*was, Paragraph(text=loses), asked))
 
 
 async def remove_access(at: PortalContext) -> FormResult:
     """Take a role away. Raises InvalidInput, NotFound."""
     role, person = await _this_role(at)
+    _check_seen(at, role.row)
     done = await submit_roles(at, person, [Change(role.row, None)], "access-removed")
     reviewed = at.query.get(FROM) == REVIEW_PAGE and done.change == "access-removed"
     return done._replace(page=REVIEW_PAGE) if reviewed else done
@@ -896,7 +910,7 @@ SECTION: Final = Section[PortalContext](
         _path(CHANGE): PortalPage(view=show_change, submit=change_access, fresh=True, needs=_GIVING),
         _path(REMOVE): PortalPage(view=show_removal, submit=remove_access, fresh=True, needs=("delete", "assignment")),
     },
-    fields=role_fields.FIELDS | {"person", "service", "reason", CHECK, FROM, "table", "decision"},
+    fields=role_fields.FIELDS | {"person", "service", "reason", CHECK, FROM, _SEEN, "table", "decision"},
     filters=role_fields.FIELDS | {"person", "service", FIND, FROM, _ACCESS},
     prefixes=(role_fields.PARAMETER, _BOX),
     changes={
