@@ -192,4 +192,4 @@ async def _clients_with_key(registry: Registry, actor: DeploymentOperator, key_i
 
 def _key_ids(jwks: str) -> set[str]:
     keys = json.loads(jwks)["keys"]
-    return {str(key["kid"]) for key in keys if "kid" in key}
+    return {str(key["kid"]) for key in keys if isinstance(key, dict) and "kid" in key}

@@ -592,7 +592,10 @@ def _seen(row: Assignment) -> tuple[str, str]:
 
 
 def _check_seen(at: PortalContext, row: Assignment) -> None:
-    """Raise InvalidInput if the role is no longer as the page showed it. Source: D54"""
+    """Refuse a form whose page showed another state of the role.
+
+    Raises InvalidInput. Source: D54
+    """
     if (_SEEN, at.form.get(_SEEN, "")) != _seen(row):
         raise InvalidInput(CHANGED_MEANWHILE)
 
