@@ -187,3 +187,12 @@ async def test_a_role_that_was_changed_while_a_page_showed_it_is_asked_about_aga
     assert "30 Jun 2028" in browser.page.text
     await confirm(browser)
     assert [each.end_date for each in await roles(made)] != ["2028-06-30"]
+
+
+async def test_people_of_one_name_are_told_apart_by_what_is_ticked(made: World) -> None:
+    """D68: a box that is heard, not seen, has the name that the entity cannot write, too."""
+    await staffed(made)
+    await employed(made, "cora", "Marcus Lee")
+    browser = await in_portal(made, "people")
+    assert "Select marcus (Marcus Lee)" in browser.page.text
+    assert "Select cora (Marcus Lee)" in browser.page.text

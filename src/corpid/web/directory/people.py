@@ -259,7 +259,7 @@ def _row(at: PortalContext, each: MemberSummary, *, selects: bool) -> tuple[Valu
     level = (Label(ADMINISTRATOR_LEVELS[each.level]),) if each.level else ()
     account, email = member.identity, member.email
     return (
-        *([Choice(value=membership.membership_id, name=name)] if selects else []),
+        *([Choice(value=membership.membership_id, name=phrase("Select {name}", name=member.name))] if selects else []),
         Cell(values=(Link(url=url, text=name), *level), notes=(", ".join(details),) if details else ()),
         Cell(values=(account,) if account else (), notes=(email,) if email and email != account else ()),
         state_label(member.state),
