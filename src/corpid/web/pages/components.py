@@ -262,6 +262,14 @@ class Disclosure(Component, frozen=True, kw_only=True):
     parts: tuple[Component | None, ...]
 
 
+class LinkList(Component, frozen=True, kw_only=True):
+    """Links below each other, each with what is said of it."""
+
+    template: ClassVar[str] = "components/link_list.html"
+
+    links: tuple[tuple[Link, Value], ...]
+
+
 class LetterHead(Component, frozen=True, kw_only=True):
     """The head of a printed page: organisation and day."""
 
@@ -282,11 +290,15 @@ class Column(ViewPart, frozen=True):
     """of the list, if this column sorts it"""
 
 
-class Filters(ViewPart, frozen=True, kw_only=True):
+class Filters(Component, frozen=True, kw_only=True):
     """The fields that narrow a list; they stand in the address."""
+
+    template: ClassVar[str] = "components/filters.html"
 
     action: str
     fields: tuple[Field, ...]
+    kept: tuple[tuple[str, str], ...] = ()
+    """hidden fields"""
 
     @property
     def used(self) -> int:
@@ -379,6 +391,17 @@ class Radios(Component, frozen=True, kw_only=True):
     day: Field | None = None
 
 
+class Checkboxes(Component, frozen=True, kw_only=True):
+    """A choice of several."""
+
+    template: ClassVar[str] = "components/checkboxes.html"
+
+    legend: Phrase
+    options: tuple[tuple[str, Phrase | str, bool, Phrase | str | None], ...]
+    """name, text, whether it is ticked, hint; the name of the first is the id of their errors"""
+    hint: Phrase | None = None
+
+
 class Form(Component, frozen=True, kw_only=True):
     """A form of a page.
 
@@ -392,6 +415,8 @@ class Form(Component, frozen=True, kw_only=True):
     button: Phrase
     danger: bool = False
     """whether it takes something away"""
+    decision: str = ""
+    """what the button sends as `decision`"""
     other: tuple[str, Phrase] | None = None
     """a second button: its `decision`, and its text"""
     reason: Phrase | None = None
@@ -427,8 +452,12 @@ class Page(FormView, frozen=True, kw_only=True):
         return 5 if any(isinstance(each, Progress) for each in self.parts) else 0
 
 
+_WITH_MARKUP: Final = frozenset({LinkedName, datetime, Phrase})
+"""types of values that may need markup within a sentence"""
+
+
 def sentence_renderer(
-    say: Callable[[Phrase, Callable[[object], object]], str], moment: Callable[[datetime], Markup]
+    say: Callable[[Phrase, Callable[[object], object] | None], str], moment: Callable[[datetime], Markup]
 ) -> Callable[[Phrase], Markup]:
     """A function that shows a phrase in one language.
 
@@ -436,6 +465,8 @@ def sentence_renderer(
     """
 
     def said(text: Phrase) -> Markup:
+        if _WITH_MARKUP.isdisjoint(map(type, text.values.values())):
+            return escape(say(text, None))
         inserted: list[Markup] = []
 
         def prepared(value: object) -> object:
@@ -472,7 +503,8 @@ def value_renderer(
         return Markup('<span class="tag{}">{}</span>').format(tone, shown(label.text))
 
     def show_link(link: Link) -> Markup:
-        return Markup('<a href="{}">{}{}</a>').format(link.url, shown(link.text), _show_about(link.about))
+        about = say(link.about) if isinstance(link.about, Phrase) else link.about
+        return Markup('<a href="{}">{}{}</a>').format(link.url, shown(link.text), _show_about(about))
 
     def show_cell(cell: Cell) -> Markup:
         notes = (Markup('<span class="hint">{}</span>').format(shown(each)) for each in cell.notes)
