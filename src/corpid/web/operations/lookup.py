@@ -11,11 +11,10 @@ from corpid.flows.operations import lookup as flow
 from corpid.jose.encoding import MalformedToken
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.limits import MINUTE
-from corpid.rules.oauth.errors import reason_of
 from corpid.rules.references import LOG_FIELD, REFERENCE, find_reference
 from corpid.texts import phrase
 from corpid.web.operations.audit import ENTRY_COLUMNS, REFERENCE_PAGE, entry_rows
-from corpid.web.operations.clients import client_path
+from corpid.web.operations.clients import client_path, describe_reason
 from corpid.web.operations.page_context import (
     SEARCH,
     SEARCH_CHARACTERS,
@@ -26,7 +25,7 @@ from corpid.web.operations.page_context import (
     section_link,
 )
 from corpid.web.operations.people import person_path, state_of
-from corpid.web.pages.components import Cell, Facts, Heading, Page, Paragraph, Table, enabled_label, table
+from corpid.web.pages.components import Code, English, Facts, Heading, Page, Paragraph, Table, enabled_label, table
 from corpid.web.pages.layout import Link
 from corpid.web.sites import FormResult, Section
 
@@ -87,16 +86,16 @@ def _facts(at: ConsoleContext, found: ReferenceRecords) -> tuple[tuple[Phrase, V
 
 
 def _refusal(at: ConsoleContext, refusal: ClientRefusal) -> list[Component | None]:
-    declared = reason_of(refusal.reason).value
+    reason, remedy = describe_reason(refusal.reason)
     return [
         Heading(text=phrase("Why it was refused")),
         Facts(
             facts=(
                 (phrase("Client"), Link(url=client_path(at, refusal.client_id), text=refusal.client_id)),
-                (phrase("Request"), f"{refusal.method} {refusal.path}"),
-                (phrase("Reason"), Cell(values=(declared.cause,), notes=(refusal.reason,))),
-                (phrase("Received"), refusal.detail),
-                (phrase("What to do"), declared.remedy),
+                (phrase("Request"), Code(f"{refusal.method} {refusal.path}")),
+                (phrase("Reason"), reason),
+                (phrase("Received"), English(refusal.detail) if refusal.detail else None),
+                (phrase("What to do"), remedy),
             )
         ),
         Paragraph(text=phrase("The request named this client without proving that it is the client's."), look="hint")
@@ -121,11 +120,7 @@ def _nothing(at: ConsoleContext, found: ReferenceRecords) -> list[Component | No
         table(
             phrase("Refusals in the hour of this request, of all clients"),
             (phrase("Reason"), phrase("What to do"), phrase("Count")),
-            (
-                (Cell(values=(declared.cause,), notes=(each.reason,)), declared.remedy, each.count)
-                for each in found.counts
-                for declared in (reason_of(each.reason).value,)
-            ),
+            ((*describe_reason(each.reason), each.count) for each in found.counts),
         )
         if found.counts
         else None,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
-from urllib.parse import urlencode
 
 import msgspec
 from msgspec.structs import replace
@@ -21,7 +20,7 @@ from corpid.rules.directory.lists import MOST_COUNTED
 from corpid.texts import phrase
 from corpid.web import sites
 from corpid.web.pages.components import Column, Fields, Filters, Form, Page, Paragraph, Radios, Table, Value
-from corpid.web.pages.layout import Field, Frame, Link, Navigation, NavigationLink, pager_of, total_text
+from corpid.web.pages.layout import Field, Frame, Link, Navigation, NavigationLink, pager_of
 from corpid.web.sites import PageContext, site_path
 
 if TYPE_CHECKING:
@@ -153,10 +152,13 @@ async def show_list(
                         searched,
                     ),
                 ),
-                pager=replace(
-                    pager_of(here, known, came=bool(after or page.before), after=page.after),
-                    previous=f"{here}?{urlencode({**known, 'before': page.before})}" if page.before else "",
-                    total=total_text(page.total) if page.total else None,
+                pager=pager_of(
+                    here,
+                    known,
+                    came=bool(after or page.before),
+                    after=page.after,
+                    before=page.before,
+                    total=page.total,
                 ),
             ),
         ),
