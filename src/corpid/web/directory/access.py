@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.import_access import ImportPlan, ImportPlanLine, Verb
     from corpid.flows.directory.members import Member
-    from corpid.flows.directory.role_assignment import HeldRole
+    from corpid.flows.directory.role_assignment import EntityRole
     from corpid.rules.directory.records import Assignment, Entity
     from corpid.rules.directory.role_forms import RoleForm
     from corpid.texts import Phrase
@@ -492,7 +492,7 @@ async def submit_roles(
 # --- changing a role, or taking it away
 
 
-async def _this_role(at: PortalContext) -> tuple[HeldRole, Member]:
+async def _this_role(at: PortalContext) -> EntityRole:
     identifier = at.page.rpartition("/")[2]
     try:
         return await role_assignment.load_role(at.registry, at.actor, identifier)
@@ -515,7 +515,8 @@ def _as_it_is(
 async def show_change(at: PortalContext) -> View:
     """The form that changes a role, then its check."""
     given = {**at.query, **at.form}
-    role, person = await _this_role(at)
+    role = await _this_role(at)
+    person = role.member
     page = replace(_role_page(at, person, _CHANGE), notes=(*at.notes, *explain_no_effect(person)))
     was = _as_it_is(at, person, role.row, role.service)
     why = await explain_refusal(at, person, role.service)
@@ -562,11 +563,11 @@ async def show_change(at: PortalContext) -> View:
     )  # fmt: skip
 
 
-def _becomes(at: PortalContext, role: HeldRole, form: RoleForm) -> Assignment:
+def _becomes(at: PortalContext, role: EntityRole, form: RoleForm) -> Assignment:
     return row_of(form, user_id=role.row.user_id, entity_id=role.row.entity_id, today=at.context.day, ref=role.row.ref)
 
 
-async def _changes(at: PortalContext, role: HeldRole, becomes: Assignment) -> list[Change]:
+async def _changes(at: PortalContext, role: EntityRole, becomes: Assignment) -> list[Change]:
     """The changes that make a role what was typed."""
     found = role_assignment.plan_replacement(role.row, becomes)
     if not found:
@@ -579,7 +580,8 @@ async def _changes(at: PortalContext, role: HeldRole, becomes: Assignment) -> li
 
 async def change_access(at: PortalContext) -> FormResult:
     """Change the role as it was confirmed. Raises InvalidInput, NotFound."""
-    role, person = await _this_role(at)
+    role = await _this_role(at)
+    person = role.member
     form = role_fields.read(at.form, role.service)
     for field, text in role_fields.errors_of(faults(form, at.context.day)):
         raise InvalidInput(text, field=field)
@@ -589,7 +591,8 @@ async def change_access(at: PortalContext) -> FormResult:
 
 async def show_removal(at: PortalContext) -> View:
     """The question whether a role is to be taken away."""
-    role, person = await _this_role(at)
+    role = await _this_role(at)
+    person = role.member
     reviewed = at.query.get(FROM) == REVIEW_PAGE
     page, was = _role_page(at, person, phrase("Take this access away?")), _as_it_is(at, person, role.row, role.service)
     why = await explain_refusal(at, person, role.service)
@@ -606,7 +609,8 @@ async def show_removal(at: PortalContext) -> View:
 
 async def remove_access(at: PortalContext) -> FormResult:
     """Take a role away. Raises InvalidInput, NotFound."""
-    role, person = await _this_role(at)
+    role = await _this_role(at)
+    person = role.member
     done = await submit_roles(at, person, [Change(role.row, None)], "access-removed")
     reviewed = at.query.get(FROM) == REVIEW_PAGE and done.change == "access-removed"
     return done._replace(page=REVIEW_PAGE) if reviewed else done
