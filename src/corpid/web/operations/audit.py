@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 import msgspec
 from starlette.responses import Response, StreamingResponse
@@ -31,6 +31,7 @@ from corpid.web.operations.page_context import (
     console_path,
     frame,
     path_if_allowed,
+    record_page,
     section_link,
 )
 from corpid.web.pages import change_sentences
@@ -181,7 +182,7 @@ def _link_names(at: ConsoleContext, names: HistoryNames) -> HistoryNames:
 
     def linked(known: Mapping[str, str], page: str, shown: Mapping[str, str]) -> dict[str, str]:
         return {
-            key: LinkedName(name, console_path(at.web, f"{page}/{quote(key, safe='')}")) if key in shown else name
+            key: LinkedName(name, console_path(at.web, record_page(page, key))) if key in shown else name
             for key, name in known.items()
         }
 

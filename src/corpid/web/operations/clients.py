@@ -6,7 +6,6 @@ import re
 from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote
 
 from msgspec.structs import replace
 
@@ -44,6 +43,8 @@ from corpid.web.operations.page_context import (
     is_current,
     path_if_allowed,
     question,
+    record_link,
+    record_page,
     section_link,
     show_list,
     version_of,
@@ -191,7 +192,7 @@ async def show_clients(at: ConsoleContext) -> View:
         generations = ", ".join(each.name for each in used_generations(client, at.web.client_rules))
         ends = date.fromisoformat(client.legacy_until) if client.legacy_until else None
         shown = phrase("{generations}; legacy until {day}", generations=generations, day=ends) if ends else generations
-        link = Link(url=client_path(at, client.client_id), text=client.client_id)
+        link = record_link(at, CLIENT, client.client_id, client.client_id)
         return link, client.name, shown, enabled_label(client.enabled)
 
     new = path_if_allowed(at, _NEW_CLIENT)
@@ -209,14 +210,9 @@ def client_path(at: ConsoleContext, client_id: str) -> str:
     return console_path(at.web, client_page_path(client_id))
 
 
-def client_link(at: ConsoleContext, client_id: str, name: str) -> Link:
-    """A link to a client's page."""
-    return Link(url=client_path(at, client_id), text=name)
-
-
 def client_page_path(client_id: str, page: str = CLIENT) -> str:
     """The path of a client's page in the console."""
-    return f"{page}/{quote(client_id, safe='')}"
+    return record_page(page, client_id)
 
 
 async def this_client(at: ConsoleContext) -> Client:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from urllib.parse import quote
 
 import msgspec
 from msgspec.structs import replace
@@ -71,6 +72,16 @@ KEPT_BY_AUDIT: Final = phrase("The audit keeps it with your name.")
 
 def console_path(web: WebContext, page: str = "") -> str:
     return site_path(web, "console", page)
+
+
+def record_page(section: str, key: str, page: str = "") -> str:
+    """The path of a record's page in the console."""
+    return f"{section}/{quote(key, safe='')}" + (f"/{page}" if page else "")
+
+
+def record_link(at: ConsoleContext, section: str, key: str, name: str) -> Link:
+    """A link to a record's page."""
+    return Link(url=console_path(at.web, record_page(section, key)), text=name)
 
 
 def section_link(at: ConsoleContext, section: str) -> Link:
