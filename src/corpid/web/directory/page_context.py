@@ -243,7 +243,7 @@ def ask(
             else Form(
                 hidden=hidden,
                 button=button,
-                danger=danger and not needs_approval,
+                danger=danger,
                 needs_approval=needs_approval,
             ),
         ),

@@ -373,7 +373,7 @@ async def check_selected(at: PortalContext) -> View:
             Form(
                 hidden=(*kept.items(), ("seen", preview.digest), (_CONFIRMED, "yes")),
                 button=texts.button,
-                danger=action != "restore" and not preview.needs_approval,
+                danger=action != "restore",
                 needs_approval=preview.needs_approval,
             )
             if people
