@@ -61,7 +61,6 @@ HAS_END: Final = f"end_date <> '{NO_END}'"
 
 BEGINNING_OF_NAME: Final = "substr(search_text, 1, 100)"
 """of an entity, folded: a name may fold to more than PostgreSQL keeps in an index"""
-NAME_CHARACTERS: Final = 100
 BEGINNING_OF_PERSONS_NAME: Final = "lower(substr(name, 1, 100))"
 """of both engines: they fold the letters of ASCII, and no others"""
 BEGINNING_OF_ADDRESS: Final = "lower(substr(email, 1, 100))"

@@ -32,6 +32,7 @@ from corpid.web.directory.page_context import (
 )
 from corpid.web.directory.people import MOST_EXPORTED, NOT_ALL, PERSON
 from corpid.web.pages.components import (
+    SELECT,
     Actions,
     Cell,
     Choice,
@@ -46,7 +47,7 @@ from corpid.web.pages.components import (
     last_day,
     table,
 )
-from corpid.web.pages.layout import Field, Link, pager_of, total_text
+from corpid.web.pages.layout import Field, Link, pager_of
 from corpid.web.pages.responses import CsvFile
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator
 from corpid.web.sites import ConfirmationRequired, FormResult, Section, await_found
@@ -69,7 +70,6 @@ ENDING: Final = f"{ACCESS}?ends={SOON_DAYS}"
 """the roles that end soon"""
 _SEARCH: Final = "q"
 _FILTERS: Final = frozenset({_SEARCH, "service", "role", "ends"})
-_SELECT: Final = "select-"
 _SHOWN: Final = 50
 _MOST_ENDED: Final = 1000
 """roles of one selection"""
@@ -174,12 +174,9 @@ async def show_access(at: PortalContext) -> View:
                     for each in found.found
                 ),
                 empty=_empty(at, bool(kept or found.after)),
-                pager=msgspec.structs.replace(
-                    pager_of(
-                        portal_path(at.web, ACCESS), kept, came=bool(after), after=found.after,
-                        searched_on=len(found.found) < _SHOWN,
-                    ),
-                    total=total_text(found.total) if found.total else None,
+                pager=pager_of(
+                    portal_path(at.web, ACCESS), kept, came=bool(after), after=found.after, total=found.total,
+                    searched_on=len(found.found) < _SHOWN,
                 ),
                 selection=Selection(
                     action=portal_path(at.web, _END),
@@ -276,7 +273,7 @@ async def _selected(at: PortalContext) -> tuple[list[EntityRole], int]:
         wanted = _wanted(at, _filters(at.form))
         found = [each async for each in _read(at, wanted, most=_MOST_ENDED)]
     else:
-        chosen = [name.removeprefix(_SELECT) for name in at.form if name.startswith(_SELECT)]
+        chosen = [name.removeprefix(SELECT) for name in at.form if name.startswith(SELECT)]
         found = await role_assignment.load_roles(at.registry, at.actor, chosen)
     protected = await role_assignment.find_protected(at.registry, at.actor, found)
     mine = [each for each in found if each.member.user.user_id not in protected]
@@ -335,7 +332,7 @@ async def show_end(at: PortalContext) -> View:
     selected = (
         (("all", "yes"), *_filters(at.form).items())
         if at.form.get("all")
-        else tuple((f"{_SELECT}{each.id}", "yes") for each in roles)
+        else tuple((f"{SELECT}{each.id}", "yes") for each in roles)
     )
     parts: tuple[Component | None, ...] = (
         Paragraph(text=sentence, look="summary"),
@@ -355,7 +352,7 @@ async def show_end(at: PortalContext) -> View:
         Form(
             hidden=(*selected, ("seen", _digest(roles)), ("decision", "confirm")),
             needs_approval=needs,
-            button=phrase("Send for approval") if needs else _TAKE_AWAY,
+            button=_TAKE_AWAY,
             danger=True,
             back=Link(
                 url=query_address(at, ACCESS, **_filters(at.form)), text=phrase("Keep access")
@@ -430,5 +427,5 @@ SECTION: Final = Section[PortalContext](
     },
     fields=_FILTERS | {"all", "decision", "seen", "reason"},
     filters=_FILTERS | {"after"},
-    prefixes=(_SELECT,),
+    prefixes=(SELECT,),
 )
