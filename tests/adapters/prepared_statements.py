@@ -11,8 +11,8 @@ import pytest
 
 from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory.lists import RECORD_LISTS
-from corpid.rules.directory.queries import MemberState, SortedBy, StoredMember
-from corpid.rules.directory.records import Assignment, ThirdPartyGrant
+from corpid.rules.directory.queries import SortedBy, StoredMember
+from corpid.rules.directory.records import Assignment, Entity, ThirdPartyGrant, User
 from corpid.stores.sql.audit import ways
 from corpid.stores.sql.lists import Shape
 from corpid.stores.sql.statements import CompiledStatement
@@ -52,7 +52,7 @@ LISTS: tuple[Shape, ...] = (
         for side in ("client_entity_id", "entity_id")
     ),
     *(
-        Shape(kind, order.columns, given, order.searched, backwards, no_operators)
+        Shape(kind, order.columns, given, order.bounded, backwards, no_operators)
         for kind, listed in RECORD_LISTS.items()
         for order in listed.orders
         for count in range(len(listed.filters) + 1)
@@ -63,6 +63,20 @@ LISTS: tuple[Shape, ...] = (
     ),
 )
 """every page that is asked for"""
+SEARCHES: tuple[Shape, ...] = tuple(
+    Shape(
+        kind, order.columns, ("entity_id",) if kind is StoredMember else (), order.bounded, backwards,
+        words=words, service=service, few=few, by_service=service and not words,
+    )
+    for kind, orders in ((User, ("user_name", "name", "email")), (Entity, ("name",)), (StoredMember, ("shown_user_name",)))
+    for order in map(RECORD_LISTS[kind].order, orders)
+    for backwards in (False, True)
+    for words in (0, 1, 3)
+    for service in ((False, True) if kind is StoredMember else (False,))
+    for few in (False, True)
+    if words or service
+)  # fmt: skip
+"""by words, and of members by service, in the orders of the pages that offer them"""
 _NUMBERS = (1, 3)
 """of services or words, for which a statement is made when it is first needed"""
 
@@ -114,12 +128,14 @@ def _make_lists(lists: RecordLists) -> None:
         lists._page(each)
         if each.given or each.bounded:
             lists._count(each._replace(backwards=False))
+    for each in SEARCHES:
+        lists._page(each)
+        lists._count(each._replace(order=(), bounded=False, backwards=False, few=False))
+        if each.words + each.service > 1:
+            lists._frequencies(each._replace(order=(), bounded=False, backwards=False, few=False))
 
 
 def _make_filters(provisioning: Provisioning) -> None:
-    for state in ("", *get_args(MemberState)):
-        provisioning._search((True, state, False))
-        provisioning._search((True, state, True))
     for shape in FILTERS:
         provisioning._count(shape)
         for sorted_by in get_args(SortedBy):

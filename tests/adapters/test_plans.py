@@ -122,6 +122,8 @@ def _value(column: sa.Column[object], octets: str) -> str:
     """What row n has in this column. Those of a key of several repeat, as identifiers of people and entities do."""
     if isinstance(column.type, sa.Boolean):
         return "true"
+    if column.name == "words":
+        return "'{}'"
     if isinstance(column.type, sa.Integer | sa.Double):
         return "n"
     table = column.table

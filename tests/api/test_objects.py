@@ -284,7 +284,8 @@ def test_an_export_whose_client_leaves_makes_room_for_the_next(world: World, api
         database.execute(
             "INSERT INTO entities (entity_id, type, registration_number, country, name, status, enabled, search_text)"
             " WITH RECURSIVE rows(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM rows WHERE n <= 3000)"
-            " SELECT 'many' || n, 'UEN', 'R', 'SG', 'N', 'Registered', 1, 'n' FROM rows"
+            " SELECT 'many' || n, 'UEN', 'R', 'SG', 'N', 'Registered', 1, 'n',"
+            ' \'{"entity_id": ["many"]}\' FROM rows'
         )
     api.get("/entities?limit=1")
     path = "/api/v1/entities"
@@ -308,7 +309,8 @@ def test_an_export_of_too_many_objects_is_refused_whole(world: World, api: Api) 
         database.execute(
             "INSERT INTO entities (entity_id, type, registration_number, country, name, status, enabled, search_text)"
             " WITH RECURSIVE rows(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM rows WHERE n <= 100000)"
-            " SELECT 'many' || n, 'UEN', 'R', 'SG', 'N', 'Registered', 1, 'n' FROM rows"
+            " SELECT 'many' || n, 'UEN', 'R', 'SG', 'N', 'Registered', 1, 'n',"
+            ' \'{"entity_id": ["many"]}\' FROM rows'
         )
     answer = api.get("/entities?search=many&format=csv")
     assert answer.status_code == 422

@@ -73,7 +73,6 @@ PEOPLE: Final = People(
     service="",
     services=(("", phrase("Any")), ("HARBOUR-PERMIT", "Harbour permits")),
     narrowed=False,
-    partial=False,
     everybody="/manage/people",
     invite="/manage/invite",
     own_services=False,

@@ -81,8 +81,8 @@ FILTERS: Final = {
     "service": ("ID", "Only at this service."),
     "client_entity": ("ID", "Only what this entity grants."),
     "third_party": ("ID", "Only what is granted to this entity."),
-    "search": ("TEXT", "Only identifiers, of people user names, that begin with this."),
-    "name": ("TEXT", "Only names that begin with this, sorted by name."),
+    "search": ("TEXT", "Words of people and entities, in any order; else the beginning of the identifier."),
+    "name": ("TEXT", "As --search, sorted by name."),
     "deletion_requested": ("", "Only people who asked to be deleted, by identifier."),
     "people": ("", "The roles of third parties' people instead."),
 }

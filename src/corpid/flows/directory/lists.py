@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -35,12 +35,14 @@ from corpid.rules.directory.records import (
     User,
 )
 from corpid.rules.directory.roles import RoleRecords
+from corpid.rules.directory.words import words_of_search
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.lists import RecordList
+    from corpid.rules.directory.queries import MemberState
     from corpid.stores.sql.directory import Directory
     from corpid.stores.sql.registry import Registry
 
@@ -49,8 +51,6 @@ S = TypeVar("S")
 
 _ROUNDS: Final = 20
 """how often rows are read for one page of those that fit"""
-_WORDS: Final = {"name": "name", "email": "address", "number": "number"}
-"""what is searched in an order, if it is not the identifier"""
 
 
 class ListPage(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
@@ -119,6 +119,8 @@ async def list_records(
     order: str = "",
     descending: bool = False,
     search: str = "",
+    state: MemberState | Literal[""] = "",
+    service_id: str = "",
     after: str = "",
     before: str = "",
     limit: int,
@@ -126,9 +128,10 @@ async def list_records(
 ) -> ListPage[Any]:
     """List records of a kind, those that the actor may read.
 
-    `where` narrows by columns of the list's filters, `search` is how the first column of the order begins; `after` and
-    `before` are places of another page, `count_to` asks for the total, up to a number. Raises UnknownPlace, Refused for
-    a text that no record has, access.Forbidden, StoreUnavailable. Source: D53, D83
+    `where` narrows by columns of the list's filters. `search` are words of people, entities or members, of other
+    records the beginning of the identifier; `state` and `service_id` narrow members. `after` and `before` are places of
+    another page, `count_to` asks for the total, up to a number. Raises UnknownPlace, Refused for a text that no record
+    has, access.Forbidden, StoreUnavailable. Source: D53, D83
     """
     where = where or {}
     thing = object_of_list(listed, where)
@@ -137,21 +140,22 @@ async def list_records(
     else:
         authorise_list(actor, thing)
     ordered = listed.order(order)
-    if search and not ordered.searched:
+    by_words = listed.found_by_words
+    if search and not by_words and not ordered.bounded:
         raise Refused(f"in the order {ordered.name} nothing is searched: leave out the order, or what is searched")
     if not is_storable(search):
-        raise Refused(f"this has characters that no {_WORDS.get(ordered.name, 'identifier')} has: leave them out")
-    try:
-        beginning = ordered.fold(search)
-    except ValueError as error:
-        raise Refused(f"{search!r}: {error}") from None
-    if not all(is_storable(str(each)) for each in where.values()):
+        raise Refused("this has characters that no record has: leave them out")
+    words = words_of_search(search) if by_words else ()
+    nothing = search.strip() and by_words and not words
+    if nothing or not all(is_storable(str(each)) for each in (*where.values(), service_id)):
         return ListPage(found=(), total=ListTotal(count=0) if count_to else None)
     query = ListQuery(
         listed=listed,
         order=ordered,
         where=where,
-        beginning=beginning,
+        beginning="" if by_words else search,
+        words=(*words, f" {state}") if state else words,
+        service_id=service_id,
         place=parse_place(before or after, len(ordered.columns)) if before or after else (),
         backwards=descending != bool(before),
         limit=limit + 1,
@@ -159,6 +163,11 @@ async def list_records(
         and isinstance(actor, DeploymentOperator)
         and not is_allowed(actor, "read", msgspec.structs.replace(thing, operates=True)),
     )
+    total = None
+    if query.words or query.service_id:
+        query, total = await registry.lists.plan(query)
+    elif count_to:
+        total = await registry.lists.total(query, most=count_to)
     rows = await registry.lists.page(query)
     if descending:
         rows.reverse()
@@ -168,7 +177,7 @@ async def list_records(
         found=tuple(record for record, _ in shown),
         after=format_place(shown[-1][1]) if shown and (before or further) else "",
         before=format_place(shown[0][1]) if shown and (further if before else after) else "",
-        total=await registry.lists.total(query, most=count_to) if count_to else None,
+        total=total if count_to else None,
     )
 
 
@@ -192,7 +201,7 @@ async def list_members(
 ) -> ListPage[EntityMember]:
     """List the people of an entity by user name, with their levels.
 
-    `search` is its beginning. Raises Refused if there is no such entity, access.Forbidden, StoreUnavailable. Source:
+    `search` are words. Raises Refused if there is no such entity, access.Forbidden, StoreUnavailable. Source:
     D51, D53
     """
     await find_entity(registry, entity_id, actor=actor)

@@ -260,11 +260,11 @@ async def list_objects(
         return nothing
     of_members = "entity" in narrowed and "user" not in narrowed and resource.record in {Membership, User}
     listed = MEMBERS if of_members else RECORD_LISTS[resource.record]
-    order = sort.removeprefix("-") or ("user_name" if of_members and "search" in narrowed else "")
+    order = sort.removeprefix("-")
     search = narrowed.pop("search", "")
     if "name" in narrowed:
         order, search = "name", narrowed.pop("name")
-    known = [each.name for each in listed.orders if each.searched or not search]
+    known = [each.name for each in listed.orders if each.bounded or listed.found_by_words or not search]
     if (order and order not in known) or (sort and order != sort.removeprefix("-")):
         raise UnknownSort([order] if order in known else known)
     if "user" in narrowed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -16,8 +16,6 @@ MemberName: TypeAlias = Literal["membership_id", "user_name", "any_user_name", "
 ConditionOperator: TypeAlias = Literal["eq", "co", "sw"]
 SortedBy: TypeAlias = Literal["membership_id", "user_name", "external_id", "email"]
 MemberState: TypeAlias = Literal["invited", "active", "suspended", "locked"]
-SEARCH_WORDS: Final = 4
-"""of one search"""
 MemberCondition: TypeAlias = tuple[MemberName, ConditionOperator, str]
 """member, operator and value; of `active`, `true` or `false`"""
 
@@ -39,17 +37,6 @@ class MemberQuery(msgspec.Struct, frozen=True, kw_only=True):
     descending: bool = False
     offset: int = 0
     limit: int
-
-
-class MemberSearch(msgspec.Struct, frozen=True, kw_only=True):
-    """A search for members of an entity; empty members fit all."""
-
-    entity_id: str
-    words: tuple[str, ...] = ()
-    """parts of name, user name or e-mail address, as the entity sees them; all must match, at most SEARCH_WORDS"""
-    state: MemberState | Literal[""] = ""
-    service_id: str = ""
-    """at which they have a role for the entity"""
 
 
 class EntityTotals(msgspec.Struct, frozen=True, kw_only=True):

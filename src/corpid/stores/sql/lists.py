@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache, partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import sqlalchemy as sa
+from msgspec.structs import replace
 
-from corpid.rules.directory.lists import FIRST, FIRST_CHARACTER, LAST, ListQuery, ListTotal
+from corpid.rules.directory.lists import FIRST, FIRST_CHARACTER, LAST, MOST_COUNTED, ListQuery, ListTotal
 from corpid.rules.directory.queries import StoredMember
 from corpid.rules.directory.records import Entity, Membership, User
 from corpid.stores.sql.columns import columns
@@ -17,8 +19,12 @@ from corpid.stores.sql.tables import (
     BEGINNING_OF_NAME,
     BEGINNING_OF_PERSONS_NAME,
     SHOWN_USER_NAME,
+    assignments,
+    entity_words,
+    member_words,
     memberships,
     operators,
+    user_words,
     users,
 )
 
@@ -36,11 +42,19 @@ _EXPRESSIONS: Final[Mapping[tuple[type, str], str]] = {
     (StoredMember, "user_name"): SHOWN_USER_NAME,
 }
 """columns of orders whose index has an expression"""
+_WORDS: Final[Mapping[type, tuple[sa.Table, str]]] = {
+    User: (user_words, "user_id"),
+    Entity: (entity_words, "entity_id"),
+    StoredMember: (member_words, "user_id"),
+}
+"""the words of each kind, and the identifier of a record; of members beside the entity's"""
 _NARROWER: Final = frozenset({"user_id", "entity_id", "client_entity_id"})
 """members that fewer records have in common than a service"""
 _MEMBERSHIP_END: Final = len(MEMBERSHIPS.columns)
 _EMPTY: Final = sa.literal_column("''", sa.Text)
 _ONE: Final = sa.literal_column("1", sa.Integer)
+_FEW: Final = sa.literal_column(str(MOST_COUNTED + 1), sa.Integer)
+"""no parameter: PostgreSQL has to see that so many rows at most are read"""
 
 
 class Shape(NamedTuple):
@@ -54,6 +68,17 @@ class Shape(NamedTuple):
     """whether the first column of the order has bounds"""
     backwards: bool = False
     no_operators: bool = False
+    words: int = 0
+    """how many are searched"""
+    service: bool = False
+    """whether a role at a service is asked for"""
+    few: bool = False
+    by_service: bool = False
+    """whether the fewest records have a role, rather than the first word"""
+
+    @property
+    def searched(self) -> bool:
+        return self.words > 0 or self.service
 
 
 class RecordLists:
@@ -64,12 +89,16 @@ class RecordLists:
         self._kinds: Final = kinds
         self._page: Final = lru_cache(None)(self._prepare_page)
         self._count: Final = lru_cache(None)(self._prepare_count)
+        self._frequencies: Final = lru_cache(None)(self._prepare_frequencies)
 
     def _prepare_page(self, shape: Shape) -> CompiledStatement:
         return self._database.prepare(partial(select_page, *self._find_source(shape), shape))
 
     def _prepare_count(self, shape: Shape) -> CompiledStatement:
         return self._database.prepare(partial(count_records, self._find_source(shape)[0], shape))
+
+    def _prepare_frequencies(self, shape: Shape) -> CompiledStatement:
+        return self._database.prepare(partial(count_words, shape))
 
     def _find_source(self, shape: Shape) -> tuple[sa.Table, tuple[str, ...]]:
         known = self._kinds[Membership if shape.kind is StoredMember else shape.kind]
@@ -81,20 +110,40 @@ class RecordLists:
         Also those of a page that is read backwards.
         """
         width = len(wanted.order.columns)
-        rows = await self._database.rows(self._page(find_shape(wanted)), bind_place(wanted))
+        rows = await self._database.rows(self._page(find_shape(wanted)), bind_place(wanted) | bind_words(wanted))
         decode = decode_member if wanted.listed.record is StoredMember else self._kinds[wanted.listed.record].decode
         found = [(decode(row), row[-width:]) for row in rows]
         return found[::-1] if wanted.backwards else found
 
     async def total(self, wanted: ListQuery, *, most: int) -> ListTotal:
         """The number of records on all pages, exact up to `most` (D83)."""
-        values: dict[str, object] = {**wanted.where, "limit": most + 1}
-        shape = find_shape(wanted)._replace(backwards=False, bounded=bool(wanted.beginning))
+        values: dict[str, object] = {**wanted.where, **bind_words(wanted), "limit": most + 1}
+        shape = find_shape(wanted)._replace(backwards=False, few=False, bounded=bool(wanted.beginning))
+        if shape.searched:
+            shape = shape._replace(order=(), bounded=False)
         if shape.bounded:
             values |= {"first": wanted.beginning, "until": wanted.beginning + LAST}
         row = await self._database.row(self._count(shape), values)
         found = row[0] if row else 0
         return ListTotal(count=min(found, most), exact=found <= most)
+
+    async def plan(self, wanted: ListQuery) -> tuple[ListQuery, ListTotal]:
+        """A search as it costs least, and its total (D83).
+
+        What the fewest records have is looked up, the rest is asked of each of these. Where many records remain, the
+        page is read in its order instead, in which they are dense.
+        """
+        words = wanted.words
+        if len(words) + bool(wanted.service_id) > 1:
+            shape = Shape(wanted.listed.record, (), tuple(sorted(wanted.where)), False, words=len(words),
+                          service=bool(wanted.service_id))  # fmt: skip
+            row = await self._database.row(self._frequencies(shape), {**wanted.where, **bind_words(wanted)})
+            counts = row or (0,) * (len(words) + 1)
+            words = tuple(each for _, each in sorted(zip(counts, words, strict=False), key=itemgetter(0)))
+            by_service = bool(wanted.service_id) and counts[-1] < min(counts[:-1])
+            wanted = replace(wanted, words=words, by_service=by_service)
+        total = await self.total(wanted, most=MOST_COUNTED)
+        return replace(wanted, few=total.exact), total
 
     async def find(
         self,
@@ -121,9 +170,18 @@ class RecordLists:
 
 def find_shape(wanted: ListQuery) -> Shape:
     return Shape(
-        wanted.listed.record, wanted.order.columns, tuple(sorted(wanted.where)), wanted.order.searched,
-        wanted.backwards, wanted.no_operators,
+        wanted.listed.record, wanted.order.columns, tuple(sorted(wanted.where)), wanted.order.bounded,
+        wanted.backwards, wanted.no_operators, len(wanted.words), bool(wanted.service_id), wanted.few,
+        bool(wanted.service_id) and (wanted.by_service or not wanted.words),
     )  # fmt: skip
+
+
+def bind_words(wanted: ListQuery) -> dict[str, object]:
+    """The values of the words, and of the service, that are searched."""
+    values: dict[str, object] = {"service_id": wanted.service_id} if wanted.service_id else {}
+    for number, word in enumerate(wanted.words):
+        values |= {f"word_{number}": word, f"word_{number}_until": word + LAST}
+    return values
 
 
 def bind_place(wanted: ListQuery) -> dict[str, object]:
@@ -153,7 +211,7 @@ def select_page(table: sa.Table, names: tuple[str, ...], shape: Shape) -> sa.Sel
         found = found.add_columns(*columns(users, USERS))
         found = found.select_from(memberships.join(users, users.c.user_id == memberships.c.user_id))
     found = found.add_columns(*(each.label(f"key_{number}") for number, each in enumerate(keys)))
-    found = found.where(*_narrow(table, shape))
+    found = found.where(*_narrow(table, shape), *_search(table, shape))
     if len(keys) > 1 or not shape.bounded:
         found = found.where(key < place if shape.backwards else key > place)
     found = found.order_by(*(each.desc() if shape.backwards else each for each in keys))
@@ -162,18 +220,87 @@ def select_page(table: sa.Table, names: tuple[str, ...], shape: Shape) -> sa.Sel
 
 def count_records(table: sa.Table, shape: Shape) -> sa.Select[Any]:
     """The given columns, `first`, `until`, `limit` → number up to the limit."""
-    some = sa.select(_ONE).select_from(table).where(*_narrow(table, shape))
+    if shape.searched:
+        some = _select_found(table, shape)
+    else:
+        some = sa.select(_ONE).select_from(table).where(*_narrow(table, shape))
     limited = some.limit(sa.bindparam("limit", type_=sa.Integer)).subquery("counted")
     return sa.select(sa.func.count()).select_from(limited)
 
 
+def count_words(shape: Shape) -> sa.Select[Any]:
+    """The number of rows of each word, and of the role, up to a limit."""
+    counted = []
+    for number in range(shape.words + shape.service):
+        source, _, conditions = _find_term(shape, number)
+        some = sa.select(_ONE).select_from(source).where(*conditions).limit(_FEW).subquery(f"counted_{number}")
+        counted.append(sa.select(sa.func.count()).select_from(some).scalar_subquery())
+    return sa.select(*counted)
+
+
 def _find_keys(table: sa.Table, shape: Shape) -> list[sa.ColumnElement[str]]:
-    return [
+    """The columns of the order.
+
+    Where few records are found, its index is kept out of the engine's sight, which would read the list by it.
+    """
+    keys: list[sa.ColumnElement[str]] = [
         sa.literal_column(_EXPRESSIONS[shape.kind, name], sa.Text)
         if (shape.kind, name) in _EXPRESSIONS
         else table.c[name]
         for name in shape.order
     ]
+    return [each + _EMPTY for each in keys] if shape.few else keys
+
+
+def _find_term(shape: Shape, number: int) -> tuple[sa.FromClause, str, list[sa.ColumnElement[bool]]]:
+    """The rows of what is searched: their table, identifier and conditions."""
+    table, key = _WORDS[shape.kind]
+    if number == shape.words:
+        held = assignments.alias("held")
+        return held, key, [_equal(held, "entity_id"), _equal(held, "service_id")]
+    words = table.alias(f"words_{number}")
+    first, until = (sa.bindparam(f"word_{number}{end}", type_=sa.Text) for end in ("", "_until"))
+    entity = [_equal(words, "entity_id")] if shape.kind is StoredMember else []
+    return words, key, [*entity, words.c.word >= first, words.c.word < until]
+
+
+def _equal(table: sa.FromClause, name: str) -> sa.ColumnElement[bool]:
+    return table.c[name] == sa.bindparam(name, type_=sa.Text)
+
+
+def _has_term(shape: Shape, number: int, identifier: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
+    """The condition that a record has a word, or the role.
+
+    One look-up for each record, which no engine turns into a join.
+    """
+    source, key, conditions = _find_term(shape, number)
+    return sa.select(_ONE).where(source.c[key] == identifier, *conditions).limit(1).scalar_subquery().is_not(None)
+
+
+def _select_found(table: sa.Table, shape: Shape) -> sa.Select[Any]:
+    """The identifiers of the records that are found, each once."""
+    driver = shape.words if shape.by_service else 0
+    source, key, conditions = _find_term(shape, driver)
+    others = [_has_term(shape, each, source.c[key]) for each in range(shape.words + shape.service) if each != driver]
+    found = sa.select(source.c[key]).distinct().where(*conditions, *others)
+    more = [name for name in shape.given if not (shape.kind is StoredMember and name == "entity_id")]
+    if more:
+        this = table.alias("this")
+        same = (this.c[name] == sa.bindparam(name, type_=table.c[name].type) for name in more)
+        found = found.where(sa.select(_ONE).where(this.c[key] == source.c[key], *same).scalar_subquery().is_not(None))
+    if shape.no_operators:
+        found = found.where(source.c[key].not_in(sa.select(operators.c.user_id)))
+    return found
+
+
+def _search(table: sa.Table, shape: Shape) -> list[sa.ColumnElement[bool]]:
+    """The conditions on the records that are searched."""
+    if not shape.searched:
+        return []
+    _, key = _WORDS[shape.kind]
+    if shape.few:
+        return [table.c[key].in_(sa.select(_select_found(table, shape).limit(_FEW).subquery("counted_found").c[key]))]
+    return [_has_term(shape, number, table.c[key]) for number in range(shape.words + shape.service)]
 
 
 def _narrow(table: sa.Table, shape: Shape) -> list[sa.ColumnElement[bool]]:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 
 from corpid.rules.directory.invitations import SENDING_SECONDS, OpenInvitation, being_sent
-from corpid.rules.directory.member_details import PLAIN_DETAILS
 from corpid.rules.directory.names import fold_ascii, fold_text, is_storable
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
-from corpid.rules.directory.queries import SEARCH_WORDS, StoredMember
 from corpid.stores.sql.columns import columns, record_codec
 from corpid.stores.sql.directory import bind_values, make_pattern
 from corpid.stores.sql.lists import decode_member
@@ -37,16 +35,13 @@ if TYPE_CHECKING:
         MemberCondition,
         MemberName,
         MemberQuery,
-        MemberSearch,
-        MemberState,
         SortedBy,
+        StoredMember,
     )
     from corpid.rules.directory.records import Entity, Membership
     from corpid.stores.sql.statements import CompiledStatement, Database, Row
 
 Shape = tuple[tuple["MemberName", "ConditionOperator"], ...]
-SearchShape = tuple[bool, "MemberState | Literal['']", bool]
-"""whether there are words, the state, and whether there is a service"""
 
 TOKENS: Final = record_codec(RegisteredProvisioningToken)
 _MEMBERSHIP_END: Final = len(MEMBERSHIPS.columns)
@@ -76,20 +71,6 @@ _VALUES: Final[Mapping[str, sa.ColumnElement[str]]] = {
 
 _INVITED_USER_END: Final = len(USERS.columns)
 _INVITED_MEMBERSHIP_END: Final = _INVITED_USER_END + len(MEMBERSHIPS.columns)
-_SEARCHED: Final = sa.literal_column(
-    f"lower(coalesce(nullif(memberships.name, ''), users.name) || ' ' || {SHOWN_USER_NAME} || ' ' || {SHOWN_EMAIL}"
-    + "".join(f" || ' ' || memberships.{each}" for each in PLAIN_DETAILS)
-    + " || ' ' || memberships.person_name_key)",
-    sa.Text,
-)
-"""name, both user names, address, department and the like of a member, in small letters of ASCII"""
-_STATES: Final[Mapping[str, tuple[sa.ColumnElement[bool], ...]]] = {
-    "": (),
-    "invited": (_OF.invited,),
-    "active": (sa.not_(_OF.invited), _OF.enabled, users.c.enabled),
-    "suspended": (sa.not_(_OF.invited), sa.not_(_OF.enabled)),
-    "locked": (sa.not_(_OF.invited), _OF.enabled, sa.not_(users.c.enabled)),
-}
 
 
 class Provisioning:
@@ -127,9 +108,7 @@ class Provisioning:
             )
         )
         self._identified: Final = prepare(lambda: _select_named(_NAMED_AT_ONCE))
-        self._end_of_part: Final = prepare(_select_place)
         self._roles: Final = prepare(_count_roles)
-        self._search: Final = lru_cache(_SHAPES)(self._prepared_search)
         self._count: Final = lru_cache(_SHAPES)(self._prepared_count)
         self._page: Final = lru_cache(_SHAPES)(self._prepared_page)
 
@@ -138,9 +117,6 @@ class Provisioning:
 
     def _prepared_page(self, shape: Shape, sorted_by: SortedBy, descending: bool) -> CompiledStatement:
         return self._database.prepare(_select_page(shape, sorted_by, descending=descending))
-
-    def _prepared_search(self, shape: SearchShape) -> CompiledStatement:
-        return self._database.prepare(_select_found(shape))
 
     async def member(self, membership_id: str) -> StoredMember | None:
         row = await self._database.row(self._member, {"membership_id": membership_id})
@@ -180,27 +156,6 @@ class Provisioning:
             return query.offset + len(found), found
         count = await self._database.row(self._count(shape), values)
         return (count[0] if count else 0), found
-
-    async def search(
-        self, wanted: MemberSearch, *, after: tuple[str, str], limit: int, examined: int
-    ) -> tuple[list[tuple[StoredMember, tuple[str, str]]], tuple[str, str] | None]:
-        """Members that fit among the next `examined` ones, by user name.
-
-        With their places; also the place of the last one that was examined; None if there are no more. Two statements,
-        the first on an index alone.
-        """
-        start = {"entity_id": wanted.entity_id, "first": after[0], "after": after[1]}
-        row = await self._database.row(self._end_of_part, {**start, "offset": examined - 1})
-        end = None if row is None else (str(row[0]), str(row[1]))
-        patterns = [make_pattern(fold_ascii(word)) for word in wanted.words]
-        patterns += ["%"] * (SEARCH_WORDS - len(patterns))
-        shape = bool(wanted.words), wanted.state, bool(wanted.service_id)
-        values = {**start, "until": end[0] if end else _LAST, "until_last": end[1] if end else _LAST, "limit": limit}
-        values |= {f"word_{number}": pattern for number, pattern in enumerate(patterns)} if wanted.words else {}
-        values |= {"service_id": wanted.service_id} if wanted.service_id else {}
-        rows = await self._database.rows(self._search(shape), values)
-        found = [(decode_member(row), str(row[-1])) for row in rows]
-        return [(stored, (name, stored.membership.membership_id)) for stored, name in found], end
 
     async def roles(self, entity_id: str, user_ids: Collection[str]) -> list[tuple[str, str, int]]:
         """Person, service and number of roles for an entity.
@@ -361,51 +316,6 @@ def _select_page(shape: Shape, sorted_by: SortedBy, *, descending: bool) -> sa.S
         .order_by(*(each.desc() if descending else each for each in order))
         .limit(sa.bindparam("limit", type_=sa.Integer))
         .offset(sa.bindparam("offset", type_=sa.Integer))
-    )
-
-
-def _after() -> tuple[sa.ColumnElement[bool], ...]:
-    """The members of `entity_id` after a place.
-
-    `first` and `after` are the place; SQLite begins at the one bound, PostgreSQL at the other.
-    """
-    name, last = _VALUES["user_name"], _OF.membership_id
-    first, after = sa.bindparam("first", type_=sa.Text), sa.bindparam("after", type_=sa.Text)
-    of_entity = _OF.entity_id == sa.bindparam("entity_id", type_=sa.Text)
-    return of_entity, last != _EMPTY, name >= first, sa.tuple_(name, last) > sa.tuple_(first, after)
-
-
-def _select_place() -> sa.Select[Any]:
-    """`entity_id`, `first`, `after`, `offset` → the place of one member further on."""
-    name, last = _VALUES["user_name"], _OF.membership_id
-    found = sa.select(name, last).select_from(memberships).where(*_after()).order_by(name, last).limit(1)
-    return found.offset(sa.bindparam("offset", type_=sa.Integer))
-
-
-def _select_found(shape: SearchShape) -> sa.Select[Any]:
-    """`entity_id`, two places, `limit`, values → membership, user, name."""
-    words, state, service = shape
-    name, last = _VALUES["user_name"], _OF.membership_id
-    until = sa.bindparam("until", type_=sa.Text), sa.bindparam("until_last", type_=sa.Text)
-    within = [*_after(), name <= until[0], sa.tuple_(name, last) <= sa.tuple_(*until), *_STATES[state]]
-    if words:
-        patterns = (sa.bindparam(f"word_{number}", type_=sa.Text) for number in range(SEARCH_WORDS))
-        within += [_SEARCHED.like(pattern, escape=_ESCAPE) for pattern in patterns]
-    if service:
-        # A service may have a million rows: its index is kept out of the engine's sight.
-        fits = assignments.c.service_id == sa.bindparam("service_id", type_=sa.Text)
-        held = sa.select(assignments.c.user_id).where(
-            assignments.c.user_id == _OF.user_id,
-            assignments.c.entity_id == _OF.entity_id,
-            sa.case((fits, sa.true()), else_=sa.false()),
-        )
-        within.append(sa.exists(held))
-    return (
-        sa.select(*columns(memberships, MEMBERSHIPS), *columns(users, USERS), name)
-        .select_from(_WITH_PERSON)
-        .where(*within)
-        .order_by(name, last)
-        .limit(sa.bindparam("limit", type_=sa.Integer))
     )
 
 

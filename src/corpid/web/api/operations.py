@@ -91,14 +91,14 @@ class Operation:
         return "{id}" in self.path
 
 
-_SORT: Final = "The order, with `-` before it from the end. `search` is the beginning of what is sorted by."
+_SORT: Final = "The order, with `-` before it from the end."
 _COUNTED: Final = "`true`: also count the objects of all pages, up to 10,000."
 _TOTAL: Final = Query(name="total", description=_COUNTED, kind=bool, default=False)
 _FILE: Final = "`csv`: all pages as one CSV file (RFC 4180), of at most 100,000 objects (else 422). One at a time."
 _FORMAT: Final = Query(name="format", description=_FILE, kind=Literal["json", "csv"], default="json")
 _FILTERS: Final = {
-    "search": "The beginning of the identifier; for people, of the user name; with `sort`, of what is sorted by.",
-    "name": "The beginning of a person's name; the list is sorted by name. Not with `search` or `entity`.",
+    "search": "Words of people and entities, in any order, each at least by its beginning; else the beginning of the identifier.",
+    "name": "As `search`; the list is sorted by name. Not with `search` or `entity`.",
     "user": "A user name.",
     "entity": "The identifier of an entity.",
     "service": "The identifier of a service.",

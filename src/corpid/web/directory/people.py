@@ -151,7 +151,6 @@ async def show_people(at: PortalContext) -> View:
         service=wanted.service_id,
         services=(("", phrase("Any")), *((each.service_id, each.name) for each in services)),
         narrowed=any(filters.values()),
-        partial=bool(page.after) and len(page.found) < _SHOWN,
         everybody=portal_path(at.web, PEOPLE),
         invite=portal_path(at.web, INVITE) if members.may_invite(at.actor) else None,
         own_services=at.actor.level == "sub_administrator",
@@ -215,9 +214,7 @@ async def choose_person(
         asked=asked,
         lead=lead,
         found=tuple(people),
-        pager=pager_of(
-            here, same, came=bool(after), after=found.after, name=AFTER, searched_on=len(people) < _PER_PAGE
-        ),
+        pager=pager_of(here, same, came=bool(after), after=found.after, name=AFTER),
         links=links,
     )
 

@@ -41,8 +41,6 @@ class People(PageView, frozen=True, kw_only=True):
     service: str
     services: tuple[tuple[str, Phrase | str], ...]
     narrowed: bool
-    partial: bool
-    """whether the search stopped before the end, and goes on with the next page"""
     everybody: str
     """the address of the list without filters"""
     invite: str | None
