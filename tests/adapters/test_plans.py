@@ -105,17 +105,28 @@ class Filled:
     def reads_whole(self, steps: list[str]) -> bool:
         """Whether a plan reads a table that grows from beginning to end.
 
-        A deployment has a handful of keys, operators, serving processes and databases; rows that are counted up to a limit are no table.
+        A deployment has a handful of keys, operators, serving processes and databases; rows that are counted up to a limit are no table,
+        and of records with outdated words the first ones are read.
         """
         if self.is_sqlite:
             scans = [step for step in steps if step.startswith("SCAN ") and not any(each in step for each in NO_TABLE)]
             return any(
                 not step.startswith(
-                    ("SCAN keys", "SCAN operators", "SCAN server_processes", "SCAN counted", "SCAN sqlite_sequence")
+                    (
+                        "SCAN keys",
+                        "SCAN operators",
+                        "SCAN server_processes",
+                        "SCAN counted",
+                        "SCAN outdated_words",
+                        "SCAN sqlite_sequence",
+                    )
                 )
                 for step in scans
             )
-        return bool(plans.read_whole("\n".join(steps)) - {"keys", "operators", "server_processes", "pg_database"})
+        return bool(
+            plans.read_whole("\n".join(steps))
+            - {"keys", "operators", "server_processes", "outdated_words", "pg_database"}
+        )
 
 
 def _value(column: sa.Column[object], octets: str) -> str:

@@ -282,7 +282,8 @@ def test_an_export_whose_client_leaves_makes_room_for_the_next(world: World, api
     """D47, D83: one at a time, and none that nobody reads."""
     with closing(sqlite3.connect(world.directory / "corpid.sqlite", isolation_level=None)) as database:
         database.execute(
-            "INSERT INTO entities (entity_id, type, registration_number, country, name, status, enabled, search_text)"
+            "INSERT INTO entities (entity_id, type, registration_number, country, name, status, enabled, search_text,"
+            " words)"
             " WITH RECURSIVE rows(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM rows WHERE n <= 3000)"
             " SELECT 'many' || n, 'UEN', 'R', 'SG', 'N', 'Registered', 1, 'n',"
             ' \'{"entity_id": ["many"]}\' FROM rows'
@@ -307,7 +308,8 @@ def test_an_export_of_too_many_objects_is_refused_whole(world: World, api: Api) 
     """D83: 100,000 at most; a file that stops somewhere would look complete."""
     with closing(sqlite3.connect(world.directory / "corpid.sqlite", isolation_level=None)) as database:
         database.execute(
-            "INSERT INTO entities (entity_id, type, registration_number, country, name, status, enabled, search_text)"
+            "INSERT INTO entities (entity_id, type, registration_number, country, name, status, enabled, search_text,"
+            " words)"
             " WITH RECURSIVE rows(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM rows WHERE n <= 100000)"
             " SELECT 'many' || n, 'UEN', 'R', 'SG', 'N', 'Registered', 1, 'n',"
             ' \'{"entity_id": ["many"]}\' FROM rows'

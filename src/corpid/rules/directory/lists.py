@@ -99,7 +99,7 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
     by_service: bool = False
     """whether fewer people have such a role than the first word"""
     few: bool = False
-    """whether no more than MOST_COUNTED have the words, or the roles: these are read and sorted"""
+    """whether those that are found are so few that they are read and sorted"""
     place: tuple[str, ...] = ()
     """after which the page begins, or before which it ends if it is read backwards; empty: at the beginning, or end"""
     backwards: bool = False

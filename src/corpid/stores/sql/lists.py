@@ -53,7 +53,10 @@ _NARROWER: Final = frozenset({"user_id", "entity_id", "client_entity_id"})
 _MEMBERSHIP_END: Final = len(MEMBERSHIPS.columns)
 _EMPTY: Final = sa.literal_column("''", sa.Text)
 _ONE: Final = sa.literal_column("1", sa.Integer)
-_FEW: Final = sa.literal_column(str(MOST_COUNTED + 1), sa.Integer)
+_FEW: Final = 2000
+"""records that are looked up and sorted for a page sooner than a list is read in which they are dense"""
+_COUNTED: Final = sa.literal_column(str(MOST_COUNTED + 1), sa.Integer)
+_READ: Final = sa.literal_column(str(2 * _FEW), sa.Integer)
 """no parameter: PostgreSQL has to see that so many rows at most are read"""
 
 
@@ -143,7 +146,7 @@ class RecordLists:
             by_service = bool(wanted.service_id) and counts[-1] < min(counts[:-1])
             wanted = replace(wanted, words=words, by_service=by_service)
         total = await self.total(wanted, most=MOST_COUNTED)
-        return replace(wanted, few=total.exact), total
+        return replace(wanted, few=total.count <= _FEW), total
 
     async def find(
         self,
@@ -229,11 +232,11 @@ def count_records(table: sa.Table, shape: Shape) -> sa.Select[Any]:
 
 
 def count_words(shape: Shape) -> sa.Select[Any]:
-    """The number of rows of each word, and of the role, up to a limit."""
+    """Count the rows of each word, and of the role, up to a limit."""
     counted = []
     for number in range(shape.words + shape.service):
         source, _, conditions = _find_term(shape, number)
-        some = sa.select(_ONE).select_from(source).where(*conditions).limit(_FEW).subquery(f"counted_{number}")
+        some = sa.select(_ONE).select_from(source).where(*conditions).limit(_COUNTED).subquery(f"counted_{number}")
         counted.append(sa.select(sa.func.count()).select_from(some).scalar_subquery())
     return sa.select(*counted)
 
@@ -299,7 +302,7 @@ def _search(table: sa.Table, shape: Shape) -> list[sa.ColumnElement[bool]]:
         return []
     _, key = _WORDS[shape.kind]
     if shape.few:
-        return [table.c[key].in_(sa.select(_select_found(table, shape).limit(_FEW).subquery("counted_found").c[key]))]
+        return [table.c[key].in_(sa.select(_select_found(table, shape).limit(_READ).subquery("counted_found").c[key]))]
     return [_has_term(shape, number, table.c[key]) for number in range(shape.words + shape.service)]
 
 

@@ -9,4 +9,4 @@ revision = "0044"
 phase = "fill"
 locks = "a thousand rows of entities at a time"
 
-fill = words.fill(Entity, "entities", ("entity_id",), rows_per_second=10_000)
+fill = words.fill(Entity, "entities", ("entity_id",), rows_per_second=1_000)

@@ -9,4 +9,4 @@ revision = "0045"
 phase = "fill"
 locks = "a thousand rows of memberships at a time"
 
-fill = words.fill(Membership, "memberships", ("user_id", "entity_id"), rows_per_second=10_000)
+fill = words.fill(Membership, "memberships", ("user_id", "entity_id"), rows_per_second=1_000)

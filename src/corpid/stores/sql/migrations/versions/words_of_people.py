@@ -9,5 +9,5 @@ revision = "0043"
 phase = "fill"
 locks = "a thousand rows of users at a time"
 
-fill = words.fill(User, "users", ("user_id",), rows_per_second=10_000)
+fill = words.fill(User, "users", ("user_id",), rows_per_second=1_000)
 """A trigger of the migration 0041 writes those of their memberships, too."""
