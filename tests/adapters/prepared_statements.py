@@ -65,15 +65,13 @@ LISTS: tuple[Shape, ...] = (
 """every page that is asked for"""
 SEARCHES: tuple[Shape, ...] = tuple(
     Shape(
-        kind, order.columns, ("entity_id",) if kind is StoredMember else (), order.bounded, backwards,
+        kind, RECORD_LISTS[kind].order(order).columns, ("entity_id",) if kind is StoredMember else (), True, backwards,
         words=words, service=service, few=few, by_service=service and not words,
     )
-    for kind, orders in ((User, ("user_name", "name", "email")), (Entity, ("name",)), (StoredMember, ("shown_user_name",)))
-    for order in map(RECORD_LISTS[kind].order, orders)
-    for backwards in (False, True)
-    for words in (0, 1, 3)
+    for kind, order in ((User, "name"), (Entity, "name"), (StoredMember, "shown_user_name"))
+    for few, backwards in ((False, False), (False, True), (True, False))
+    for words in (0, 1, 2)
     for service in ((False, True) if kind is StoredMember else (False,))
-    for few in (False, True)
     if words or service
 )  # fmt: skip
 """by words, and of members by service, in the orders of the pages that offer them"""

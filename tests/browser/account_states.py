@@ -13,7 +13,7 @@ from corpid.rules.directory.parties import consent_items, consent_summary
 from corpid.texts import counted, phrase
 from corpid.web.account import links, views
 from corpid.web.account.views import ChoosePassword, KeepCodes, SetUpApp
-from corpid.web.pages.layout import Form, Frame, Link, TimeLimit
+from corpid.web.pages.layout import ButtonForm, Frame, Link, TimeLimit
 from corpid.web.pages.views import AskPasskey
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ SCOPES: Final = ("openid", "authinfo", "tpauthinfo", "entity.identity", "user.na
 THEN: Final = datetime(2026, 3, 2, 9, 5, tzinfo=UTC)
 NOW: Final = datetime(2026, 11, 20, 14, 32, tzinfo=UTC)
 UP: Final = Link(url="/account", text=phrase("Your account"))
-LIMIT: Final = TimeLimit(at=NOW, seconds=600, extend=Form(action="/account/extend"))
+LIMIT: Final = TimeLimit(at=NOW, seconds=600, extend=ButtonForm(action="/account/extend"))
 FRAME: Final = Frame(
     form_token="t0ken",
     step_name="account",

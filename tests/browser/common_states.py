@@ -6,13 +6,15 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from corpid.texts import phrase
-from corpid.web.pages.layout import Form, TimeLimit
+from corpid.web.pages.layout import ButtonForm, TimeLimit
 from corpid.web.pages.views import AskPasskey
 
 if TYPE_CHECKING:
     from corpid.web.pages.layout import FieldError
 
-LIMIT: Final = TimeLimit(at=datetime(2026, 11, 20, 14, 32, tzinfo=UTC), seconds=600, extend=Form(action="/extend"))
+LIMIT: Final = TimeLimit(
+    at=datetime(2026, 11, 20, 14, 32, tzinfo=UTC), seconds=600, extend=ButtonForm(action="/extend")
+)
 PASSKEY: Final = AskPasskey(action="/passkey", options='{"challenge": "AAAA", "rpId": "localhost"}')
 WRONG: Final[FieldError] = (
     "password",

@@ -1,236 +1,97 @@
-"""The console's pages of organisations, people and services, in the states that look different (D53)."""
+"""The console's pages of organisations, people, services and clients, as their provider shows them (D53)."""
 
 from __future__ import annotations
 
-from datetime import date, datetime
 from typing import TYPE_CHECKING, Final
-from zoneinfo import ZoneInfo
 
-from corpid.rules.directory.records import Entity, Service
-from corpid.texts import counted, phrase
-from corpid.web.operations import views
-from corpid.web.operations.entities import OWNER
-from corpid.web.operations.page_context import ConsoleConfirmation
-from corpid.web.operations.views import StateLabel
-from corpid.web.pages.layout import Field, Link, Pager
-from corpid.web.pages.record_forms import form_of
-from tests.browser.console_states import framed
+from corpid.rules.directory.records import (
+    Administrator,
+    Assignment,
+    Membership,
+    Service,
+    ThirdPartyGrant,
+)
+from corpid.rules.directory.values import RoleDescription
+from tests.browser.seeded import Visit
+from tests.console.scene import REASON, console, in_console
+from tests.sign_in.world import entity, world
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.web.pages.views import View
+    from tests.browser.seeded import Recorder
+    from tests.sign_in.world import World
 
-_AT: Final = datetime(2026, 11, 23, 9, 30, tzinfo=ZoneInfo("Asia/Singapore"))
-_ACTIVE: Final = StateLabel(text=phrase("Active"))
-_DISABLED: Final = StateLabel(text=phrase("Disabled"), tone="error")
-_INVITED: Final = StateLabel(text=phrase("Invited"), tone="warning")
 _LONG: Final = "Straits Agricultural and Maritime Provisioning Cooperative Society (International) Limited"
-_UP: Final = Link(url="/console/entities", text=phrase("Organisations"))
-_OF_ENTITIES: Final = (
-    ("name", phrase("Name")), ("number", phrase("Registration number")), ("id", phrase("Identifier")),
-)  # fmt: skip
-_COLUMNS: Final = (phrase("Name"), phrase("Registration number"), phrase("Status"), phrase("State"))
-
-
-def _entities(*lines: views.Line, search: str = "") -> views.SearchedList:
-    return views.SearchedList(
-        frame=framed("entities"),
-        heading=phrase("Organisations"),
-        action="/console/entities",
-        label=phrase("Begins with"),
-        ways=_OF_ENTITIES,
-        by="name",
-        search=search,
-        columns=_COLUMNS,
-        lines=lines,
-        empty=phrase("No organisation is found. Type only the beginning, or search by something else."),
-        add=Link(url="/console/new-organisation", text=phrase("Add an organisation")),
-        pager=Pager(first="/console/entities", next="/console/entities?after=x") if lines else Pager(),
-    )
-
-
-def _line(name: str, state: StateLabel = _ACTIVE) -> views.Line:
-    return views.Line(url="/console/entities/1", name=name, texts=("200312345A", phrase("Registered")), state=state)
-
-
-_TYPED: Final = {
-    "entity_id": "has space", "name": "", "type": "UEN", "registration_number": "", "country": "Singapore",
-    "status": "Registered",
-}  # fmt: skip
-
-STATES: Final[Mapping[str, View]] = {
-    "console-entities": _entities(*(_line(name) for name in ("Acme", _LONG)), _line("Banyan", _DISABLED)),
-    "console-entities-none": _entities(search="zebra"),
-    "console-entity": views.OrganisationView(
-        frame=framed("entities", up=_UP),
-        heading=phrase("Organisation: {name}", name=_LONG),
-        name=_LONG,
-        state=_ACTIVE,
-        facts=(
-            (phrase("Identifier"), "200312345A"),
-            (phrase("Country"), "SG"),
-            (phrase("Approvals"), phrase("Nothing needs approval")),
-            (phrase("People"), counted(20_000, "{count} person", "{count} people")),
-        ),
-        no_owner=True,
-        actions=(
-            Link(url="/console/entities/1/people", text=phrase("Its people")),
-            Link(url="/console/entities/1/owner", text=phrase("Appoint an owner")),
-            Link(url="/console/entities/1/disable", text=phrase("Disable")),
-        ),
-        administrators=(
-            views.AdministratorLine(
-                url="",
-                name="Mei Lin",
-                level=phrase("Owner"),
-                services="",
-                state=_INVITED,
-                resend="/console/entities/1/invitation/2",
-            ),
-            views.AdministratorLine(
-                url="/console/people/3",
-                name="Tan Wei Ling",
-                level=phrase("Sub-administrator"),
-                services="PERMITS, TAX-FILING",
-                state=_DISABLED,
-            ),
-        ),
-        more_administrators=False,
-        third_parties=(
-            views.PartyLine(
-                url="/console/entities/2", name="Banyan Trading", service="PERMITS", role="", until=None, state=_ACTIVE
-            ),
-        ),
-        more_third_parties=True,
-        clients=(),
-        more_clients=False,
-        saved=phrase("The owner is appointed."),
+_ENTITY: Final = "entities/200312345A"
+VISITS: Final[Mapping[str, Visit]] = {
+    "console-entities": Visit("entities"),
+    "console-entities-none": Visit("entities?search=zebra"),
+    "console-entity": Visit(_ENTITY),
+    "console-entity-edit": Visit(f"{_ENTITY}/edit"),
+    "console-entity-people": Visit(f"{_ENTITY}/people"),
+    "console-new-entity": Visit(
+        "new-organisation",
+        {"entity_id": "has space", "country": "Singapore", "owner_name": "Mei Lin", "owner_email": "mei@harbour"},
     ),
-    "console-new-entity": views.NewOrganisation(
-        frame=framed("entities", up=_UP),
-        action="/console/new-organisation",
-        fields=form_of(Entity, "entity_id", "name", "type", "registration_number", "country", "status").show(_TYPED),
-        owner=OWNER.show({"name": "Mei Lin", "email": "mei@harbour.example"}),
-        reason="",
-        mail_works=False,
-        back="/console/entities",
-        errors=(
-            ("entity_id", phrase("Use 1 to 10 letters, digits, full stops, hyphens or underscores.")),
-            ("country", phrase("Enter the country's code of two capital letters, such as SG.")),
-        ),
-    ),
-    "console-owner": views.AppointOwner(
-        frame=framed("entities", up=_UP),
-        action="/console/entities/1/owner",
-        organisation="Acme Pte. Ltd.",
-        owners=(("u1", "Tan Wei Ling", ""), ("nobody", phrase("Nobody: every present owner stays"), "")),
-        ways=(
-            ("invited", phrase("Invite somebody by e-mail"), ""),
-            ("member", phrase("A person who already belongs to the organisation"), ""),
-        ),
-        fields=OWNER.show({}),
-        typed=dict.fromkeys(("way", "user_name", "instead_of", "reason"), ""),
-        mail_works=True,
-        back="/console/entities/1",
-        errors=(("way", phrase("Choose who becomes an owner.")),),
-    ),
-    "console-person": views.ConsolePersonView(
-        frame=framed("people", up=Link(url="/console/people", text=phrase("People"))),
-        heading=phrase("Person: {name}", name="Alice Tan"),
-        name="Alice Tan",
-        state=_ACTIVE,
-        facts=((phrase("User name"), "alice"), (phrase("E-mail address"), "alice@acme.example")),
-        sign_in=(
-            (phrase("Password"), phrase("Set")),
-            (phrase("Passkeys"), counted(2, "{count} passkey", "{count} passkeys")),
-        ),
-        invited_until=None,
-        paused=((phrase("In new browsers"), _AT),),
-        actions=tuple(
-            Link(url="/console/people/1/x", text=text)
-            for text in (phrase("Unlock"), phrase("Send a link"), phrase("Start sign-in over"), phrase("Disable"))
-        ),
-        organisations=(
-            views.OrganisationLine(url="/console/entities/1", name=_LONG, level=phrase("Owner"), state=_ACTIVE),
-        ),
-        roles=(
-            views.RoleLine(
-                service="Harbour permits",
-                service_url="/console/services/PERMITS",
-                role="Approver",
-                organisation="Acme Pte. Ltd.",
-                part="Jurong",
-                until=date(2027, 12, 31),
-            ),
-        ),
-        sessions=(
-            views.SessionLine(
-                device="Firefox on Windows",
-                purpose=phrase("Services"),
-                way=phrase("Password and code"),
-                since=_AT,
-                seen=_AT,
-                end="/console/people/1/session/1",
-            ),
-        ),
-        more=None,
-    ),
-    "console-person-link": ConsoleConfirmation(
-        frame=framed("people", up=Link(url="/console/people/1", text=phrase("Back"))),
-        heading=phrase("Send {name} a link", name="Alice Tan"),
-        action="/console/people/1/link",
-        consequences=(
-            phrase("It goes to {email}, and only to this address.", email="alice@acme.example"),
-            phrase("Earlier links for the same purpose stop working."),
-        ),
-        choices=(
-            (
-                "password",
-                phrase("Choose a new password"),
-                phrase("The person does the second step first. The link works for 30 minutes."),
-            ),
-            (
-                "second_factor",
-                phrase("Set up a new second step"),
-                phrase("The person types the password first. The link works for 24 hours."),
-            ),
-        ),
-        choices_legend=phrase("What is the link for?"),
-        reason="",
-        button=phrase("Send the link"),
-        back="/console/people/1",
-        errors=(("reason", phrase("Say why. The audit keeps your reason.")),),
-    ),
-    "console-person-disable": ConsoleConfirmation(
-        frame=framed("people", up=Link(url="/console/people/1", text=phrase("Back"))),
-        heading=phrase("Disable {name}?", name="Alice Tan"),
-        action="/console/people/1/disable",
-        consequences=(phrase("You can enable the person again."),),
-        reason="",
-        button=phrase("Disable"),
-        destroys=True,
-        back="/console/people/1",
-    ),
-    "console-service": views.ServiceView(
-        frame=framed("services", up=Link(url="/console/services", text=phrase("Services"))),
-        heading=phrase("Service: {name}", name="Harbour permits"),
-        name="Harbour permits",
-        description="Permits to berth, load and unload.",
-        state=_ACTIVE,
-        facts=((phrase("Identifier"), "PERMITS"), (phrase("Parameters of a role"), phrase("None"))),
-        edit="/console/services/PERMITS/edit",
-        roles=(views.RoleOfService(name="Approver", description="Approves permits."),),
-        clients=(("Harbour", "rp-harbour"),),
-        more_clients=False,
-    ),
-    "console-service-edit": views.EditService(
-        frame=framed("services", up=Link(url="/console/services", text=phrase("Back"))),
-        action="/console/services/PERMITS/edit",
-        texts=form_of(Service, "name", "description").show({"name": "Harbour permits"}),
-        roles=(Field(name="role-0", label="Approver", value="Approves permits."),),
-        approval=form_of(Service, "approval_required").show({"approval_required": True}),
-        reason="",
-        back="/console/services/PERMITS",
-    ),
+    "console-owner": Visit(f"{_ENTITY}/owner", {"reason": REASON}),
+    "console-people": Visit("people?by=name&search=A"),
+    "console-person": Visit("people/id-alice"),
+    "console-person-link": Visit("people/id-alice/link", {}),
+    "console-person-disable": Visit("people/id-alice/disable"),
+    "console-service": Visit("services/PERMITS"),
+    "console-services": Visit("services"),
+    "console-service-edit": Visit("services/PERMITS/edit"),
+    "console-service-edit-refused": Visit("services/PERMITS/edit", {"name": "", "reason": REASON}),
+    "console-clients": Visit("clients"),
+    "console-clients-none": Visit("clients?search=zzz"),
+    "console-confirm": Visit("rotate-key-now", {"reason": ""}),
+    "console-maintenance-switch": Visit("switch-maintenance", {"reason": ""}),
 }
+
+
+async def walk(visits: Mapping[str, Visit], recorder: Recorder) -> None:
+    """Open each page as an operator."""
+    async with world(operators_need_passkey=False) as made:
+        await _seed(made)
+        browser = await in_console(made, "operator")
+        for name, visit in visits.items():
+            made.clock.pass_(1)
+            await recorder.visit(name, visit, browser, console(made, visit.page))
+
+
+async def _seed(made: World) -> None:
+    long, banyan = entity("200312345A", _LONG), entity("200000002A", "Banyan Trading", enabled=False)
+    await made.write(
+        Service(
+            service_id="PERMITS",
+            name="Harbour permits",
+            description="Permits to berth, load and unload.",
+            roles=("Approver",),
+            role_descriptions=(RoleDescription(name="Approver", description="Approves permits."),),
+            third_parties=True,
+        ),
+    )
+    await made.client("harbour-permits", name="Harbour permits")
+    await made.client("shop", name="Vereinigte Donaudampfschifffahrtsgesellschaft", enabled=False)
+    await made.person("weiling", long, name="Tan Wei Ling")
+    await made.person("alice", long, banyan, name="Alice Tan", email="alice@acme.example")
+    await made.write(
+        Membership(user_id="id-weiling", entity_id=long.entity_id, enabled=False),
+        Administrator(user_id="id-weiling", entity_id=long.entity_id, level="sub_administrator", services=("PERMITS",)),
+        Assignment(
+            user_id="id-alice",
+            entity_id=long.entity_id,
+            service_id="PERMITS",
+            role="Approver",
+            sub_entity="Jurong",
+            end_date="2027-12-31",
+        ),
+        ThirdPartyGrant(
+            client_entity_id=long.entity_id, entity_id=banyan.entity_id, service_id="PERMITS", state="accepted"
+        ),
+    )
+    made.clock.pass_(60)
+    session = await made.browser()
+    await session.open(f"{made.base}/account", site="none")
+    await made.factors(session, made.people["alice"])

@@ -10,11 +10,8 @@ from msgspec.structs import replace
 from corpid.flows.oauth.client_keys import ClientKeyReport
 from corpid.flows.operations.migration_report import ClientUse, DeprecatedUse
 from corpid.rules.diagnostics import Finding
-from corpid.rules.directory.lists import ListTotal
-from corpid.rules.directory.records import Entity
 from corpid.rules.hourly_counts import Point
 from corpid.texts import phrase
-from corpid.web.operations import views
 from corpid.web.operations.audit import Audit, EntryLine, ExportAudit, Verification
 from corpid.web.operations.clients import ClientForm, ClientPage, HistoryLine, RefusalLine
 from corpid.web.operations.deployment import (
@@ -26,14 +23,12 @@ from corpid.web.operations.deployment import (
     ReasonCount,
     SigningKeyRow,
 )
-from corpid.web.operations.entities import EntityForm
 from corpid.web.operations.keys import KeyLine, Keys
-from corpid.web.operations.page_context import SECTIONS, ConsoleConfirmation
-from corpid.web.operations.views import StateLabel
+from corpid.web.operations.page_context import SECTIONS
 from corpid.web.pages.charts import of_traffic
 from corpid.web.pages.client_fields import fields_of
-from corpid.web.pages.layout import Frame, Link, Navigation, NavigationLink, Pager, total_text
-from corpid.web.pages.record_forms import form_of
+from corpid.web.pages.components import Label
+from corpid.web.pages.layout import Frame, Link, Navigation, NavigationLink, Pager
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -168,13 +163,13 @@ OVERVIEW: Final = Overview(
     ending=tuple((use, "/1") for use in CLIENT.migration),
     not_ready="",
     engines=(
-        EngineLine(name=phrase("Database"), engine="PostgreSQL 15", state=StateLabel(text=phrase("Answers"))),
+        EngineLine(name=phrase("Database"), engine="PostgreSQL 15", state=Label(phrase("Answers"))),
         EngineLine(
             name=phrase("Short-lived state"),
             engine="Valkey 8",
-            state=StateLabel(text=phrase("Does not answer"), tone="error"),
+            state=Label(phrase("Does not answer"), "error"),
         ),
-        EngineLine(name=phrase("E-mail"), engine="", state=StateLabel(text=phrase("Off"), tone="warning")),
+        EngineLine(name=phrase("E-mail"), engine="", state=Label(phrase("Off"), "warning")),
     ),
     processes=(
         PROCESS,
@@ -191,25 +186,6 @@ OVERVIEW: Final = Overview(
 )
 
 
-def _clients(*lines: views.Line, search: str = "") -> views.SearchedList:
-    return views.SearchedList(
-        frame=framed("clients"),
-        heading=phrase("Clients"),
-        action="/console/clients",
-        label=phrase("Identifier begins with"),
-        ways=(),
-        by="",
-        search=search,
-        columns=(phrase("Identifier"), phrase("Name"), phrase("Generations"), phrase("State")),
-        lines=lines,
-        empty=phrase("No client is found. Type only the beginning."),
-        add=Link(url="/console/new-client", text=phrase("Register a client")),
-        pager=Pager(next="/console/clients?after=x", total=total_text(ListTotal(count=10_000, exact=False)))
-        if lines
-        else Pager(),
-    )
-
-
 STATES: Final[Mapping[str, View]] = {
     "console-overview": OVERVIEW,
     "console-export-audit": ExportAudit(
@@ -220,24 +196,9 @@ STATES: Final[Mapping[str, View]] = {
         back="/console/audit",
         errors=(("until", phrase("The end is before the beginning.")),),
     ),
-    "console-edit-organisation": EntityForm(
-        frame=framed("entities"),
-        action="/console/entities/200000001A/edit",
-        identifier="200000001A",
-        fields=form_of(Entity, "type", "registration_number", "country", "name", "approvals").show(
-            {"type": "UEN", "registration_number": "200000001A", "country": "SG", "name": "Saltwater Foods Pte. Ltd.", "approvals": "none"}
-        ),
-        reason="",
-        back="/console/entities/200000001A",
-    ),
     "console-overview-new": replace(
         OVERVIEW, findings=(), week=charts(0), quarter=charts(0), clients=(), reasons=(), ending=()
     ),
-    "console-clients": _clients(
-        views.Line(url="/1", name="harbour-permits", texts=("Harbour permits", phrase("{generations}; legacy until {day}", generations="current, legacy", day=date(2027, 3, 31))), state=views.active(True)),
-        views.Line(url="/2", name=LONG, texts=("Vereinigte Donaudampfschifffahrtsgesellschaft", "fapi2"), state=views.active(False)),
-    ),
-    "console-clients-none": _clients(search="zzz"),
     "console-client": CLIENT,
     "console-client-new": ClientPage(
         frame=OF_CLIENT, heading=phrase("Client {name}", name="Shop"), client_id="shop", enabled=False, facts=(),
@@ -273,17 +234,6 @@ STATES: Final[Mapping[str, View]] = {
         reason="Asked for by the harbour office",
         back="/console/client/shop",
     ),
-    "console-confirm": ConsoleConfirmation(
-        frame=framed("keys", up=Link(url="/console/keys", text=Keys.heading)),
-        action="/console/revoke-key/1",
-        heading=phrase("Revoke this signing key?"),
-        consequences=(phrase("Within ten seconds, tokens that it signed are refused, and people have to sign in again."),),
-        button=phrase("Revoke the key"),
-        back="/console/keys",
-        destroys=True,
-        to_type="n0TaReAlKeYiDeNtIfIeR",
-        errors=(("typed", phrase("This is not the identifier of the key. Copy it from above.")),),
-    ),
     "console-keys": Keys(
         frame=framed("keys"),
         keys=(
@@ -298,20 +248,6 @@ STATES: Final[Mapping[str, View]] = {
         rotate="/console/rotate-key",
         rotate_now="/console/rotate-key-now",
         saved=phrase("The next key will sign."),
-    ),
-    "console-maintenance-switch": ConsoleConfirmation(
-        frame=framed("maintenance", up=Link(url="/console/maintenance", text=Maintenance.heading)),
-        action="/console/switch-maintenance",
-        heading=phrase("Turn maintenance on?"),
-        consequences=(
-            phrase("While maintenance is on, nobody can sign in except to this console."),
-            phrase("Clients are asked to try again later. Every running server follows within 5 seconds."),
-        ),
-        button=phrase("Turn maintenance on"),
-        back="/console/maintenance",
-        destroys=True,
-        decision="on",
-        errors=(("reason", phrase("Say why. The audit keeps your reason.")),),
     ),
     "console-maintenance": Maintenance(frame=framed("maintenance"), on=False, switch="/console/switch-maintenance"),
     "console-maintenance-on": Maintenance(frame=framed("maintenance"), on=True, switch=""),

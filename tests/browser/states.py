@@ -24,7 +24,7 @@ from corpid.web.authentication import endpoints
 from corpid.web.authentication.endpoints import SignInEnd
 from corpid.web.pages import errors, views
 from corpid.web.pages.errors import ErrorContext
-from corpid.web.pages.layout import Form, Frame, Link
+from corpid.web.pages.layout import ButtonForm, Frame, Link
 from corpid.web.pages.views import AskPasskey, SecondFactorForm
 from corpid_dev.web import error_catalogue
 from tests.browser import (
@@ -40,6 +40,7 @@ from tests.browser import (
     portal_states,
 )
 from tests.browser.common_states import LIMIT, NO_PASSKEY, PASSKEY, WRONG, WRONG_CODE
+from tests.browser.seeded import Seeded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -53,7 +54,7 @@ FRAME: Final = Frame(
     step=(1, 4),
     step_name="1",
     form_token="t0ken",
-    cancel=Form(action="/cancel"),
+    cancel=ButtonForm(action="/cancel"),
     limit=LIMIT,
     under_way=True,
 )
@@ -191,7 +192,7 @@ CROWD: Final = errors.problem(
     "0123456789abcdef",
 )
 
-STATES: Final[Mapping[str, View]] = {
+_VIEWS: Final[Mapping[str, View]] = {
     "sign-in": SIGN_IN,
     "sign-in-passkey-first": replace(SIGN_IN, passkey_first=True),
     "sign-in-without-passkeys": replace(SIGN_IN, passkey=None, frame=structs.replace(FRAME, limit=LAST_LIMIT)),
@@ -292,16 +293,16 @@ STATES: Final[Mapping[str, View]] = {
     **access_states.STATES,
     **people_states.STATES,
     **party_states.STATES,
-    **console_directory_states.STATES,
     **console_states.STATES,
 }
+STATES: Final = Seeded(_VIEWS, (console_directory_states.VISITS, console_directory_states.walk))
 
 
 def _one_of_each() -> Iterator[str]:
     """The first state of each page, and its first one with errors."""
     seen = set()
-    for name, view in STATES.items():
-        sort = type(view), bool(getattr(view, "errors", ()))
+    for name in STATES:
+        sort = STATES.sort(name)
         if sort not in seen:
             yield name
         seen.add(sort)

@@ -5,13 +5,18 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
+from typing import TYPE_CHECKING
 
 import msgspec
 
 import corpid.web
 import corpid_dev.web
+from corpid.web.pages.components import Component
 from tests.browser.states import STATES
 from tests.house.source import KIT, SOURCE, listed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 TEMPLATES = tuple(source / "web" / "templates" for source in (SOURCE, KIT))
 SHARED = {"base.html"}
@@ -33,8 +38,16 @@ def views() -> set[type]:
 
 
 def test_every_view_has_a_state_in_which_it_is_looked_at() -> None:
-    missing = views() - {type(state) for state in STATES.values()}
+    missing = {each for each in views() if not issubclass(each, Component)} - {type(state) for state in STATES.values()}
     assert not missing, listed(sorted(f"{one.__module__}.{one.__qualname__}" for one in missing))
+
+
+def shown_templates(part: object) -> Iterator[str]:
+    """The templates of a page and of its components."""
+    yield part.template  # type: ignore[attr-defined]
+    for each in getattr(part, "parts", ()):
+        if isinstance(each, Component):
+            yield from shown_templates(each)
 
 
 def test_every_template_has_a_state_in_which_it_is_looked_at() -> None:
@@ -44,7 +57,7 @@ def test_every_template_has_a_state_in_which_it_is_looked_at() -> None:
         for path in folder.rglob("*.html")
         if not path.name.startswith("_")
     }
-    missing = there - SHARED - {state.template for state in STATES.values()}
+    missing = there - SHARED - {template for state in STATES.values() for template in shown_templates(state)}
     assert not missing, listed(sorted(missing))
 
 

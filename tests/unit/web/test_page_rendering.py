@@ -27,7 +27,7 @@ from corpid.web.account.enrolment import (
 )
 from corpid.web.account.views import Accept, ChoosePassword, Invitation, KeepCodes, SetUpApp
 from corpid.web.pages import views
-from corpid.web.pages.layout import Form, Frame, Link, TimeLimit
+from corpid.web.pages.layout import ButtonForm, Frame, Link, TimeLimit
 from corpid.web.pages.rendering import Renderer
 from corpid.web.pages.views import (
     Arrive,
@@ -56,7 +56,7 @@ HOSTILE = """<script>alert(1)</script>"' onload='x' & {{ 7*7 }} <b>"""
 SAID = phrase("{name}", name=HOSTILE)
 AT = datetime(2026, 11, 20, 14, 32, tzinfo=UTC)
 VOID = {"meta", "link", "input", "img"}
-LIMIT = TimeLimit(at=AT, seconds=600, extend=Form(action="/extend"))
+LIMIT = TimeLimit(at=AT, seconds=600, extend=ButtonForm(action="/extend"))
 FRAME = Frame(
     client_name=HOSTILE,
     message=HOSTILE,
@@ -64,7 +64,7 @@ FRAME = Frame(
     step=(2, 3),
     step_name="code",
     form_token="t0ken",
-    cancel=Form(action="/cancel"),
+    cancel=ButtonForm(action="/cancel"),
     limit=LIMIT,
 )
 CHOICES = (

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from corpid.texts import phrase
 from corpid.web.pages.compiled_pages import separate_slots
-from corpid.web.pages.layout import Form, Frame, TimeLimit
+from corpid.web.pages.layout import ButtonForm, Frame, TimeLimit
 from corpid.web.pages.rendering import Renderer
 from corpid.web.pages.translations import LANGUAGES, Language
 from corpid.web.pages.views import (
@@ -34,7 +34,9 @@ def views(sign_in: str, user_name: str, seconds: int) -> dict[str, View]:
     """The pages of a sign-in."""
     here = f"/id/sign-in/{sign_in}"
     limit = TimeLimit(
-        at=datetime.fromtimestamp(1_800_000_000 + seconds, UTC), seconds=seconds, extend=Form(action=f"{here}/extend")
+        at=datetime.fromtimestamp(1_800_000_000 + seconds, UTC),
+        seconds=seconds,
+        extend=ButtonForm(action=f"{here}/extend"),
     )
     frame = Frame(
         client_name="Acme Pte. Ltd.",
@@ -44,7 +46,7 @@ def views(sign_in: str, user_name: str, seconds: int) -> dict[str, View]:
         step=(2, 3),
         step_name="1",
         form_token=f"token-of-{sign_in}.mac",
-        cancel=Form(action=f"{here}/cancel"),
+        cancel=ButtonForm(action=f"{here}/cancel"),
         limit=limit,
         under_way=True,
         ui_locales=("ms",),

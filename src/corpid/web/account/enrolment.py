@@ -29,7 +29,7 @@ from corpid.web.account import factors
 from corpid.web.account.views import ChoosePassword, KeepCodes, SetUpApp
 from corpid.web.context import ENTERED, with_parameter
 from corpid.web.http.requests import cookie, form_bytes, page_request
-from corpid.web.pages.layout import BARE, Form, FormView, Frame, Link, ViewPart, time_limit
+from corpid.web.pages.layout import BARE, ButtonForm, FormView, Frame, Link, ViewPart, time_limit
 from corpid.web.pages.responses import (
     COOKIE_SECONDS,
     add_cookie,
@@ -379,7 +379,7 @@ def _ends_early(context: RequestContext, purpose: Purpose) -> bool:
 
 def _frame(web: WebContext, context: RequestContext, loaded: EnrolmentContext) -> Frame:
     enrolment, provider = loaded.enrolment, web.provider
-    steps, more = enrolment.steps, Form(action=enrolment_path(web, enrolment.enrolment_id, "extend"))
+    steps, more = enrolment.steps, ButtonForm(action=enrolment_path(web, enrolment.enrolment_id, "extend"))
     shortens = enrolment.step in (EnrolmentStep.PROFILE, EnrolmentStep.FIRST) and _ends_early(
         context, PURPOSES[enrolment.purpose]
     )

@@ -10,7 +10,7 @@ from corpid.flows.authentication import interactions
 from corpid.texts import phrase
 from corpid.web import sites
 from corpid.web.own_pages import EXTEND
-from corpid.web.pages.layout import Form, Frame, Link, time_limit
+from corpid.web.pages.layout import ButtonForm, Frame, Link, time_limit
 from corpid.web.sites import PageContext, site_path
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def frame(account: AccountContext, *, up: Link | None = None, step_name: str = "
     The overview has no link up. Source: D30, WCAG 2.2.1
     """
     web, visit = account.web, account.visit
-    more = Form(action=account_path(web, f"{EXTEND}/{account.page}" if account.page else EXTEND))
+    more = ButtonForm(action=account_path(web, f"{EXTEND}/{account.page}" if account.page else EXTEND))
     return Frame(
         form_token=interactions.form_token(account.context, visit.browser.browser_id, visit.form),
         step_name=step_name,

@@ -28,7 +28,7 @@ from corpid.rules.oauth.consent import shared_scopes
 from corpid.texts import phrase
 from corpid.web.context import SIGN_IN, interaction_path, with_parameter
 from corpid.web.pages import views
-from corpid.web.pages.layout import Form, Frame, time_limit
+from corpid.web.pages.layout import ButtonForm, Frame, time_limit
 from corpid.web.pages.views import AskPasskey, in_frame, second_factor_form
 
 if TYPE_CHECKING:
@@ -78,12 +78,12 @@ def _frame(
         step=step,
         step_name=sign_in.step_name(interaction),
         form_token=interactions.form_token(context, loaded.browser.browser_id, interaction.interaction_id),
-        cancel=Form(action=f"{where}/cancel"),
+        cancel=ButtonForm(action=f"{where}/cancel"),
         limit=time_limit(
             interaction.expires_at,
             now=context.now,
             zone=context.provider.policy.timezone,
-            more=Form(action=f"{where}/extend") if extendable else None,
+            more=ButtonForm(action=f"{where}/extend") if extendable else None,
             at_end=_NO_MORE_TIME,
         ),
         under_way=True,

@@ -28,7 +28,6 @@ from corpid.rules.oauth.errors import reason_of
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.texts import Phrase, phrase
-from corpid.web.operations import views
 from corpid.web.operations.page_context import (
     REASON,
     ConsoleContext,
@@ -56,6 +55,7 @@ from corpid.web.pages.client_fields import (
     values_of,
     without_private_keys,
 )
+from corpid.web.pages.components import Value, enabled_label
 from corpid.web.pages.layout import FormView, Link, PageView, ViewPart
 from corpid.web.sites import NOTHING_DIFFERENT, EditConflict, FormResult, InvalidForm, NotFound, Section, await_found
 
@@ -153,18 +153,16 @@ class ClientForm(FormView, frozen=True, kw_only=True):
 async def show_clients(at: ConsoleContext) -> View:
     """The list of clients, by identifier. Raises access.Forbidden."""
 
-    def line(client: Client) -> views.Line:
+    def row(client: Client) -> tuple[Value, ...]:
         generations = ", ".join(each.name for each in used_generations(client, at.web.client_rules))
         ends = date.fromisoformat(client.legacy_until) if client.legacy_until else None
         shown = phrase("{generations}; legacy until {day}", generations=generations, day=ends) if ends else generations
-        url = client_path(at, client.client_id)
-        return views.Line(
-            url=url, name=client.client_id, texts=(client.name, shown), state=views.active(client.enabled)
-        )
+        link = Link(url=client_path(at, client.client_id), text=client.client_id)
+        return link, client.name, shown, enabled_label(client.enabled)
 
     new = path_if_allowed(at, "new-client")
     return await show_list(
-        at, CLIENTS, partial(list_records, at.registry, at.actor, CLIENT_LIST), line, heading=phrase("Clients"),
+        at, CLIENTS, partial(list_records, at.registry, at.actor, CLIENT_LIST), row, heading=phrase("Clients"),
         columns=(phrase("Identifier"), phrase("Name"), phrase("Generations"), phrase("State")),
         label=phrase("Identifier begins with"), none=phrase("No client is registered yet."),
         not_found=phrase("No client is found. Type only the beginning."),

@@ -23,8 +23,8 @@ from corpid.web.operations.page_context import (
     question,
     section_link,
 )
-from corpid.web.operations.views import StateLabel
 from corpid.web.pages.charts import of_traffic
+from corpid.web.pages.components import Label
 from corpid.web.pages.layout import PageView, ViewPart
 from corpid.web.sites import FormResult, Section
 
@@ -85,7 +85,7 @@ class EngineLine(ViewPart, frozen=True, kw_only=True):
 
     name: Phrase
     engine: str
-    state: StateLabel
+    state: Label
 
 
 class Overview(PageView, frozen=True, kw_only=True):
@@ -177,8 +177,8 @@ async def show_overview(at: ConsoleContext) -> View:
 
 
 def _list_engines(found: EngineStates) -> tuple[EngineLine, ...]:
-    answers, failing = StateLabel(text=phrase("Answers")), StateLabel(text=phrase("Does not answer"), tone="error")
-    mail = StateLabel(text=phrase("Sends")) if found.sends_mail else StateLabel(text=phrase("Off"), tone="warning")
+    answers, failing = Label(phrase("Answers")), Label(phrase("Does not answer"), "error")
+    mail = Label(phrase("Sends")) if found.sends_mail else Label(phrase("Off"), "warning")
     return (
         EngineLine(
             name=phrase("Database"), engine=found.database, state=failing if found.not_ready == "database" else answers

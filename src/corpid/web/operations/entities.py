@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from datetime import date
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from msgspec import to_builtins
@@ -26,13 +25,13 @@ from corpid.rules.directory.lists import ENTITIES
 from corpid.rules.directory.member_details import InvalidDetails, identity, shown_name
 from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, APPROVALS, ENTITY_STATUSES, Entity, MemberDetails
 from corpid.rules.directory.sections import SECTIONS
-from corpid.rules.directory.values import NO_END
 from corpid.rules.fields import fields_of
 from corpid.rules.limits import MINUTE, RESEND_SECONDS
 from corpid.texts import counted, phrase
-from corpid.web.operations import views
 from corpid.web.operations.page_context import (
     AT_ONCE,
+    KEPT_BY_AUDIT,
+    ONLY_FIRST,
     REASON,
     ConsoleContext,
     ConsolePage,
@@ -47,9 +46,25 @@ from corpid.web.operations.page_context import (
     step_of,
 )
 from corpid.web.operations.people import person_path
-from corpid.web.operations.views import StateLabel
+from corpid.web.pages.components import (
+    INVITED,
+    Actions,
+    Cell,
+    Facts,
+    Fields,
+    Form,
+    Heading,
+    Label,
+    Page,
+    Paragraph,
+    Radios,
+    Value,
+    enabled_label,
+    last_day,
+    table,
+)
 from corpid.web.pages.errors import reason_of
-from corpid.web.pages.layout import Field, FormView, Link
+from corpid.web.pages.layout import Field, Link
 from corpid.web.pages.record_forms import RecordForm, form_of
 from corpid.web.sites import NOTHING_DIFFERENT, EditConflict, FormResult, InvalidForm, NotFound, Section, await_found
 
@@ -78,6 +93,9 @@ OWNER: Final = RecordForm(
     }
 )
 _MEMBER, _INVITED, _NOBODY = "member", "invited", "nobody"
+_OF_PARTIES: Final = (
+    phrase("Organisation"), phrase("Service"), phrase("Role"), phrase("Until"), phrase("State"),
+)  # fmt: skip
 
 
 _WAYS: Final = (("name", phrase("Name")), ("number", phrase("Registration number")), ("id", phrase("Identifier")))
@@ -85,16 +103,6 @@ _CHANGED: Final = phrase(
     "Somebody else has changed this organisation meanwhile. Nothing of your change was saved: this is the organisation "
     "as it is now."
 )
-
-
-class EntityForm(FormView, frozen=True, kw_only=True):
-    """The facts of an organisation. Fields: its members, reason."""
-
-    template: ClassVar[str] = "console/edit_organisation.html"
-    heading: ClassVar[Phrase] = phrase("Change the organisation")
-
-    identifier: str
-    fields: tuple[Field, ...]
 
 
 def entity_path(web: WebContext, entity_id: str, page: str = "") -> str:
@@ -110,14 +118,14 @@ def entity_page_path(entity_id: str, page: str = "") -> str:
 async def show_entities(at: ConsoleContext) -> View:
     """A page of organisations, narrowed by what is searched (R-12.4)."""
 
-    def line(entity: Entity) -> views.Line:
-        texts = (entity.registration_number or entity.entity_id, ENTITY_STATUSES[entity.status])
-        url = entity_path(at.web, entity.entity_id)
-        return views.Line(url=url, name=entity.name, texts=texts, state=views.active(entity.enabled))
+    def row(entity: Entity) -> tuple[Value, ...]:
+        link = Link(url=entity_path(at.web, entity.entity_id), text=entity.name)
+        number = entity.registration_number or entity.entity_id
+        return link, number, ENTITY_STATUSES[entity.status], enabled_label(entity.enabled)
 
     new = path_if_allowed(at, NEW)
     return await show_list(
-        at, "entities", partial(list_records, at.registry, at.actor, ENTITIES), line, heading=phrase("Organisations"),
+        at, "entities", partial(list_records, at.registry, at.actor, ENTITIES), row, heading=phrase("Organisations"),
         columns=(phrase("Name"), phrase("Registration number"), phrase("Status"), phrase("State")),
         label=phrase("Name, registration number or identifier"), ways=_WAYS, none=phrase("There are no organisations yet."),
         not_found=phrase("No organisation is found. Check the spelling."),
@@ -134,24 +142,47 @@ async def show_entity(at: ConsoleContext) -> View:
     """One organisation: facts, administrators, third parties."""
     found = await await_found(load_entity(at.registry, at.page.split("/")[1], actor=at.actor, limit=AT_ONCE, few=_FEW))
     entity = found.entity
-    return views.OrganisationView(
+    administrators, third_parties, clients = found.administrators, found.third_parties, found.clients
+    return Page(
         frame=frame(at, section="entities", up=section_link(at, "entities")),
         heading=phrase("Organisation: {name}", name=entity.name),
         name=entity.name,
-        state=views.active(entity.enabled),
-        facts=_list_facts(found),
-        no_owner=not found.has_owner,
-        actions=tuple(_list_actions(at, entity)),
-        administrators=tuple(_administrator(at, each) for each in found.administrators.found),
-        more_administrators=bool(found.administrators.after),
-        third_parties=tuple(_party(at, each, each.entity_id, found.names) for each in found.third_parties.found),
-        more_third_parties=bool(found.third_parties.after),
-        clients=tuple(_party(at, each, each.client_entity_id, found.names) for each in found.clients.found),
-        more_clients=bool(found.clients.after),
+        parts=(
+            Paragraph(text=enabled_label(entity.enabled)),
+            None
+            if found.has_owner
+            else Paragraph(
+                text=phrase("No owner can act for this organisation at present. Appoint one."), look="summary"
+            ),
+            Facts(facts=_list_facts(found)),
+            Actions(links=tuple(_list_actions(at, entity))),
+            Heading(text=phrase("Administrators")),
+            table(
+                phrase("They decide who may act for the organisation."),
+                (phrase("Name"), phrase("Level"), phrase("Services"), phrase("State")),
+                (_administrator(at, each) for each in administrators.found),
+                empty=phrase("Nobody administers this organisation."),
+                more=ONLY_FIRST if administrators.after else None,
+            ),
+            Heading(text=phrase("Third parties")),
+            table(
+                phrase("They may act for this organisation."),
+                _OF_PARTIES,
+                (_party(at, each, each.entity_id, found.names) for each in third_parties.found),
+                empty=None if clients.found else phrase("There are none."),
+                more=ONLY_FIRST if third_parties.after else None,
+            ),
+            table(
+                phrase("For these the organisation may act."),
+                _OF_PARTIES,
+                (_party(at, each, each.client_entity_id, found.names) for each in clients.found),
+                more=ONLY_FIRST if clients.after else None,
+            ),
+        ),
     )
 
 
-def _list_facts(found: EntityDetails) -> tuple[views.Fact, ...]:
+def _list_facts(found: EntityDetails) -> tuple[tuple[Phrase, Value], ...]:
     entity, count = found.entity, found.people
     return (
         (phrase("Identifier"), entity.entity_id),
@@ -172,33 +203,32 @@ def _list_actions(at: ConsoleContext, entity: Entity) -> list[Link]:
     return links
 
 
-def _administrator(at: ConsoleContext, each: Appointment) -> views.AdministratorLine:
+def _administrator(at: ConsoleContext, each: Appointment) -> tuple[Value, ...]:
     membership, user, level = each.membership, each.user, each.administrator
     invited = membership.invited
     active = user.enabled and membership.enabled
     resend = f"invitation/{quote(membership.membership_id, safe='')}"
-    return views.AdministratorLine(
-        url="" if invited else person_path(at.web, user.user_id),
-        name=(membership.name or membership.email) if invited else user.name,
-        level=ADMINISTRATOR_LEVELS[level.level],
-        services=(level.services if isinstance(level.services, str) else ", ".join(level.services))
-        if level.level == "sub_administrator"
-        else "",
-        state=StateLabel(text=phrase("Invited"), tone="warning") if invited else views.active(active),
-        resend=path_if_allowed(at, entity_page_path(membership.entity_id, resend)) if invited else "",
+    name = (membership.name or membership.email) if invited else user.name
+    url = path_if_allowed(at, entity_page_path(membership.entity_id, resend)) if invited else ""
+    services = level.services if level.level == "sub_administrator" else "all"
+    return (
+        name if invited else Link(url=person_path(at.web, user.user_id), text=name),
+        ADMINISTRATOR_LEVELS[level.level],
+        phrase("All") if isinstance(services, str) else ", ".join(services),
+        Cell(
+            values=(INVITED if invited else enabled_label(active),)
+            + ((Link(url=url, text=phrase("Send again"), about=name),) if url else ())
+        ),
     )
 
 
-def _party(at: ConsoleContext, grant: ThirdPartyGrant, other: str, names: Mapping[str, str]) -> views.PartyLine:
-    return views.PartyLine(
-        url=entity_path(at.web, other),
-        name=names.get(other, other),
-        service=grant.service_id,
-        role=grant.role,
-        until=None if grant.end_date == NO_END else date.fromisoformat(grant.end_date),
-        state=StateLabel(text=phrase("Accepted"))
-        if grant.state == "accepted"
-        else StateLabel(text=phrase("Offered"), tone="warning"),
+def _party(at: ConsoleContext, grant: ThirdPartyGrant, other: str, names: Mapping[str, str]) -> tuple[Value, ...]:
+    return (
+        Link(url=entity_path(at.web, other), text=names.get(other, other)),
+        grant.service_id,
+        grant.role or phrase("Any role"),
+        last_day(grant.end_date),
+        Label(phrase("Accepted")) if grant.state == "accepted" else Label(phrase("Offered"), "warning"),
     )
 
 
@@ -216,20 +246,16 @@ async def show_members(at: ConsoleContext) -> View:
     )  # fmt: skip
 
 
-def _member(at: ConsoleContext, each: EntityMember) -> views.Line:
-    invited = each.membership.invited
-    level = ADMINISTRATOR_LEVELS[each.level] if each.level else ""  # type: ignore[index]
-    active = each.membership.enabled and each.user.enabled
-    return views.Line(
-        url=path_if_allowed(
-            at,
-            entity_page_path(each.membership.entity_id, f"invitation/{quote(each.membership.membership_id, safe='')}"),
-        )
-        if invited
-        else person_path(at.web, each.user.user_id),
-        name=identity(each.membership, each.user),
-        texts=(each.membership.name if invited else each.user.name, level),
-        state=StateLabel(text=phrase("Invited"), tone="warning") if invited else views.active(active),
+def _member(at: ConsoleContext, each: EntityMember) -> tuple[Value, ...]:
+    membership, user = each.membership, each.user
+    resend = entity_page_path(membership.entity_id, f"invitation/{quote(membership.membership_id, safe='')}")
+    url = path_if_allowed(at, resend) if membership.invited else person_path(at.web, user.user_id)
+    name = identity(membership, user)
+    return (
+        Link(url=url, text=name) if url else name,
+        membership.name if membership.invited else user.name,
+        ADMINISTRATOR_LEVELS[each.level] if each.level else None,  # type: ignore[index]
+        INVITED if membership.invited else enabled_label(membership.enabled and user.enabled),
     )
 
 
@@ -324,12 +350,37 @@ async def send_invitation(at: ConsoleContext) -> FormResult:
 async def show_new(at: ConsoleContext) -> View:
     """The form of a new organisation and its first owner."""
     back = console_path(at.web, "entities")
-    return views.NewOrganisation(
+    return Page(
         frame=frame(at, section="entities", up=Link(url=back, text=phrase("Organisations"))),
-        fields=_NEW.show(_NEW.read(at.form) if at.form else {"type": "UEN", "status": "Registered"}),
-        owner=OWNER.show(OWNER.read(at.form)),
-        mail_works=at.provider.mail.works,
+        heading=phrase("Add an organisation"),
+        parts=(
+            Form(
+                parts=(
+                    Fields(
+                        fields=_NEW.show(_NEW.read(at.form) if at.form else {"type": "UEN", "status": "Registered"})
+                    ),
+                    Heading(text=phrase("First owner")),
+                    Paragraph(
+                        text=phrase(
+                            "The owner decides who may act for the organisation. Leave both fields empty to appoint "
+                            "one later."
+                        ),
+                        look="hint",
+                    ),
+                    _invitations_wait(at),
+                    Fields(fields=OWNER.show(OWNER.read(at.form))),
+                ),
+                reason=KEPT_BY_AUDIT,
+                button=phrase("Add the organisation"),
+            ),
+        ),
     )
+
+
+def _invitations_wait(at: ConsoleContext) -> Paragraph | None:
+    if at.provider.mail.works:
+        return None
+    return Paragraph(text=phrase("This deployment sends no e-mails: the invitation waits until it does."), look="hint")
 
 
 async def add_entity(at: ConsoleContext) -> FormResult:
@@ -372,22 +423,51 @@ async def show_owner(at: ConsoleContext) -> View:
     entity = await entity_of(at)
     held = await appointments.list_owners(at.registry, entity.entity_id, actor=at.actor)
     back = entity_path(at.web, entity.entity_id)
-    return views.AppointOwner(
+    typed = {name: at.form.get(name, "").strip() for name in ("way", "user_name", "instead_of")}
+    ways = (
+        (_INVITED, phrase("Invite somebody by e-mail"), None),
+        (_MEMBER, phrase("A person who already belongs to the organisation"), None),
+    )
+    replaced = (
+        *((user_id, name, None) for user_id, name in held.items()),
+        (_NOBODY, phrase("Nobody: every present owner stays"), None),
+    )
+    return Page(
         frame=frame(at, section="entities", up=Link(url=back, text=phrase("Back"))),
-        organisation=entity.name,
-        owners=(
-            *((user_id, name, "") for user_id, name in held.items()),
-            (_NOBODY, phrase("Nobody: every present owner stays"), ""),
-        )
-        if held
-        else (),
-        ways=(
-            (_INVITED, phrase("Invite somebody by e-mail"), ""),
-            (_MEMBER, phrase("A person who already belongs to the organisation"), ""),
+        heading=phrase("Appoint an owner"),
+        parts=(
+            Paragraph(
+                text=phrase(
+                    "An owner of {name} decides who may act for it, and who administers it. Make sure that the person "
+                    "is entitled to this.",
+                    name=entity.name,
+                )
+            ),
+            Form(
+                parts=(
+                    Radios(name="way", legend=phrase("Who becomes an owner?"), options=ways, value=typed["way"]),
+                    _invitations_wait(at),
+                    Heading(text=phrase("To invite somebody")),
+                    Fields(fields=OWNER.show(OWNER.read(at.form))),
+                    Heading(text=phrase("For a person who already belongs to it")),
+                    Fields(fields=(Field(name="user_name", label=phrase("User name"), value=typed["user_name"]),)),
+                    Heading(text=phrase("In place of an owner")) if held else None,
+                    Radios(
+                        name="instead_of",
+                        legend=phrase("Who stops being an owner?"),
+                        options=replaced,
+                        value=typed["instead_of"],
+                        hint=phrase(
+                            "The person stays a member, with the same roles, and no longer administers the organisation."
+                        ),
+                    )
+                    if held
+                    else None,
+                ),
+                reason=KEPT_BY_AUDIT,
+                button=phrase("Appoint the owner"),
+            ),
         ),
-        fields=OWNER.show(OWNER.read(at.form)),
-        typed={name: at.form.get(name, "").strip() for name in ("way", "user_name", "instead_of", REASON)},
-        mail_works=at.provider.mail.works,
     )
 
 
@@ -428,10 +508,17 @@ async def show_edit(at: ConsoleContext) -> View:
     """The form, with what was typed or what is stored."""
     entity = await entity_of(at)
     back = entity_path(at.web, entity.entity_id)
-    return EntityForm(
+    return Page(
         frame=frame(at, section="entities", up=Link(url=back, text=phrase("Back")), step_name=step_of(at, entity)),
-        identifier=entity.entity_id,
-        fields=_EDITED.show(_EDITED.read(at.form) if at.form else to_builtins(entity)),
+        heading=phrase("Change the organisation"),
+        parts=(
+            Paragraph(text=phrase("Identifier: {identifier}. It never changes.", identifier=entity.entity_id)),
+            Form(
+                parts=(Fields(fields=_EDITED.show(_EDITED.read(at.form) if at.form else to_builtins(entity))),),
+                reason=KEPT_BY_AUDIT,
+                button=phrase("Save"),
+            ),
+        ),
     )
 
 

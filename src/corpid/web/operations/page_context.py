@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -20,8 +20,8 @@ from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.rules.directory.lists import MOST_COUNTED
 from corpid.texts import phrase
 from corpid.web import sites
-from corpid.web.operations import views
-from corpid.web.pages.layout import FormView, Frame, Link, Navigation, NavigationLink, pager_of, total_text
+from corpid.web.pages.components import Column, Fields, Filters, Form, Page, Paragraph, Radios, Table, Value
+from corpid.web.pages.layout import Field, Frame, Link, Navigation, NavigationLink, pager_of, total_text
 from corpid.web.sites import PageContext, site_path
 
 if TYPE_CHECKING:
@@ -40,29 +40,6 @@ class ConsoleContext(PageContext[ConsoleRequest]):
     @property
     def actor(self) -> DeploymentOperator:
         return self.visit.actor
-
-
-class ConsoleConfirmation(FormView, frozen=True, kw_only=True):
-    """A question with its consequences.
-
-    Fields: decision (hidden), reason, choice if there are `choices`, and typed, if `to_type` is something to type.
-    """
-
-    template: ClassVar[str] = "console/confirm.html"
-
-    heading: Phrase
-    consequences: tuple[Phrase, ...]
-    choices: tuple[tuple[str, Phrase, Phrase], ...] = ()
-    """of the field `choice`: value, text and hint"""
-    choices_legend: Phrase | None = None
-    choice: str = ""
-    button: Phrase
-    destroys: bool = False
-    """whether it takes something away"""
-    decision: str = "yes"
-    to_type: str = ""
-    """what the person has to type before"""
-    typed: str = ""
 
 
 T = TypeVar("T")
@@ -85,7 +62,10 @@ REASON: Final = "reason"
 SEARCH_CHARACTERS: Final = 100
 """of a search text; the rest is ignored"""
 AT_ONCE: Final = 50
-"""lines of a list on one page"""
+"""rows of a list on one page"""
+ONLY_FIRST: Final = phrase("Only the first ones are shown.")
+KEPT_BY_AUDIT: Final = phrase("The audit keeps it with your name.")
+"""the hint of a reason"""
 
 
 def console_path(web: WebContext, page: str = "") -> str:
@@ -121,7 +101,7 @@ async def show_list(
     at: ConsoleContext,
     path: str,
     read: Callable[..., Awaitable[ListPage[T]]],
-    line: Callable[[T], views.Line],
+    row: Callable[[T], tuple[Value, ...]],
     *,
     heading: Phrase,
     columns: tuple[Phrase, ...],
@@ -131,7 +111,7 @@ async def show_list(
     not_found: Phrase,
     add: Link | None = None,
     up: Link | None = None,
-) -> views.SearchedList:
+) -> Page:
     """A page of a list.
 
     It is empty for a place or search that has none. `read` takes the order (one of `ways`, the first by default), the
@@ -149,24 +129,35 @@ async def show_list(
         page = ListPage(found=())
     here, kept = console_path(at.web, path), {"search": search, "by": by if by not in orders[:1] else ""}
     known = {name: value for name, value in kept.items() if value}
-    return views.SearchedList(
+    searched = Field(name="search", label=label, value=search, kind="search", most=SEARCH_CHARACTERS)
+    return Page(
         frame=frame(at, section=path.partition("/")[0], up=up),
         heading=heading,
-        action=here,
-        label=label,
-        ways=ways,
-        by=by,
-        search=search,
-        columns=columns,
-        lines=tuple(map(line, page.found)),
-        empty=not_found if search else none,
-        add=add,
-        pager=replace(
-            pager_of(here, known, came=bool(after or page.before), after=page.after),
-            previous=f"{here}?{urlencode({**known, 'before': page.before})}" if page.before else "",
-            total=total_text(page.total) if page.total else None,
+        main_action=add,
+        parts=(
+            Table(
+                caption=heading,
+                columns=tuple(map(Column, columns)),
+                rows=tuple(map(row, page.found)),
+                empty=not_found if search else none,
+                filters=Filters(
+                    action=here,
+                    fields=(
+                        *(
+                            [Field(name="by", label=phrase("Sort by"), kind="words", value=by, words=ways)]
+                            if ways
+                            else []
+                        ),
+                        searched,
+                    ),
+                ),
+                pager=replace(
+                    pager_of(here, known, came=bool(after or page.before), after=page.after),
+                    previous=f"{here}?{urlencode({**known, 'before': page.before})}" if page.before else "",
+                    total=total_text(page.total) if page.total else None,
+                ),
+            ),
         ),
-        saved=at.saved,
     )
 
 
@@ -230,22 +221,34 @@ def question(
     choices: tuple[tuple[str, Phrase, Phrase], ...] = (),
     choices_legend: Phrase | None = None,
     errors: tuple[FieldError, ...] = (),
-) -> ConsoleConfirmation:
+) -> Page:
     """The question of a page, with what was typed already.
 
     `up` leads back; `errors` are those that the page has before anything is sent.
     """
-    return ConsoleConfirmation(
+    typed = Field(
+        name="typed",
+        label=phrase("Type this to go on"),
+        hint=to_type,
+        value=at.form.get("typed", ""),
+    )
+    return Page(
         frame=frame(at, section=section, up=up),
         heading=heading,
-        consequences=consequences,
-        choices=choices,
-        choices_legend=choices_legend,
-        choice=at.form.get("choice", ""),
-        button=button,
-        destroys=destroys,
-        decision=decision,
-        to_type=to_type,
-        typed=at.form.get("typed", ""),
+        parts=(
+            *(Paragraph(text=each) for each in consequences),
+            Form(
+                parts=(
+                    Radios(name="choice", legend=choices_legend, options=choices, value=at.form.get("choice", ""))
+                    if choices_legend
+                    else None,
+                    Fields(fields=(typed,)) if to_type else None,
+                ),
+                hidden=(("decision", decision),),
+                reason=KEPT_BY_AUDIT,
+                button=button,
+                danger=destroys,
+            ),
+        ),
         errors=(*at.errors, *errors),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
@@ -20,12 +19,10 @@ from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.changes import LastOwnerRemoved
 from corpid.rules.directory.lists import USERS
 from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, Operator, User
-from corpid.rules.directory.values import NO_END
 from corpid.rules.fields import fields_of
 from corpid.rules.limits import HOUR, MINUTE, PASSWORD_LINK_SECONDS, SECOND_FACTOR_LINK_SECONDS, SET_UP_LINK_SECONDS
 from corpid.rules.oauth import acr
 from corpid.texts import counted, phrase
-from corpid.web.operations import views
 from corpid.web.operations.page_context import (
     AT_ONCE,
     REASON,
@@ -38,7 +35,20 @@ from corpid.web.operations.page_context import (
     section_link,
     show_list,
 )
-from corpid.web.operations.views import StateLabel
+from corpid.web.pages.components import (
+    INVITED,
+    Actions,
+    Cell,
+    Facts,
+    Heading,
+    Label,
+    Page,
+    Paragraph,
+    Value,
+    enabled_label,
+    last_day,
+    table,
+)
 from corpid.web.pages.errors import reason_of
 from corpid.web.pages.layout import Link
 from corpid.web.sites import FormResult, NotFound, Section
@@ -46,9 +56,11 @@ from corpid.web.sites import FormResult, NotFound, Section
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from corpid.flows.directory.lists import Belonging
     from corpid.flows.operations.console import PersonAction, PersonDetails
     from corpid.rules.authentication.records import LinkPurpose, Session, SessionPurpose
     from corpid.rules.directory.actors import DeploymentOperator
+    from corpid.rules.directory.roles import RoleRecords
     from corpid.texts import Phrase
     from corpid.web.context import WebContext
     from corpid.web.pages.views import View
@@ -76,22 +88,20 @@ def person_path(web: WebContext, user_id: str, action: str = "") -> str:
     return console_path(web, f"people/{quote(user_id, safe='')}" + (f"/{action}" if action else ""))
 
 
-def state_of(user: User) -> StateLabel:
+def state_of(user: User) -> Label:
     """A person's state in a word."""
-    if user.placeholder:
-        return StateLabel(text=phrase("Invited"), tone="warning")
-    return views.active(user.enabled)
+    return INVITED if user.placeholder else enabled_label(user.enabled)
 
 
 async def show_people(at: ConsoleContext) -> View:
     """A page of people, narrowed by what is searched (D51)."""
 
-    def line(user: User) -> views.Line:
-        url, texts = person_path(at.web, user.user_id), (user.name, user.email)
-        return views.Line(url=url, name=user.user_name, texts=texts, state=state_of(user))
+    def row(user: User) -> tuple[Value, ...]:
+        link = Link(url=person_path(at.web, user.user_id), text=user.user_name)
+        return link, user.name, user.email, state_of(user)
 
     return await show_list(
-        at, "people", partial(list_records, at.registry, at.actor, USERS, {"placeholder": False}), line, heading=phrase("People"),
+        at, "people", partial(list_records, at.registry, at.actor, USERS, {"placeholder": False}), row, heading=phrase("People"),
         columns=(phrase("User name"), phrase("Name"), phrase("E-mail address"), phrase("State")),
         label=phrase("Name, user name or e-mail address"), ways=_WAYS, none=phrase("There are no people yet."),
         not_found=phrase("Nobody is found. Check the spelling."),
@@ -114,81 +124,114 @@ async def show_person(at: ConsoleContext) -> View:
     """One person: sign-in, organisations, access and sessions."""
     found = await this_person(at)
     user = found.user
-    return views.ConsolePersonView(
+    ends_sessions = "end_sessions" in found.actions
+    actions = [
+        Link(url=person_path(at.web, user.user_id, action), text=text)
+        for action, text in _ACTION_TEXTS.items()
+        if _offered(found, action)
+    ]
+    return Page(
         frame=frame(at, section="people", up=section_link(at, "people")),
         heading=phrase("Person: {name}", name=user.name),
         name=user.name,
-        state=state_of(user),
-        facts=_list_facts(found),
-        sign_in=_list_factors(found),
-        invited_until=at.moment(found.invited_until) if found.invited_until else None,
-        paused=tuple((_describe_browser(each.browser), at.moment(each.paused_until)) for each in found.locks),
-        actions=tuple(
-            [
-                Link(url=person_path(at.web, found.user.user_id, action), text=text)
-                for action, text in _ACTION_TEXTS.items()
-                if _offered(found, action)
-            ]
+        parts=(
+            Paragraph(text=state_of(user)),
+            Facts(facts=tuple(_list_facts(found))),
+            Actions(links=tuple(actions)),
+            Heading(text=phrase("Sign-in")),
+            Facts(facts=tuple(_list_factors(at, found))),
+            Heading(text=phrase("Organisations")),
+            table(
+                phrase("For these the person may act."),
+                (phrase("Organisation"), phrase("Administers as"), phrase("State")),
+                (_membership(at, each) for each in found.memberships.found),
+                empty=phrase("The person belongs to no organisation."),
+            ),
+            Heading(text=phrase("Roles")),
+            table(
+                phrase("What the person may do."),
+                (phrase("Service"), phrase("Role"), phrase("Organisation"), phrase("Until")),
+                (_role(at, each) for each in found.roles.found),
+                empty=phrase("The person has no role."),
+                more=phrase("Each table shows the first {count}.", count=AT_ONCE)
+                if found.memberships.after or found.roles.after
+                else None,
+            ),
+            Heading(text=phrase("Signed in")),
+            table(
+                phrase("Browsers in which the person is signed in."),
+                (
+                    phrase("Browser"), phrase("Used for"), phrase("Signed in with"), phrase("Since"),
+                    phrase("Last used"), *([phrase("Actions")] if ends_sessions else []),
+                ),
+                (_session(at, each, ends=ends_sessions) for each in found.sessions),
+                empty=phrase("The person is not signed in anywhere."),
+            ),
         ),
-        organisations=tuple(
-            views.OrganisationLine(
-                url=console_path(at.web, f"entities/{quote(each.entity.entity_id, safe='')}"),
-                name=each.entity.name,
-                level=ADMINISTRATOR_LEVELS[each.level] if each.level else None,  # type: ignore[index]
-                state=views.active(each.membership.enabled and each.entity.enabled),
-            )
-            for each in found.memberships.found
-        ),
-        roles=tuple(
-            views.RoleLine(
-                service=each.service.name,
-                service_url=console_path(at.web, f"services/{quote(each.service.service_id, safe='')}"),
-                role=each.row.role,
-                organisation=each.entity.name,
-                part=each.row.sub_entity,
-                until=None if each.row.end_date == NO_END else date.fromisoformat(each.row.end_date),
-            )
-            for each in found.roles.found
-        ),
-        sessions=tuple(
-            views.SessionLine(
-                device=each.device,
-                purpose=PURPOSES[each.purpose],
-                since=at.moment(each.auth_time),
-                seen=at.moment(each.seen_at or each.auth_time),
-                way=_SIGNED_IN_BY.get(each.amr),
-                end=person_path(at.web, each.user_id, f"session/{person_records.derive_session_name(each)}")
-                if ("end_sessions" in found.actions)
-                else "",
-            )
-            for each in found.sessions
-        ),
-        more=None
-        if not (found.memberships.after or found.roles.after)
-        else phrase("Each table shows the first {count}.", count=AT_ONCE),
+    )  # fmt: skip
+
+
+def _membership(at: ConsoleContext, each: Belonging) -> tuple[Value, ...]:
+    return (
+        Link(url=console_path(at.web, f"entities/{quote(each.entity.entity_id, safe='')}"), text=each.entity.name),
+        ADMINISTRATOR_LEVELS[each.level] if each.level else None,  # type: ignore[index]
+        enabled_label(each.membership.enabled and each.entity.enabled),
     )
 
 
-def _list_facts(found: PersonDetails) -> tuple[views.Fact, ...]:
+def _role(at: ConsoleContext, each: RoleRecords) -> tuple[Value, ...]:
+    service = each.service
+    return (
+        Link(url=console_path(at.web, f"services/{quote(service.service_id, safe='')}"), text=service.name),
+        each.row.role,
+        Cell(values=(each.entity.name,), notes=(each.row.sub_entity,) if each.row.sub_entity else ()),
+        last_day(each.row.end_date),
+    )
+
+
+def _session(at: ConsoleContext, each: Session, *, ends: bool) -> tuple[Value, ...]:
+    device = each.device or phrase("Another browser")
+    end = person_path(at.web, each.user_id, f"session/{person_records.derive_session_name(each)}")
+    return (
+        device,
+        PURPOSES[each.purpose],
+        _SIGNED_IN_BY.get(each.amr),
+        at.moment(each.auth_time),
+        at.moment(each.seen_at or each.auth_time),
+        *([Link(url=end, text=phrase("End"), about=each.device)] if ends else []),
+    )
+
+
+def _list_facts(found: PersonDetails) -> list[tuple[Phrase, Value]]:
     user = found.user
-    facts: list[views.Fact] = [
+    facts: list[tuple[Phrase, Value]] = [
         (phrase("User name"), user.user_name),
         (phrase("E-mail address"), user.email or _NONE),
         (phrase("Account"), fields_of(User)["account_type"].choices[user.account_type]),
     ]
     if found.operator:
         facts.append((phrase("Operates this deployment as"), fields_of(Operator)["level"].choices[found.operator]))
-    return tuple(facts)
+    return facts
 
 
-def _list_factors(found: PersonDetails) -> tuple[views.Fact, ...]:
+def _list_factors(at: ConsoleContext, found: PersonDetails) -> list[tuple[Phrase, Value]]:
     held = found.factors
-    return (
+    facts: list[tuple[Phrase, Value]] = [
         (phrase("Password"), _SET if held.password else _NONE),
         (phrase("Authenticator app"), _SET if held.app else _NONE),
         (phrase("Passkeys"), counted(len(held.passkeys), "{count} passkey", "{count} passkeys")),
         (phrase("Recovery codes"), counted(held.codes, "{count} left", "{count} left")),
-    )
+        *(
+            (
+                _describe_browser(each.browser),
+                phrase("Paused after wrong codes until {moment}", moment=at.moment(each.paused_until)),
+            )
+            for each in found.locks
+        ),
+    ]
+    if found.invited_until:
+        facts.append((phrase("Link to set up sign-in works until"), at.moment(found.invited_until)))
+    return facts
 
 
 def _describe_browser(browser: str) -> Phrase:

@@ -22,9 +22,10 @@ from corpid.rules.directory.lists import SERVICES
 from corpid.rules.directory.records import Service
 from corpid.rules.fields import Field, fields_of
 from corpid.texts import phrase
-from corpid.web.operations import views
 from corpid.web.operations.page_context import (
     AT_ONCE,
+    KEPT_BY_AUDIT,
+    ONLY_FIRST,
     REASON,
     ConsoleContext,
     ConsolePage,
@@ -36,6 +37,18 @@ from corpid.web.operations.page_context import (
     section_link,
     show_list,
     step_of,
+)
+from corpid.web.pages.components import (
+    Actions,
+    Facts,
+    Fields,
+    Form,
+    Heading,
+    Page,
+    Paragraph,
+    Value,
+    enabled_label,
+    table,
 )
 from corpid.web.pages.errors import reason_of
 from corpid.web.pages.layout import Link
@@ -59,13 +72,12 @@ _CHANGED: Final = phrase(
 async def show_services(at: ConsoleContext) -> View:
     """A page of services by identifier."""
 
-    def line(service: Service) -> views.Line:
-        texts = (service.name, _YES if service.approval_required else _NO)
-        url = console_path(at.web, _here(service))
-        return views.Line(url=url, name=service.service_id, texts=texts, state=views.active(service.enabled))
+    def row(service: Service) -> tuple[Value, ...]:
+        link = Link(url=console_path(at.web, _here(service)), text=service.service_id)
+        return link, service.name, _YES if service.approval_required else _NO, enabled_label(service.enabled)
 
     return await show_list(
-        at, "services", partial(list_records, at.registry, at.actor, SERVICES), line, heading=phrase("Services"),
+        at, "services", partial(list_records, at.registry, at.actor, SERVICES), row, heading=phrase("Services"),
         columns=(phrase("Identifier"), phrase("Name"), phrase("Needs approval"), phrase("State")),
         label=phrase("Identifier begins with"), none=phrase("There are no services yet. A directory file adds them."),
         not_found=phrase("No service is found. Type only the beginning."),
@@ -84,28 +96,46 @@ async def show_service(at: ConsoleContext) -> View:
     """One service: facts, roles, and the clients that use it."""
     service = await _load_service(at)
     clients, is_partial = await flow.list_clients_of_service(at.registry, service.service_id, actor=at.actor)
-    return views.ServiceView(
+    edit = path_if_allowed(at, _here(service, "edit"))
+    return Page(
         frame=frame(at, section="services", up=section_link(at, "services")),
         heading=phrase("Service: {name}", name=service.name),
         name=service.name,
-        description=service.description,
-        state=views.active(service.enabled),
-        facts=(
-            (phrase("Identifier"), service.service_id),
-            (phrase("Roles need approval at every organisation"), _YES if service.approval_required else _NO),
-            (phrase("Third parties can be authorised"), _YES if service.third_parties else _NO),
-            (
-                phrase("Part of the organisation in a role"),
-                fields_of(Service)["sub_entity"].choices[service.sub_entity],
+        parts=(
+            Paragraph(text=enabled_label(service.enabled)),
+            Paragraph(text=service.description) if service.description else None,
+            Facts(
+                facts=(
+                    (phrase("Identifier"), service.service_id),
+                    (phrase("Roles need approval at every organisation"), _YES if service.approval_required else _NO),
+                    (phrase("Third parties can be authorised"), _YES if service.third_parties else _NO),
+                    (
+                        phrase("Part of the organisation in a role"),
+                        fields_of(Service)["sub_entity"].choices[service.sub_entity],
+                    ),
+                    (
+                        phrase("Parameters of a role"),
+                        ", ".join(each.name for each in service.parameters) or phrase("None"),
+                    ),
+                )
             ),
-            (phrase("Parameters of a role"), ", ".join(each.name for each in service.parameters) or phrase("None")),
+            Actions(links=(Link(url=edit, text=phrase("Change the service")),) if edit else ()),
+            Heading(text=phrase("Roles")),
+            table(
+                phrase("What people can be given at this service."),
+                (phrase("Role"), phrase("Description")),
+                tuple(_describe_roles(service).items()),
+                empty=phrase("It has no roles: people get access to the service as a whole."),
+            ),
+            Heading(text=phrase("Clients")),
+            table(
+                phrase("They ask for access at this service."),
+                (phrase("Name"), phrase("Identifier")),
+                tuple((each.name, each.client_id) for each in clients[:AT_ONCE]),
+                empty=phrase("No client uses it."),
+                more=ONLY_FIRST if is_partial or len(clients) > AT_ONCE else None,
+            ),
         ),
-        edit=path_if_allowed(at, _here(service, "edit")),
-        roles=tuple(
-            views.RoleOfService(name=name, description=text) for name, text in _describe_roles(service).items()
-        ),
-        clients=tuple((each.name, each.client_id) for each in clients[:AT_ONCE]),
-        more_clients=is_partial or len(clients) > AT_ONCE,
     )
 
 
@@ -131,11 +161,22 @@ async def show_edit(at: ConsoleContext) -> View:
     back = console_path(at.web, _here(service))
     held = {**_TEXTS.read(at.form), **_APPROVAL.read(at.form)} if at.form else to_builtins(service)
     roles = _descriptions(service)
-    return views.EditService(
+    return Page(
         frame=frame(at, section="services", up=Link(url=back, text=phrase("Back")), step_name=step_of(at, service)),
-        texts=_TEXTS.show(held),
-        roles=roles.show(roles.read(at.form) if at.form else _describe_roles(service)),
-        approval=_APPROVAL.show(held),
+        heading=phrase("Change the service"),
+        parts=(
+            Form(
+                parts=(
+                    Fields(fields=_TEXTS.show(held)),
+                    Heading(text=phrase("Descriptions of the roles")) if service.roles else None,
+                    Fields(fields=roles.show(roles.read(at.form) if at.form else _describe_roles(service))),
+                    Heading(text=phrase("Approval")),
+                    Fields(fields=_APPROVAL.show(held)),
+                ),
+                reason=KEPT_BY_AUDIT,
+                button=phrase("Save"),
+            ),
+        ),
     )
 
 

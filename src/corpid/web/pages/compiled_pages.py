@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from markupsafe import escape
 from msgspec.structs import replace
 
-from corpid.web.pages.layout import Form, ViewPart
+from corpid.web.pages.layout import ButtonForm, ViewPart
 from corpid.web.pages.views import (
     CHOICES_WITHOUT_SEARCH,
     ChooseEntity,
@@ -157,8 +157,8 @@ def _gap(text: str | None, gap: Slot, filling: Filling) -> str | None:
     return gap
 
 
-def _form(form: Form | None, sign_in: str) -> Form | None:
-    return None if form is None else Form(action=_path(form.action, sign_in))
+def _form(form: ButtonForm | None, sign_in: str) -> ButtonForm | None:
+    return None if form is None else ButtonForm(action=_path(form.action, sign_in))
 
 
 def _path(path: str, sign_in: str) -> str:

@@ -22,7 +22,7 @@ class ViewPart(msgspec.Struct, frozen=True, kw_only=True):
     """A part of what a page shows."""
 
 
-class Form(msgspec.Struct, frozen=True, kw_only=True):
+class ButtonForm(msgspec.Struct, frozen=True, kw_only=True):
     """The target of a form of one button. Fields: form_token, step."""
 
     action: str
@@ -32,7 +32,9 @@ class Link(ViewPart, frozen=True, kw_only=True):
     """A link: an address and its text."""
 
     url: str
-    text: Phrase
+    text: Phrase | str
+    about: str = ""
+    """whom or what it concerns, for those who hear the text only"""
 
 
 class Advice(ViewPart, frozen=True, kw_only=True):
@@ -59,7 +61,7 @@ class TimeLimit(msgspec.Struct, frozen=True, kw_only=True):
     """in the time zone of the deployment"""
     seconds: int
     """the same from now, for the script that warns"""
-    extend: Form | None = None
+    extend: ButtonForm | None = None
     """gives more time; None when none is left"""
     last_time: Phrase | None = None
     """the note if there is no more time after that"""
@@ -77,7 +79,7 @@ class TimeLimit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def time_limit(
-    at: float, *, now: float, zone: tzinfo, more: Form | None, at_end: Phrase, of_session: bool = False
+    at: float, *, now: float, zone: tzinfo, more: ButtonForm | None, at_end: Phrase, of_session: bool = False
 ) -> TimeLimit:
     """The limit of a page that ends at `at`, in epoch seconds.
 
@@ -137,7 +139,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     """value of the hidden field `names`: a digest of the people whom the page shows; empty: it has none (D68)"""
     entered: str = ""
     """value of the hidden field `entered`: the stored form that the page shows (D73); empty: it has none"""
-    cancel: Form | None = None
+    cancel: ButtonForm | None = None
     """answers access_denied to the RP (D17)"""
     limit: TimeLimit | None = None
     under_way: bool = False
@@ -166,9 +168,9 @@ class Field(ViewPart, frozen=True, kw_only=True):
 
     name: str
     label: Phrase | str
-    hint: Phrase | None = None
+    hint: Phrase | str | None = None
     kind: str = "text"
-    """lines, flag, words, day, number, email or text"""
+    """lines, flag, words, day, number, email, search or text"""
     value: str
     words: tuple[tuple[str, Phrase | str], ...] = ()
     """the closed list of values, each with its text"""

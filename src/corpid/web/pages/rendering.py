@@ -7,6 +7,7 @@ Everything comes out of the package and is read once, at start.
 from __future__ import annotations
 
 import re
+from datetime import date, datetime
 from functools import lru_cache, partial
 from hashlib import sha256
 from importlib.resources import files
@@ -22,13 +23,13 @@ from corpid.texts import Phrase, capitalise, has_full_stop, phrase
 from corpid.web.pages.charts import draw_chart
 from corpid.web.pages.compilation import CompiledTemplates
 from corpid.web.pages.compiled_pages import CONTENT, CompiledPage, FrameView, Slot, separate_slots
+from corpid.web.pages.components import value_renderer
 from corpid.web.pages.layout import TimeLimit, never_asks, run_by
 from corpid.web.pages.theme import NO_THEME
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, OWN, PSEUDO, translator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from datetime import datetime
 
     from jinja2 import Template
 
@@ -183,6 +184,7 @@ class Renderer:
         environment.globals["language_links"] = _language_links(environment)
         # Here, since each import in a template compares all of the globals' names.
         environment.globals["parts"] = environment.get_template("_parts.html").module
+        environment.globals["lists"] = environment.get_template("_lists.html").module
         self._environments[language.tag] = environment
         return environment
 
@@ -327,7 +329,7 @@ def speak(environment: Environment, voice: Translator) -> None:
     """Set up the templates of an environment for one language.
 
     Translates their blocks and the phrases given to them, and adds the filters `number`, `time`, `moment`, `day` and
-    `drawn`, and `language`.
+    `drawn`, and `shown` for the values of components, and `language`.
     """
 
     def finalized(value: Any) -> Any:  # noqa: ANN401
@@ -341,7 +343,14 @@ def speak(environment: Environment, voice: Translator) -> None:
     environment.finalize = finalized
     environment.bytecode_cache = CompiledTemplates(voice.language.tag, voice.packages)
     instants = {"time": _instant("time", voice.time), "moment": _instant("moment", voice.moment)}
-    environment.filters.update(number=voice.number, day=voice.day, drawn=partial(draw_chart, voice=voice), **instants)
+    written: dict[type, Callable[..., str]] = {int: voice.number, date: voice.day, datetime: instants["moment"]}
+    environment.filters.update(
+        number=voice.number,
+        day=voice.day,
+        drawn=partial(draw_chart, voice=voice),
+        shown=value_renderer(voice.say, written),
+        **instants,
+    )
     environment.globals.update(_=voice.gettext, language=voice.language)
 
 

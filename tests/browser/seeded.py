@@ -1,0 +1,110 @@
+"""States of pages as a provider shows them, from records that are written first."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, Self
+
+import msgspec
+
+from corpid.web.pages.rendering import Renderer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+
+    from corpid.web.pages.views import View
+    from corpid_dev.relying_party.browser import Browser
+
+    Walk = Callable[[Mapping[str, "Visit"], "Recorder"], AsyncIterator[None]]
+
+
+class Visit(msgspec.Struct, frozen=True):
+    """A page that somebody opens, and the form that they send there."""
+
+    page: str
+    form: Mapping[str, str] | None = None
+    """what is typed into it; None: nothing is sent"""
+    who: str = ""
+    """another person than the others' visitor"""
+
+
+class Recorder:
+    """The views that the provider of this process renders."""
+
+    def __init__(self) -> None:
+        self.views: dict[str, View] = {}
+        self._last: View | None = None
+
+    def __enter__(self) -> Self:
+        render = self._render = Renderer.render
+
+        def recording(renderer: Renderer, view: View, *given: Any, **named: Any) -> bytes:
+            self._last = view
+            return render(renderer, view, *given, **named)
+
+        Renderer.render = recording  # type: ignore[assignment, method-assign]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        Renderer.render = self._render  # type: ignore[method-assign]
+
+    async def visit(self, name: str, visit: Visit, browser: Browser, address: str) -> None:
+        """Open the page, send its form, and keep the view that is shown then."""
+        self._last = None
+        await browser.open(address, site="same-origin")
+        if visit.form is not None:
+            await browser.fill_and_submit(**visit.form)
+        assert self._last is not None, f"{name}: {browser.response}"
+        self.views[name] = self._last
+
+
+class Seeded(Mapping[str, "View"]):
+    """States by name: views, and visits, which a walk makes when one is first looked at."""
+
+    def __init__(self, views: Mapping[str, View], *walks: tuple[Mapping[str, Visit], Callable[..., Any]]) -> None:
+        self._views = views
+        self._walks = walks
+        self._walk_of = {name: number for number, (visits, _) in enumerate(walks) for name in visits}
+        self._recorded = cache(self._record)
+
+    def __getitem__(self, name: str) -> View:
+        if name in self._walk_of:
+            return self._recorded(self._walk_of[name])[name]
+        return self._views[name]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._views
+        yield from self._walk_of
+
+    def __len__(self) -> int:
+        return len(self._views) + len(self._walk_of)
+
+    def sort(self, name: str) -> object:
+        """The page and whether it shows an error: the same for states that look alike."""
+        if name in self._walk_of:
+            visit = self._walks[self._walk_of[name]][0][name]
+            return visit.page.partition("?")[0], visit.form is not None
+        return type(self._views[name]), bool(getattr(self._views[name], "errors", ()))
+
+    def _record(self, number: int) -> dict[str, View]:
+        visits, walk = self._walks[number]
+        recorder = Recorder()
+        failed: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                asyncio.run(walk(visits, recorder))
+            except BaseException as error:  # noqa: BLE001 - raised below
+                failed.append(error)
+
+        # The caller may run in a loop of its own.
+        thread = threading.Thread(target=run)
+        with recorder:
+            thread.start()
+            thread.join()
+        if failed:
+            raise failed[0]
+        return recorder.views
