@@ -74,6 +74,11 @@ SEARCHES: tuple[Shape, ...] = tuple(
     for service in ((False, True) if kind is StoredMember else (False,))
     if words or service
 )  # fmt: skip
+SEARCHES += tuple(
+    each._replace(order=(), bounded=False, by_word=True)
+    for each in SEARCHES
+    if each.words and not each.few and not each.by_service
+)
 """by words, and of members by service, in the orders of the pages that offer them"""
 _NUMBERS = (1, 3)
 """of services or words, for which a statement is made when it is first needed"""
@@ -128,9 +133,9 @@ def _make_lists(lists: RecordLists) -> None:
             lists._count(each._replace(backwards=False))
     for each in SEARCHES:
         lists._page(each)
-        lists._count(each._replace(order=(), bounded=False, backwards=False, few=False))
+        lists._count(each._replace(order=(), bounded=False, backwards=False, few=False, by_word=False))
         if each.words + each.service > 1:
-            lists._frequencies(each._replace(order=(), bounded=False, backwards=False, few=False))
+            lists._frequencies(each._replace(order=(), bounded=False, backwards=False, few=False, by_word=False))
 
 
 def _make_filters(provisioning: Provisioning) -> None:

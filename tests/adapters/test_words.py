@@ -310,3 +310,37 @@ async def test_entities_are_found_by_number_and_identifier_too(place: Place) -> 
 
         assert await found("gb t08") == await found("e2") == await found("pte books 12") == 1
         assert await found("books e3") == 0
+
+
+@pytest.mark.parametrize("descending", [False, True])
+async def test_many_that_are_found_are_paged_in_the_order_of_the_word(place: Place, descending: bool) -> None:
+    """D83: each once, forwards and back, also who has two such words; the total says how many."""
+    async with place.opened() as stores:
+        await write(
+            stores,
+            *(user(f"u{number:04}", ("Tan", "Tanya Tan", "Mei Tania")[number % 3], "", True) for number in range(2100)),
+        )
+        for search, expected in (("tan", 2100), ("tan u", 2100), ("mei tan", 700)):
+            found: list[str] = []
+            back: list[str] = []
+            after = ""
+            while True:
+                page = await list_records(
+                    stores.registry, BY, USERS, order="name", descending=descending, search=search, after=after,
+                    limit=400, count_to=10_000,
+                )  # fmt: skip
+                assert page.total is not None
+                assert page.total.count == expected
+                if found:
+                    earlier = await list_records(
+                        stores.registry, BY, USERS, order="name", descending=descending, search=search,
+                        before=page.before, limit=400,
+                    )  # fmt: skip
+                    assert [each.user_id for each in earlier.found] == back
+                back = [each.user_id for each in page.found]
+                found += back
+                if not page.after:
+                    break
+                after = page.after
+                assert after.startswith("/") is (expected > 2000)
+            assert len(found) == len(set(found)) == expected

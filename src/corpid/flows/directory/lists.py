@@ -149,6 +149,9 @@ async def list_records(
     nothing = search.strip() and by_words and not words
     if nothing or not all(is_storable(str(each)) for each in (*where.values(), service_id)):
         return ListPage(found=(), total=ListTotal(count=0) if count_to else None)
+    by_word = bool(words) and (before or after).startswith("/")
+    place = parse_place(before or after, 3 if by_word else len(ordered.columns)) if before or after else ()
+    place = place[1:] if by_word else place
     query = ListQuery(
         listed=listed,
         order=ordered,
@@ -156,7 +159,8 @@ async def list_records(
         beginning="" if by_words else search,
         words=(*words, f" {state}") if state else words,
         service_id=service_id,
-        place=parse_place(before or after, len(ordered.columns)) if before or after else (),
+        place=place,
+        by_word=by_word,
         backwards=descending != bool(before),
         limit=limit + 1,
         no_operators=listed.of_people
@@ -173,10 +177,11 @@ async def list_records(
         rows.reverse()
     shown = rows[-limit:] if before else rows[:limit]
     further = len(rows) > limit
+    places = [("", *place) if query.by_word else place for _, place in shown]
     return ListPage(
         found=tuple(record for record, _ in shown),
-        after=format_place(shown[-1][1]) if shown and (before or further) else "",
-        before=format_place(shown[0][1]) if shown and (further if before else after) else "",
+        after=format_place(places[-1]) if shown and (before or further) else "",
+        before=format_place(places[0]) if shown and (further if before else after) else "",
         total=total if count_to else None,
     )
 

@@ -100,6 +100,8 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
     """whether fewer people have such a role than the first word"""
     few: bool = False
     """whether those that are found are so few that they are read and sorted"""
+    by_word: bool = False
+    """whether the first word makes the order, then the identifier; otherwise many would be read for a page"""
     place: tuple[str, ...] = ()
     """after which the page begins, or before which it ends if it is read backwards; empty: at the beginning, or end"""
     backwards: bool = False

@@ -78,6 +78,7 @@ class Shape(NamedTuple):
     few: bool = False
     by_service: bool = False
     """whether the fewest records have a role, rather than the first word"""
+    by_word: bool = False
 
     @property
     def searched(self) -> bool:
@@ -112,7 +113,7 @@ class RecordLists:
 
         Also those of a page that is read backwards.
         """
-        width = len(wanted.order.columns)
+        width = 2 if wanted.by_word else len(wanted.order.columns)
         rows = await self._database.rows(self._page(find_shape(wanted)), bind_place(wanted) | bind_words(wanted))
         decode = decode_member if wanted.listed.record is StoredMember else self._kinds[wanted.listed.record].decode
         found = [(decode(row), row[-width:]) for row in rows]
@@ -133,8 +134,9 @@ class RecordLists:
     async def plan(self, wanted: ListQuery) -> tuple[ListQuery, ListTotal]:
         """A search as it costs least, and its total (D83).
 
-        What the fewest records have is looked up, the rest is asked of each of these. Where many records remain, the
-        page is read in its order instead, in which they are dense.
+        What the fewest records have is looked up, the rest is asked of each of these. Where many records remain, they
+        are not sorted: a page of what is found by words goes on in their index, one that is narrowed by state or
+        service alone in its order. A place says in which way its page was read.
         """
         words = wanted.words
         if len(words) + bool(wanted.service_id) > 1:
@@ -146,7 +148,9 @@ class RecordLists:
             by_service = bool(wanted.service_id) and counts[-1] < min(counts[:-1])
             wanted = replace(wanted, words=words, by_service=by_service)
         total = await self.total(wanted, most=MOST_COUNTED)
-        return replace(wanted, few=total.count <= _FEW), total
+        few = not wanted.by_word and total.count <= _FEW
+        many = not few and not wanted.place and any(each[0] != " " for each in words)
+        return replace(wanted, few=few, by_word=wanted.by_word or many), total
 
     async def find(
         self,
@@ -173,9 +177,11 @@ class RecordLists:
 
 def find_shape(wanted: ListQuery) -> Shape:
     return Shape(
-        wanted.listed.record, wanted.order.columns, tuple(sorted(wanted.where)), wanted.order.bounded,
+        wanted.listed.record, () if wanted.by_word else wanted.order.columns, tuple(sorted(wanted.where)),
+        wanted.order.bounded and not wanted.by_word,
         wanted.backwards, wanted.no_operators, len(wanted.words), bool(wanted.service_id), wanted.few,
         bool(wanted.service_id) and (wanted.by_service or not wanted.words),
+        wanted.by_word,
     )  # fmt: skip
 
 
@@ -192,7 +198,7 @@ def bind_place(wanted: ListQuery) -> dict[str, object]:
 
     Two bounds on the same side are the same place: SQLite begins at the one, PostgreSQL at the other.
     """
-    width, beginning, at = len(wanted.order.columns), wanted.beginning, wanted.place
+    width, beginning, at = 2 if wanted.by_word else len(wanted.order.columns), wanted.beginning, wanted.place
     first, until = beginning, beginning + LAST
     if at and wanted.backwards:
         until = min(until, at[0] if width == 1 else at[0] + FIRST_CHARACTER)
@@ -206,14 +212,19 @@ def bind_place(wanted: ListQuery) -> dict[str, object]:
 
 def select_page(table: sa.Table, names: tuple[str, ...], shape: Shape) -> sa.Select[Any]:
     """The given columns, `first` and `until`, `place_…`, `limit` → records, places."""
-    keys = _find_keys(table, shape)
+    words, identifier, of_words = _find_term(shape, 0) if shape.by_word else (table, "", [])
+    keys = [words.c.word, words.c[identifier]] if shape.by_word else _find_keys(table, shape)
     place = sa.tuple_(*(sa.bindparam(f"place_{number}", type_=sa.Text) for number in range(len(keys))))
     key = sa.tuple_(*keys)
     found = sa.select(*(table.c[name] for name in names))
     if shape.kind is StoredMember:
         found = found.add_columns(*columns(users, USERS))
-        found = found.select_from(memberships.join(users, users.c.user_id == memberships.c.user_id))
+        found = found.join(users, users.c.user_id == memberships.c.user_id)
     found = found.add_columns(*(each.label(f"key_{number}") for number, each in enumerate(keys)))
+    if shape.by_word:
+        others = [_has_term(shape, each, words.c[identifier]) for each in range(1, shape.words + shape.service)]
+        found = found.join(words, words.c[identifier] == table.c[identifier])
+        found = found.where(*of_words, *others, _is_first(shape, words))
     found = found.where(*_narrow(table, shape), *_search(table, shape))
     if len(keys) > 1 or not shape.bounded:
         found = found.where(key < place if shape.backwards else key > place)
@@ -280,6 +291,14 @@ def _has_term(shape: Shape, number: int, identifier: sa.ColumnElement[str]) -> s
     return sa.select(_ONE).where(source.c[key] == identifier, *conditions).limit(1).scalar_subquery().is_not(None)
 
 
+def _is_first(shape: Shape, words: sa.FromClause) -> sa.ColumnElement[bool]:
+    """The condition that no earlier word of the record is found."""
+    earlier = _WORDS[shape.kind][0].alias("earlier")
+    same = [earlier.c[name] == words.c[name] for name in earlier.c.keys() if name != "word"]  # noqa: SIM118 - no dict
+    within = earlier.c.word >= sa.bindparam("word_0", type_=sa.Text), earlier.c.word < words.c.word
+    return sa.select(_ONE).where(*same, *within).limit(1).scalar_subquery().is_(None)
+
+
 def _select_found(table: sa.Table, shape: Shape) -> sa.Select[Any]:
     """The identifiers of the records that are found, each once."""
     driver = shape.words if shape.by_service else 0
@@ -298,7 +317,7 @@ def _select_found(table: sa.Table, shape: Shape) -> sa.Select[Any]:
 
 def _search(table: sa.Table, shape: Shape) -> list[sa.ColumnElement[bool]]:
     """The conditions on the records that are searched."""
-    if not shape.searched:
+    if not shape.searched or shape.by_word:
         return []
     _, key = _WORDS[shape.kind]
     if shape.few:
