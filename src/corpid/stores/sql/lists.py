@@ -243,7 +243,7 @@ def count_records(table: sa.Table, shape: Shape) -> sa.Select[Any]:
 
 
 def count_words(shape: Shape) -> sa.Select[Any]:
-    """Count the rows of each word, and of the role, up to a limit."""
+    """Count the rows of each searched word and of the role."""
     counted = []
     for number in range(shape.words + shape.service):
         source, _, conditions = _find_term(shape, number)
