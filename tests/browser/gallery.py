@@ -39,11 +39,11 @@ VIOLATIONS: Final = """([tags, left_out]) => axe.run(document, {
     .then(found => found.violations.flatMap(each => each.nodes.map(node => `${each.id}: ${node.html} ${node.failureSummary}`)))"""
 OUTSIDE: Final = """() => [...document.querySelectorAll("body *")].filter(each => {
     const box = each.getBoundingClientRect();
-    return box.width > 1 && (box.left < -1 || box.right > innerWidth + 1);
+    return box.width > 1 && each.checkVisibility() && (box.left < -1 || box.right > innerWidth + 1);
 }).map(each => each.outerHTML.slice(0, 120))"""
 CUT: Final = """() => [...document.querySelectorAll("body *")].filter(each =>
     getComputedStyle(each).overflow !== "visible" && !each.matches("input, .visually-hidden, .visually-hidden *")
-    && (each.scrollWidth > each.clientWidth + 1 || each.scrollHeight > each.clientHeight + 1)
+    && each.checkVisibility() && (each.scrollWidth > each.clientWidth + 1 || each.scrollHeight > each.clientHeight + 1)
 ).map(each => each.outerHTML.slice(0, 120))"""
 
 GOES_AWAY: Final = "form_post."

@@ -48,9 +48,7 @@ def states(frame: Frame, below: Frame) -> Mapping[str, View]:
     listed = administrators.Administrators(
         frame=frame,
         rows=rows,
-        appoint="/manage/administrators/appoint",
-        tokens="/manage/tokens",
-        review="/manage/access-review",
+        main_action=Link(url="/manage/administrators/appoint", text=phrase("Appoint somebody")),
     )
     people = (
         PersonChoice(name="Marcus Lim Sample", user_name="marcus", url="/x"),
@@ -119,7 +117,7 @@ def states(frame: Frame, below: Frame) -> Mapping[str, View]:
         "portal-ending": endpoints.EndingList(frame=below, rows=(ends,), pager=Pager(next="/x")),
         "portal-ending-none": endpoints.EndingList(frame=below, rows=(), pager=Pager()),
         "portal-administrators": listed,
-        "portal-administrators-sub": replace(listed, appoint="", tokens=""),
+        "portal-administrators-sub": replace(listed, main_action=None),
         "portal-appoint": choice,
         "portal-appoint-none": replace(choice, found=(), pager=Pager()),
         "portal-level": form,

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from corpid.rules.directory.entity_choice import NUMBERS
+from corpid.rules.directory.records import APPROVALS
 from corpid.texts import phrase
-from corpid.web.directory.page_context import SECTIONS
+from corpid.web.directory.page_context import SECTIONS, SETTINGS
+from corpid.web.directory.settings import SettingLine, Settings
 from corpid.web.pages.layout import Frame, Link, Navigation, NavigationLink
 from corpid.web.pages.views import Choice, ChooseEntity, Problem
 from tests.browser import portal_home_states, review_states
@@ -29,7 +31,12 @@ def framed(section: str = "", *, up: Link | None = None, title: str = "Harbour L
             person="Tan Wei Ling",
             switch=Link(url="/manage/organisation", text=phrase("Change organisation")),
             links=tuple(
-                NavigationLink(url=f"/manage/{path}".removesuffix("/"), text=name, current=path == section)
+                NavigationLink(
+                    url=f"/manage/{path}".removesuffix("/"),
+                    text=name,
+                    current=path == section,
+                    count=3 if path == "requests" else 0,
+                )
                 for path, (name, _) in SECTIONS.items()
             ),
         ),
@@ -69,6 +76,23 @@ STATES: Final[Mapping[str, View]] = {
             Link(url="/sign-out", text=phrase("Sign out")),
         ),
     ),
-    **portal_home_states.states(framed(), framed("administrators", up=_UP)),
-    **review_states.states(framed("administrators", up=_UP)),
+    "portal-settings": Settings(
+        frame=framed(SETTINGS),
+        lines=(
+            SettingLine(
+                url="/manage/administrators",
+                name=phrase("Administrators"),
+                state=phrase("Who manages people and access here"),
+            ),
+            SettingLine(url="/manage/approvals-setting", name=phrase("Approvals"), state=APPROVALS["roles"]),
+            SettingLine(
+                url="/manage/access-review",
+                name=phrase("Access review"),
+                state=phrase("There has been no review yet. The first one is due within a year."),
+            ),
+        ),
+        facts=((phrase("Name"), "Harbour Logistics Pte. Ltd."), (NUMBERS["UEN"], "200012345A")),
+    ),
+    **portal_home_states.states(framed(), framed(SETTINGS, up=_UP)),
+    **review_states.states(framed(SETTINGS, up=_UP)),
 }

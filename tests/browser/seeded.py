@@ -26,9 +26,9 @@ class Visit(msgspec.Struct, frozen=True):
 
     page: str
     form: Mapping[str, str] | None = None
-    """what is typed into it; None: nothing is sent"""
-    who: str = ""
-    """another person than the others' visitor"""
+    """what is typed into it; the key "" names the button; None: nothing is sent"""
+    of: str = "form_token"
+    """a field of the form that is sent"""
 
 
 class Recorder:
@@ -56,7 +56,8 @@ class Recorder:
         self._last = None
         await browser.open(address, site="same-origin")
         if visit.form is not None:
-            await browser.fill_and_submit(**visit.form)
+            fields = {field: value for field, value in visit.form.items() if field}
+            await browser.fill_and_submit(visit.of, button=visit.form.get(""), **fields)
         assert self._last is not None, f"{name}: {browser.response}"
         self.views[name] = self._last
 

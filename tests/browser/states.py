@@ -291,11 +291,15 @@ _VIEWS: Final[Mapping[str, View]] = {
     **invitation_states.STATES,
     **portal_states.STATES,
     **access_states.STATES,
-    **people_states.STATES,
     **party_states.STATES,
     **console_states.STATES,
 }
-STATES: Final = Seeded(_VIEWS, (console_directory_states.VISITS, console_directory_states.walk))
+STATES: Final = Seeded(
+    _VIEWS,
+    (console_directory_states.VISITS, console_directory_states.walk),
+    (people_states.VISITS, people_states.walk),
+    (people_states.UNDER_APPROVAL, people_states.walk_under_approval),
+)
 
 
 def _one_of_each() -> Iterator[str]:

@@ -295,3 +295,31 @@ def test_the_first_stop_of_a_page_with_navigation_leads_past_it(beholder: Behold
     page.keyboard.press("Tab")
     assert page.evaluate("document.querySelector('main').contains(document.activeElement)")
     expect(link).not_to_be_in_viewport()
+
+
+@pytest.mark.parametrize("state", ["portal-home", "console-overview"])
+def test_a_phone_has_one_line_with_a_menu_that_needs_no_script(developer_beholder: Beholder, state: str) -> None:
+    """WCAG 1.4.10, 2.5.5: sections, person and sign-out are in it; without it a heading stands in the upper seventh."""
+    page = developer_beholder.look(state, replace(PLAIN, width=375, height=812))
+    top, mark = (page.locator(each).bounding_box() for each in ("h1", ".developer"))
+    assert top and mark and top["y"] - mark["height"] <= 120
+    page.locator(".menu > summary").click()
+    expect(page.get_by_role("link", name="Sign out")).to_be_in_viewport()
+    expect(page.get_by_role("navigation").first.get_by_role("link")).to_have_count(
+        len(STATES[state].frame.navigation.links)  # type: ignore[union-attr]
+    )
+    found = [*page.evaluate(OUTSIDE), *page.evaluate(CUT), *page.evaluate(SMALL), *complaints(page)]
+    assert not found, listed(found)
+
+
+@pytest.mark.parametrize("state", ["portal-home", "console-overview"])
+def test_a_wide_screen_shows_the_sections_beside_the_page(developer_beholder: Beholder, state: str) -> None:
+    """WCAG 1.3.2: without opening anything, and with nothing that axe complains about."""
+    page = developer_beholder.look(state, replace(PLAIN, width=1280))
+    expect(page.locator(".menu > summary")).to_be_hidden()
+    expect(page.get_by_role("link", name="Sign out")).to_be_visible()
+    sections = page.get_by_role("navigation").first.bounding_box()
+    heading = page.get_by_role("heading", level=1).bounding_box()
+    assert sections and heading and sections["x"] + sections["width"] < heading["x"]
+    found = [*page.evaluate(OUTSIDE), *complaints(page)]
+    assert not found, listed(found)

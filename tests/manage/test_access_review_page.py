@@ -69,7 +69,7 @@ async def test_a_review_that_is_not_due_begins_only_on_demand(made: World) -> No
     await staffed(made)
     browser = await in_portal(made)
     assert "access review" not in browser.page.text
-    await go(made, browser, "administrators")
+    await go(made, browser, "settings")
     await follow(browser, "Access review")
     assert not buttons(browser)
     await follow(browser, "Begin the review")

@@ -103,6 +103,37 @@ async def test_a_sub_administrator_sees_what_their_services_allow(made: World) -
     assert "Bob Lim" not in browser.page.text
 
 
+async def test_the_sections_say_how_many_requests_the_reader_can_decide_on(made: World) -> None:
+    """D55: on every page."""
+    await appoint(made)
+    await scene(made)
+    browser = await in_portal(made, "people")
+    assert ("/manage/requests", "Requests 1") in browser.page.links
+    await made.person("cora", entity(ACME, "Acme Pte. Ltd."), name="Cora Chan")
+    await appoint(made, level="administrator", who="cora")
+    other = await in_portal(made, "people", who="cora")
+    assert ("/manage/requests", "Requests 2") in other.page.links
+
+
+async def test_the_settings_lead_to_what_the_level_may_set_and_say_how_it_stands(made: World) -> None:
+    """D53, D55, D57."""
+    await appoint(made)
+    await made.write(entity(ACME, "Acme Pte. Ltd.", approvals="roles", status="Registered"))
+    browser = await in_portal(made, "settings")
+    pages = ("administrators", "approvals-setting", "access-review", "tokens")
+    reached = {target.rpartition("/")[2] for target, _ in browser.page.links}
+    assert reached >= set(pages)
+    for said in ("Acme Pte. Ltd.", "Registered", "There has been no review yet."):
+        assert said in browser.page.text
+    for page in pages:
+        await go(made, browser, page)
+        assert browser.page.links.count(("/manage/settings", "Settings")) == 2
+    await made.person("bob", entity(ACME, "Acme Pte. Ltd.", approvals="roles"), name="Bob Lim")
+    await appoint(made, level="sub_administrator", who="bob", services=("PERMITS",))
+    other = await in_portal(made, "settings", who="bob")
+    assert {target.rpartition("/")[2] for target, _ in other.page.links} & set(pages) == {"administrators"}
+
+
 async def test_an_organisation_that_the_register_no_longer_lists_is_told_so(made: World) -> None:
     """R-20."""
     await appoint(made)

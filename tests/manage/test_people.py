@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from corpid.flows.directory import approvals
 from corpid.flows.directory.actors import load_administrator
+from corpid.flows.directory.write import RequestDetails, write_changes
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.records import (
@@ -19,6 +20,8 @@ from corpid.rules.directory.records import (
 )
 from tests.manage.access_scene import checker, confirm, demand, employed, follow, identifier, requests, roles, staffed
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
+from tests.manage.test_undo import FIRM
+from tests.manage.test_who_is_meant import owner
 from tests.sign_in.world import World, form_of, shown_again
 
 
@@ -121,7 +124,7 @@ async def test_people_of_another_organisation_are_neither_listed_nor_opened(made
     assert await made.provider.registry.directory.read(Membership, [("id-zoe", BANYAN)])
 
 
-async def test_a_persons_page_says_what_they_may_do_in_sentences_with_links_to_change_it(made: World) -> None:
+async def test_a_persons_page_says_what_they_may_do_with_links_to_change_it(made: World) -> None:
     """D61."""
     await staffed(made)
     row = checker(sub_entity="Jurong", end_date="2027-12-31")
@@ -134,9 +137,8 @@ async def test_a_persons_page_says_what_they_may_do_in_sentences_with_links_to_c
     browser = await in_portal(made, "person/m-marcus")
     text = browser.page.text
     assert browser.page.heading == "marcus (Marcus Lee)"
-    assert "marcus (Marcus Lee) may act as Checker at Harbour permits for Acme Pte. Ltd. until 31 Dec 2027." in text
-    assert "Part of the organisation: Jurong" in text
-    assert "marcus (Marcus Lee) may act at Notices for Banyan Trading" in text
+    assert "Checker Permit Year: 2026 Harbour permits Jurong 31 Dec 2027" in text
+    assert "No end Banyan Trading" in text
     assert "sub-administrator of Acme Pte. Ltd. for: Harbour permits" in text
     targets = {target for target, _ in browser.page.links}
     for target in (
@@ -145,6 +147,27 @@ async def test_a_persons_page_says_what_they_may_do_in_sentences_with_links_to_c
         f"access/remove/{identifier(row)}",
     ):
         assert f"/manage/{target}" in targets
+
+
+async def test_a_persons_page_says_who_gave_and_who_approved_each_role(made: World) -> None:
+    """D61: to those who see the history."""
+    await staffed(made)
+    await appoint(made, who="nadia", level="administrator")
+    await made.write(replace(FIRM, approvals="roles"))
+    alice, nadia = owner(made, "alice"), replace(owner(made, "nadia"), level="administrator")
+    asking = RequestDetails("Holidays", made.clock(), "r1")
+    request = await write_changes(made.provider.registry, alice, [Change(None, checker())], asking=asking)
+    assert request is not None
+    await approvals.approve_request(
+        made.provider.registry, request.request_id, actor=nadia, reason="Yes", now=made.clock()
+    )
+    browser = await in_portal(made, "person/m-marcus")
+    text = browser.page.text
+    assert "Given by Approved by" in text
+    assert "Nadia Rahman" in text.partition("Given by Approved by")[2].partition("Last changes")[0]
+    await appoint(made, level="sub_administrator", services=("HARBOUR",))
+    await go(made, browser, "person/m-marcus")
+    assert "Given by" not in browser.page.text
 
 
 async def test_what_the_organisation_may_not_know_of_a_person_is_not_shown(made: World) -> None:
@@ -340,7 +363,7 @@ async def test_a_sub_administrator_sees_people_and_access_at_their_services_and_
     assert "2 roles" not in browser.page.text
     assert "Invite people" not in browser.page.text
     await go(made, browser, "person/m-marcus")
-    assert "marcus (Marcus Lee) may act at Notices" in browser.page.text
+    assert "The service as a whole Notices" in browser.page.text
     assert "Harbour permits" not in browser.page.text
     assert "End the membership" not in browser.page.text
     assert await go(made, browser, "invite") == "You cannot open this page"
@@ -364,7 +387,7 @@ async def test_access_that_the_reader_may_not_change_has_no_links_and_says_why(m
     assert "Take away" in browser.page.text
     await appoint(made, who="marcus")
     await go(made, browser, "person/m-marcus")
-    assert "marcus (Marcus Lee) may act at Notices" in browser.page.text
+    assert "The service as a whole Notices" in browser.page.text
     assert "Take away" not in browser.page.text
     assert "Only an owner can change this access." in browser.page.text
 

@@ -25,7 +25,8 @@ from corpid.rules.directory.records import (
     User,
 )
 from corpid.rules.limits import UNDO_SECONDS
-from tests.manage.scene import ACME, appoint
+from tests.manage.access_scene import staffed
+from tests.manage.scene import ACME, appoint, go, in_portal, portal
 from tests.manage.test_requests import ROLE, acme
 from tests.manage.test_who_is_meant import owner
 from tests.sign_in.world import entity
@@ -33,6 +34,7 @@ from tests.sign_in.world import entity
 if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.records import ChangeRequest
+    from corpid_dev.relying_party.browser import Browser
     from tests.sign_in.world import World
 
 FIRM = entity(ACME, "Acme Pte. Ltd.")
@@ -138,6 +140,7 @@ async def test_it_waits_for_approval_if_that_is_needed_by_now(made: World) -> No
     assert await held(made) == []
 
 
+SUSPEND = "person/m-marcus/suspend"
 GRANT = ThirdPartyGrant(client_entity_id=ACME, entity_id="X", service_id="PERMITS")
 NEVER = {
     "a level": Change(None, Administrator(user_id="u", entity_id=ACME, level="owner")),
@@ -163,3 +166,54 @@ async def test_what_is_never_undone_is_not_kept(made: World, what: str) -> None:
 )
 def test_a_switch_is_undone(record: Entity | Service | User | Membership) -> None:
     assert is_undoable(Change(record, replace(record, enabled=False)))
+
+
+async def member(made: World) -> Membership:
+    found: Membership = (await made.provider.registry.directory.read(Membership, [("id-marcus", ACME)]))[
+        "id-marcus", ACME
+    ]
+    return found
+
+
+def offers_undo(browser: Browser) -> bool:
+    return any(each.label == "Undo" for form in browser.page.forms for each in form.buttons)
+
+
+async def press_undo(browser: Browser) -> None:
+    form = next(form for form in browser.page.forms if any(each.label == "Undo" for each in form.buttons))
+    await browser.submit(form)
+
+
+async def test_the_page_after_a_change_offers_to_undo_it_and_the_button_does(made: World) -> None:
+    await staffed(made)
+    browser = await in_portal(made, SUSPEND)
+    await browser.fill_and_submit("form_token", button="Suspend")
+    assert "The membership has been suspended." in browser.page.text
+    assert not (await member(made)).enabled
+    await press_undo(browser)
+    assert "The last change is undone." in browser.page.text
+    assert (await member(made)).enabled
+    assert not offers_undo(browser)
+
+
+async def test_what_is_changed_next_takes_the_place_of_the_last_change(made: World) -> None:
+    """An invitation that was sent cannot be undone, and neither can then what was changed before it."""
+    await staffed(made)
+    browser = await in_portal(made, SUSPEND)
+    await browser.fill_and_submit("form_token", button="Suspend")
+    await go(made, browser, "invite")
+    await browser.fill_and_submit(name="Priya Nair", email="priya@acme.example")
+    assert not offers_undo(browser)
+    await browser.open(portal(made, "undo"), site="same-origin")
+    assert browser.page.heading == "Home"
+
+
+async def test_a_change_that_was_changed_again_is_not_undone_and_the_page_says_why(made: World) -> None:
+    await staffed(made)
+    browser = await in_portal(made, SUSPEND)
+    await browser.fill_and_submit("form_token", button="Suspend")
+    await made.write(replace(await member(made), name="Marcus the Second"))
+    await press_undo(browser)
+    assert browser.page.heading == "The last change was not undone"
+    assert "Something changed while you were on this page" in browser.page.text
+    assert not (await member(made)).enabled

@@ -38,7 +38,7 @@ from corpid.texts import phrase
 from corpid.web.context import ENTERED
 from corpid.web.http.requests import cookie, form_bytes, headers, may_complete, page_request
 from corpid.web.pages.errors import ErrorContext, as_page, refusal_of
-from corpid.web.pages.layout import BARE, FormView, Link, PageView
+from corpid.web.pages.layout import BARE, ButtonForm, FormView, Link, PageView
 from corpid.web.pages.public_pages import not_found, remember_language
 from corpid.web.pages.responses import enter, is_from_own_page, page_response, see_other, throttled_page
 from corpid.web.pages.translations import LANGUAGES, Pick, lookup
@@ -260,6 +260,8 @@ async def _shown(site: Site[At], request: Request, at: At, page: SitePage[At], *
     if isinstance(view, Response):
         return view
     if isinstance(view, PageView):
+        if site.undo is not None and at.saved and await site.undo.is_offered(at):
+            view = msgspec.structs.replace(view, undo=ButtonForm(action=site.path(at.web, site.undo.page)))
         news = tuple(each for each in at.errors if each[1] != getattr(view, "refused", None))
         view = msgspec.structs.replace(
             view, errors=view.errors or news, notes=view.notes or at.notes, saved=view.saved or at.saved
@@ -382,6 +384,8 @@ async def _submitted(site: Site[At], request: Request, at: At, page: SitePage[At
         return await _not_accepted(site, at, page, ("", outdated.sentence), form={}), False
     except (InvalidInput, InvalidForm, Refused, Conflict) as refused:
         return await _not_accepted(site, at, page, *_errors(refused, page.field)), False
+    if site.undo is not None:
+        await site.undo.keep(at)
     if site.keeps:  # the others change no records that this process keeps
         at.provider.registry_cache.drop()
     if at.form.get(ENTERED):

@@ -258,6 +258,18 @@ class Section(Generic[At]):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SiteUndo(Generic[At]):
+    """The way in which a site undoes what a form has changed (D80)."""
+
+    page: str
+    """whose form undoes it"""
+    keep: Callable[[At], Awaitable[object]]
+    """after every form that was accepted"""
+    is_offered: Callable[[At], Awaitable[bool]]
+    """whether the last change can be undone now"""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Site(Generic[At]):
     """The pages of one purpose, and how a person comes to them."""
 
@@ -279,6 +291,7 @@ class Site(Generic[At]):
     """what a new sign-in for a change leads back with, as a query; empty for nothing"""
     in_maintenance: bool = False
     """whether it is served during maintenance, too"""
+    undo: SiteUndo[At] | None = None
     keeps: bool = False
     """whether the query, and a form that comes too late, are there again after a new sign-in, and a form that is sent
     twice, as by a double click, is used once"""

@@ -43,21 +43,15 @@ class PortalRequest(SelfServiceRequest):
     """None with the entity, which is then to be chosen"""
     several: bool = False
     """whether they administer another entity, too"""
+    requests: int = 0
+    """that they can decide on"""
+    more_requests: bool = False
+    """whether more wait than were looked through"""
 
     @property
     def form(self) -> str:
         """The binding of the portal's forms: also to the entity (D35, D54)."""
         return f"{super().form} {self.session.entity_id}"
-
-
-class HomeNumbers(msgspec.Struct, frozen=True, kw_only=True):
-    """The numbers of an entity's home page."""
-
-    totals: EntityTotals
-    requests: int
-    """that the reader can decide on"""
-    more_requests: bool
-    """whether more wait than were looked through"""
 
 
 class ExpiringRole(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,22 +113,16 @@ async def list_administered(context: RequestContext, user_id: str) -> Sequence[E
     return sorted(found, key=lambda each: (each.name.casefold(), each.entity_id))
 
 
-async def load_home_numbers(registry: Registry, actor: EntityAdministrator, *, first: str, last: str) -> HomeNumbers:
+async def load_home_numbers(registry: Registry, actor: EntityAdministrator, *, first: str, last: str) -> EntityTotals:
     """The numbers of the actor's entity; roles that end in these days.
 
-    Raises access.Forbidden, StoreUnavailable. Source: D53, D55, D61
+    Raises access.Forbidden, StoreUnavailable. Source: D53, D61
     """
     authorise(actor, "read", Object(kind="membership", entity_id=actor.entity_id))
     totals = await registry.directory.totals(actor.entity_id, first=first, last=last, most=MOST_COUNTED_PEOPLE)
     if actor.level == "sub_administrator":  # reads the roles at its services only, and no grants
         totals = EntityTotals(people=totals.people, ending=0, offers=0)
-    where = {"entity_id": actor.entity_id, "state": "pending"}
-    waiting = await registry.directory.page(ChangeRequest, where, limit=MOST_REQUESTS + 1)
-    return HomeNumbers(
-        totals=totals,
-        requests=sum(can_decide(each, actor) for each in waiting),
-        more_requests=len(waiting) > MOST_REQUESTS,
-    )
+    return totals
 
 
 async def list_expiring_roles(
@@ -198,4 +186,13 @@ async def _load_actor(context: RequestContext, visit: PortalRequest) -> PortalRe
     key = (session.entity_id,)
     entity = (await registry.directory.read(Entity, [key]))[key]
     several = len(await list_administered(context, visit.user.user_id)) > 1
-    return replace(visit, entity=entity, actor=actor, several=several)
+    where = {"entity_id": session.entity_id, "state": "pending"}
+    waiting = await registry.directory.page(ChangeRequest, where, limit=MOST_REQUESTS + 1)
+    return replace(
+        visit,
+        entity=entity,
+        actor=actor,
+        several=several,
+        requests=sum(can_decide(each, actor) for each in waiting),
+        more_requests=len(waiting) > MOST_REQUESTS,
+    )

@@ -56,6 +56,15 @@ async def keep_for_undo(
     return kept
 
 
+async def may_undo(context: RequestContext, session_id: str, actor: EntityAdministrator | DeploymentOperator) -> bool:
+    """Return whether the last change of a session is still kept.
+
+    Raises StoreUnavailable. Source: D80
+    """
+    entry, _ = _locate(context, session_id, actor)
+    return await entry.read(context.provider.transient, now=context.now) is not None
+
+
 async def undo_changes(
     context: RequestContext,
     session_id: str,

@@ -279,6 +279,8 @@ async def write_changes(
         guards += guard_records(changes)
     written += await in_thread_if_many(lambda: dict.fromkeys(guards), len(guards))
     await registry.directory.write(written, summary, within)
+    if isinstance(actor, EntityAdministrator):
+        actor.written.extend([Change(None, request)] if request is not None else [*changes, *along])
     return request
 
 

@@ -20,7 +20,7 @@ from corpid.rules.directory.values import suggestion
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 
     from corpid.flows.operations.audit_seals import SealVerification
     from corpid.rules.audit_records import AuditEntry, AuditPart
@@ -123,6 +123,19 @@ async def read_part(registry: Registry, query: AuditQuery, *, limit: int, actor:
         return found
     entries = [_as_entity_reads(entry, query.entity_id) for entry in found.entries]
     return msgspec.structs.replace(found, entries=entries)
+
+
+async def read_latest(
+    registry: Registry, actions: Sequence[AuditAction], objects: Sequence[str], *, actor: EntityAdministrator
+) -> dict[str, AuditEntry]:
+    """The last entries of objects with these actions, by object.
+
+    Only what concerns the actor's entity. Raises access.Forbidden, StoreUnavailable. Source: D57, D61
+    """
+    own = actor.entity_id
+    authorise(actor, "read", Object(kind="audit", entity_id=own))
+    found = await registry.audit.latest_of(objects, actions)
+    return {each.object: _as_entity_reads(each, own) for each in found if own in (each.entity_id, each.other_entity_id)}
 
 
 def _is_of_one_entity(actor: Actor) -> bool:

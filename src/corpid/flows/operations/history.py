@@ -18,10 +18,11 @@ from corpid.rules.directory.names import is_storable, user_name
 from corpid.rules.directory.records import Entity, Service
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from corpid.rules.audit_records import AuditEntry
     from corpid.rules.directory.actors import EntityAdministrator
+    from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
     from corpid.stores.sql.registry import Registry
 
 _PARTS: Final = 5
@@ -39,6 +40,10 @@ KINDS: Final[Mapping[str, tuple[AuditAction, ...]]] = {
     kind: tuple(action for action in AuditAction if action.partition(".")[0] in nouns) for kind, nouns in _NOUNS.items()
 }
 """kind of change → its actions"""
+_GIVING: Final = (
+    AuditAction.ASSIGNMENT_ADD, AuditAction.ASSIGNMENT_UPDATE, AuditAction.THIRD_PARTY_ASSIGNMENT_ADD,
+    AuditAction.THIRD_PARTY_ASSIGNMENT_UPDATE,
+)  # fmt: skip
 _EVERY: Final = tuple(action for actions in KINDS.values() for action in actions)
 
 _SERVICE_AT: Final[Mapping[str, int]] = {"assignment": 2, "grant": 2, "third_party_assignment": 3}
@@ -77,6 +82,28 @@ class HistoryNames:
     entities: Mapping[str, str]
     requests: approvals.ChangesWithNames = approvals.NO_CHANGES
     """what was asked for, of entries on requests"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grants:
+    """The last change of each of some roles, by key."""
+
+    entries: Mapping[tuple[str, ...], AuditEntry]
+    names: HistoryNames
+
+
+async def load_grants(
+    registry: Registry, actor: EntityAdministrator, rows: Sequence[Assignment | ThirdPartyAssignment]
+) -> Grants:
+    """The givers and approvers of roles.
+
+    Raises access.Forbidden, StoreUnavailable. Source: D57, D61
+    """
+    keys = {"/".join(row.key): row.key for row in rows}
+    found = await audit.read_latest(registry, _GIVING, list(keys), actor=actor)
+    return Grants(
+        entries={keys[name]: entry for name, entry in found.items()}, names=await names(registry, actor, found.values())
+    )
 
 
 async def changes(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, TypeAlias
 import msgspec
 
 from corpid.rules.characters import printable
-from corpid.rules.directory.records import AdministratorLevel, AdministratorServices, OperatorLevel
+from corpid.rules.directory.records import AdministratorLevel, AdministratorServices, Change, OperatorLevel
 from corpid.rules.oauth.api_client import API_SCOPES, ApiScope
 
 if TYPE_CHECKING:
@@ -130,6 +130,8 @@ class EntityAdministrator(_Actor, frozen=True, kw_only=True):
     """the identifier of the request that they make"""
     address: str = ""
     """where the request comes from"""
+    written: list[Change] = msgspec.field(default_factory=list)
+    """what they have changed or requested in this request, to be undone (D80)"""
 
     @property
     def role(self) -> Role:

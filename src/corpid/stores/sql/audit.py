@@ -234,6 +234,24 @@ class Audit:
             found |= {entry.number: entry for entry in entries}
         return [found[number] for number in sorted(found, reverse=True)[:limit]]
 
+    async def latest_of(self, objects: Sequence[str], actions: Sequence[str]) -> list[AuditEntry]:
+        """The last entry of each object with one of these actions."""
+        named = {f"object_{number}": each for number, each in enumerate(objects)}
+        values = named | {f"action_{number}": each for number, each in enumerate(actions)}
+        last = (
+            sa.select(sa.func.max(audit.c.number))
+            .where(
+                audit.c.object.in_([sa.bindparam(name, type_=sa.Text) for name in named]),
+                _NO_SIGN_IN,
+                _among(values.keys() - named.keys()),
+            )
+            .group_by(audit.c.object)
+        )
+        found = _selected().where(audit.c.number.in_(last))
+        return (
+            [_entry(row) for row in await self._database.rows(self._database.prepare(found), values)] if named else []
+        )
+
     async def part(self, query: AuditQuery, *, limit: int, examined: int) -> AuditPart:
         """The same, from so many entries of each way.
 

@@ -19,6 +19,7 @@ from corpid.texts import counted, phrase
 from corpid.web.directory.member_texts import REFUSALS, STATES, level_sentence, refusal_sentence, rejected
 from corpid.web.directory.page_context import (
     NAMES_CHANGED,
+    SETTINGS,
     PortalContext,
     PortalPage,
     check_names,
@@ -135,9 +136,9 @@ async def show_review(at: PortalContext) -> View:
     if left:  # those who changed meanwhile may have come back
         state = await access_review.load_review_state(at.registry, at.actor, entity_id)
     return AccessReview(
-        frame=frame(at, section="administrators", up=section_link(at, "administrators")),
+        frame=frame(at, section=SETTINGS, up=section_link(at, SETTINGS)),
         action=query_address(at, REVIEW, **begin, after=after),
-        state=await _state(at, state),
+        state=await describe_state(at, state),
         last=await _last(at, state),
         progress=phrase("{kept} of {count} people looked at", kept=state.kept, count=state.people)
         if under_way
@@ -158,7 +159,7 @@ def _of_another(at: PortalContext) -> Problem:
     """The answer to a link that was made for another entity (D54)."""
     page = f"{REVIEW}?{REVIEW_OF}={at.query[REVIEW_OF]}"
     return Problem(
-        frame=frame(at, section="administrators", up=section_link(at, "administrators")),
+        frame=frame(at, section=SETTINGS, up=section_link(at, SETTINGS)),
         heading=phrase("This review is of another organisation"),
         paragraphs=(
             phrase("You act for {entity} at present.", entity=at.entity.name),
@@ -175,7 +176,8 @@ async def _people(at: PortalContext, after: str) -> lists.ListPage[Found]:
     return await await_found(reading)
 
 
-async def _state(at: PortalContext, state: ReviewState) -> Phrase:
+async def describe_state(at: PortalContext, state: ReviewState) -> Phrase:
+    """When the next review is due, or who began this one."""
     of = state.review
     if of is None:
         return phrase("There has been no review yet. The first one is due within a year.")
@@ -312,7 +314,7 @@ async def show_end(at: PortalContext) -> View:
     possible = await members.preview_change(at.registry, found.membership, actor=at.actor, end=True)
     action, refusal = CONFIRMED_ACTIONS["end"], possible.refusal
     return ConfirmAction(
-        frame=frame(at, section="administrators", up=_to_review(at), names=names_shown(found)),
+        frame=frame(at, section=SETTINGS, up=_to_review(at), names=names_shown(found)),
         heading=action.heading(found.name),
         sentences=() if refusal else action.sentences(at, found),
         taken=() if refusal else await ending_sentences(at, found),
@@ -362,7 +364,7 @@ async def show_sign_off(at: PortalContext) -> View:
     elif (await _people(at, "")).found:
         refused = _LEFT
     return ConfirmAction(
-        frame=frame(at, section="administrators", up=_to_review(at)),
+        frame=frame(at, section=SETTINGS, up=_to_review(at)),
         heading=phrase("Sign off the review?"),
         sentences=()
         if refused

@@ -15,6 +15,7 @@ from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, Administrator, 
 from corpid.texts import phrase
 from corpid.web.directory.page_context import (
     NO_REASON,
+    SETTINGS,
     PortalContext,
     PortalPage,
     check_names,
@@ -94,12 +95,8 @@ class Administrators(PageView, frozen=True, kw_only=True):
     heading: ClassVar[Phrase] = phrase("Administrators")
 
     rows: tuple[AdministratorRow, ...]
-    appoint: str
-    """the address of the choice of a person; empty for those who appoint nobody"""
-    tokens: str
-    """the address of the provisioning tokens; empty for those who may not see them"""
-    review: str
-    """the address of the access review; empty as `appoint`"""
+    main_action: Link | None = None
+    """the choice of a person; None for those who appoint nobody"""
 
 
 class ChooseLevel(FormView, frozen=True, kw_only=True):
@@ -172,12 +169,14 @@ async def show_administrators(at: PortalContext) -> View:
     services = await _service_names(at, {each for one in found for each in _listed(one)})
     own = at.actor.level != "sub_administrator"
     return Administrators(
-        frame=frame(at, section=ADMINISTRATORS),
+        frame=frame(at, section=SETTINGS, up=section_link(at, SETTINGS)),
         rows=tuple(_row(at, each, services) for each in found),
-        appoint=portal_path(at.web, _APPOINT) if own else "",
-        tokens=portal_path(at.web, "tokens") if at.actor.level == "owner" else "",
-        review=portal_path(at.web, "access-review") if own else "",
+        main_action=Link(url=portal_path(at.web, _APPOINT), text=phrase("Appoint somebody")) if own else None,
     )
+
+
+def _to_list(at: PortalContext) -> Link:
+    return Link(url=portal_path(at.web, ADMINISTRATORS), text=Administrators.heading)
 
 
 def _row(at: PortalContext, held: MemberLevel, services: Mapping[str, str]) -> AdministratorRow:
@@ -268,7 +267,7 @@ async def show_choice(at: PortalContext) -> View:
         at,
         _APPOINT,
         lambda found: portal_path(at.web, f"{ADMINISTRATORS}/{found.membership.membership_id}"),
-        frame=frame(at, section=ADMINISTRATORS, up=section_link(at, ADMINISTRATORS)),
+        frame=frame(at, section=SETTINGS, up=_to_list(at)),
         heading=phrase("Choose a person"),
         asked=phrase("Whom do you want to appoint?"),
         links=(Link(url=portal_path(at.web, "invite"), text=phrase("Invite people")),),
@@ -303,7 +302,7 @@ async def _form(at: PortalContext, held: MemberLevel) -> ChooseLevel:
     level = at.form.get("level", current if current in possible else only)
     asks_services = _SUB in possible and _SUB in (only, at.form.get("level"), at.query.get("level"))
     return ChooseLevel(
-        frame=frame(at, section=ADMINISTRATORS, up=section_link(at, ADMINISTRATORS), names=names_shown(held)),
+        frame=frame(at, section=SETTINGS, up=_to_list(at), names=names_shown(held)),
         heading=phrase("Change the level of {name}", name=held.name)
         if current
         else phrase("Appoint {name}", name=held.name),
@@ -454,7 +453,7 @@ async def check_level(at: PortalContext) -> View:
     passed_on = {"level", "all_services", _SCOPE, "held"}
     kept = [(name, value) for name, value in at.form.items() if name in passed_on or name.startswith(_SERVICE)]
     return ConfirmLevel(
-        frame=frame(at, section=ADMINISTRATORS, up=section_link(at, ADMINISTRATORS), names=names_shown(held)),
+        frame=frame(at, section=SETTINGS, up=_to_list(at), names=names_shown(held)),
         summary=summary,
         consequences=tuple(consequences),
         fields=tuple(kept),
@@ -478,7 +477,7 @@ async def show_removal(at: PortalContext) -> View:
     if _explains(at):
         consequences.append(phrase("This takes effect when it is approved."))
     return RemoveLevel(
-        frame=frame(at, section=ADMINISTRATORS, up=section_link(at, ADMINISTRATORS), names=names_shown(held)),
+        frame=frame(at, section=SETTINGS, up=_to_list(at), names=names_shown(held)),
         heading=phrase("Take the level away from {name}?", name=name),
         consequences=(why,) if why else tuple(consequences),
         held=_mark(held),

@@ -12,6 +12,8 @@ from corpid.flows.authentication.entity_selection import QUERY_CHARACTERS
 from corpid.flows.directory import portal
 from corpid.flows.directory.access_review import load_review_state
 from corpid.flows.directory.notice_texts import REVIEW_OF
+from corpid.flows.directory.undo import keep_for_undo, may_undo, undo_changes
+from corpid.flows.directory.write import RequestDetails
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.entity_choice import NUMBERS, search_words
 from corpid.rules.directory.member_details import shown_name
@@ -26,6 +28,7 @@ from corpid.web.directory import (
     person,
     provisioning_tokens,
     requests,
+    settings,
     third_parties,
     third_party_terms,
 )
@@ -35,19 +38,32 @@ from corpid.web.directory.page_context import (
     PortalContext,
     PortalPage,
     admit,
+    await_change,
     bare_frame,
     choosing,
     frame,
     next_page,
     portal_path,
     remembered,
+    saved_or_requested,
     section_link,
 )
 from corpid.web.own_pages import forbidden_page, serve
+from corpid.web.pages.components import Page, Paragraph
 from corpid.web.pages.layout import Link, Pager, PageView, ViewPart, pager_of
 from corpid.web.pages.responses import see_other
 from corpid.web.pages.views import Choice, ChooseEntity, Problem
-from corpid.web.sites import EntryRefused, FormResult, Section, SeeOther, Site, await_found, first_page, ways_out
+from corpid.web.sites import (
+    EntryRefused,
+    FormResult,
+    Section,
+    SeeOther,
+    Site,
+    SiteUndo,
+    await_found,
+    first_page,
+    ways_out,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,7 +72,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.flows.account.own_sessions import SelfServiceRequest
-    from corpid.flows.directory.portal import HomeNumbers, PortalRequest
+    from corpid.flows.directory.portal import PortalRequest
+    from corpid.rules.directory.queries import EntityTotals
     from corpid.rules.directory.records import EntityStatus
     from corpid.texts import Phrase
     from corpid.web import sites
@@ -65,6 +82,9 @@ if TYPE_CHECKING:
 
 
 _ENDING: Final = "ending"
+_UNDO: Final = "undo"
+_REASON: Final = phrase("To undo a change that was made a moment ago")
+"""for the approver, if undoing it needs approval by now"""
 _SOON_DAYS: Final = 30
 _RECENT: Final = 5
 """changes on the home page"""
@@ -125,7 +145,7 @@ async def show_home(at: PortalContext) -> View:
     first, last = _soon(at)
     found = await portal.load_home_numbers(at.registry, at.actor, first=first, last=last)
     sees_all = at.actor.level != "sub_administrator"
-    alone = found.totals.people <= 1 and sees_all
+    alone = found.people <= 1 and sees_all
     return Home(
         frame=frame(at),
         give=portal_path(at.web, "access/new"),
@@ -154,10 +174,9 @@ def _first_steps(at: PortalContext) -> tuple[Link, ...]:
     return tuple(steps)
 
 
-def _lines(at: PortalContext, found: HomeNumbers, *, sees_all: bool) -> tuple[Link, ...]:
-    totals = found.totals
+def _lines(at: PortalContext, totals: EntityTotals, *, sees_all: bool) -> tuple[Link, ...]:
     ending = _ending(totals.ending) if sees_all else phrase("Access at your services that ends within 30 days")
-    texts = {"people": _people(totals.people), _ENDING: ending, "requests": _requests(found)}
+    texts = {"people": _people(totals.people), _ENDING: ending, "requests": _requests(at.visit)}
     if sees_all:
         texts["third-parties"] = (
             counted(
@@ -187,7 +206,7 @@ async def _review(at: PortalContext) -> tuple[Link, ...]:
     return (Link(url=portal_path(at.web, "access-review"), text=text),)
 
 
-def _requests(found: HomeNumbers) -> Phrase:
+def _requests(found: PortalRequest) -> Phrase:
     if found.more_requests:
         return phrase("More than {count} requests wait. See which of them wait for you.", count=portal.MOST_REQUESTS)
     if found.requests:
@@ -281,12 +300,44 @@ async def choose_entity(at: PortalContext) -> FormResult:
     return FormResult("", next_page(at))
 
 
+async def show_undo(at: PortalContext) -> View:
+    """The reason why nothing was undone. Raises SeeOther if nothing was tried."""
+    if not at.errors:
+        raise SeeOther("")
+    return Page(
+        frame=frame(at, up=section_link(at, "")),
+        heading=phrase("The last change was not undone"),
+        parts=(Paragraph(text=phrase("Open the record, and change it there.")),),
+    )
+
+
+async def undo(at: PortalContext) -> FormResult:
+    """Undo the last change, or request that. Raises InvalidInput. Source: D80"""
+    try:
+        asking = RequestDetails(str(_REASON), at.context.now, at.provider.new_id())
+        request = await await_change(undo_changes(at.context, at.visit.session.session_id, at.actor, asking))
+    finally:
+        at.actor.written.clear()
+    return saved_or_requested(request, FormResult("undone", ""))
+
+
+async def _keep_for_undo(at: PortalContext) -> None:
+    if at.visit.actor is not None:
+        await keep_for_undo(at.context, at.visit.session.session_id, at.actor, at.actor.written)
+
+
+async def _offers_undo(at: PortalContext) -> bool:
+    return at.visit.actor is not None and await may_undo(at.context, at.visit.session.session_id, at.actor)
+
+
 SECTION: Final = Section[PortalContext](
     pages={
         "": PortalPage(view=show_home),
         _ENDING: PortalPage(view=show_ending_roles),
         ORGANISATION: PortalPage(view=show_choice, submit=choose_entity, field="entity"),
+        _UNDO: PortalPage(view=show_undo, submit=undo, fresh=True),
     },
+    changes={"undone": phrase("The last change is undone.")},
     fields=frozenset({"entity", "query"}),
     filters=frozenset({"after", "query"}),
 )
@@ -310,6 +361,7 @@ _SITE: Final = Site(
     purpose="manage",
     sections=(
         SECTION,
+        settings.SECTION,
         administrators.SECTION,
         access_review.SECTION,
         provisioning_tokens.SECTION,
@@ -326,6 +378,7 @@ _SITE: Final = Site(
     arrive=_arrive,
     admit=admit,
     remembered=remembered,
+    undo=SiteUndo(page=_UNDO, keep=_keep_for_undo, is_offered=_offers_undo),
     keeps=True,
 )
 

@@ -24,6 +24,7 @@ from corpid.rules.limits import (
 )
 from corpid.texts import phrase
 from corpid.web.directory.page_context import NO_REASON
+from corpid.web.pages.components import Label
 from corpid.web.pages.errors import refusal_of
 from corpid.web.sites import CHANGED_MEANWHILE
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.queries import MemberState
     from corpid.rules.directory.records import Administrator, Entity
     from corpid.texts import Phrase
+    from corpid.web.pages.components import Tone
 
 STATES: Final[Mapping[MemberState, Phrase]] = {
     "active": phrase("Active"),
@@ -42,6 +44,19 @@ STATES: Final[Mapping[MemberState, Phrase]] = {
     "suspended": phrase("Suspended"),
     "locked": phrase("Locked"),
 }
+_TONES: Final[Mapping[MemberState, Tone]] = {
+    "active": "",
+    "invited": "warning",
+    "suspended": "error",
+    "locked": "error",
+}
+
+
+def state_label(state: MemberState) -> Label:
+    """The state of a member."""
+    return Label(STATES[state], _TONES[state])
+
+
 EACH_GETS: Final = phrase(
     "An invitation is an e-mail with a link that works for {days} days. You can send it again.",
     days=MEMBERSHIP_LINK_SECONDS // DAY,

@@ -21,6 +21,7 @@ from corpid.rules.directory.changes import Conflict, Precondition
 from corpid.rules.directory.records import Membership
 from corpid.texts import phrase
 from corpid.web import sites
+from corpid.web.pages.components import Actions, Form, Items, Page, Paragraph
 from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import Advice, Frame, Link, Navigation, NavigationLink
 from corpid.web.sites import CHANGED_MEANWHILE, FormResult, PageContext, SeeOther, site_path
@@ -73,15 +74,16 @@ class PortalContext(PageContext[PortalRequest]):
         return self.visit.actor
 
 
+SETTINGS: Final = "settings"
 PortalPage: TypeAlias = sites.SitePage[PortalContext]
 """a page of this site"""
 SECTIONS: Final[Mapping[str, tuple[Phrase, frozenset[AdministratorLevel]]]] = {
     "": (phrase("Home"), frozenset({"owner", "administrator", "sub_administrator"})),
     "people": (phrase("People"), frozenset({"owner", "administrator", "sub_administrator"})),
-    "requests": (phrase("Requests"), frozenset({"owner", "administrator", "sub_administrator"})),
     "third-parties": (phrase("Third parties"), frozenset({"owner", "administrator"})),
-    "administrators": (phrase("Administrators"), frozenset({"owner", "administrator", "sub_administrator"})),
+    "requests": (phrase("Requests"), frozenset({"owner", "administrator", "sub_administrator"})),
     "history": (phrase("History"), frozenset({"owner", "administrator"})),
+    SETTINGS: (phrase("Settings"), frozenset({"owner", "administrator", "sub_administrator"})),
 }
 """the sections of the portal by path, with the levels that see them"""
 
@@ -168,7 +170,12 @@ def frame(
             if visit.several
             else None,
             links=tuple(
-                NavigationLink(url=portal_path(web, path), text=name, current=path == section)
+                NavigationLink(
+                    url=portal_path(web, path),
+                    text=name,
+                    current=path == section,
+                    count=visit.requests if path == "requests" else 0,
+                )
                 for path, (name, levels) in SECTIONS.items()
                 if level in levels
             ),
@@ -183,6 +190,42 @@ def bare_frame(at: PortalContext) -> Frame:
         form_token=interactions.form_token(at.context, visit.browser.browser_id, visit.form),
         account_language=visit.user.language,
         here=portal_path(at.web, at.here),
+    )
+
+
+def ask(
+    frame: Frame,
+    heading: Phrase,
+    sentences: tuple[Phrase, ...],
+    button: Phrase,
+    back: Link,
+    *,
+    taken: tuple[Phrase, ...] = (),
+    refused: Phrase | None = None,
+    danger: bool = False,
+    needs_approval: bool = False,
+) -> Page:
+    """The page that asks before a change.
+
+    `taken` is what it takes away; `refused` says why it cannot be made, in place of the form.
+    """
+    return Page(
+        frame=frame,
+        heading=heading,
+        back=back,
+        parts=(
+            *(Paragraph(text=each) for each in sentences),
+            Paragraph(text=phrase("This ends with it:")) if taken else None,
+            Items(items=taken) if taken else None,
+            Paragraph(text=refused, look="empty") if refused else None,
+            Actions(links=(back,))
+            if refused
+            else Form(
+                button=phrase("Send for approval") if needs_approval else button,
+                danger=danger and not needs_approval,
+                needs_approval=needs_approval,
+            ),
+        ),
     )
 
 

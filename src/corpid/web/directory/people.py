@@ -8,11 +8,12 @@ import msgspec
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import member_changes, members, role_assignment
+from corpid.flows.directory.bulk_members import change_members, preview_bulk, select_filtered, select_members
 from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.lists import ListPage as FoundPage
 from corpid.flows.directory.member_changes import MOST_INVITED
-from corpid.flows.directory.members import MemberFilter
-from corpid.flows.directory.write import Refused
+from corpid.flows.directory.members import MemberFilter, UnknownMember
+from corpid.flows.directory.write import NoReason, Refused
 from corpid.rules.directory import tables
 from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.member_details import PLAIN_DETAILS, InvalidDetails, check_details
@@ -20,26 +21,66 @@ from corpid.rules.directory.queries import MemberState
 from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, MemberDetails
 from corpid.rules.fields import fields_of
 from corpid.texts import Phrase, counted, phrase
-from corpid.web.directory.member_texts import EACH_GETS, REFUSALS, STATES, belongs, rejected
+from corpid.web.directory.member_texts import (
+    EACH_GETS,
+    REFUSALS,
+    STATES,
+    belongs,
+    refusal_sentence,
+    rejected,
+    state_label,
+)
 from corpid.web.directory.page_context import (
+    NO_REASON,
+    REQUESTED,
     PortalContext,
     PortalPage,
+    check_names,
     frame,
+    names_shown,
     portal_path,
     query_address,
     request_details,
     saved_or_requested,
     section_link,
 )
-from corpid.web.directory.people_views import InvitationPreview, Invite, InviteSeveral, People, PersonRow
-from corpid.web.pages.layout import Link, Pager, PageView, ViewPart, pager_of, total_text
+from corpid.web.pages.components import (
+    Cell,
+    Choice,
+    Column,
+    Disclosure,
+    Fields,
+    Filters,
+    Form,
+    Label,
+    Page,
+    Paragraph,
+    Selection,
+    Table,
+    Value,
+    table,
+)
+from corpid.web.pages.layout import Field, Link, Pager, PageView, ViewPart, pager_of, total_text
 from corpid.web.pages.record_forms import advise, form_of
-from corpid.web.sites import ConfirmationRequired, FormResult, InvalidForm, Section, await_found
+from corpid.web.pages.responses import CsvFile
+from corpid.web.sites import (
+    CHANGED_MEANWHILE,
+    ConfirmationRequired,
+    FormResult,
+    InvalidForm,
+    Section,
+    SeeOther,
+    await_found,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from corpid.flows.directory.members import Member
+    from starlette.responses import Response
+
+    from corpid.flows.directory.bulk_members import BulkPreview, LeftOut, MemberAction
+    from corpid.flows.directory.members import Member, MemberSummary
+    from corpid.rules.directory.records import Entity, Service
     from corpid.rules.directory.tables import PastedPerson
     from corpid.web.pages.layout import FieldError, Frame
     from corpid.web.pages.views import View
@@ -49,6 +90,14 @@ PERSON: Final = "person"
 """the page of a person, which names the membership"""
 MEMBER: Final = form_of(MemberDetails, "name", "email")
 INVITE: Final = "invite"
+SELECTED: Final = "people/selected"
+"""the page that asks before selected people are changed"""
+PEOPLE_CSV: Final = "people/list.csv"
+_EXPORTED_AT_ONCE: Final = 200
+SELECT: Final = "select-"
+"""begins the names of the checkboxes that select a row"""
+_KEPT: Final = frozenset({"decision", "all", "q", "state", "service"})
+"""fields that the page which asks sends again"""
 INVITED: Final = "invited"
 """the parameter of how many were invited, and the key of that change"""
 _SHOWN: Final = 50
@@ -108,12 +157,7 @@ class ChoosePerson(PageView, frozen=True, kw_only=True):
 async def show_people(at: PortalContext) -> View:
     """The people of the entity, a page of fifty."""
     services = await role_assignment.list_services(at.registry, at.actor, at.entity)
-    state, service = at.query.get("state", ""), at.query.get("service", "")
-    wanted = MemberFilter(
-        search=at.query.get(_SEARCH, "").strip()[:_CHARACTERS],
-        state=cast("MemberState", state) if state in get_args(MemberState) else "",
-        service_id=service if service in {each.service_id for each in services} else "",
-    )
+    wanted = _narrow(at.query, services)
     try:
         page = await members.list_members(
             at.registry, wanted, actor=at.actor, after=at.query.get("after", ""), before=at.query.get("before", ""),
@@ -122,39 +166,108 @@ async def show_people(at: PortalContext) -> View:
     except Refused:  # no place of this list
         page = FoundPage(found=())
     filters = {_SEARCH: wanted.search, "state": wanted.state, "service": wanted.service_id}
-    return People(
+    may_change = members.may_invite(at.actor)
+    invite = Link(url=portal_path(at.web, INVITE), text=phrase("Invite people")) if may_change else None
+    columns = (phrase("Name"), phrase("User name and e-mail"), phrase("State"), phrase("Access"))
+    empty: Value
+    if any(filters.values()):
+        everybody = Link(url=portal_path(at.web, PEOPLE), text=phrase("Show everybody"))
+        empty = Cell(values=(phrase("Nobody fits this search. Check the spelling."), everybody))
+    else:
+        empty = Cell(values=(phrase("There is nobody here yet."), *([invite] if invite else [])))
+    return Page(
         frame=frame(at, section=PEOPLE),
-        action=portal_path(at.web, PEOPLE),
-        people=tuple(
-            PersonRow(
-                url=portal_path(at.web, f"{PERSON}/{each.member.membership.membership_id}"),
-                name=each.member.name_alone,
-                user_name=each.member.identity,
-                email=each.member.email,
-                state=each.member.state,
-                state_text=STATES[each.member.state],
-                level=ADMINISTRATOR_LEVELS[each.level] if each.level else None,
-                roles=each.roles,
-                details=tuple(filter(None, (getattr(each.member.membership, name) for name in PLAIN_DETAILS))),
-            )
-            for each in page.found
-        ),
-        pager=Pager(
-            first=query_address(at, PEOPLE, **filters) if at.query.get("after") or page.before else "",
-            previous=query_address(at, PEOPLE, **filters, before=page.before) if page.before else "",
-            next=query_address(at, PEOPLE, **filters, after=page.after) if page.after else "",
-            total=total_text(page.total) if page.total else None,
-        ),
-        search=wanted.search,
-        state=wanted.state,
-        states=(("", phrase("Any")), *STATES.items()),
-        service=wanted.service_id,
-        services=(("", phrase("Any")), *((each.service_id, each.name) for each in services)),
-        narrowed=any(filters.values()),
-        everybody=portal_path(at.web, PEOPLE),
-        invite=portal_path(at.web, INVITE) if members.may_invite(at.actor) else None,
-        own_services=at.actor.level == "sub_administrator",
+        heading=phrase("People"),
+        main_action=invite,
         saved=_saved(at),
+        parts=(
+            Table(
+                caption=phrase("People") if wanted.search else phrase("People by user name"),
+                columns=tuple(map(Column, columns)),
+                rows=tuple(_row(at, each, selects=may_change) for each in page.found),
+                empty=empty,
+                filters=Filters(
+                    action=portal_path(at.web, PEOPLE),
+                    fields=(
+                        Field(
+                            name=_SEARCH, label=phrase("Name, e-mail address or other details"), kind="search",
+                            value=wanted.search, most=_CHARACTERS,
+                        ),
+                        Field(
+                            name="state", label=phrase("State"), kind="words", value=wanted.state,
+                            words=(("", phrase("Any")), *STATES.items()),
+                        ),
+                        *_service_filter(services, wanted.service_id),
+                    ),
+                ),
+                selection=Selection(
+                    action=portal_path(at.web, SELECTED),
+                    buttons=tuple((action, each.button) for action, each in BULK_ACTIONS.items()),
+                    everything=_everything(page),
+                    kept=tuple((name, value) for name, value in filters.items() if value),
+                )
+                if may_change
+                else None,
+                pager=Pager(
+                    first=query_address(at, PEOPLE, **filters) if at.query.get("after") or page.before else "",
+                    previous=query_address(at, PEOPLE, **filters, before=page.before) if page.before else "",
+                    next=query_address(at, PEOPLE, **filters, after=page.after) if page.after else "",
+                    total=total_text(page.total) if page.total else None,
+                ),
+                csv=query_address(at, PEOPLE_CSV, **filters),
+            ),
+            Paragraph(text=phrase("Only access at the services that you administer is counted."), look="hint")
+            if at.actor.level == "sub_administrator"
+            else None,
+        ),
+    )  # fmt: skip
+
+
+def _narrow(given: Mapping[str, str], services: Sequence[Service]) -> MemberFilter:
+    """The filter in an address or a form."""
+    state, service = given.get("state", ""), given.get("service", "")
+    return MemberFilter(
+        search=given.get(_SEARCH, "").strip()[:_CHARACTERS],
+        state=cast("MemberState", state) if state in get_args(MemberState) else "",
+        service_id=service if service in {each.service_id for each in services} else "",
+    )
+
+
+async def _wanted(at: PortalContext, given: Mapping[str, str]) -> MemberFilter:
+    return _narrow(given, await role_assignment.list_services(at.registry, at.actor, at.entity))
+
+
+def _row(at: PortalContext, each: MemberSummary, *, selects: bool) -> tuple[Value | Choice, ...]:
+    member = each.member
+    membership, name = member.membership, member.name_alone
+    url = portal_path(at.web, f"{PERSON}/{membership.membership_id}")
+    details = [value for detail in PLAIN_DETAILS if (value := getattr(membership, detail))]
+    level = (Label(ADMINISTRATOR_LEVELS[each.level]),) if each.level else ()
+    account, email = member.identity, member.email
+    return (
+        *([Choice(value=membership.membership_id, name=name)] if selects else []),
+        Cell(values=(Link(url=url, text=name), *level), notes=(", ".join(details),) if details else ()),
+        Cell(values=(account,) if account else (), notes=(email,) if email and email != account else ()),
+        state_label(member.state),
+        counted(each.roles, "{count} role", "{count} roles") if each.roles else phrase("None"),
+    )
+
+
+def _service_filter(services: Sequence[Service], chosen: str) -> list[Field]:
+    if not services:
+        return []
+    words = (("", phrase("Any")), *((each.service_id, each.name) for each in services))
+    return [Field(name="service", label=phrase("Has access at"), kind="words", value=chosen, words=words)]
+
+
+def _everything(page: FoundPage[MemberSummary]) -> Phrase | None:
+    """The text that selects the whole list, if it has further pages."""
+    if not (page.after or page.before):
+        return None
+    if page.total is None or not page.total.exact:
+        return phrase("Select everybody in this list, not only on this page")
+    return counted(
+        page.total.count, "Select all {count} in this list", "Select all {count} in this list, not only on this page"
     )
 
 
@@ -164,6 +277,178 @@ def _saved(at: PortalContext) -> Phrase | None:
     if at.saved is None or not (number.isascii() and number.isdigit() and len(number) < len("1000")):
         return at.saved
     return counted(int(number), "{count} person has been invited.", "{count} people have been invited.")
+
+
+async def download_people(at: PortalContext) -> Response:
+    """The list, as it is filtered, as CSV (D83)."""
+    file = CsvFile()
+    file.write(("name", "user_name", "email", "state", "level", "roles", *PLAIN_DETAILS))
+    wanted, after = await _wanted(at, at.query), ""
+    while True:
+        page = await await_found(
+            members.list_members(at.registry, wanted, actor=at.actor, after=after, limit=_EXPORTED_AT_ONCE)
+        )
+        for each in page.found:
+            member = each.member
+            file.write(
+                (
+                    member.name_alone, member.identity, member.email, member.state, each.level, str(each.roles),
+                    *(getattr(member.membership, detail) for detail in PLAIN_DETAILS),
+                )
+            )  # fmt: skip
+        after = page.after
+        if not after:
+            return file.response("people")
+
+
+# --- several people at once
+
+
+class BulkAction(ViewPart, frozen=True, kw_only=True):
+    """An action on selected people, in words."""
+
+    button: Phrase
+    heading: Callable[[int], Phrase]
+    sentence: Callable[[Entity], Phrase]
+    done: str
+
+
+BULK_ACTIONS: Final[Mapping[MemberAction, BulkAction]] = {
+    "suspend": BulkAction(
+        button=phrase("Suspend"),
+        heading=lambda count: counted(count, "Suspend {count} person?", "Suspend {count} people?"),
+        sentence=lambda entity: phrase(
+            "They can then no longer act for {entity}. Levels and access are kept without effect, and come back when you "
+            "restore the memberships.",
+            entity=entity.name,
+        ),
+        done="people-suspended",
+    ),
+    "restore": BulkAction(
+        button=phrase("Restore"),
+        heading=lambda count: counted(count, "Restore {count} person?", "Restore {count} people?"),
+        sentence=lambda entity: phrase(
+            "They can then act for {entity} again, with the levels and access of before.", entity=entity.name
+        ),
+        done="people-restored",
+    ),
+    "end": BulkAction(
+        button=phrase("End memberships"),
+        heading=lambda count: counted(
+            count, "End the membership of {count} person?", "End the memberships of {count} people?"
+        ),
+        sentence=lambda entity: phrase(
+            "They can then no longer act for {entity}, and their levels and access end. The accounts stay. This cannot be "
+            "undone: to come back, each person needs a new invitation and new access.",
+            entity=entity.name,
+        ),
+        done="people-ended",
+    ),
+}
+
+
+async def _preview_selected(at: PortalContext) -> tuple[MemberAction, BulkPreview]:
+    """The effect of the form. Raises InvalidInput."""
+    action = at.form.get("decision", "")
+    if action not in BULK_ACTIONS:
+        raise InvalidInput(phrase("Choose what to do with the people that you select."))
+    chosen = [name.removeprefix(SELECT) for name, value in at.form.items() if name.startswith(SELECT) and value]
+    try:
+        if at.form.get("all"):
+            selected = await select_filtered(at.registry, await _wanted(at, at.form), actor=at.actor)
+        else:
+            selected = await select_members(at.registry, chosen, actor=at.actor)
+    except UnknownMember:
+        raise InvalidInput(CHANGED_MEANWHILE) from None
+    if not selected:
+        raise InvalidInput(phrase("Select at least one person."))
+    return cast("MemberAction", action), await preview_bulk(
+        at.registry, selected, cast("MemberAction", action), actor=at.actor
+    )
+
+
+async def show_selected(at: PortalContext) -> View:
+    """The reason why nobody is changed. Raises SeeOther if nothing was tried."""
+    if not at.errors:
+        raise SeeOther(PEOPLE)
+    return Page(
+        frame=frame(at, section=PEOPLE, up=section_link(at, PEOPLE)),
+        heading=phrase("Nobody was changed"),
+        parts=(Paragraph(text=phrase("Go back to the list, and select again.")),),
+    )
+
+
+async def check_selected(at: PortalContext) -> View:
+    """The question before an action, with those left out. Raises InvalidInput."""
+    action, preview = await _preview_selected(at)
+    texts, people, left_out = BULK_ACTIONS[action], preview.members, preview.left_out
+    kept = {name: value for name, value in at.form.items() if name in _KEPT or name.startswith(SELECT)}
+    columns = (phrase("Name"), phrase("User name and e-mail"), phrase("State"))
+    return Page(
+        frame=frame(at, section=PEOPLE, up=section_link(at, PEOPLE), names=names_shown(*people)),
+        heading=texts.heading(len(people)),
+        parts=(
+            Paragraph(text=texts.sentence(at.entity)),
+            Form(
+                hidden=(*kept.items(), ("seen", preview.digest), (_CONFIRMED, "yes")),
+                button=phrase("Send for approval") if preview.needs_approval else texts.button,
+                danger=action != "restore" and not preview.needs_approval,
+                needs_approval=preview.needs_approval,
+            )
+            if people
+            else None,
+            table(phrase("People to change"), columns, (_known(at, each) for each in people)),
+            table(
+                phrase("Left out"),
+                (*columns[:2], phrase("Why")),
+                ((*_known(at, each.member)[:2], _why_left_out(at, each)) for each in left_out),
+            ),
+        ),
+    )
+
+
+def _known(at: PortalContext, member: Member) -> tuple[Value, ...]:
+    account, email = member.identity, member.email
+    return (
+        Link(url=portal_path(at.web, f"{PERSON}/{member.membership.membership_id}"), text=member.name_alone),
+        Cell(values=(account,) if account else (), notes=(email,) if email and email != account else ()),
+        state_label(member.state),
+    )
+
+
+def _why_left_out(at: PortalContext, left_out: LeftOut) -> Phrase:
+    member = left_out.member
+    if left_out.refusal:
+        return refusal_sentence(left_out.refusal, member.name, at.entity)
+    return phrase("The state is {state}", state=STATES[member.state])
+
+
+async def change_selected(at: PortalContext) -> FormResult:
+    """Change the selected people, or request it, once confirmed. Raises ConfirmationRequired, InvalidInput."""
+    action, preview = await _preview_selected(at)
+    if at.form.get(_CONFIRMED) != "yes":
+        raise ConfirmationRequired
+    if at.form.get("seen") != preview.digest:
+        raise ConfirmationRequired(("", CHANGED_MEANWHILE))
+    check_names(at, names_shown(*preview.members))
+    limit = InvitationLimit.for_request(at.context)
+    try:
+        outcome = await change_members(
+            at.registry, limit, preview.members, action, actor=at.actor, asking=request_details(at)
+        )
+    except NoReason:
+        raise ConfirmationRequired(("reason", NO_REASON)) from None
+    except REFUSALS as error:
+        raise rejected(error, entity=at.entity) from None
+    if outcome.stopped is not None:
+        raise InvalidInput(
+            counted(
+                outcome.done,
+                "Only {count} person was changed: somebody else changed the others meanwhile. Select them again.",
+                "Only {count} people were changed: somebody else changed the others meanwhile. Select them again.",
+            )
+        )
+    return FormResult(REQUESTED, "requests") if outcome.requests else FormResult(BULK_ACTIONS[action].done, PEOPLE)
 
 
 # --- the choice of a person, for every page that is about one
@@ -224,15 +509,25 @@ async def choose_person(
 
 async def show_invitation(at: PortalContext) -> View:
     """The form for one person."""
-    return Invite(
+    needs_approval = kind_needs_approval("membership", at.entity)
+    return Page(
         frame=_invitation_frame(at),
-        note=EACH_GETS,
-        mail_works=at.provider.mail.works,
-        fields=MEMBER.show(at.form),
-        needs_approval=kind_needs_approval("membership", at.entity),
-        several=portal_path(at.web, SEVERAL),
-        back=portal_path(at.web, PEOPLE),
+        heading=phrase("Invite a person"),
+        parts=(
+            *_mail_notes(at),
+            Form(
+                parts=(Fields(fields=MEMBER.show(at.form)),),
+                button=phrase("Send for approval") if needs_approval else phrase("Send invitation"),
+                needs_approval=needs_approval,
+            ),
+            Paragraph(text=Link(url=portal_path(at.web, SEVERAL), text=phrase("Invite several people at once"))),
+        ),
     )
+
+
+def _mail_notes(at: PortalContext) -> tuple[Paragraph | None, ...]:
+    waits = phrase("This system sends no e-mails at present. The invitation waits until it does.")
+    return Paragraph(text=EACH_GETS), None if at.provider.mail.works else Paragraph(text=waits, look="empty")
 
 
 async def invite_person(at: PortalContext) -> FormResult:
@@ -256,16 +551,19 @@ def detail_errors(error: InvalidDetails) -> list[FieldError]:
 
 async def show_invitations(at: PortalContext) -> View:
     """The form for several people."""
-    return InviteSeveral(
+    return Page(
         frame=_invitation_frame(at),
-        note=EACH_GETS,
-        mail_works=at.provider.mail.works,
-        hint=_LINES,
-        people=at.form.get("people", ""),
-        needs_approval=kind_needs_approval("membership", at.entity),
-        one=portal_path(at.web, INVITE),
-        back=portal_path(at.web, PEOPLE),
+        heading=phrase("Invite several people"),
+        parts=(
+            *_mail_notes(at),
+            Form(parts=(Fields(fields=(_lines_of(at),)),), button=phrase("Check")),
+            Paragraph(text=Link(url=portal_path(at.web, INVITE), text=phrase("Invite only one person"))),
+        ),
     )
+
+
+def _lines_of(at: PortalContext) -> Field:
+    return Field(name="people", label=phrase("People"), hint=_LINES, kind="lines", value=at.form.get("people", ""))
 
 
 async def _read_people(at: PortalContext) -> list[MemberDetails]:
@@ -306,19 +604,28 @@ async def check_invitations(at: PortalContext) -> View:
     found = await _read_people(at)
     needs_approval = kind_needs_approval("membership", at.entity)
     number = len(found)
-    return InvitationPreview(
+    return Page(
         frame=msgspec.structs.replace(
             _invitation_frame(at), up=Link(url=portal_path(at.web, SEVERAL), text=phrase("Invite several people"))
         ),
         heading=counted(number, "Invite {count} person?", "Invite {count} people?"),
-        note=EACH_GETS,
-        mail_works=at.provider.mail.works,
-        found=tuple((each.name, each.email) for each in found),
-        people=at.form.get("people", ""),
-        button=phrase("Send for approval")
-        if needs_approval
-        else counted(number, "Send {count} invitation", "Send {count} invitations"),
-        needs_approval=needs_approval,
+        parts=(
+            Paragraph(text=phrase("Nothing has been sent yet.")),
+            *_mail_notes(at),
+            table(
+                phrase("People to invite"),
+                (phrase("Name"), phrase("E-mail address")),
+                ((each.name or phrase("Not given"), each.email) for each in found),
+            ),
+            Form(
+                parts=(Disclosure(summary=phrase("Change the lines"), parts=(Fields(fields=(_lines_of(at),)),)),),
+                button=phrase("Send for approval")
+                if needs_approval
+                else counted(number, "Send {count} invitation", "Send {count} invitations"),
+                again=phrase("Check again"),
+                needs_approval=needs_approval,
+            ),
+        ),
     )
 
 
@@ -363,6 +670,10 @@ _INVITING: Final = ("write", "invitation")
 SECTION: Final = Section[PortalContext](
     pages={
         PEOPLE: PortalPage(view=show_people),
+        PEOPLE_CSV: PortalPage(view=download_people),
+        SELECTED: PortalPage(
+            view=show_selected, submit=change_selected, check=check_selected, fresh=True, needs=("write", "membership")
+        ),
         INVITE: PortalPage(view=show_invitation, submit=invite_person, fresh=True, needs=_INVITING),
         SEVERAL: PortalPage(
             view=show_invitations,
@@ -373,7 +684,13 @@ SECTION: Final = Section[PortalContext](
             needs=_INVITING,
         ),
     },
-    fields=frozenset({*MEMBER.fields, "people", "reason", _CONFIRMED}),
+    fields=frozenset({*MEMBER.fields, "people", "reason", _CONFIRMED, *_KEPT, "seen"}),
+    prefixes=(SELECT,),
     filters=frozenset({_SEARCH, "state", "service", "after", "before"}),
-    changes={INVITED: phrase("The invitation has been sent.")},
+    changes={
+        INVITED: phrase("The invitation has been sent."),
+        "people-suspended": phrase("The memberships have been suspended."),
+        "people-restored": phrase("The memberships have been restored."),
+        "people-ended": phrase("The memberships have been ended."),
+    },
 )

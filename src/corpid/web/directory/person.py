@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import date, datetime
 from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
@@ -29,7 +29,7 @@ from corpid.rules.directory.records import Assignment, MemberDetails, Service
 from corpid.rules.directory.roles import reasons
 from corpid.rules.limits import MINUTE, RESEND_SECONDS
 from corpid.rules.networks import neighbourhood
-from corpid.texts import counted, phrase
+from corpid.texts import Phrase, counted, phrase
 from corpid.web.directory import change_sentences
 from corpid.web.directory.access import (
     CHANGE,
@@ -44,16 +44,17 @@ from corpid.web.directory.member_texts import (
     EACH_GETS,
     HELP_PAGES,
     REFUSALS,
-    STATES,
     WHY_NO_HELP,
     level_sentence,
     refusal_sentence,
     rejected,
+    state_label,
     state_sentence,
 )
 from corpid.web.directory.page_context import (
     PortalContext,
     PortalPage,
+    ask,
     check_names,
     frame,
     names_shown,
@@ -64,21 +65,40 @@ from corpid.web.directory.page_context import (
     section_link,
 )
 from corpid.web.directory.people import MEMBER, PEOPLE, PERSON, detail_errors
-from corpid.web.directory.people_views import ConfirmAction, EditPerson, HistoryEntry, PersonPage, RoleSentence
+from corpid.web.directory.people_views import RoleSentence
 from corpid.web.directory.requests import REQUESTS
 from corpid.web.pages import access_texts
+from corpid.web.pages.components import (
+    Actions,
+    Cell,
+    Column,
+    Facts,
+    Fields,
+    Form,
+    Group,
+    Heading,
+    Label,
+    LetterHead,
+    Page,
+    Paragraph,
+    Table,
+    last_day,
+    table,
+)
 from corpid.web.pages.layout import Link, Pager, ViewPart
 from corpid.web.pages.record_forms import RecordForm, advise, form_of
 from corpid.web.sites import CHANGED_MEANWHILE, FormResult, InvalidForm, NotFound, Section, await_found
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from corpid.flows.directory.members import ChangePreview, MemberAccess
+    from corpid.rules.audit_records import AuditEntry
+    from corpid.rules.directory.access_conditions import Condition
     from corpid.rules.directory.records import ChangeRequest, Membership
     from corpid.rules.directory.roles import RoleRecords
-    from corpid.texts import Phrase
     from corpid.web.directory.member_texts import HelpPage
+    from corpid.web.pages.components import Component, Value
     from corpid.web.pages.views import View
 
 _PLAIN: Final = form_of(MemberDetails, *PLAIN_DETAILS)
@@ -89,6 +109,8 @@ _ENTRIES: Final = 5
 _REQUESTS: Final = 20
 _EXAMINED: Final = 50
 """of the person's history, which has what they did to others, too"""
+_OF_ROLE: Final = (phrase("Role"), phrase("Service"), phrase("Part"), phrase("Until"))
+_GRANTED: Final = (phrase("Given by"), phrase("Approved by"))
 _LISTED: Final = 20
 """roles of each kind that the page lists; further ones are counted"""
 ACTIONS: Final[Mapping[str, Phrase]] = {
@@ -132,7 +154,6 @@ async def show_person(at: PortalContext) -> View:
         actions.append("restore")
     if not end.refusal and membership.enabled and not membership.invited:
         actions.append("suspend")
-    entries = await _load_history(at, found)
     refusal = change.refusal or end.refusal
     no_help = member_help.find_refusal(membership, held.administrator, actor=actor)
     may_give, no_access = members.may_give_access(membership, held.administrator, actor=actor), None
@@ -140,55 +161,139 @@ async def show_person(at: PortalContext) -> View:
         no_access = own_access(entity)
     elif not may_give and held.administrator is not None:
         no_access = administers(name, entity)
-    return PersonPage(
+    seen = await _load_grants(at, held.roles.found)
+    own = actor.level == "sub_administrator"
+    heading = phrase("Access for {entity}", entity=entity.name)
+    columns = (*_OF_ROLE, *(_GRANTED if seen is not None else ()))
+    give = Link(url=query_address(at, NEW, person=membership.membership_id), text=phrase("Give access"))
+    return Page(
         frame=frame(at, section=PEOPLE, up=section_link(at, PEOPLE)),
         heading=phrase("{name}", name=name),
-        user_name="" if membership.invited else found.identity,
-        written_user_name=membership.user_name if fold_text(membership.user_name) != fold_text(found.identity) else "",
-        email=found.email,
-        details=tuple(each for each in _PLAIN.show(to_builtins(membership)) if each.value),
-        state=state,
-        state_text=STATES[state],
-        state_sentence=state_sentence(state, entity),
-        level=await _describe_level(at, held, name),
-        mail=_describe_mail(at, membership),
-        roles=tuple(describe_role(at, name, role, state=state, changeable=may_give) for role in held.roles.found),
-        pager=Pager(
-            first=here if at.query.get("after") else "",
-            next=query_address(at, at.page, after=held.roles.after) if held.roles.after else "",
+        main_action=give if may_give else None,
+        parts=(
+            LetterHead(
+                name=entity.name,
+                number=phrase("{kind} {number}", kind=NUMBERS[entity.type], number=entity.registration_number),
+                as_of=phrase("As of {day}", day=at.context.day),
+            ),
+            Facts(facts=tuple(await _list_facts(at, found, held, edit="" if change.refusal else links["details"].url))),
+            Table(
+                caption=heading,
+                heading=True,
+                columns=tuple(map(Column, (*columns, *([phrase("Actions")] if may_give else [])))),
+                rows=tuple(_row(at, role, state=state, seen=seen, changeable=may_give) for role in held.roles.found),
+                empty=phrase("{name} has no access yet.", name=name),
+                pager=Pager(
+                    first=here if at.query.get("after") else "",
+                    next=query_address(at, at.page, after=held.roles.after) if held.roles.after else "",
+                ),
+            ),
+            Paragraph(text=phrase("You see access at the services that you administer."), look="hint") if own else None,
+            Paragraph(text=no_access, look="hint") if no_access else None,
+            table(
+                phrase("Access for other organisations"),
+                (*_OF_ROLE, phrase("Organisation")),
+                (
+                    (
+                        *_row(at, role, state=state, seen=None, changeable=False),
+                        (role.client_entity or role.entity).name,
+                    )
+                    for role in held.for_others
+                ),
+                heading=True,
+            ),
+            await _show_requests(at, found),
+            Group(
+                look="beside",
+                parts=(
+                    _show_history(at, found, await _load_history(at, found)),
+                    Group(
+                        parts=(
+                            _show_helps(found, here, None if own else no_help, helps=no_help is None),
+                            Heading(text=phrase("Membership")) if refusal or actions or not end.refusal else None,
+                            Paragraph(text=refusal_sentence(refusal, name, entity)) if refusal and not own else None,
+                            Actions(
+                                links=tuple(links[each] for each in actions),
+                                danger=None if end.refusal else links["revoke" if membership.invited else "end"],
+                            ),
+                            Paragraph(
+                                text=phrase("Print this page to have this person's access as a letter."), look="hint"
+                            ),
+                        )
+                    ),
+                ),
+            ),
         ),
-        requests=await _load_requests(at, found),
-        helps=() if no_help else tuple(Link(url=f"{here}/{each}", text=page.link) for each, page in HELP_PAGES.items()),
-        help_refused=WHY_NO_HELP.get(no_help) if no_help and actor.level != "sub_administrator" else None,
-        access_refused=no_access,
-        own_services=actor.level == "sub_administrator",
-        for_others=tuple(describe_role(at, name, role, state=state, changeable=may_give) for role in held.for_others),
-        refused=refusal_sentence(refusal, name, entity) if refusal and actor.level != "sub_administrator" else None,
-        give_access=query_address(at, NEW, person=membership.membership_id) if may_give else None,
-        edit=None if change.refusal else links["details"].url,
-        actions=tuple(links[each] for each in actions),
-        end=None if end.refusal else links["revoke" if membership.invited else "end"],
-        entries=entries,
-        history=query_address(at, HISTORY, person=membership.membership_id) if entries else None,
-        entity=entity.name,
-        number=entity.registration_number,
-        number_name=NUMBERS[entity.type],
-        as_of=phrase("As of {day}", day=at.context.day),
     )
 
 
-async def _load_requests(at: PortalContext, found: Member) -> tuple[Link, ...]:
+async def _list_facts(at: PortalContext, found: Member, held: MemberAccess, *, edit: str) -> list[tuple[Phrase, Value]]:
+    membership, state = found.membership, found.state
+    facts: list[tuple[Phrase, Value]] = []
+    if not membership.invited and found.identity:
+        facts.append((phrase("User name"), found.identity))
+    if fold_text(membership.user_name) != fold_text(found.identity) and membership.user_name:
+        facts.append((phrase("User name in your own systems"), membership.user_name))
+    change = (Link(url=edit, text=phrase("Change details")),) if edit else ()
+    facts.append((phrase("E-mail address"), Cell(values=(found.email or phrase("Not given"), *change))))
+    facts += [
+        (each.label, each.value)
+        for each in _PLAIN.show(to_builtins(membership))
+        if each.value and isinstance(each.label, Phrase)
+    ]
+    mail = _describe_mail(at, membership)
+    sentences = (state_sentence(state, at.entity), *([mail] if mail else []))
+    facts.append((phrase("State"), Cell(values=(state_label(state), *sentences))))
+    level = await _describe_level(at, held, found.name)
+    return [*facts, (phrase("Level"), level)] if level else facts
+
+
+async def _show_requests(at: PortalContext, found: Member) -> Group | None:
     """Waiting requests on a member that the reader may see."""
     waiting = await approvals.list_waiting_on_person(
         at.registry, at.actor, found.user.user_id, now=at.context.now, limit=_REQUESTS
     )
-    return tuple(
-        Link(
-            url=portal_path(at.web, f"{REQUESTS}/{quote(each.record.request_id, safe='')}"),
-            text=change_sentences.summarise_request(each.changes, each.names),
+    rows = [
+        (
+            Link(
+                url=portal_path(at.web, f"{REQUESTS}/{quote(each.record.request_id, safe='')}"),
+                text=change_sentences.summarise_request(each.changes, each.names),
+            ),
         )
         for each in waiting
+    ]
+    if not rows:
+        return None
+    return Group(
+        parts=(
+            Heading(text=phrase("Waiting for a decision")),
+            table(
+                phrase("These changes were requested. Nothing changes until they are approved."),
+                (phrase("Request"),),
+                rows,
+            ),
+        )
     )
+
+
+def _show_helps(found: Member, here: str, refused: Condition | None, *, helps: bool) -> Group | None:
+    """The help with signing in, or the reason for none."""
+    if helps:
+        parts: tuple[Component, ...] = (
+            Paragraph(
+                text=phrase(
+                    "A link goes to the address of the account {account}, and asks for what the person still has: for a "
+                    "new password the second step, for a new second step the password.",
+                    account=found.identity,
+                )
+            ),
+            Actions(links=tuple(Link(url=f"{here}/{each}", text=page.link) for each, page in HELP_PAGES.items())),
+        )
+    elif refused and refused in WHY_NO_HELP:
+        parts = (Paragraph(text=WHY_NO_HELP[refused]),)
+    else:
+        return None
+    return Group(parts=(Heading(text=phrase("Help with signing in")), *parts))
 
 
 async def _describe_level(at: PortalContext, held: MemberAccess, name: str) -> Phrase | None:
@@ -237,24 +342,94 @@ def describe_role(
     )
 
 
-async def _load_history(at: PortalContext, found: Member) -> tuple[HistoryEntry, ...]:
+async def _load_grants(at: PortalContext, roles: Sequence[RoleRecords]) -> history.Grants | None:
+    """Givers and approvers of roles; None without the right to history."""
+    try:
+        return await history.load_grants(at.registry, at.actor, [each.row for each in roles])
+    except Forbidden:
+        return None
+
+
+def _row(
+    at: PortalContext, role: RoleRecords, *, state: str, seen: history.Grants | None, changeable: bool
+) -> tuple[Value, ...]:
+    row, today = role.row, at.context.day
+    tag = access_texts.state(row, today)
+    if tag is None and state == "active" and reasons(role, today.isoformat()):
+        tag = phrase("No effect at present")
+    named = row.role or phrase("The service as a whole")
+    given = tuple(phrase("{name}: {value}", name=each.name, value=each.value) for each in row.parameters)
+    reference = (phrase("Reference: {ref}", ref=row.ref),) if row.ref else ()
+    begins = (
+        (phrase("From {start}", start=date.fromisoformat(row.start_date)),)
+        if row.start_date > today.isoformat()
+        else ()
+    )
+    cells: tuple[Value, ...] = (
+        Cell(values=(named, *([Label(tag)] if tag else [])), notes=(*given, *reference)),
+        role.service.name,
+        row.sub_entity,
+        Cell(values=(last_day(row.end_date),), notes=begins),
+    )
+    if seen is not None:
+        cells += _list_grant(at, seen, seen.entries.get(row.key))
+    if changeable:
+        what = f"{row.role}, {role.service.name}" if row.role else role.service.name
+        links = ((CHANGE, phrase("Change")), (REMOVE, phrase("Take away")))
+        identifier = object_id(row.key)
+        cells += (
+            Cell(
+                values=tuple(
+                    Link(url=portal_path(at.web, f"{page}/{identifier}"), text=text, about=what) for page, text in links
+                )
+            )
+            if isinstance(row, Assignment)
+            else None,
+        )
+    return cells
+
+
+def _list_grant(at: PortalContext, seen: history.Grants, entry: AuditEntry | None) -> tuple[Value, ...]:
+    """The giver of a role, the moment, and the approver."""
+    if entry is None:
+        return None, None
+
+    def name(actor: str) -> str | Phrase:
+        return change_sentences.name_author(actor, entry, seen.names, at.actor.entity_id)
+
+    approver = entry.detail.get("approved_by", "")
+    return Cell(values=(name(entry.actor),), notes=(at.moment(entry.at),)), name(approver) if approver else None
+
+
+def _show_history(at: PortalContext, found: Member, entries: list[tuple[Value, ...]]) -> Group | None:
+    if not entries:
+        return None
+    history_of = query_address(at, HISTORY, person=found.membership.membership_id)
+    return Group(
+        parts=(
+            table(phrase("Last changes"), (phrase("When"), phrase("What"), phrase("By")), entries, heading=True),
+            Paragraph(text=Link(url=history_of, text=phrase("The whole history of this person"))),
+        )
+    )
+
+
+async def _load_history(at: PortalContext, found: Member) -> list[tuple[Value, ...]]:
     """The last changes of a member that the reader may see."""
     actor, user_id = at.actor, found.user.user_id
     try:
         part = await history.changes(at.registry, actor, HistoryFilter(user_id=user_id), before=0, limit=_EXAMINED)
     except Forbidden:
-        return ()
+        return []
     entries = [entry for entry in part.entries if history.person_of(entry) == user_id][:_ENTRIES]
     names = await history.names(at.registry, actor, entries)
-    zone = at.provider.policy.timezone
-    return tuple(
-        HistoryEntry(
-            at=datetime.fromtimestamp(entry.at, zone),
-            what=change_sentences.describe_entry(entry, names),
-            by=change_sentences.name_author(entry.actor, entry, names, actor.entity_id),
+    return [
+        (
+            at.moment(entry.at),
+            change_sentences.describe_entry(entry, names),
+            change_sentences.name_author(entry.actor, entry, names, actor.entity_id),
         )
         for entry in entries
-    )
+    ]
 
 
 # --- help with signing in
@@ -270,20 +445,18 @@ async def show_help(at: PortalContext) -> View:
         else phrase("This is for the account {user_name}, which gets an e-mail about it.", user_name=found.identity)
     )
     works = at.provider.mail.works
-    return ConfirmAction(
-        frame=frame(at, section=PEOPLE, up=back, names=names_shown(found)),
-        heading=page.heading(found.name),
-        sentences=(
-            where,
-            page.what,
-            phrase("The e-mail says that you asked for it, and names {entity}.", entity=at.entity.name),
-        )
-        if works
-        else (),
+    sentences = (
+        where,
+        page.what,
+        phrase("The e-mail says that you asked for it, and names {entity}.", entity=at.entity.name),
+    )
+    return ask(
+        frame(at, section=PEOPLE, up=back, names=names_shown(found)),
+        page.heading(found.name),
+        sentences if works else (),
+        page.button,
+        Link(url=back.url, text=phrase("Go back")),
         refused=None if works else phrase("This system sends no e-mails at present, so only the operator can help."),
-        button=page.button,
-        back=Link(url=back.url, text=phrase("Go back")),
-        needs_approval=False,
     )
 
 
@@ -351,12 +524,23 @@ async def show_details(at: PortalContext) -> View:
             "requested for this address end."
         ),
     }
-    return EditPerson(
+    return Page(
         frame=frame(at, section=PEOPLE, up=to_person(at, found), names=names_shown(found)),
-        fields=_DETAILS.show(at.form or to_builtins(membership), hints),
-        seen=_digest(membership),
-        needs_approval=possible.needs_approval,
-        back=to_person(at, found).url,
+        heading=phrase("Change details"),
+        parts=(
+            Paragraph(
+                text=phrase(
+                    "This is what your organisation keeps about this person. It does not change the person's account, and "
+                    "other organisations do not see it."
+                )
+            ),
+            Form(
+                parts=(Fields(fields=_DETAILS.show(at.form or to_builtins(membership), hints)),),
+                hidden=(("seen", _digest(membership)),),
+                button=phrase("Send for approval") if possible.needs_approval else phrase("Save"),
+                needs_approval=possible.needs_approval,
+            ),
+        ),
     )
 
 
@@ -455,14 +639,14 @@ async def show_action(at: PortalContext) -> View:
     if possible.refusal:
         return _refusal_page(at, found, possible)
     kind = _action_name(at)
-    return ConfirmAction(
-        frame=frame(at, section=PEOPLE, up=to_person(at, found), names=names_shown(found)),
-        heading=action.heading(found.name),
-        sentences=action.sentences(at, found),
+    return ask(
+        frame(at, section=PEOPLE, up=to_person(at, found), names=names_shown(found)),
+        action.heading(found.name),
+        action.sentences(at, found),
+        action.button,
+        Link(url=to_person(at, found).url, text=action.keep),
         taken=await ending_sentences(at, found) if kind in {"end", "revoke"} else (),
-        button=phrase("Send for approval") if possible.needs_approval else action.button,
-        look="" if kind == "restore" else "button-danger",
-        back=Link(url=to_person(at, found).url, text=action.keep),
+        danger=kind != "restore",
         needs_approval=possible.needs_approval,
     )
 
@@ -519,10 +703,10 @@ async def show_resending(at: PortalContext) -> View:
     """The question before an invitation is sent again."""
     found = await _invited_member(at)
     wait = abs(found.membership.invitation_sent_at) > at.context.now - RESEND_SECONDS
-    return ConfirmAction(
-        frame=frame(at, section=PEOPLE, up=to_person(at, found), names=names_shown(found)),
-        heading=phrase("Send the invitation again?"),
-        sentences=(
+    return ask(
+        frame(at, section=PEOPLE, up=to_person(at, found), names=names_shown(found)),
+        phrase("Send the invitation again?"),
+        (
             phrase(
                 "{name} gets a new e-mail at {email}. The link in the earlier one then no longer works.",
                 name=found.name,
@@ -530,10 +714,9 @@ async def show_resending(at: PortalContext) -> View:
             ),
             EACH_GETS,
         ),
+        phrase("Send again"),
+        to_person(at, found),
         refused=_WAIT if wait else None if found.membership.email else _NO_ADDRESS,
-        button=phrase("Send again"),
-        back=to_person(at, found),
-        needs_approval=False,
     )
 
 
@@ -595,14 +778,13 @@ async def _preview_change(at: PortalContext, found: Member, *, end: bool) -> Cha
 def _refusal_page(at: PortalContext, found: Member, possible: ChangePreview) -> View:
     """The page of an action that the reader may not take."""
     back = to_person(at, found)
-    return ConfirmAction(
-        frame=frame(at, section=PEOPLE, up=back),
-        heading=ACTIONS[_action_name(at)],
-        sentences=(),
+    return ask(
+        frame(at, section=PEOPLE, up=back),
+        ACTIONS[_action_name(at)],
+        (),
+        ACTIONS[_action_name(at)],
+        back,
         refused=refusal_sentence(possible.refusal, found.name, at.entity),
-        button=ACTIONS[_action_name(at)],
-        back=back,
-        needs_approval=False,
     )
 
 

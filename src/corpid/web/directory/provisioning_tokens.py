@@ -15,9 +15,8 @@ from corpid.rules.directory.changes import ChangedMeanwhile, Conflict
 from corpid.rules.directory.names import remedy_of
 from corpid.rules.directory.provisioning_tokens import LONGEST_LIFE_DAYS, MOST_TOKENS, token_name
 from corpid.texts import counted, phrase
-from corpid.web.directory.administrators import ADMINISTRATORS
 from corpid.web.directory.change_sentences import OPERATOR
-from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path, section_link
+from corpid.web.directory.page_context import SETTINGS, PortalContext, PortalPage, frame, portal_path, section_link
 from corpid.web.pages.access_texts import GONE
 from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import FormView, Link, PageView, ViewPart
@@ -114,7 +113,7 @@ async def show_tokens(at: PortalContext) -> View:
     found = await _list_tokens(at)
     names = await provisioning_tokens.name_makers(at.registry, at.actor.entity_id, found)
     return Tokens(
-        frame=frame(at, section=ADMINISTRATORS, up=section_link(at, ADMINISTRATORS)),
+        frame=frame(at, section=SETTINGS, up=section_link(at, SETTINGS)),
         rows=tuple(
             TokenRow(
                 name=each.name,
@@ -142,7 +141,7 @@ def _back(at: PortalContext) -> Link:
 async def show_new_token(at: PortalContext) -> View:
     await _list_tokens(at)  # refuses who may not see them
     return NewToken(
-        frame=frame(at, section=ADMINISTRATORS, up=_back(at)),
+        frame=frame(at, section=SETTINGS, up=_back(at)),
         name=at.form.get("name", ""),
         lifetimes=(
             ("", phrase("Choose one")),
@@ -212,14 +211,14 @@ async def show_created(at: PortalContext) -> View:
     secret = await encrypted_values.read_secret(at.context, _place(at))
     if not secret:
         return TokenHidden(
-            frame=frame(at, section=ADMINISTRATORS, up=_back(at)),
+            frame=frame(at, section=SETTINGS, up=_back(at)),
             name=found.name,
             revoke=portal_path(at.web, f"{TOKENS}/{found.token_id}/revoke"),
             new=portal_path(at.web, _NEW) if len(await _list_tokens(at)) < MOST_TOKENS else "",
             back=portal_path(at.web, TOKENS),
         )
     return TokenCreated(
-        frame=frame(at, section=ADMINISTRATORS),
+        frame=frame(at, section=SETTINGS),
         name=found.name,
         token=secret,
         url=at.provider.policy.base_url + _SCIM,
@@ -238,7 +237,7 @@ async def show_revocation(at: PortalContext) -> View:
     """The confirmation of a token's end."""
     found = await _load_token(at)
     return RevokeToken(
-        frame=frame(at, section=ADMINISTRATORS, up=_back(at)),
+        frame=frame(at, section=SETTINGS, up=_back(at)),
         heading=phrase("Revoke the token “{name}”?", name=found.name),
         used=at.moment(found.last_used_at) if found.last_used_at else None,
     )

@@ -17,6 +17,7 @@ from corpid.web.directory.page_context import (
     NO_REASON,
     REQUEST_SENT,
     REQUESTED,
+    SETTINGS,
     PortalContext,
     PortalPage,
     await_change,
@@ -328,12 +329,12 @@ async def show_setting(at: PortalContext) -> View:
         raise NotFound
     chosen: Approvals = at.entity.approvals
     return ChooseApprovals(
-        frame=frame(at, section=REQUESTS, up=section_link(at, REQUESTS)),
+        frame=frame(at, section=SETTINGS, up=section_link(at, SETTINGS)),
         options=tuple((value, text, "") for value, text in APPROVALS.items()),
         chosen=at.form.get("approvals", chosen),
         strict=chosen != "none",
         typed=at.form.get("reason", ""),
-        back=portal_path(at.web, REQUESTS),
+        back=portal_path(at.web, SETTINGS),
     )
 
 
@@ -345,7 +346,7 @@ async def save_setting(at: PortalContext) -> FormResult:
     if chosen is None:
         raise InvalidInput(phrase("Choose one of these."), field="approvals")
     if chosen == at.entity.approvals:
-        return FormResult("", REQUESTS)
+        return FormResult("", SETTINGS)
     if await approvals.lacks_approvers(at.registry, at.entity, chosen):
         raise InvalidInput(
             phrase("At least two people are needed who can approve: appoint another owner or administrator first."),
@@ -355,7 +356,7 @@ async def save_setting(at: PortalContext) -> FormResult:
     if approvals.lowers_approvals(at.entity, chosen) and not given:
         raise InvalidInput(NO_REASON, field="reason")
     return await submit_changes(
-        at, [approvals.plan_choice(at.entity, chosen)], FormResult("approvals-changed", REQUESTS)
+        at, [approvals.plan_choice(at.entity, chosen)], FormResult("approvals-changed", SETTINGS)
     )
 
 

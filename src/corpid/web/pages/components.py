@@ -89,6 +89,10 @@ class Actions(Component, frozen=True, kw_only=True):
     template: ClassVar[str] = "components/actions.html"
 
     links: tuple[Link, ...]
+    danger: Link | None = None
+    """takes something away"""
+    main: bool = False
+    """whether the first link is the main action of the page"""
 
 
 class Facts(Component, frozen=True, kw_only=True):
@@ -97,6 +101,45 @@ class Facts(Component, frozen=True, kw_only=True):
     template: ClassVar[str] = "components/facts.html"
 
     facts: tuple[tuple[Phrase, Value], ...]
+
+
+class Items(Component, frozen=True, kw_only=True):
+    """Sentences below each other."""
+
+    template: ClassVar[str] = "components/items.html"
+
+    items: tuple[Phrase | str, ...]
+    language: str = ""
+    """that of texts; empty: the page's"""
+
+
+class Group(Component, frozen=True, kw_only=True):
+    """Parts that belong together."""
+
+    template: ClassVar[str] = "components/group.html"
+
+    parts: tuple[Component | None, ...]
+    look: Literal["stack screen", "stack", "beside"] = "stack screen"
+    """`stack screen` is not printed; the two parts of `beside` stand beside each other on a wide screen"""
+
+
+class Disclosure(Component, frozen=True, kw_only=True):
+    """Parts that are opened on demand."""
+
+    template: ClassVar[str] = "components/disclosure.html"
+
+    summary: Phrase
+    parts: tuple[Component | None, ...]
+
+
+class LetterHead(Component, frozen=True, kw_only=True):
+    """The head of a printed page: organisation and day."""
+
+    template: ClassVar[str] = "components/letter_head.html"
+
+    name: str
+    number: Phrase
+    as_of: Phrase
 
 
 class Column(ViewPart, frozen=True):
@@ -146,6 +189,8 @@ class Table(Component, frozen=True, kw_only=True):
     template: ClassVar[str] = "components/table.html"
 
     caption: Phrase
+    heading: bool = False
+    """whether the caption is a heading of the page"""
     columns: tuple[Column, ...]
     rows: tuple[tuple[Value | Choice, ...], ...]
     """with a selection, the first cell of each is a Choice, or None if the row cannot be chosen"""
@@ -164,11 +209,19 @@ def table(
     headings: tuple[Phrase, ...],
     rows: Iterable[tuple[Value, ...]],
     *,
+    heading: bool = False,
     empty: Phrase | Cell | None = None,
     more: Phrase | None = None,
 ) -> Table:
     """A table that is neither filtered nor sorted."""
-    return Table(caption=caption, columns=tuple(map(Column, headings)), rows=tuple(rows), empty=empty, more=more)
+    return Table(
+        caption=caption,
+        heading=heading,
+        columns=tuple(map(Column, headings)),
+        rows=tuple(rows),
+        empty=empty,
+        more=more,
+    )
 
 
 class Fields(Component, frozen=True, kw_only=True):
@@ -206,10 +259,13 @@ class Form(Component, frozen=True, kw_only=True):
     danger: bool = False
     """whether it takes something away"""
     reason: Phrase | None = None
-    """the hint of the field for a reason; None: it asks for none"""
+    """the hint of the field for a reason; None: it asks for none, unless it needs approval"""
     needs_approval: bool = False
+    """whether it asks for a reason for the person who approves it"""
     action: str = ""
     """of another page"""
+    again: Phrase | None = None
+    """a second button, which sends the form to be checked again; the first one then sends `confirmed`"""
 
 
 class Page(FormView, frozen=True, kw_only=True):

@@ -100,6 +100,17 @@ class NavigationLink(ViewPart, frozen=True, kw_only=True):
     url: str
     text: Phrase
     current: bool = False
+    count: int = 0
+    """what waits there for the reader; 0 shows nothing"""
+
+
+class SearchField(ViewPart, frozen=True, kw_only=True):
+    """The search of a whole site, by GET."""
+
+    action: str
+    label: Phrase
+    name: str = "search"
+    value: str = ""
 
 
 class Navigation(ViewPart, frozen=True, kw_only=True):
@@ -114,6 +125,7 @@ class Navigation(ViewPart, frozen=True, kw_only=True):
     links: tuple[NavigationLink, ...]
     switch: Link | None = None
     """leads to the same pages of another"""
+    search: SearchField | None = None
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
@@ -230,6 +242,8 @@ class PageView(ViewPart, frozen=True, kw_only=True):
     """what the person should know first, as after a new sign-in"""
     saved: Phrase | None = None
     """what was just changed"""
+    undo: ButtonForm | None = None
+    """undoes it; None if that is not possible (D80)"""
 
 
 class FormView(PageView, frozen=True, kw_only=True):

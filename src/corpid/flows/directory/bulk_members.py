@@ -1,0 +1,167 @@
+"""Changes of many members at once: suspended, restored, ended (D81)."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from corpid.flows.directory import member_changes
+from corpid.flows.directory.members import Member, list_members, load_member, preview_change
+from corpid.flows.directory.write import Refused, guard_records, write_changes
+from corpid.rules.directory.approvals import MOST_CHANGES
+from corpid.rules.directory.records import Change, ChangeRequest
+from corpid.texts import phrase
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from corpid.flows.directory.invitations import InvitationLimit
+    from corpid.flows.directory.members import MemberFilter
+    from corpid.flows.directory.write import RequestDetails
+    from corpid.rules.directory.actors import EntityAdministrator
+    from corpid.stores.sql.registry import Registry
+
+MemberAction: TypeAlias = Literal["suspend", "restore", "end"]
+MOST_SELECTED: Final = 500
+"""members that are changed at once: the page that asks looks at each of them"""
+_PAGE: Final = 100
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """A selected member whom the action does not change."""
+
+    member: Member
+    refusal: str
+    """the reason of a condition (`access_conditions`); empty: the action does not fit the member's state"""
+
+
+class BulkPreview(msgspec.Struct, frozen=True, kw_only=True):
+    """The effect of an action on selected members."""
+
+    members: tuple[Member, ...]
+    left_out: tuple[LeftOut, ...]
+    needs_approval: bool
+    digest: str
+    """of the members as they were read"""
+
+
+class BulkOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of a change of many members."""
+
+    done: int
+    """members that were changed, or for whom that was requested"""
+    requests: tuple[ChangeRequest, ...]
+    stopped: Exception | None = None
+    """what the next part was refused with"""
+
+
+async def select_members(
+    registry: Registry, membership_ids: Sequence[str], *, actor: EntityAdministrator
+) -> list[Member]:
+    """Load members of the actor's entity by membership.
+
+    Raises UnknownMember, Refused if they are too many, access.Forbidden, StoreUnavailable. Source: D81
+    """
+    _limit(len(membership_ids))
+    return [await load_member(registry, each, actor=actor) for each in membership_ids]
+
+
+async def select_filtered(registry: Registry, wanted: MemberFilter, *, actor: EntityAdministrator) -> list[Member]:
+    """Load every member that a filter finds.
+
+    Raises Refused if they are too many, access.Forbidden, StoreUnavailable. Source: D81
+    """
+    found: list[Member] = []
+    after = ""
+    while True:
+        page = await list_members(registry, wanted, actor=actor, after=after, limit=_PAGE)
+        found += [each.member for each in page.found]
+        _limit(len(found))
+        if not page.after:
+            return found
+        after = page.after
+
+
+def _limit(count: int) -> None:
+    if count > MOST_SELECTED:
+        raise Refused(phrase("at most {count} people are changed at once: narrow the list", count=MOST_SELECTED))
+
+
+async def preview_bulk(
+    registry: Registry, selected: Sequence[Member], action: MemberAction, *, actor: EntityAdministrator
+) -> BulkPreview:
+    """The members whom an action changes or leaves out.
+
+    Every member is authorised. Raises StoreUnavailable. Source: D81
+    """
+    members: list[Member] = []
+    left_out: list[LeftOut] = []
+    waits = False
+    for each in selected:
+        membership = each.membership
+        if action != "end" and (membership.enabled is (action == "restore") or membership.invited):
+            left_out.append(LeftOut(each, ""))
+            continue
+        possible = await preview_change(registry, membership, actor=actor, end=action != "restore")
+        if possible.refusal:
+            left_out.append(LeftOut(each, possible.refusal))
+        else:
+            members.append(each)
+            waits = waits or possible.needs_approval
+    digest = sha256(msgspec.json.encode([(action, each.membership) for each in members])).hexdigest()
+    return BulkPreview(members=tuple(members), left_out=tuple(left_out), needs_approval=waits, digest=digest)
+
+
+async def change_members(
+    registry: Registry,
+    limit: InvitationLimit,
+    members: Sequence[Member],
+    action: MemberAction,
+    *,
+    actor: EntityAdministrator,
+    asking: RequestDetails,
+) -> BulkOutcome:
+    """Suspend, restore or end members, or request it.
+
+    A hundred are one transaction or one request, all or nothing; after a part that is refused nothing more is changed.
+    Raises what the first part is refused with, as `member_changes.submit_switch`. Source: D81
+    """
+    done = 0
+    requests: list[ChangeRequest] = []
+    for first in range(0, len(members), MOST_CHANGES):
+        part = members[first : first + MOST_CHANGES]
+        numbered = replace(asking, unique=f"{asking.unique}-{first:04}")
+        try:
+            request = await _change_part(registry, limit, part, action, actor=actor, asking=numbered)
+        except Exception as refused:
+            if not done:
+                raise
+            return BulkOutcome(done=done, requests=tuple(requests), stopped=refused)
+        done += len(part)
+        requests += [request] if request is not None else []
+    return BulkOutcome(done=done, requests=tuple(requests))
+
+
+async def _change_part(
+    registry: Registry,
+    limit: InvitationLimit,
+    members: Sequence[Member],
+    action: MemberAction,
+    *,
+    actor: EntityAdministrator,
+    asking: RequestDetails,
+) -> ChangeRequest | None:
+    memberships = [each.membership for each in members]
+    if action == "end":
+        changes = [Change(each, None) for each in memberships]
+        rows = [row for each in memberships for row in await member_changes.plan_removals(registry, each)]
+        with member_changes.translate_refusals():
+            return await write_changes(
+                registry, actor, changes, asking=asking, along=rows, seen=guard_records(changes), batch=actor.request
+            )
+    enabled = action == "restore"
+    changes = [Change(each, replace(each, enabled=enabled, changed_at=int(asking.now))) for each in memberships]
+    return await member_changes.write_members(registry, limit, changes, actor=actor, now=asking.now, asking=asking)
