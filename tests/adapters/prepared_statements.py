@@ -133,9 +133,16 @@ def _make_lists(lists: RecordLists) -> None:
             lists._count(each._replace(backwards=False))
     for each in SEARCHES:
         lists._page(each)
-        lists._count(each._replace(order=(), bounded=False, backwards=False, few=False, by_word=False))
+        lists._count(find_counted(each))
         if each.words + each.service > 1:
-            lists._frequencies(each._replace(order=(), bounded=False, backwards=False, few=False, by_word=False))
+            lists._frequencies(find_counted(each)._replace(by_word=False))
+        if each.by_word:
+            lists._part_end(Shape(each.kind, (), (), False, each.backwards, words=1, by_word=True))
+
+
+def find_counted(page: Shape) -> Shape:
+    """The statement that counts what is searched."""
+    return page._replace(order=(), bounded=False, backwards=False, few=False)
 
 
 def _make_filters(provisioning: Provisioning) -> None:

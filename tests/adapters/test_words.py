@@ -331,6 +331,7 @@ async def test_many_that_are_found_are_paged_in_the_order_of_the_word(place: Pla
                 )  # fmt: skip
                 assert page.total is not None
                 assert page.total.count == expected
+                assert page.by_word is (expected > 2000)
                 if found:
                     earlier = await list_records(
                         stores.registry, BY, USERS, order="name", descending=descending, search=search,
@@ -344,3 +345,33 @@ async def test_many_that_are_found_are_paged_in_the_order_of_the_word(place: Pla
                 after = page.after
                 assert after.startswith("/") is (expected > 2000)
             assert len(found) == len(set(found)) == expected
+
+
+@pytest.mark.parametrize("descending", [False, True])
+async def test_words_that_are_each_very_common_are_searched_part_by_part(place: Place, descending: bool) -> None:
+    """D83: the total is exact, and a page whole, also if the words are seldom together."""
+    place.sql(
+        "INSERT INTO users (user_id, user_name, user_name_key, name, email, language, identity_number, "
+        "identity_country, account_type, enabled, words) WITH RECURSIVE rows(n) AS "
+        "(SELECT 10001 UNION ALL SELECT n + 1 FROM rows WHERE n < 31000) SELECT 'u' || n, 'u' || n, 'u' || n, "
+        "'N', '', '', '', '', '', true, CASE WHEN n < 20991 THEN '{\"name\":[\"alpha\",\"alphas\"]}' "
+        'WHEN n < 21001 THEN \'{"name":["alpha","beta"]}\' ELSE \'{"name":["beta","u"]}\' END FROM rows'
+    )
+    expected = {"alpha beta": 10, "alpha u1": 0, "beta u": 10_000, "alphas alp": 10_000}
+    async with place.opened() as stores:
+        for search, count_of in expected.items():
+            found: list[str] = []
+            after = ""
+            while True:
+                page = await list_records(
+                    stores.registry, BY, USERS, descending=descending, search=search, after=after, limit=4000,
+                    count_to=10_000,
+                )  # fmt: skip
+                found += [each.user_id for each in page.found]
+                assert page.total is not None
+                assert page.total.count == count_of
+                after = page.after
+                if not after:
+                    break
+            assert len(found) == len(set(found))
+            assert len(found) >= count_of

@@ -64,6 +64,8 @@ class ListPage(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     before: str = ""
     total: ListTotal | None = None
     """of all pages, if it was asked for"""
+    by_word: bool = False
+    """whether it is in the order of what was searched, since too many are found to sort them"""
 
 
 class ListFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -183,6 +185,7 @@ async def list_records(
         after=format_place(places[-1]) if shown and (before or further) else "",
         before=format_place(places[0]) if shown and (further if before else after) else "",
         total=total if count_to else None,
+        by_word=query.by_word,
     )
 
 

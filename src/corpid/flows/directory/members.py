@@ -219,7 +219,7 @@ async def list_members(
         MemberSummary(member=each, level=levels[key].level if key in levels else "", roles=counts[each.user.user_id])
         for each, key in zip(page.found, keys, strict=True)
     ]
-    return ListPage(found=tuple(found), after=page.after, before=page.before, total=page.total)
+    return ListPage(found=tuple(found), after=page.after, before=page.before, total=page.total, by_word=page.by_word)
 
 
 async def list_members_by_name(

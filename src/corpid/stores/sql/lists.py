@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import lru_cache, partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -29,7 +30,7 @@ from corpid.stores.sql.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
     from corpid.rules.directory.lists import RecordList
     from corpid.stores.sql.mappers import Kinds
@@ -55,6 +56,8 @@ _EMPTY: Final = sa.literal_column("''", sa.Text)
 _ONE: Final = sa.literal_column("1", sa.Integer)
 _FEW: Final = 2000
 """records that are looked up and sorted for a page sooner than a list is read in which they are dense"""
+_EXAMINED: Final = sa.literal_column("4999", sa.Integer)
+"""rows of a word, less the last one, that one statement looks at; SQLite's are executed in the loop"""
 _COUNTED: Final = sa.literal_column(str(MOST_COUNTED + 1), sa.Integer)
 _READ: Final = sa.literal_column(str(2 * _FEW), sa.Integer)
 """no parameter: PostgreSQL has to see that so many rows at most are read"""
@@ -79,6 +82,7 @@ class Shape(NamedTuple):
     by_service: bool = False
     """whether the fewest records have a role, rather than the first word"""
     by_word: bool = False
+    """whether the rows of the first word are walked, a part for each statement"""
 
     @property
     def searched(self) -> bool:
@@ -94,6 +98,7 @@ class RecordLists:
         self._page: Final = lru_cache(None)(self._prepare_page)
         self._count: Final = lru_cache(None)(self._prepare_count)
         self._frequencies: Final = lru_cache(None)(self._prepare_frequencies)
+        self._part_end: Final = lru_cache(None)(self._prepare_part_end)
 
     def _prepare_page(self, shape: Shape) -> CompiledStatement:
         return self._database.prepare(partial(select_page, *self._find_source(shape), shape))
@@ -103,6 +108,9 @@ class RecordLists:
 
     def _prepare_frequencies(self, shape: Shape) -> CompiledStatement:
         return self._database.prepare(partial(count_words, shape))
+
+    def _prepare_part_end(self, shape: Shape) -> CompiledStatement:
+        return self._database.prepare(partial(select_part_end, shape))
 
     def _find_source(self, shape: Shape) -> tuple[sa.Table, tuple[str, ...]]:
         known = self._kinds[Membership if shape.kind is StoredMember else shape.kind]
@@ -114,31 +122,60 @@ class RecordLists:
         Also those of a page that is read backwards.
         """
         width = 2 if wanted.by_word else len(wanted.order.columns)
-        rows = await self._database.rows(self._page(find_shape(wanted)), bind_place(wanted) | bind_words(wanted))
+        shape, values = find_shape(wanted), bind_place(wanted) | bind_words(wanted)
+        rows: list[Row] = []
+        async for part in self._list_parts(shape, values):
+            rows += await self._database.rows(self._page(shape), {**part, "limit": wanted.limit - len(rows)})
+            if len(rows) == wanted.limit:
+                break
         decode = decode_member if wanted.listed.record is StoredMember else self._kinds[wanted.listed.record].decode
         found = [(decode(row), row[-width:]) for row in rows]
         return found[::-1] if wanted.backwards else found
 
-    async def total(self, wanted: ListQuery, *, most: int) -> ListTotal:
-        """The number of records on all pages, exact up to `most` (D83)."""
-        values: dict[str, object] = {**wanted.where, **bind_words(wanted), "limit": most + 1}
-        shape = find_shape(wanted)._replace(backwards=False, few=False, bounded=bool(wanted.beginning))
-        if shape.searched:
-            shape = shape._replace(order=(), bounded=False)
-        if shape.bounded:
-            values |= {"first": wanted.beginning, "until": wanted.beginning + LAST}
-        row = await self._database.row(self._count(shape), values)
-        found = row[0] if row else 0
+    async def total(self, wanted: ListQuery, *, most: int, frequent: bool = False) -> ListTotal:
+        """The number of records on all pages, exact up to `most` (D83).
+
+        `frequent`: each of what is searched has many rows.
+        """
+        wanted = replace(wanted, by_word=frequent, few=False, place=(), backwards=False)
+        shape, values = find_shape(wanted), bind_place(wanted) | bind_words(wanted)
+        shape = (
+            shape._replace(order=(), bounded=False)
+            if shape.searched
+            else shape._replace(bounded=bool(wanted.beginning))
+        )
+        found = 0
+        async for part in self._list_parts(shape, values):
+            row = await self._database.row(self._count(shape), {**part, "limit": most + 1 - found})
+            found += row[0] if row else 0
+            if found > most:
+                break
         return ListTotal(count=min(found, most), exact=found <= most)
+
+    async def _list_parts(self, shape: Shape, values: dict[str, object]) -> AsyncIterator[dict[str, object]]:
+        """The values of each statement.
+
+        One for a list; several for the rows of a word, each of which reads a part.
+        """
+        while shape.by_word and shape.words + shape.service > 1:
+            of_word = Shape(shape.kind, (), (), False, shape.backwards, words=1, by_word=True)
+            end = await self._database.row(self._part_end(of_word), values)
+            if end is None:
+                break
+            yield values | _number("end", end)
+            values = values | _number("place", end)
+            await asyncio.sleep(0)
+        yield values
 
     async def plan(self, wanted: ListQuery) -> tuple[ListQuery, ListTotal]:
         """A search as it costs least, and its total (D83).
 
         What the fewest records have is looked up, the rest is asked of each of these. Where many records remain, they
         are not sorted: a page of what is found by words goes on in their index, one that is narrowed by state or
-        service alone in its order. A place says in which way its page was read.
+        service alone in its order. So it does where each word has many rows, whatever remains: they are walked part by
+        part, and the loop serves others between two. A place says in which way its page was read.
         """
-        words = wanted.words
+        words, frequent = wanted.words, False
         if len(words) + bool(wanted.service_id) > 1:
             shape = Shape(wanted.listed.record, (), tuple(sorted(wanted.where)), False, words=len(words),
                           service=bool(wanted.service_id))  # fmt: skip
@@ -147,9 +184,10 @@ class RecordLists:
             words = tuple(each for _, each in sorted(zip(counts, words, strict=False), key=itemgetter(0)))
             by_service = bool(wanted.service_id) and counts[-1] < min(counts[:-1])
             wanted = replace(wanted, words=words, by_service=by_service)
-        total = await self.total(wanted, most=MOST_COUNTED)
-        few = not wanted.by_word and total.count <= _FEW
-        many = not few and not wanted.place and any(each[0] != " " for each in words)
+            frequent = min(counts) > MOST_COUNTED
+        total = await self.total(wanted, most=MOST_COUNTED, frequent=frequent)
+        few = not wanted.by_word and not frequent and total.count <= _FEW
+        many = not few and not wanted.place and (frequent or any(each[0] != " " for each in words))
         return replace(wanted, few=few, by_word=wanted.by_word or many), total
 
     async def find(
@@ -198,24 +236,29 @@ def bind_place(wanted: ListQuery) -> dict[str, object]:
 
     Two bounds on the same side are the same place: SQLite begins at the one, PostgreSQL at the other.
     """
-    width, beginning, at = 2 if wanted.by_word else len(wanted.order.columns), wanted.beginning, wanted.place
+    values: dict[str, object] = {**wanted.where, "limit": wanted.limit}
+    if wanted.by_word:
+        start, end = (wanted.words[0], FIRST), (wanted.words[0] + LAST, FIRST)
+        place = min(max(wanted.place or (end if wanted.backwards else start), start), end)
+        return values | _number("place", place) | _number("end", start if wanted.backwards else end)
+    width, beginning, at = len(wanted.order.columns), wanted.beginning, wanted.place
     first, until = beginning, beginning + LAST
     if at and wanted.backwards:
         until = min(until, at[0] if width == 1 else at[0] + FIRST_CHARACTER)
     elif at:
         first = max(first, at[0] + FIRST_CHARACTER if width == 1 else at[0])
     place = at or (until if wanted.backwards else first, *((LAST if wanted.backwards else FIRST,) * (width - 1)))
-    values: dict[str, object] = {**wanted.where, "limit": wanted.limit, "first": first, "until": until}
-    values |= {f"place_{number}": part for number, part in enumerate(place)}
-    return values
+    return values | {"first": first, "until": until} | _number("place", place)
+
+
+def _number(name: str, place: Sequence[str]) -> dict[str, object]:
+    return {f"{name}_{number}": part for number, part in enumerate(place)}
 
 
 def select_page(table: sa.Table, names: tuple[str, ...], shape: Shape) -> sa.Select[Any]:
     """The given columns, `first` and `until`, `place_…`, `limit` → records, places."""
     words, identifier, of_words = _find_term(shape, 0) if shape.by_word else (table, "", [])
     keys = [words.c.word, words.c[identifier]] if shape.by_word else _find_keys(table, shape)
-    place = sa.tuple_(*(sa.bindparam(f"place_{number}", type_=sa.Text) for number in range(len(keys))))
-    key = sa.tuple_(*keys)
     found = sa.select(*(table.c[name] for name in names))
     if shape.kind is StoredMember:
         found = found.add_columns(*columns(users, USERS))
@@ -226,7 +269,8 @@ def select_page(table: sa.Table, names: tuple[str, ...], shape: Shape) -> sa.Sel
         found = found.join(words, words.c[identifier] == table.c[identifier])
         found = found.where(*of_words, *others, _is_first(shape, words))
     found = found.where(*_narrow(table, shape), *_search(table, shape))
-    if len(keys) > 1 or not shape.bounded:
+    if not shape.by_word and (len(keys) > 1 or not shape.bounded):
+        key, place = sa.tuple_(*keys), _bind_key("place", len(keys))
         found = found.where(key < place if shape.backwards else key > place)
     found = found.order_by(*(each.desc() if shape.backwards else each for each in keys))
     return found.limit(sa.bindparam("limit", type_=sa.Integer))
@@ -240,6 +284,14 @@ def count_records(table: sa.Table, shape: Shape) -> sa.Select[Any]:
         some = sa.select(_ONE).select_from(table).where(*_narrow(table, shape))
     limited = some.limit(sa.bindparam("limit", type_=sa.Integer)).subquery("counted")
     return sa.select(sa.func.count()).select_from(limited)
+
+
+def select_part_end(shape: Shape) -> sa.Select[Any]:
+    """`place_…`, `end_…` → the last row of a part, if more follow."""
+    words, identifier, conditions = _find_term(shape, 0)
+    keys = [words.c.word, words.c[identifier]]
+    ordered = (each.desc() if shape.backwards else each for each in keys)
+    return sa.select(*keys).where(*conditions).order_by(*ordered).limit(_ONE).offset(_EXAMINED)
 
 
 def count_words(shape: Shape) -> sa.Select[Any]:
@@ -275,7 +327,14 @@ def _find_term(shape: Shape, number: int) -> tuple[sa.FromClause, str, list[sa.C
     words = table.alias(f"words_{number}")
     first, until = (sa.bindparam(f"word_{number}{end}", type_=sa.Text) for end in ("", "_until"))
     entity = [_equal(words, "entity_id")] if shape.kind is StoredMember else []
-    return words, key, [*entity, words.c.word >= first, words.c.word < until]
+    if not (shape.by_word and number == 0):
+        return words, key, [*entity, words.c.word >= first, words.c.word < until]
+    row, place, end = sa.tuple_(words.c.word, words.c[key]), _bind_key("place", 2), _bind_key("end", 2)
+    return words, key, [*entity, *((row < place, row >= end) if shape.backwards else (row > place, row <= end))]
+
+
+def _bind_key(name: str, width: int) -> sa.Tuple:
+    return sa.tuple_(*(sa.bindparam(f"{name}_{number}", type_=sa.Text) for number in range(width)))
 
 
 def _equal(table: sa.FromClause, name: str) -> sa.ColumnElement[bool]:
@@ -304,7 +363,8 @@ def _select_found(table: sa.Table, shape: Shape) -> sa.Select[Any]:
     driver = shape.words if shape.by_service else 0
     source, key, conditions = _find_term(shape, driver)
     others = [_has_term(shape, each, source.c[key]) for each in range(shape.words + shape.service) if each != driver]
-    found = sa.select(source.c[key]).distinct().where(*conditions, *others)
+    found = sa.select((source.c[key] + _EMPTY).label(key)).where(*conditions, *others)  # in the order of no index
+    found = found.where(_is_first(shape, source)) if shape.by_word else found.distinct()
     more = [name for name in shape.given if not (shape.kind is StoredMember and name == "entity_id")]
     if more:
         this = table.alias("this")

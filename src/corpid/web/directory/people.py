@@ -182,7 +182,7 @@ async def show_people(at: PortalContext) -> View:
         saved=_saved(at),
         parts=(
             Table(
-                caption=phrase("People") if wanted.search else phrase("People by user name"),
+                caption=phrase("People") if page.by_word else phrase("People by user name"),
                 columns=tuple(map(Column, columns)),
                 rows=tuple(_row(at, each, selects=may_change) for each in page.found),
                 empty=empty,

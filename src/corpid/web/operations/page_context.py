@@ -157,6 +157,9 @@ async def show_list(
                     total=total_text(page.total) if page.total else None,
                 ),
             ),
+            Paragraph(text=phrase("This search is too broad to be sorted. Add a word."), look="hint")
+            if ways and page.by_word
+            else None,
         ),
     )
 
