@@ -168,14 +168,11 @@ async def show_people(at: PortalContext) -> View:
     except Refused:  # no place of this list
         page = FoundPage(found=())
     filters = {_SEARCH: wanted.search, "state": wanted.state, "service": wanted.service_id}
-    partial = bool(page.after) and len(page.found) < _SHOWN
     may_change = members.may_invite(at.actor)
     invite = Link(url=portal_path(at.web, INVITE), text=phrase("Invite people")) if may_change else None
     columns = (phrase("Name"), phrase("User name and e-mail"), phrase("State"), phrase("Access"))
     empty: Value
-    if partial:
-        empty = None
-    elif any(filters.values()):
+    if any(filters.values()):
         everybody = Link(url=portal_path(at.web, PEOPLE), text=phrase("Show everybody"))
         empty = Cell(values=(phrase("Nobody fits this search. Check the spelling."), everybody))
     else:
@@ -187,7 +184,7 @@ async def show_people(at: PortalContext) -> View:
         saved=_saved(at),
         parts=(
             Table(
-                caption=phrase("People by user name"),
+                caption=phrase("People") if page.by_word else phrase("People by user name"),
                 columns=tuple(map(Column, columns)),
                 rows=tuple(_row(at, each, selects=may_change) for each in page.found),
                 empty=empty,
@@ -221,9 +218,6 @@ async def show_people(at: PortalContext) -> View:
                 ),
                 csv=query_address(at, PEOPLE_CSV, **filters),
             ),
-            Paragraph(text=phrase("There are more people to search. Go on with the next page."), look="hint")
-            if partial
-            else None,
             Paragraph(text=phrase("Only access at the services that you administer is counted."), look="hint")
             if at.actor.level == "sub_administrator"
             else None,
@@ -507,9 +501,7 @@ async def choose_person(
         asked=asked,
         lead=lead,
         found=tuple(people),
-        pager=pager_of(
-            here, same, came=bool(after), after=found.after, name=AFTER, searched_on=len(people) < _PER_PAGE
-        ),
+        pager=pager_of(here, same, came=bool(after), after=found.after, name=AFTER),
         links=links,
     )
 

@@ -146,7 +146,7 @@ async def show_list(
                     action=here,
                     fields=(
                         *(
-                            [Field(name="by", label=phrase("Search by"), kind="words", value=by, words=ways)]
+                            [Field(name="by", label=phrase("Sort by"), kind="words", value=by, words=ways)]
                             if ways
                             else []
                         ),
@@ -159,6 +159,9 @@ async def show_list(
                     total=total_text(page.total) if page.total else None,
                 ),
             ),
+            Paragraph(text=phrase("This search is too broad to be sorted. Add a word."), look="hint")
+            if ways and page.by_word
+            else None,
         ),
     )
 
