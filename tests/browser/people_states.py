@@ -36,6 +36,8 @@ _MARCUS: Final = "person/m-marcus"
 VISITS: Final[Mapping[str, Visit]] = {
     "portal-people": Visit("people"),
     "portal-people-nobody": Visit("people?q=zoe"),
+    "portal-access-person": Visit("access/new"),
+    "portal-access-nobody": Visit("access/new?find=zz"),
     "portal-invite": Visit("invite"),
     "portal-invite-wrong": Visit("invite", {"email": "priya at harbour"}),
     "portal-invite-several": Visit("invite/several"),

@@ -1,166 +1,96 @@
-"""The portal's home page, administrators, tokens and history, in the states that look different (D53)."""
+"""The portal's home page, settings, administrators, tokens and history, as their provider shows them (D53)."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from corpid.rules.directory.records import ADMINISTRATOR_LEVELS
-from corpid.texts import phrase
-from corpid.web.directory import administrators, endpoints, history, provisioning_tokens
-from corpid.web.directory.page_context import NO_REASON
-from corpid.web.directory.people import ChoosePerson, PersonChoice
-from corpid.web.pages.change_sentences import KINDS
-from corpid.web.pages.layout import Link, Pager
+from corpid.flows.directory import provisioning_tokens
+from corpid.flows.directory.write import RequestDetails, write_changes
+from corpid.rules.directory.records import Assignment, Change
+from corpid.web.directory.provisioning_tokens import TokenCreated
+from tests.browser.seeded import Visit
+from tests.manage.scene import ACME, appoint, in_portal, portal
+from tests.manage.test_home import scene
+from tests.manage.test_third_parties import membership
+from tests.manage.test_who_is_meant import owner
+from tests.sign_in.world import entity, world
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.web.pages.layout import Frame
-    from corpid.web.pages.views import View
+    from tests.browser.seeded import Recorder
+    from tests.sign_in.world import World
 
-AT: Final = datetime(2026, 11, 23, 9, 30, tzinfo=UTC)
 LONG: Final = "Wolfeschlegelsteinhausenbergerdorff Subramaniam Venkataraghavan-Balasubramanian"
-LEVELS: Final = tuple((each, ADMINISTRATOR_LEVELS[each], administrators.MAY[each]) for each in ADMINISTRATOR_LEVELS)
-SERVICES: Final = (
-    ("service-HARBOUR-PERMIT", "Harbour permits", "Permits for vessels to berth, load and leave.", True),
-    ("service-TAX-FILING", "Company tax filing", "", False),
-)
-UNTICKED: Final = tuple((*each[:-1], False) for each in SERVICES)
+_LEVEL: Final = "administrators/{bob}"
+_TOKEN: Final = "10000000-0000-4000-8000-000000000001"
+VISITS: Final[Mapping[str, Visit]] = {
+    "portal-home": Visit(""),
+    "portal-settings": Visit("settings"),
+    "portal-ending": Visit("ending"),
+    "portal-administrators": Visit("administrators"),
+    "portal-appoint": Visit("administrators/appoint"),
+    "portal-level": Visit(_LEVEL),
+    "portal-level-services": Visit(f"{_LEVEL}?level=sub_administrator"),
+    "portal-level-services-wrong": Visit(f"{_LEVEL}?level=sub_administrator", {}, "scope"),
+    "portal-level-confirm": Visit(_LEVEL, {"level": "owner"}),
+    "portal-level-remove": Visit(f"{_LEVEL}/remove"),
+    "portal-level-not": Visit("administrators/{alice}"),
+    "portal-history": Visit("history"),
+    "portal-history-none": Visit("history?kind=settings"),
+    "portal-history-wrong": Visit("history?from=soon"),
+    "portal-change": Visit("history/{change}"),
+    "portal-tokens": Visit("tokens"),
+    "portal-token-new": Visit("tokens/new"),
+    "portal-token-new-wrong": Visit("tokens/new", {"name": ""}),
+    "portal-token-created": Visit("tokens/new", {"name": "Staff directory", "days": "365"}),
+    "portal-token-hidden": Visit(f"tokens/{_TOKEN}/created"),
+    "portal-token-revoke": Visit(f"tokens/{_TOKEN}/revoke"),
+}
+OF_ONE_PERSON: Final[Mapping[str, Visit]] = {
+    "portal-home-empty": Visit(""),
+    "portal-ending-none": Visit("ending"),
+    "portal-tokens-none": Visit("tokens"),
+}
 
 
-def states(frame: Frame, below: Frame) -> Mapping[str, View]:
-    """The states, in a frame of the site; `below` has a link to the page above."""
-    rows = (
-        administrators.AdministratorRow(
-            name="Tan Wei Ling", user_name="wei.ling", level=ADMINISTRATOR_LEVELS["owner"],
-            sentence=administrators.MAY["owner"], tags=(phrase("You"),), change="",
-            reason=phrase("You cannot change your own level: ask another owner or administrator."),
-        ),
-        administrators.AdministratorRow(
-            name=LONG, user_name="wolfe", level=ADMINISTRATOR_LEVELS["sub_administrator"],
-            sentence=phrase("Gives and takes away access at {services}.", services=("Harbour permits", "Tax filing")),
-            tags=(phrase("Invited"),), change="/manage/administrators/x", reason=None,
-        ),
-    )  # fmt: skip
-    listed = administrators.Administrators(
-        frame=frame,
-        rows=rows,
-        main_action=Link(url="/manage/administrators/appoint", text=phrase("Appoint somebody")),
-    )
-    people = (
-        PersonChoice(name="Marcus Lim Sample", user_name="marcus", url="/x"),
-        PersonChoice(name=LONG, user_name="wolfe", tags=(phrase("Suspended"), ADMINISTRATOR_LEVELS["owner"]), url="/x"),
-    )
-    choice = ChoosePerson(
-        frame=below,
-        heading=phrase("Choose a person"),
-        asked=phrase("Whom do you want to appoint?"),
-        action="/x",
-        find="m",
-        found=people,
-        links=(Link(url="/x", text=phrase("Invite people")),),
-        pager=Pager(next="/x?after=y"),
-    )
-    form = administrators.ChooseLevel(
-        frame=below, action="/x", heading=phrase("Change the level of {name}", name="Marcus Lim Sample"),
-        name="Marcus Lim Sample", user_name="marcus", now=administrators.MAY["administrator"], levels=LEVELS,
-        level="administrator", services=(), all_services=False, held="none",
-        why_not=None, remove="/x/remove", keeps=None, back="/x",
-    )  # fmt: skip
-    scope = replace(
-        form, level="sub_administrator", chosen=administrators.MAY["sub_administrator"], another="/x", services=SERVICES
-    )
-    confirmed = administrators.ConfirmLevel(
-        frame=below, action="/x", fields=(("level", "administrator"),), button=phrase("Confirm"), back="/x",
-        summary=phrase("{name} becomes an owner of {entity}.", name=LONG, entity="Harbour Logistics Pte. Ltd."),
-        consequences=(administrators.MAY["owner"], administrators.EVERYWHERE), explains=False, reason="",
-    )  # fmt: skip
-    token = provisioning_tokens.TokenRow(
-        name="Staff directory", made_by="Tan Wei Ling", created=AT, used=AT, until=AT, ended=False, revoke="/x"
-    )
-    changes = (
-        history.HistoryRow(
-            at=AT, who="Tan Wei Ling", url="/x",
-            what=phrase("{name} got access as {role} at {service}", name=LONG, role="Approver", service="Harbour permits"),
-        ),
-        history.HistoryRow(at=AT, who=phrase("The operator"), what=phrase("The organisation's settings were changed"), url="/x"),
-    )  # fmt: skip
-    told = history.History(
-        frame=frame, action="/x", person="", services=(("", phrase("Every service")), ("T", "Company tax filing")),
-        service="", kinds=(("", phrase("Every change")), *KINDS.items()), kind="", since="", until="", narrowed=False,
-        rows=changes, export="/x", pager=Pager(next="/x"),
-    )  # fmt: skip
-    lines = tuple(
-        Link(url="/x", text=text)
-        for text in (
-            phrase("Nobody's access ends within 30 days."),
-            phrase("No request waits for you."),
-            phrase("No offer to act for another organisation waits for you."),
-        )
-    )
-    at_home = endpoints.Home(frame=frame, give="/x", invite="/x", lines=lines, changes=changes, history="/x")
-    return {
-        "portal-home": at_home,
-        "portal-home-empty": replace(
-            at_home,
-            warning=phrase("The register says that this organisation is deregistered. Services may no longer accept it."),
-            first_steps=(
-                Link(url="/x", text=phrase("Invite the people who should act for your organisation.")),
-                Link(url="/x", text=phrase("Give each of them access to the services they need.")),
-            ),
-            changes=(),
-        ),
-        "portal-administrators": listed,
-        "portal-administrators-sub": replace(listed, main_action=None),
-        "portal-appoint": choice,
-        "portal-appoint-none": replace(choice, found=(), pager=Pager()),
-        "portal-level": form,
-        "portal-level-wrong": replace(form, errors=(("level", administrators.EVERY_SERVICE),)),
-        "portal-level-services": scope,
-        "portal-level-services-wrong": replace(
-            scope, services=UNTICKED, errors=(("all_services", phrase("Choose at least one service.")),)
-        ),
-        "portal-level-not": replace(form, why_not=phrase("Only an owner can change this person's level."), remove=""),
-        "portal-level-confirm": confirmed,
-        "portal-level-confirm-approval": replace(
-            confirmed, explains=True, button=phrase("Send for approval"), errors=(("reason", NO_REASON),)
-        ),
-        "portal-level-remove": administrators.RemoveLevel(
-            frame=below, action="/x", heading=phrase("Take the level away from {name}?", name="Marcus Lim Sample"),
-            consequences=(phrase("{name} still belongs to {entity} and keeps their access.", name="Marcus", entity="Acme"),),
-            held="none", explains=False, reason="", allowed=True, back="/x",
-        ),
-        "portal-tokens": provisioning_tokens.Tokens(
-            frame=below, rows=(token, replace(token, name="Old", used=None, ended=True)), new="/x"
-        ),
-        "portal-tokens-none": provisioning_tokens.Tokens(frame=below, rows=(), new="/x"),
-        "portal-token-new": provisioning_tokens.NewToken(
-            frame=below, action="/x", name="", lifetimes=(("365", phrase("{count} days", count=365)),), days="365",
-            token_id="x", back="/x",
-        ),
-        "portal-token-created": provisioning_tokens.TokenCreated(
-            frame=frame, name="Staff directory", token="q5Yx1m0s8yWc6T2nB4vK7pR9dF3hJ5lZ0aXeCuGiQoE", until=AT,
-            action="/x", url="https://id.example/scim/v2",
-        ),
-        "portal-token-hidden": provisioning_tokens.TokenHidden(
-            frame=below, name="Staff directory", revoke="/x", new="/x", back="/x"
-        ),
-        "portal-token-revoke": provisioning_tokens.RevokeToken(
-            frame=below, action="/x", heading=phrase("Revoke the token “{name}”?", name="Staff directory"), used=None,
-            back="/x",
-        ),
-        "portal-history": told,
-        "portal-history-none": replace(told, rows=(), narrowed=True, pager=Pager()),
-        "portal-change": history.ChangePage(
-            frame=below, what=changes[0].what, who="Tan Wei Ling", at=AT, erased=False, reference="0123456789abcdef",
-            notes=(phrase("Approved by {name}.", name="Marcus Lim Sample"),),
-            differences=(
-                (phrase("Role"), (), ("Approver",)),
-                (phrase("Until"), (phrase("No end"),), ("31 Dec 2027",)),
-                (phrase("Details"), ("Permit Year = 2026",), ("Permit Year = 2026", "Permit Year = 2027")),
-            ),
-        ),
-    }  # fmt: skip
+async def walk(visits: Mapping[str, Visit], recorder: Recorder) -> None:
+    """Open each page as an owner of an organisation where something happened."""
+    async with world() as made:
+        await appoint(made)
+        await made.person("wolfe", entity(ACME, "Acme Pte. Ltd."), name=LONG)
+        await appoint(made, level="sub_administrator", who="wolfe", services=("PERMITS",))
+        await scene(made)
+        registry, actor, now = made.provider.registry, owner(made, "alice"), made.clock()
+        roles = [
+            Assignment(user_id=f"id-{who}", entity_id=ACME, service_id="PERMITS", role="Maker", ref="1")
+            for who in ("bob", "carol", "wolfe")
+        ]
+        given = [Change(None, each) for each in roles]
+        await write_changes(registry, actor, given, asking=RequestDetails("", now, "r"), batch="b")
+        await provisioning_tokens.add_token(
+            registry, ACME, "Payroll", days=90, token="q5Yx1m0s", token_id=_TOKEN, actor=actor, now=now
+        )  # fmt: skip
+        changed = (await made.audit("assignment.add"))[0].number
+        people = {who: await membership(made, who, ACME) for who in ("alice", "bob")}
+        await _open(made, visits, recorder, **people, change=str(changed))
+        created = recorder.views["portal-token-created"]
+        assert isinstance(created, TokenCreated)
+        recorder.views["portal-token-created"] = replace(created, token="q5Yx1m0s8yWc6T2nB4vK7pR9dF3hJ5lZ0aXeCuGiQoE")
+
+
+async def walk_of_one_person(visits: Mapping[str, Visit], recorder: Recorder) -> None:
+    """The same where nobody is but the owner."""
+    async with world() as made:
+        await appoint(made)
+        await made.write(entity(ACME, "Acme Pte. Ltd.", status="Deregistered"))
+        await _open(made, visits, recorder)
+
+
+async def _open(made: World, visits: Mapping[str, Visit], recorder: Recorder, **named: str) -> None:
+    browser = await in_portal(made)
+    for name, visit in visits.items():
+        made.clock.pass_(1)
+        await recorder.visit(name, visit, browser, portal(made, visit.page.format(**named)))

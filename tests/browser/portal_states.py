@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from corpid.rules.directory.entity_choice import NUMBERS
-from corpid.rules.directory.records import APPROVALS
 from corpid.texts import phrase
-from corpid.web.directory.page_context import SECTIONS, SETTINGS
-from corpid.web.directory.settings import SettingLine, Settings
+from corpid.web.directory.page_context import SECTIONS
 from corpid.web.pages.layout import Frame, Link, Navigation, NavigationLink
 from corpid.web.pages.views import Choice, ChooseEntity, Problem
-from tests.browser import portal_home_states
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,22 +73,4 @@ STATES: Final[Mapping[str, View]] = {
             Link(url="/sign-out", text=phrase("Sign out")),
         ),
     ),
-    "portal-settings": Settings(
-        frame=framed(SETTINGS),
-        lines=(
-            SettingLine(
-                url="/manage/administrators",
-                name=phrase("Administrators"),
-                state=phrase("Who manages people and access here"),
-            ),
-            SettingLine(url="/manage/approvals-setting", name=phrase("Approvals"), state=APPROVALS["roles"]),
-            SettingLine(
-                url="/manage/access-review",
-                name=phrase("Access review"),
-                state=phrase("There has been no review yet. The first one is due within a year."),
-            ),
-        ),
-        facts=((phrase("Name"), "Harbour Logistics Pte. Ltd."), (NUMBERS["UEN"], "200012345A")),
-    ),
-    **portal_home_states.states(framed(), framed(SETTINGS, up=_UP)),
 }

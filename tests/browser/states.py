@@ -37,6 +37,7 @@ from tests.browser import (
     invitation_states,
     party_states,
     people_states,
+    portal_home_states,
     portal_states,
     review_states,
 )
@@ -295,7 +296,6 @@ _VIEWS: Final[Mapping[str, View]] = {
     **invitation_states.STATES,
     **portal_states.STATES,
     **access_states.STATES,
-    **party_states.STATES,
     **console_states.STATES,
 }
 STATES: Final = Seeded(
@@ -305,6 +305,11 @@ STATES: Final = Seeded(
     (access_states.VISITS, access_states.walk),
     (review_states.VISITS, review_states.walk),
     (people_states.VISITS, people_states.walk),
+    (portal_home_states.VISITS, portal_home_states.walk),
+    (portal_home_states.OF_ONE_PERSON, portal_home_states.walk_of_one_person),
+    (party_states.REQUESTS, party_states.walk_requests),
+    (party_states.OF_ONE_OWNER, party_states.walk_of_one_owner),
+    (party_states.THIRD_PARTIES, party_states.walk_third_parties),
     (people_states.UNDER_APPROVAL, people_states.walk_under_approval),
 )
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
-from corpid.rules.directory.records import Assignment, ChangeRequest, ThirdPartyGrant
+from msgspec.structs import replace
+
+from corpid.flows.directory.write import RequestDetails, write_changes
+from corpid.rules.directory.records import Assignment, Change, ChangeRequest, ThirdPartyGrant
 from tests.manage.scene import ACME, BANYAN, appoint, follow, go, in_portal
+from tests.manage.test_who_is_meant import owner
 from tests.sign_in.world import World, entity
 
 if TYPE_CHECKING:
@@ -47,10 +51,28 @@ async def test_the_home_page_says_in_sentences_what_there_is_each_a_link(made: W
     assert links["3 people belong to your organisation."].endswith("/manage/people")
     assert links["1 role ends within 30 days."].endswith("/manage/access?ends=30")
     assert links["1 request waits for you."].endswith("/manage/requests")
+    assert links["1 request of yours waits for another administrator."].endswith("/manage/requests")
     assert links["1 offer to act for another organisation waits for you."].endswith("/manage/third-parties")
     assert links["Give access"].endswith("/manage/access/new")
     assert links["Invite people"].endswith("/manage/invite")
     assert "What to do first" not in browser.page.text
+
+
+async def test_changes_of_one_batch_are_one_line_among_the_last_changes(made: World) -> None:
+    """D57: a file of a thousand people does not hide what came before."""
+    await appoint(made)
+    await scene(made)
+    registry, actor = made.provider.registry, owner(made, "alice")
+    role = Assignment(user_id="id-carol", entity_id=ACME, service_id="PERMITS", role="Maker")
+    before = [Change(None, replace(role, user_id="id-bob", ref="1"))]
+    loaded = [Change(None, replace(role, ref=str(each))) for each in range(8)]
+    for changes in (before, loaded):
+        asking = RequestDetails("", made.clock(), "r")
+        await write_changes(registry, actor, changes, asking=asking, batch="b")
+    browser = await in_portal(made)
+    assert browser.page.text.count("carol (Carol Ng) got access as Maker at Permits") == 1
+    assert "carol (Carol Ng) got access as Maker at Permits, and 7 more changes" in browser.page.text
+    assert "bob (Bob Lim) got access as Maker at Permits" in browser.page.text
 
 
 async def test_access_that_ends_soon_is_listed_and_nothing_else(made: World) -> None:

@@ -67,7 +67,7 @@ async def test_the_link_of_an_e_mail_leads_to_that_request_through_the_sign_in(m
     await acme(made)
     found = await requested(made)
     browser = await in_portal(made, f"requests/{found.request_id}?of={ACME}")
-    assert browser.page.heading == "Request"
+    assert browser.page.heading == "cora (Cora Chan): Maker at Permits"
     assert "Cora joins the team" in browser.page.text
 
 
@@ -77,8 +77,10 @@ async def test_another_administrators_request_is_read_and_approved(made: World) 
     found = await requested(made)
     browser = await in_portal(made, "requests")
     assert "cora (Cora Chan) may act as Maker at Permits for Acme Pte. Ltd. until 31 Dec 2027." in browser.page.text
-    await follow(browser, "cora (Cora Chan) may act as Maker at Permits for Acme Pte. Ltd. until 31 Dec 2027.")
+    await follow(browser, "cora (Cora Chan): Maker at Permits")
+    assert browser.page.heading == "cora (Cora Chan): Maker at Permits"
     assert all(each in browser.page.text for each in ("Bob Lim", "Cora joins the team", "Expires"))
+    assert "Who can approve alice (Alice Tan)" in browser.page.text
     await follow(browser, "Approve or decline")
     await browser.fill_and_submit(button="approve", reason="She starts on Monday")
     assert "The request is approved, and the change is made." in browser.page.text
@@ -99,7 +101,8 @@ async def test_a_decision_needs_a_reason_and_a_declined_request_changes_nothing(
     assert await state(made, found) == "declined"
     assert await roles(made) == []
     assert await go(made, browser, "requests?state=declined") == "Requests"
-    await follow(browser, "cora (Cora Chan) may act as Maker at Permits for Acme Pte. Ltd. until 31 Dec 2027.")
+    assert "She leaves" in browser.page.text
+    await follow(browser, "cora (Cora Chan): Maker at Permits")
     assert "She leaves" in browser.page.text
     assert "Alice Tan" in browser.page.text
 
@@ -168,7 +171,7 @@ async def test_a_request_is_withdrawn_by_the_person_who_made_it_without_a_reason
     await acme(made)
     found = await requested(made, who="alice")
     browser = await in_portal(made, f"requests/withdraw/{found.request_id}")
-    await browser.fill_and_submit(button="withdraw")
+    await browser.fill_and_submit(button="Withdraw the request")
     assert "Your request is withdrawn." in browser.page.text
     assert await state(made, found) == "withdrawn"
 
@@ -299,7 +302,9 @@ async def test_more_approval_is_chosen_at_once_and_less_is_requested(made: World
     await browser.fill_and_submit(approvals="none")
     assert "Say why, for the person who approves it." in browser.page.text
     await browser.fill_and_submit(approvals="none", reason="We are small")
-    assert browser.page.heading == "Request"
+    assert browser.page.heading == "What needs approval"
+    assert "Nobody" not in browser.page.text
+    assert "Who can approve bob (Bob Lim)" in browser.page.text
     assert "Which changes need approval is changed." in browser.page.text
     key = (ACME,)
     assert (await made.provider.registry.directory.read(Entity, [key]))[key].approvals == "all"

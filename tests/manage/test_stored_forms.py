@@ -157,7 +157,7 @@ async def test_an_offer_is_checked_on_a_page_of_its_own_that_offers_nothing(made
         assert browser.page.heading == "Check the offer"
         await browser.reload()
     assert not await made.audit("grant.offer")
-    await browser.fill_and_submit("form_token", button="no")
+    await browser.fill_and_submit("form_token", button="edit")
     assert browser.page.form_with("start") is not None
     assert browser.url.startswith(portal(made, "third-parties/offer?entered="))
 

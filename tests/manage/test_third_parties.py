@@ -96,7 +96,7 @@ async def test_an_offer_is_made_after_a_summary_and_gives_nothing_yet(made: Worl
     expected = "Banyan Trading may act as Maker at Permits for Acme Pte. Ltd. from 1 Jan 2026 until 31 Dec 2099."
     assert expected in browser.page.text
     assert await held(made) is None
-    await browser.fill_and_submit(button="yes")
+    await browser.fill_and_submit()
     assert "The offer is made." in browser.page.text
     assert await held(made) == replace(GRANT, state="offered")
     assert [event.actor for event in await made.audit("grant.offer")] == ["user:id-alice"]
@@ -132,7 +132,7 @@ async def test_the_terms_of_an_offer_are_checked_field_by_field_and_kept(made: W
     await browser.fill_and_submit(start="2027-02-01", end="")
     assert "in any role at Permits for Acme Pte. Ltd. from 1 Feb 2027, with no end date." in browser.page.text
     assert "Year: 2027" in browser.page.text
-    await browser.fill_and_submit(button="no")
+    await browser.fill_and_submit(button="edit")
     assert browser.page.heading == "What may Banyan Trading do?"
 
 
@@ -155,9 +155,9 @@ async def test_an_offer_waits_for_approval_if_the_organisation_asks_for_it(made:
     await browser.fill_and_submit(role="Maker", start="2026-01-01", reason="Our accountants")
     assert "Send for approval" in browser.page.text
     assert "Make the offer" not in browser.page.text
-    await browser.fill_and_submit(button="yes")
+    await browser.fill_and_submit()
     assert "Your request has been sent." in browser.page.text
-    assert browser.page.heading == "Request"
+    assert browser.page.heading == "Banyan Trading: Permits"
     assert "Offer: Banyan Trading may act as Maker at Permits for Acme Pte. Ltd." in browser.page.text
     assert await held(made) is None
     where = {"entity_id": ACME, "state": "pending"}
@@ -169,11 +169,11 @@ async def test_the_third_party_accepts_an_offer(made: World) -> None:
     await three(made)
     await made.write(replace(GRANT, state="offered"))
     browser = await in_portal(made, "third-parties", who="dora")
-    assert "Offers that wait for your answer" in browser.page.text
+    assert "Offers that need your answer" in browser.page.text
     await follow(browser, "Acme Pte. Ltd.")
     await follow(browser, "Accept")
     assert browser.page.heading == "Accept this offer?"
-    await browser.fill_and_submit(button="yes")
+    await browser.fill_and_submit()
     assert "You have accepted the offer." in browser.page.text
     assert await held(made) == GRANT
 
@@ -183,7 +183,7 @@ async def test_the_third_party_declines_an_offer(made: World) -> None:
     await three(made)
     await made.write(replace(GRANT, state="offered"))
     browser = await in_portal(made, page("decline"), who="dora")
-    await browser.fill_and_submit(button="yes")
+    await browser.fill_and_submit()
     assert "You have declined the offer." in browser.page.text
     assert await held(made) is None
     assert len(await made.audit("grant.decline")) == 1
@@ -195,7 +195,7 @@ async def test_an_offer_that_changed_meanwhile_is_not_accepted_unseen(made: Worl
     await made.write(replace(GRANT, state="offered"))
     browser = await in_portal(made, page("accept"), who="dora")
     await made.write(replace(GRANT, state="offered", end_date="2030-01-01"))
-    await browser.fill_and_submit(button="yes")
+    await browser.fill_and_submit()
     assert "Something changed while you were on this page." in browser.page.text
     assert "until 1 Jan 2030" in browser.page.text
     now = await held(made)
@@ -227,7 +227,7 @@ async def test_either_side_ends_an_authorisation_with_the_roles_under_it(made: W
         await made.write(GRANT, ROW)
         browser = await in_portal(made, page("end"), who=who)
         assert "1 role of a person of Banyan Trading ends with it." in browser.page.text
-        await browser.fill_and_submit(button="yes")
+        await browser.fill_and_submit()
         assert "The authorisation has ended." in browser.page.text
         assert await held(made) is None
         assert await row(made) is None
@@ -240,12 +240,12 @@ async def test_less_than_was_accepted_is_effective_at_once_and_more_is_an_offer_
     browser = await in_portal(made, page("change"))
     await browser.fill_and_submit(end="2027-12-31")
     assert "It takes effect at once" in browser.page.text
-    await browser.fill_and_submit(button="yes")
+    await browser.fill_and_submit()
     assert await held(made) == replace(GRANT, end_date="2027-12-31")
     await go(made, browser, page("change"))
     await browser.fill_and_submit(end="")
     assert "This is more than Banyan Trading has accepted." in browser.page.text
-    await browser.fill_and_submit(button="yes")
+    await browser.fill_and_submit()
     assert await held(made) == replace(GRANT, end_date="9999-12-31", state="offered")
 
 
@@ -266,7 +266,7 @@ async def test_the_third_party_gives_its_people_access_within_what_was_granted(m
     await browser.fill_and_submit(start="2026-01-01", end="2099-12-31", **{year: "2026"})
     assert "finn (Finn Goh) may act as Maker at Permits for Acme Pte. Ltd." in browser.page.text
     assert await row(made) is None
-    await browser.fill_and_submit(button="yes")
+    await browser.fill_and_submit()
     assert "Access is given." in browser.page.text
     assert await row(made) == replace(ROW, parameters=(Parameter(name="Year", value="2026"),))
 
@@ -292,11 +292,11 @@ async def test_the_third_party_changes_access_and_takes_it_away(made: World) -> 
     browser = await in_portal(made, page("grant"), who="dora")
     await follow(browser, "Change finn (Finn Goh)")
     await browser.fill_and_submit(end="2027-12-31")
-    await browser.fill_and_submit(button="yes")
+    await browser.fill_and_submit()
     assert await row(made) == replace(ROW, end_date="2027-12-31")
     await follow(browser, "Take away finn (Finn Goh)")
     assert "finn (Finn Goh) may no longer act as Maker at Permits for Acme Pte. Ltd." in browser.page.text
-    await browser.fill_and_submit(button="yes")
+    await browser.fill_and_submit()
     assert "Access is taken away." in browser.page.text
     assert await row(made) is None
 
@@ -382,7 +382,7 @@ async def test_nobody_gives_themselves_access(made: World) -> None:
     await appoint(made, BANYAN, who="finn")
     browser = await in_portal(made, f"{page('assign')}?person={await membership(made, 'dora', BANYAN)}", who="dora")
     await browser.fill_and_submit(start="2026-12-01", end="2027-01-01")
-    await browser.fill_and_submit(button="yes")
+    await browser.fill_and_submit()
     assert "You cannot do this" in browser.page.text
     assert await made.provider.registry.directory.page(ThirdPartyAssignment, {}, after=("",) * 7, limit=5) == []
 

@@ -87,6 +87,7 @@ _NAMES_CHANGED: Final = phrase("names have changed since this was requested: loo
 _GONE: Final = "there is no such request: `corpid approval list` shows those that wait"
 ENDED: Final = (ApprovalState.APPROVED, ApprovalState.DECLINED, ApprovalState.WITHDRAWN, ApprovalState.EXPIRED)
 _AT_ONCE: Final = 100
+_APPROVERS_NAMED: Final = 6
 _NO_SUCH_REQUEST: Final = "there is no such request"
 _NO_NAMES: Final[Mapping[str, str]] = {}
 
@@ -149,6 +150,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     own: bool
     why_not: str
     """why this administrator cannot decide on it, a sentence; empty if they can"""
+    approvers: tuple[str, ...] = ()
+    """names of administrators who can approve it, six at most; in a list, of those who can decide on it"""
     why_no_approval: str = ""
     """why they can only decline it, a sentence; empty if they can approve it. Of a request on its own"""
     nobody_approves: bool = False
@@ -330,6 +333,11 @@ def can_decide(found: ChangeRequest, actor: EntityAdministrator) -> bool:
     return state_at(found, actor.now) is ApprovalState.PENDING and not _why_not(found, actor)
 
 
+def waits_for_others(found: ChangeRequest, actor: EntityAdministrator) -> bool:
+    """Return whether a request of this administrator waits."""
+    return state_at(found, actor.now) is ApprovalState.PENDING and _is_own(found, actor)
+
+
 def lowers_approvals(entity: Entity, chosen: Approvals) -> bool:
     """Return whether fewer changes would need approval, which needs approval itself. Source: D55"""
     return step(plan_choice(entity, chosen)) < 0
@@ -440,7 +448,8 @@ async def load_request(registry: Registry, actor: EntityAdministrator, request_i
     pending = state_at(found, now) is ApprovalState.PENDING
     differing = await compare_names(registry, found) if pending else None
     names_read = differing.people if differing is not None else {}  # what is shown is what an approver signs
-    shown = (await _show_page(registry, actor, ListPage(found=(found,)), now=now, names_read=names_read)).found[0]
+    page = ListPage(found=(found,))
+    shown = (await _show_page(registry, actor, page, now=now, names_read=names_read, alone=True)).found[0]
     if not pending:
         return shown
     shown = msgspec.structs.replace(shown, name_changes=differing)
@@ -448,7 +457,7 @@ async def load_request(registry: Registry, actor: EntityAdministrator, request_i
         shown = msgspec.structs.replace(shown, why_no_approval=await _why_no_approval(registry, found, actor))
         if not shown.why_no_approval:
             return shown
-    return msgspec.structs.replace(shown, nobody_approves=await _nobody_approves(registry, found, actor))
+    return msgspec.structs.replace(shown, nobody_approves=not shown.approvers)
 
 
 async def load_names(
@@ -596,17 +605,31 @@ def _with_names_as_requested(request: ChangeRequest, names: RequestNames) -> Req
     return msgspec.structs.replace(names, people={**names.people, **then})
 
 
-async def _nobody_approves(registry: Registry, found: ChangeRequest, actor: EntityAdministrator) -> bool:
-    """Return whether nobody can approve a request as the entity's administrators are."""
-    for each in await registry.directory.administrators(found.entity_id):
-        held = each.record
-        other = msgspec.structs.replace(
-            actor, user_id=held.user_id, level=held.level, services=held.services, alone=False
+async def _find_approvers(
+    registry: Registry, pending: Sequence[ChangeRequest], actor: EntityAdministrator, *, alone: bool
+) -> dict[str, list[str]]:
+    """Find the people who can decide on each request.
+
+    Of a request `alone` they can also approve it.
+    """
+    found: dict[str, list[str]] = {each.request_id: [] for each in pending}
+    administrators = await registry.directory.administrators(actor.entity_id) if pending else []
+    enabled = [
+        msgspec.structs.replace(
+            actor, user_id=each.record.user_id, level=each.record.level, services=each.record.services, alone=False
         )
-        able = each.enabled and not _is_own(found, other) and not _why_not(found, other)
-        if able and not await _why_no_approval(registry, found, other):
-            return False
-    return True
+        for each in administrators
+        if each.enabled
+    ]
+    for request in pending:
+        for other in enabled:
+            if len(found[request.request_id]) == _APPROVERS_NAMED:
+                break
+            if _is_own(request, other) or _why_not(request, other):
+                continue
+            if not (alone and await _why_no_approval(registry, request, other)):
+                found[request.request_id].append(other.user_id)
+    return found
 
 
 def _is_own(found: ChangeRequest, actor: EntityAdministrator) -> bool:
@@ -647,11 +670,15 @@ async def _show_page(
     *,
     now: float,
     names_read: Mapping[str, str] = _NO_NAMES,
+    alone: bool = False,
 ) -> ListPage[Request]:
-    """A page of requests; `names_read` as in `load_names`."""
+    """A page of requests; `names_read` as in `load_names`, `alone` as in `_find_approvers`."""
     changes = {each.request_id: each.changes for each in page.found}
     actors = {name for each in page.found for name in (each.requester, each.decided_by) if name}
     people = [identifier for kind, _, identifier in (name.partition(":") for name in actors) if kind == "user"]
+    pending = [each for each in page.found if state_at(each, now) is ApprovalState.PENDING]
+    approving = await _find_approvers(registry, pending, actor, alone=alone)
+    people += [identifier for some in approving.values() for identifier in some]
     names = await load_names(
         registry, actor.entity_id, [each for some in changes.values() for each in some], people, names_read
     )
@@ -668,6 +695,7 @@ async def _show_page(
                 requester=called[each.requester],
                 decided_by=called.get(each.decided_by, ""),
                 own=_is_own(each, actor),
+                approvers=tuple(names.people.get(one, "") for one in approving.get(each.request_id, ())),
                 why_not=_why_not(each, actor) if state is ApprovalState.PENDING else "",
             )
         )

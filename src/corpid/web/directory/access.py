@@ -651,7 +651,7 @@ async def show_copy(at: PortalContext) -> View:
     person = await this_person(at, given.get("person", ""))
     why = await _refuse_copy(at, person)
     if why is not None or not given.get(FROM):
-        choice = await choose_person(
+        return await choose_person(
             at,
             COPY,
             person_address(at, COPY, field=FROM, person=given["person"]),
@@ -659,8 +659,8 @@ async def show_copy(at: PortalContext) -> View:
             heading=phrase("Copy access for {name}", name=person.name),
             asked=phrase("Whose access?"),
             kept=(("person", given["person"]),),
+            refused=why,
         )
-        return replace(choice, refused=why)
     colleague = await this_person(at, given[FROM])
     copies = await _copies(at, person, colleague)
     name, up = person.name, to_person(at, person)

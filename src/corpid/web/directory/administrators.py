@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import appointments
@@ -18,6 +18,7 @@ from corpid.web.directory.page_context import (
     SETTINGS,
     PortalContext,
     PortalPage,
+    ask,
     check_names,
     frame,
     names_shown,
@@ -27,7 +28,22 @@ from corpid.web.directory.page_context import (
     submit_changes,
 )
 from corpid.web.directory.people import choose_person
-from corpid.web.pages.layout import FormView, Link, PageView, ViewPart
+from corpid.web.pages.components import (
+    DISABLED,
+    INVITED,
+    Actions,
+    Cell,
+    Checkboxes,
+    Component,
+    Form,
+    Label,
+    Page,
+    Paragraph,
+    Radios,
+    Value,
+    table,
+)
+from corpid.web.pages.layout import Link
 from corpid.web.sites import ConfirmationRequired, FormResult, InvalidForm, NotFound, Section
 
 if TYPE_CHECKING:
@@ -71,93 +87,13 @@ _WHY_NOT: Final[Mapping[Condition, Phrase]] = {
     conditions.APPOINTS: phrase("Only owners and administrators can appoint people."),
     conditions.OWNER_STAYS: phrase("This is the last owner, who must stay: appoint another owner first."),
 }
+_HEADING: Final = phrase("Administrators")
+_GO_BACK: Final = phrase("Go back")
 _NOT_ALLOWED: Final = phrase("Your rights do not include this.")
 _ALL: Final = "all"
 _SUB: Final = "sub_administrator"
 _SCOPE: Final = "scope"
 """the field that says that services were asked"""
-
-
-class AdministratorRow(ViewPart, frozen=True, kw_only=True):
-    name: str
-    user_name: str
-    level: Phrase
-    sentence: Phrase
-    tags: tuple[Phrase, ...]
-    change: str
-    """the address of the page on which the level is changed; empty if it cannot be"""
-    reason: Phrase | None
-    """why it cannot"""
-
-
-class Administrators(PageView, frozen=True, kw_only=True):
-    template: ClassVar[str] = "manage/administrators.html"
-    heading: ClassVar[Phrase] = phrase("Administrators")
-
-    rows: tuple[AdministratorRow, ...]
-    main_action: Link | None = None
-    """the choice of a person; None for those who appoint nobody"""
-
-
-class ChooseLevel(FormView, frozen=True, kw_only=True):
-    """The level of a person, and then the services of a sub-administrator.
-
-    Fields: level, or all_services and service-….
-    """
-
-    template: ClassVar[str] = "manage/administrator.html"
-
-    heading: Phrase
-    name: str
-    user_name: str
-    now: Phrase | None
-    """what they may do at present"""
-    levels: tuple[tuple[str, Phrase, Phrase], ...]
-    level: str
-    chosen: Phrase | None = None
-    """what the level lets a person do whose services are asked; None while the level itself is"""
-    another: str = ""
-    """where to choose another level; empty if there is none"""
-    services: tuple[tuple[str, str, str, bool], ...]
-    """name of the checkbox, name of the service, its description, whether it is ticked"""
-    all_services: bool
-    more_services: bool = False
-    """whether there are more than are listed"""
-    held: str
-    why_not: Phrase | None
-    remove: str
-    """the address on which the level is taken away; empty if there is none, or it cannot be"""
-    keeps: Phrase | None
-    """why the level cannot be taken away"""
-
-
-class ConfirmLevel(FormView, frozen=True, kw_only=True):
-    """The summary of an appointment, to be confirmed; its form repeats `fields`.
-
-    Field: reason, if asked.
-    """
-
-    template: ClassVar[str] = "manage/confirm_level.html"
-    heading: ClassVar[Phrase] = phrase("Check and confirm")
-
-    summary: Phrase
-    consequences: tuple[Phrase, ...]
-    fields: tuple[tuple[str, str], ...]
-    explains: bool
-    """whether a reason is asked, for the person who approves"""
-    button: Phrase
-
-
-class RemoveLevel(FormView, frozen=True, kw_only=True):
-    """The confirmation of taking a level away. Field: reason, if asked."""
-
-    template: ClassVar[str] = "manage/remove_administrator.html"
-
-    heading: Phrase
-    consequences: tuple[Phrase, ...]
-    held: str
-    explains: bool
-    allowed: bool
 
 
 # --- the list
@@ -168,35 +104,42 @@ async def show_administrators(at: PortalContext) -> View:
     found = await appointments.list_administrators(at.registry, at.actor)
     services = await _service_names(at, {each for one in found for each in _listed(one)})
     own = at.actor.level != "sub_administrator"
-    return Administrators(
+    appoint = Link(url=portal_path(at.web, _APPOINT), text=phrase("Appoint somebody"))
+    asks = phrase("Owners and administrators appoint people. If somebody's level should change, ask one of them.")
+    columns = (phrase("Name"), phrase("Level"), phrase("What they may do"), phrase("Change"))
+    return Page(
         frame=frame(at, section=SETTINGS, up=section_link(at, SETTINGS)),
-        rows=tuple(_row(at, each, services) for each in found),
-        main_action=Link(url=portal_path(at.web, _APPOINT), text=phrase("Appoint somebody")) if own else None,
+        heading=_HEADING,
+        main_action=appoint if own else None,
+        parts=(
+            None if own else Paragraph(text=asks),
+            table(
+                phrase("People who administer your organisation"), columns, (_row(at, each, services) for each in found)
+            ),
+        ),
     )
 
 
 def _to_list(at: PortalContext) -> Link:
-    return Link(url=portal_path(at.web, ADMINISTRATORS), text=Administrators.heading)
+    return Link(url=portal_path(at.web, ADMINISTRATORS), text=_HEADING)
 
 
-def _row(at: PortalContext, held: MemberLevel, services: Mapping[str, str]) -> AdministratorRow:
-    why = _why_not_at_all(at, held)
+def _row(at: PortalContext, held: MemberLevel, services: Mapping[str, str]) -> tuple[Value, ...]:
     level = held.administrator.level if held.administrator else "sub_administrator"
-    tags = []
+    name, identity = held.name_alone, held.identity
+    states = []
     if held.user.user_id == at.actor.user_id:
-        tags.append(phrase("You"))
+        states.append(Label(phrase("You")))
     if held.membership.invited:
-        tags.append(phrase("Invited"))
+        states.append(INVITED)
     elif not held.membership.enabled or not held.user.enabled:
-        tags.append(phrase("Disabled"))
-    return AdministratorRow(
-        name=held.name_alone,
-        user_name=held.identity,
-        level=ADMINISTRATOR_LEVELS[level],
-        sentence=_what(held, services),
-        tags=tuple(tags),
-        change="" if why else _path(at, held),
-        reason=why,
+        states.append(DISABLED)
+    change = Link(url=_path(at, held), text=phrase("Change"), about=name)
+    return (
+        Cell(values=(name, *states), notes=(identity,) if identity != name else ()),
+        Label(ADMINISTRATOR_LEVELS[level]),
+        _what(held, services),
+        _why_not_at_all(at, held) or change,
     )
 
 
@@ -290,45 +233,59 @@ async def _load_held(at: PortalContext) -> MemberLevel:
     return held
 
 
-async def _form(at: PortalContext, held: MemberLevel) -> ChooseLevel:
+async def _form(at: PortalContext, held: MemberLevel) -> Page:
+    """The level, and then the services of a sub-administrator."""
     given = held.administrator.services if held.administrator else ()
     services, more_services = await _services(at, held=given)
-    possible = _possible(at, held)
+    possible, current = _possible(at, held), held.level
     names = {each.service_id: each.name for each in services}
-    ticked = _ticked(at.form) if _SCOPE in at.form else given
-    current = held.level
-    keeps = _why_not(at, held, "") if current else None
     only = possible[0] if len(possible) == 1 else ""
     level = at.form.get("level", current if current in possible else only)
     asks_services = _SUB in possible and _SUB in (only, at.form.get("level"), at.query.get("level"))
-    return ChooseLevel(
-        frame=frame(at, section=SETTINGS, up=_to_list(at), names=names_shown(held)),
-        heading=phrase("Change the level of {name}", name=held.name)
-        if current
-        else phrase("Appoint {name}", name=held.name),
-        name=held.name_alone,
-        user_name=held.identity,
-        now=_what(held, names) if current else None,
-        levels=tuple((each, ADMINISTRATOR_LEVELS[each], MAY[each]) for each in possible),
-        level=_SUB if asks_services else level,
-        chosen=MAY[_SUB] if asks_services else None,
-        another="" if only else _path(at, held),
-        services=tuple(
+    keeps = _why_not(at, held, "") if current else None
+    back = Link(url=portal_path(at.web, ADMINISTRATORS), text=_GO_BACK)
+    if asks_services:
+        ticked = _ticked(at.form) if _SCOPE in at.form else given
+        chosen = phrase("{level}: {what}", level=ADMINISTRATOR_LEVELS[_SUB], what=MAY[_SUB])
+        another = () if only else (Link(url=_path(at, held), text=phrase("Choose another level")),)
+        hidden: tuple[tuple[str, str], ...] = (("level", _SUB), (_SCOPE, "asked"))
+        single = (
             (
-                f"{_SERVICE}{each.service_id}",
-                each.name,
+                f"{_SERVICE}{each.service_id}", each.name, isinstance(ticked, tuple) and each.service_id in ticked,
                 each.description,
-                isinstance(ticked, tuple) and each.service_id in ticked,
             )
             for each in services
+        )  # fmt: skip
+        parts: tuple[Component, ...] = (
+            Paragraph(text=Cell(values=(chosen, *another))),
+            Checkboxes(
+                legend=phrase("At which services?"),
+                options=(("all_services", phrase("Every service, also later ones"), ticked == _ALL, None), *single),
+                hint=phrase("Not all services are listed here.") if more_services else None,
+            ),
+        )
+    else:
+        hidden = ()
+        options = tuple((each, ADMINISTRATOR_LEVELS[each], MAY[each]) for each in possible)
+        parts = (Radios(name="level", legend=phrase("Level"), options=options, value=level),)
+    remove: Value = keeps
+    if current and keeps is None:
+        remove = Link(url=_path(at, held, "/remove"), text=phrase("Take the level away"))
+    why_not = None if possible else _why_not(at, held, current or _SUB)
+    name = held.name
+    return Page(
+        frame=frame(at, section=SETTINGS, up=_to_list(at), names=names_shown(held)),
+        heading=phrase("Change the level of {name}", name=name) if current else phrase("Appoint {name}", name=name),
+        back=back,
+        parts=(
+            Paragraph(text=phrase("Today: {level}", level=_what(held, names))) if current else None,
+            *(
+                (Paragraph(text=why_not), Actions(links=(back,)))
+                if why_not
+                else (Form(parts=parts, hidden=(("held", _mark(held)), *hidden), button=phrase("Continue")),)
+            ),
+            Paragraph(text=remove, look="hint") if remove and not (why_not and keeps) else None,
         ),
-        more_services=more_services,
-        all_services=ticked == _ALL,
-        held=_mark(held),
-        why_not=None if possible else _why_not(at, held, current or "sub_administrator"),
-        remove=_path(at, held, "/remove") if current and keeps is None else "",
-        keeps=keeps,
-        back=portal_path(at.web, ADMINISTRATORS),
     )
 
 
@@ -452,14 +409,14 @@ async def check_level(at: PortalContext) -> View:
         consequences.append(phrase("Until now: {level}.", level=ADMINISTRATOR_LEVELS[held.administrator.level]))
     passed_on = {"level", "all_services", _SCOPE, "held"}
     kept = [(name, value) for name, value in at.form.items() if name in passed_on or name.startswith(_SERVICE)]
-    return ConfirmLevel(
-        frame=frame(at, section=SETTINGS, up=_to_list(at), names=names_shown(held)),
-        summary=summary,
-        consequences=tuple(consequences),
-        fields=tuple(kept),
-        explains=_explains(at),
-        button=phrase("Send for approval") if _explains(at) else phrase("Confirm"),
-        back=_path(at, held),
+    return ask(
+        frame(at, section=SETTINGS, up=_to_list(at), names=names_shown(held)),
+        phrase("Check and confirm"),
+        (summary, *consequences),
+        phrase("Confirm"),
+        Link(url=_path(at, held), text=_GO_BACK),
+        hidden=(*kept, ("confirm", "yes")),
+        needs_approval=_explains(at),
     )
 
 
@@ -474,16 +431,16 @@ async def show_removal(at: PortalContext) -> View:
         phrase("{name} can then no longer administer {entity}.", name=name, entity=entity),
         phrase("{name} still belongs to {entity} and keeps their access.", name=name, entity=entity),
     ]
-    if _explains(at):
-        consequences.append(phrase("This takes effect when it is approved."))
-    return RemoveLevel(
-        frame=frame(at, section=SETTINGS, up=_to_list(at), names=names_shown(held)),
-        heading=phrase("Take the level away from {name}?", name=name),
-        consequences=(why,) if why else tuple(consequences),
-        held=_mark(held),
-        explains=_explains(at) and why is None,
-        allowed=why is None,
-        back=portal_path(at.web, ADMINISTRATORS),
+    return ask(
+        frame(at, section=SETTINGS, up=_to_list(at), names=names_shown(held)),
+        phrase("Take the level away from {name}?", name=name),
+        () if why else tuple(consequences),
+        phrase("Take the level away"),
+        Link(url=portal_path(at.web, ADMINISTRATORS), text=_GO_BACK),
+        hidden=(("held", _mark(held)),),
+        refused=why,
+        danger=True,
+        needs_approval=_explains(at),
     )
 
 

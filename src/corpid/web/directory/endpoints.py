@@ -6,7 +6,7 @@ These are home, the choice of the entity, and access that ends. Source: D53, D54
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from corpid.flows.authentication.entity_selection import QUERY_CHARACTERS
 from corpid.flows.directory import portal
@@ -49,8 +49,18 @@ from corpid.web.directory.page_context import (
     section_link,
 )
 from corpid.web.own_pages import forbidden_page, serve
-from corpid.web.pages.components import Page, Paragraph
-from corpid.web.pages.layout import Link, PageView
+from corpid.web.pages.components import (
+    Actions,
+    Alert,
+    Alerts,
+    Component,
+    Heading,
+    Label,
+    LinkList,
+    Page,
+    Paragraph,
+)
+from corpid.web.pages.layout import Link
 from corpid.web.pages.responses import see_other
 from corpid.web.pages.views import Choice, ChooseEntity, Problem
 from corpid.web.sites import (
@@ -65,7 +75,7 @@ from corpid.web.sites import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from starlette.requests import Request
     from starlette.responses import Response
@@ -95,41 +105,50 @@ _STATUS: Final[Mapping[EntityStatus, Phrase]] = {
 }
 
 
-class Home(PageView, frozen=True, kw_only=True):
-    """The home page of an entity's portal."""
-
-    template: ClassVar[str] = "manage/home.html"
-    heading: ClassVar[Phrase] = phrase("Home")
-
-    give: str = ""
-    """the address on which access is given"""
-    invite: str = ""
-    """the address on which people are invited; empty for those who invite nobody"""
-    warning: Phrase | None = None
-    """the status of the entity, if services may refuse it"""
-    first_steps: tuple[Link, ...] = ()
-    """of an entity with nobody but the reader"""
-    lines: tuple[Link, ...] = ()
-    changes: tuple[history.HistoryRow, ...] | None = None
-    """the last ones; None for those who do not see the history"""
-    history: str = ""
-
-
 async def show_home(at: PortalContext) -> View:
     """The home page of the entity that they act for."""
     first, last = _soon(at)
     found = await portal.load_home_numbers(at.registry, at.actor, first=first, last=last)
     sees_all = at.actor.level != "sub_administrator"
-    alone = found.people <= 1 and sees_all
-    return Home(
+    invite = Link(url=portal_path(at.web, "invite"), text=phrase("Invite people"))
+    give = Link(url=portal_path(at.web, "access/new"), text=phrase("Give access"))
+    needs = (*(await _review(at) if sees_all else ()), *_needs(at, found, sees_all=sees_all))
+    nothing = Paragraph(text=phrase("Nothing needs you at present."), look="empty")
+    figures: list[tuple[str, Phrase]] = [("people", _people(found.people))]
+    if not sees_all:
+        figures.append((access_list.ENDING, phrase("Access at your services that ends within 30 days")))
+    elif not found.ending:
+        figures.append((access_list.ENDING, phrase("Nobody's access ends within 30 days.")))
+    return Page(
         frame=frame(at),
-        give=portal_path(at.web, "access/new"),
-        invite=portal_path(at.web, "invite") if sees_all else "",
-        warning=_STATUS.get(at.entity.status),
-        first_steps=_first_steps(at) if alone else (),
-        lines=(*(await _review(at) if sees_all else ()), *_lines(at, found, sees_all=sees_all)),
-        changes=await history.list_recent(at, most=_RECENT) if sees_all else None,
-        history=portal_path(at.web, history.HISTORY),
+        heading=phrase("Home"),
+        parts=(
+            Paragraph(text=_STATUS[at.entity.status], look="warning") if at.entity.status in _STATUS else None,
+            Actions(links=(give, invite) if sees_all else (give,), main=True),
+            *(_first_steps(at) if found.people <= 1 and sees_all else ()),
+            Heading(text=phrase("Needs you")),
+            Alerts(alerts=needs) if needs else nothing,
+            Heading(text=phrase("At a glance")),
+            _links(at, figures),
+            *(await _recent(at) if sees_all else ()),
+        ),
+    )
+
+
+def _links(at: PortalContext, pages: Iterable[tuple[str, Phrase]]) -> LinkList:
+    return LinkList(links=tuple((Link(url=portal_path(at.web, page), text=text), None) for page, text in pages))
+
+
+async def _recent(at: PortalContext) -> tuple[Component, ...]:
+    found = await history.list_recent(at, most=_RECENT)
+    every = Link(url=portal_path(at.web, history.HISTORY), text=phrase("All changes"))
+    return (
+        Heading(text=phrase("Last changes")),
+        *(
+            (LinkList(links=found), Paragraph(text=every))
+            if found
+            else (Paragraph(text=phrase("There are no changes yet.")),)
+        ),
     )
 
 
@@ -138,67 +157,69 @@ def _soon(at: PortalContext) -> tuple[str, str]:
     return at.context.today, (at.context.day + timedelta(days=access_list.SOON_DAYS)).isoformat()
 
 
-def _first_steps(at: PortalContext) -> tuple[Link, ...]:
+def _first_steps(at: PortalContext) -> tuple[Component, ...]:
+    """Of an entity with nobody but the reader."""
     steps = [
-        Link(url=portal_path(at.web, "invite"), text=phrase("Invite the people who should act for your organisation.")),
-        Link(url=portal_path(at.web, "access/new"), text=phrase("Give each of them access to the services they need.")),
+        ("invite", phrase("Invite the people who should act for your organisation.")),
+        ("access/new", phrase("Give each of them access to the services they need.")),
     ]
     if at.actor.level == "owner":
         appoint = phrase("Appoint a second owner, so that your organisation never depends on one person.")
-        steps.append(Link(url=portal_path(at.web, "administrators/appoint"), text=appoint))
-    return tuple(steps)
+        steps.append(("administrators/appoint", appoint))
+    return Heading(text=phrase("What to do first")), _links(at, steps)
 
 
-def _lines(at: PortalContext, totals: EntityTotals, *, sees_all: bool) -> tuple[Link, ...]:
-    ending = _ending(totals.ending) if sees_all else phrase("Access at your services that ends within 30 days")
-    texts = {"people": _people(totals.people), access_list.ENDING: ending, "requests": _requests(at.visit)}
-    if sees_all:
-        texts["third-parties"] = (
-            counted(
-                totals.offers,
-                "{count} offer to act for another organisation waits for you.",
-                "{count} offers to act for other organisations wait for you.",
-            )
-            if totals.offers
-            else phrase("No offer to act for another organisation waits for you.")
-        )
-    return tuple(Link(url=portal_path(at.web, page), text=text) for page, text in texts.items())
+def _need(at: PortalContext, label: Phrase, page: str, text: Phrase) -> Alert:
+    return Alert(label=Label(label, "warning"), text=Link(url=portal_path(at.web, page), text=text))
 
 
-async def _review(at: PortalContext) -> tuple[Link, ...]:
+def _needs(at: PortalContext, totals: EntityTotals, *, sees_all: bool) -> tuple[Alert, ...]:
+    """Matters that wait for the reader, or that they wait for."""
+    visit, requests_label = at.visit, phrase("Requests")
+    own = counted(
+        visit.own_requests,
+        "{count} request of yours waits for another administrator.",
+        "{count} requests of yours wait for another administrator.",
+    )
+    offers = counted(
+        totals.offers,
+        "{count} offer to act for another organisation waits for you.",
+        "{count} offers to act for other organisations wait for you.",
+    )
+    ending = counted(totals.ending, "{count} role ends within 30 days.", "{count} roles end within 30 days.")
+    found = (
+        (visit.requests or visit.more_requests, requests_label, "requests", _requests(visit)),
+        (visit.own_requests, requests_label, "requests", own),
+        (sees_all and totals.offers, phrase("Third parties"), "third-parties", offers),
+        (sees_all and totals.ending, phrase("Access"), access_list.ENDING, ending),
+    )
+    return tuple(_need(at, *shown) for waits, *shown in found if waits)  # type: ignore[arg-type]
+
+
+async def _review(at: PortalContext) -> tuple[Alert, ...]:
     """The access review, if it is due or under way (D57)."""
     state = await load_review_state(at.registry, at.actor, at.entity.entity_id)
     review = state.review
     if review is None or not (review.began_at or review.due_at <= at.context.now):
         return ()
-    text = (
-        phrase(
+    text = phrase("The yearly access review is due.")
+    if review.began_at:
+        text = phrase(
             "The access review is under way: {kept} of {count} people looked at.", kept=state.kept, count=state.people
         )
-        if review.began_at
-        else phrase("The yearly access review is due.")
-    )
-    return (Link(url=portal_path(at.web, "access-review"), text=text),)
+    return (_need(at, phrase("Access review"), "access-review", text),)
 
 
 def _requests(found: PortalRequest) -> Phrase:
     if found.more_requests:
         return phrase("More than {count} requests wait. See which of them wait for you.", count=portal.MOST_REQUESTS)
-    if found.requests:
-        return counted(found.requests, "{count} request waits for you.", "{count} requests wait for you.")
-    return phrase("No request waits for you.")
+    return counted(found.requests, "{count} request waits for you.", "{count} requests wait for you.")
 
 
 def _people(count: int) -> Phrase:
     if count >= portal.MOST_COUNTED_PEOPLE:
         return phrase("At least {count} people belong to your organisation.", count=count)
     return counted(count, "{count} person belongs to your organisation.", "{count} people belong to your organisation.")
-
-
-def _ending(count: int) -> Phrase:
-    if not count:
-        return phrase("Nobody's access ends within 30 days.")
-    return counted(count, "{count} role ends within 30 days.", "{count} roles end within 30 days.")
 
 
 async def show_choice(at: PortalContext) -> View | Response:
@@ -252,7 +273,7 @@ async def choose_entity(at: PortalContext) -> FormResult:
 
 
 async def show_ending(_: PortalContext) -> View:
-    """Lead to the roles that end soon: e-mails have this address. Raises SeeOther."""
+    """Lead to roles that end soon, from an e-mail. Raises SeeOther."""
     raise SeeOther(access_list.ENDING)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, ClassVar, Final
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 from corpid.flows.directory import appointments
@@ -16,11 +17,12 @@ from corpid.rules.audit_records import AuditPart
 from corpid.rules.directory.lists import SERVICES
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.role_forms import day, day_fault
-from corpid.texts import Phrase, phrase
+from corpid.texts import Phrase, counted, phrase
 from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path, section_link
 from corpid.web.pages import change_sentences as texts
+from corpid.web.pages.components import Cell, Column, Facts, Filters, Page, Paragraph, Table, table
 from corpid.web.pages.errors import refusal_of
-from corpid.web.pages.layout import Pager, PageView, ViewPart, pager_of
+from corpid.web.pages.layout import Field, Link, pager_of
 from corpid.web.pages.responses import CsvFile
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator
 from corpid.web.sites import NotFound, Section, read_number
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.operations.history import HistoryNames
     from corpid.rules.audit_records import AuditEntry
+    from corpid.web.pages.components import Value
     from corpid.web.pages.layout import FieldError
     from corpid.web.pages.translations import Translator
     from corpid.web.pages.views import View
@@ -48,55 +51,6 @@ _FILTERS: Final = ("person", "service", "kind", "from", "until")
 _MOST_SERVICES: Final = 200
 
 
-class HistoryRow(ViewPart, frozen=True, kw_only=True):
-    """A change in the list."""
-
-    at: datetime
-    who: str | Phrase
-    what: Phrase
-    url: str
-    """the address of the change alone"""
-
-
-class History(PageView, frozen=True, kw_only=True):
-    """The changes of an entity's records, the latest first."""
-
-    template: ClassVar[str] = "manage/history.html"
-    heading: ClassVar[Phrase] = phrase("History")
-
-    action: str
-    person: str
-    services: tuple[tuple[str, str | Phrase], ...]
-    service: str
-    kinds: tuple[tuple[str, Phrase], ...]
-    kind: str
-    since: str
-    until: str
-    narrowed: bool
-    rows: tuple[HistoryRow, ...]
-    more_services: bool = False
-    """whether there are more than can be chosen here"""
-    export: str
-    most_exported: int = _MOST_EXPORTED
-    searched_on: bool = False
-    """whether the search goes on on the next page, although this one is not full"""
-    pager: Pager
-
-
-class ChangePage(PageView, frozen=True, kw_only=True):
-    """One change, before and after."""
-
-    template: ClassVar[str] = "manage/change.html"
-    heading: ClassVar[Phrase] = phrase("One change")
-
-    what: Phrase
-    who: str | Phrase
-    at: datetime
-    differences: tuple[tuple[Phrase, tuple[str | Phrase, ...], tuple[str | Phrase, ...]], ...]
-    erased: bool
-    reference: str
-
-
 async def show_history(at: PortalContext) -> View:
     """The filtered list, fifty to a page."""
     wanted, errors = _read_filters(at)
@@ -108,25 +62,50 @@ async def show_history(at: PortalContext) -> View:
     names = await flow.names(at.registry, at.actor, found.entries)
     services = await list_records(at.registry, at.actor, SERVICES, limit=_MOST_SERVICES)
     kept = {name: at.query[name] for name in _FILTERS if at.query.get(name)}
-    here = portal_path(at.web, HISTORY)
-    return History(
+    here, searched_on = portal_path(at.web, HISTORY), bool(found.before) and len(found.entries) < _PAGE
+    if searched_on:
+        empty = phrase("Nothing was found among the latest changes. Search on in the older ones with “Next page”.")
+    elif kept:
+        empty = phrase("No change fits. Leave out something above, or choose other days.")
+    else:
+        empty = phrase("There are no changes yet. Each change by you or others is listed here.")
+    every = (("", phrase("Every service")), *((each.service_id, each.name) for each in services.found))
+    return Page(
         frame=frame(at, section=HISTORY),
+        heading=phrase("History"),
         errors=errors,
-        action=here,
-        person=await _shown_person(at, wanted.person),
-        services=(("", phrase("Every service")), *((each.service_id, each.name) for each in services.found)),
-        service=wanted.service,
-        more_services=bool(services.after),
-        kinds=(("", phrase("Every change")), *texts.KINDS.items()),
-        kind=wanted.kind,
-        since=at.query.get("from", ""),
-        until=at.query.get("until", ""),
-        narrowed=bool(kept),
-        rows=tuple(_row(at, each, names) for each in found.entries),
-        export=portal_path(at.web, _EXPORT) + (f"?{urlencode(kept)}" if kept else ""),
-        searched_on=bool(found.before) and len(found.entries) < _PAGE,
-        pager=pager_of(here, kept, came=bool(before), after=found.before, name="before"),
-    )
+        parts=(
+            Table(
+                caption=phrase("Changes, the latest first"),
+                columns=(Column(phrase("When")), Column(phrase("Who")), Column(phrase("What changed"))),
+                rows=tuple(_row(at, each, names) for each in found.entries),
+                empty=empty,
+                filters=Filters(
+                    action=here,
+                    fields=(
+                        Field(name="person", label=phrase("User name"), value=await _shown_person(at, wanted.person)),
+                        Field(
+                            name="service", label=phrase("Service"), kind="words", value=wanted.service, words=every,
+                            hint=phrase("Not all services are listed here.") if services.after else None,
+                        ),
+                        Field(
+                            name="kind", label=phrase("Kind of change"), kind="words", value=wanted.kind,
+                            words=(("", phrase("Every change")), *texts.KINDS.items()),
+                        ),
+                        Field(name="from", label=phrase("From"), kind="date", value=at.query.get("from", "")),
+                        Field(name="until", label=phrase("Until"), kind="date", value=at.query.get("until", "")),
+                    ),
+                ),
+                pager=pager_of(here, kept, came=bool(before), after=found.before, name="before"),
+                csv=portal_path(at.web, _EXPORT) + (f"?{urlencode(kept)}" if kept else ""),
+            ),
+            Paragraph(
+                text=phrase("The last {most} changes of this list, at most", most=_MOST_EXPORTED), look="hint"
+            )
+            if found.entries
+            else None,
+        ),
+    )  # fmt: skip
 
 
 async def _shown_person(at: PortalContext, named: str) -> str:
@@ -163,20 +142,41 @@ def _seconds(at: PortalContext, day: date) -> int:
     return max(1, int(datetime(day.year, day.month, day.day, tzinfo=zone).timestamp()))
 
 
-def _row(at: PortalContext, entry: AuditEntry, names: HistoryNames) -> HistoryRow:
-    return HistoryRow(
-        at=at.moment(entry.at),
-        who=texts.name_author(entry.actor, entry, names, at.actor.entity_id),
-        what=texts.describe_entry(entry, names),
-        url=portal_path(at.web, f"{HISTORY}/{entry.number}"),
+def _row(at: PortalContext, entry: AuditEntry, names: HistoryNames) -> tuple[Value, ...]:
+    return (
+        at.moment(entry.at),
+        texts.name_author(entry.actor, entry, names, at.actor.entity_id),
+        _link(at, entry, names),
     )
 
 
-async def list_recent(at: PortalContext, *, most: int) -> tuple[HistoryRow, ...]:
-    """The last changes, for the home page."""
-    found = await flow.changes(at.registry, at.actor, flow.HistoryFilter(), before=0, limit=most)
-    names = await flow.names(at.registry, at.actor, found.entries)
-    return tuple(_row(at, each, names) for each in found.entries)
+def _link(at: PortalContext, entry: AuditEntry, names: HistoryNames) -> Link:
+    return Link(url=portal_path(at.web, f"{HISTORY}/{entry.number}"), text=texts.describe_entry(entry, names))
+
+
+async def list_recent(at: PortalContext, *, most: int) -> tuple[tuple[Link, Value], ...]:
+    """The last changes with author and time, for the home page.
+
+    Those of one batch are one line, with its first change.
+    """
+    found = await flow.changes(at.registry, at.actor, flow.HistoryFilter(), before=0, limit=_PAGE)
+    batches = [list(some) for _, some in groupby(found.entries, lambda each: each.detail.get("batch") or each.number)]
+    shown = [some[-1] for some in batches[:most]]
+    names = await flow.names(at.registry, at.actor, shown)
+    lines: list[tuple[Link, Value]] = []
+    for entry, some in zip(shown, batches, strict=False):
+        who = texts.name_author(entry.actor, entry, names, at.actor.entity_id)
+        link, said = _link(at, entry, names), (who, at.moment(entry.at))
+        if len(some) > 1:
+            more, change = len(some) - 1, link.text
+            text = counted(
+                more, "{change}, and {count} more change", "{change}, and {count} more changes", change=change
+            )
+            if found.before and some is batches[-1]:
+                text = phrase("{change}, and at least {count} more changes", change=change, count=more)
+            link = Link(url=portal_path(at.web, HISTORY), text=text)
+        lines.append((link, Cell(values=said)))
+    return tuple(lines)
 
 
 async def show_change(at: PortalContext) -> View:
@@ -186,16 +186,33 @@ async def show_change(at: PortalContext) -> View:
         raise NotFound
     names = await flow.names(at.registry, at.actor, [entry])
     own = at.actor.entity_id
-    return ChangePage(
+    differences = texts.list_differences(entry, names, at.provider.policy.timezone)
+    facts: list[tuple[Phrase, Value]] = [
+        (phrase("Who"), texts.name_author(entry.actor, entry, names, own)),
+        (phrase("When"), at.moment(entry.at)),
+    ]
+    if entry.request_id:
+        facts.append((phrase("Reference"), entry.request_id))
+    return Page(
         frame=frame(at, section=HISTORY, up=section_link(at, HISTORY)),
-        what=texts.describe_entry(entry, names),
-        who=texts.name_author(entry.actor, entry, names, own),
-        at=at.moment(entry.at),
-        notes=texts.list_notes(entry, names, own),
-        differences=texts.list_differences(entry, names, at.provider.policy.timezone),
-        erased=entry.erased,
-        reference=entry.request_id,
+        heading=texts.describe_entry(entry, names),
+        parts=(
+            Facts(facts=tuple(facts)),
+            *(Paragraph(text=each) for each in texts.list_notes(entry, names, own)),
+            table(
+                phrase("Before and after this change"),
+                (phrase("What"), phrase("Before"), phrase("After")),
+                ((name, _each(was), _each(becomes)) for name, was, becomes in differences),
+            ),
+            Paragraph(text=phrase("Personal details of this change were erased."), look="hint")
+            if entry.erased
+            else None,
+        ),
     )
+
+
+def _each(values: tuple[str | Phrase, ...]) -> Value:
+    return phrase("{names}", names=values) if len(values) > 1 else values[0] if values else None
 
 
 # --- CSV

@@ -219,6 +219,7 @@ def ask(
     button: Phrase,
     back: Link,
     *,
+    hidden: tuple[tuple[str, str], ...] = (),
     taken: tuple[Phrase, ...] = (),
     refused: Phrase | None = None,
     danger: bool = False,
@@ -240,6 +241,7 @@ def ask(
             Actions(links=(back,))
             if refused
             else Form(
+                hidden=hidden,
                 button=phrase("Send for approval") if needs_approval else button,
                 danger=danger and not needs_approval,
                 needs_approval=needs_approval,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final, cast, get_args
+from typing import TYPE_CHECKING, Final, cast, get_args
 
 import msgspec
 
@@ -54,6 +54,7 @@ from corpid.web.pages.components import (
     Fields,
     Filters,
     Form,
+    Heading,
     Label,
     Page,
     Paragraph,
@@ -62,7 +63,7 @@ from corpid.web.pages.components import (
     Value,
     table,
 )
-from corpid.web.pages.layout import Field, Link, Pager, PageView, ViewPart, pager_of, total_text
+from corpid.web.pages.layout import Field, Link, Pager, ViewPart, pager_of, total_text
 from corpid.web.pages.record_forms import advise, form_of
 from corpid.web.pages.responses import CsvFile
 from corpid.web.sites import (
@@ -124,36 +125,6 @@ _LINES: Final = phrase(
 _ERRORS: Final = 20
 """lines whose errors are listed; further ones are counted"""
 _LINE: Final = 60
-
-
-class PersonChoice(ViewPart, frozen=True, kw_only=True):
-    """A person in the list, and what leads on."""
-
-    url: str
-    """empty: they cannot be chosen"""
-    name: str
-    user_name: str
-    tags: tuple[Phrase, ...] = ()
-    why_not: Phrase | None = None
-
-
-class ChoosePerson(PageView, frozen=True, kw_only=True):
-    """The choice of a person, by search."""
-
-    template: ClassVar[str] = "manage/choose_person.html"
-
-    heading: Phrase
-    action: str
-    kept: tuple[tuple[str, str], ...] = ()
-    """hidden fields: name and value"""
-    find: str
-    asked: Phrase
-    lead: Phrase | None = None
-    found: tuple[PersonChoice, ...]
-    pager: Pager
-    refused: Phrase | None = None
-    """why the choice would be of no use"""
-    links: tuple[Link, ...] = ()
 
 
 async def show_people(at: PortalContext) -> View:
@@ -467,10 +438,12 @@ async def choose_person(
     kept: tuple[tuple[str, str], ...] = (),
     lead: Phrase | None = None,
     links: tuple[Link, ...] = (),
-) -> ChoosePerson:
+    refused: Phrase | None = None,
+) -> Page:
     """The choice of a person on a page.
 
-    `to` gives the address that a person leads to, or why they cannot be chosen. Raises NotFound for a place that is in
+    `to` gives the address that a person leads to, or why they cannot be chosen; `refused` says why no choice would be
+    of use. Raises NotFound for a place that is in
     no list. Source: D53, D61
     """
     find, after = at.query.get(FIND, "").strip(), at.query.get(AFTER, "")
@@ -479,30 +452,39 @@ async def choose_person(
     )
     here = portal_path(at.web, page)
     same = {**dict(kept), **({FIND: find} if find else {})}
-    people = []
-    for each in found.found:
-        leads = to(each.member)
-        levels = (ADMINISTRATOR_LEVELS[each.level],) if each.level else ()
-        people.append(
-            PersonChoice(
-                url="" if isinstance(leads, Phrase) else leads,
-                name=each.member.name_alone,
-                user_name=each.member.identity,
-                tags=levels if each.member.state == "active" else (STATES[each.member.state], *levels),
-                why_not=leads if isinstance(leads, Phrase) else None,
-            )
+
+    def row(each: MemberSummary) -> tuple[Value, ...]:
+        member, leads = each.member, to(each.member)
+        levels = (Label(ADMINISTRATOR_LEVELS[each.level]),) if each.level else ()
+        why_not = (leads,) if isinstance(leads, Phrase) else ()
+        return (
+            member.name_alone if isinstance(leads, Phrase) else Link(url=leads, text=member.name_alone),
+            member.identity,
+            Cell(values=(state_label(member.state), *levels), notes=why_not),
         )
-    return ChoosePerson(
+
+    search = Field(
+        name=FIND, label=phrase("Name, user name or e-mail address"), kind="search", value=find, most=_CHARACTERS
+    )
+    choice = (
+        Paragraph(text=lead) if lead else None,
+        Heading(text=asked),
+        Filters(action=here, fields=(search,), kept=kept),
+        Table(
+            caption=phrase("People") if found.by_word else phrase("People by user name"),
+            columns=(Column(phrase("Name")), Column(phrase("User name")), Column(phrase("State"))),
+            rows=tuple(map(row, found.found)),
+            empty=phrase("Nobody found. Check the spelling, or invite the person first."),
+            pager=pager_of(here, same, came=bool(after), after=found.after, name=AFTER),
+        ),
+    )
+    return Page(
         frame=frame,
         heading=heading,
-        action=here,
-        kept=kept,
-        find=find,
-        asked=asked,
-        lead=lead,
-        found=tuple(people),
-        pager=pager_of(here, same, came=bool(after), after=found.after, name=AFTER),
-        links=links,
+        parts=(
+            *((Paragraph(text=refused, look="empty"),) if refused else choice),
+            Paragraph(text=Cell(values=links)) if links else None,
+        ),
     )
 
 

@@ -17,9 +17,18 @@ from corpid.rules.directory.changes import ChangedMeanwhile, Conflict
 from corpid.rules.directory.names import remedy_of
 from corpid.rules.directory.provisioning_tokens import LONGEST_LIFE_DAYS, MOST_TOKENS, token_name
 from corpid.texts import counted, phrase
-from corpid.web.directory.page_context import SETTINGS, PortalContext, PortalPage, frame, portal_path, section_link
+from corpid.web.directory.page_context import (
+    SETTINGS,
+    PortalContext,
+    PortalPage,
+    ask,
+    frame,
+    portal_path,
+    section_link,
+)
+from corpid.web.pages.components import Actions, Cell, Fields, Form, Label, Page, Paragraph, table
 from corpid.web.pages.errors import refusal_of
-from corpid.web.pages.layout import FormView, Link, PageView, ViewPart
+from corpid.web.pages.layout import Field, FormView, Link
 from corpid.web.sites import FormResult, InvalidForm, NotFound, Section
 
 if TYPE_CHECKING:
@@ -27,6 +36,7 @@ if TYPE_CHECKING:
 
     from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
     from corpid.texts import Phrase
+    from corpid.web.pages.components import Value
     from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
 
@@ -37,41 +47,7 @@ _CREATED: Final = re.compile(rf"{TOKENS}/[0-9a-f-]{{36}}/created")
 _SCIM: Final = "/scim/v2"
 _DAYS: Final = (90, 180, LONGEST_LIFE_DAYS)
 """how long a token may last, as the page offers it"""
-
-
-class TokenRow(ViewPart, frozen=True, kw_only=True):
-    """A token in the list; moments are in the deployment's time zone."""
-
-    name: str
-    made_by: str | Phrase
-    created: datetime
-    used: datetime | None
-    until: datetime
-    ended: bool
-    revoke: str
-
-
-class Tokens(PageView, frozen=True, kw_only=True):
-    template: ClassVar[str] = "manage/tokens.html"
-    heading: ClassVar[Phrase] = phrase("Provisioning tokens")
-
-    rows: tuple[TokenRow, ...]
-    new: str
-    """the address on which one is created; empty if there are as many as there may be"""
-    most: int = MOST_TOKENS
-
-
-class NewToken(FormView, frozen=True, kw_only=True):
-    """The form of a new token. Fields: name, days, token_id."""
-
-    template: ClassVar[str] = "manage/new_token.html"
-    heading: ClassVar[Phrase] = phrase("Create a provisioning token")
-
-    name: str
-    lifetimes: tuple[tuple[str, Phrase], ...]
-    days: str
-    token_id: str
-    """of the token to be: a form that is sent twice makes one"""
+HEADING: Final = phrase("Provisioning tokens")
 
 
 class TokenCreated(FormView, frozen=True, kw_only=True):
@@ -86,48 +62,52 @@ class TokenCreated(FormView, frozen=True, kw_only=True):
     until: datetime
 
 
-class TokenHidden(PageView, frozen=True, kw_only=True):
-    """A new token that is no longer shown."""
-
-    template: ClassVar[str] = "manage/token_hidden.html"
-    heading: ClassVar[Phrase] = phrase("The token is no longer shown")
-
-    name: str
-    revoke: str
-    new: str
-    """the address on which another is created; empty if there are as many as there may be"""
-    back: str
-
-
-class RevokeToken(FormView, frozen=True, kw_only=True):
-    """The confirmation of a token's end."""
-
-    template: ClassVar[str] = "manage/revoke_token.html"
-
-    heading: Phrase
-    used: datetime | None
-
-
 async def show_tokens(at: PortalContext) -> View:
     """The tokens of the entity that they act for, the oldest first."""
     found = await _list_tokens(at)
     names = await provisioning_tokens.name_makers(at.registry, at.actor.entity_id, found)
-    return Tokens(
+
+    def row(each: RegisteredProvisioningToken) -> tuple[Value, ...]:
+        ended = (Label(phrase("Ended"), "warning"),) if at.context.now >= each.expires_at else ()
+        maker = names.get(each.created_by, GONE) if each.created_by.startswith("user:") else OPERATOR
+        return (
+            Cell(values=(each.name, *ended)),
+            Cell(values=(at.moment(each.created_at).date(),), notes=(maker,)),
+            at.moment(each.last_used_at) if each.last_used_at else phrase("Never"),
+            at.moment(each.expires_at).date(),
+            Link(url=_revocation(at, each), text=phrase("Revoke"), about=each.name),
+        )
+
+    columns = (phrase("Purpose"), phrase("Created"), phrase("Last used"), phrase("Lasts until"), phrase("End"))
+    none = phrase("There are no tokens. You need one only if a system of yours should manage people here.")
+    return Page(
         frame=frame(at, section=SETTINGS, up=section_link(at, SETTINGS)),
-        rows=tuple(
-            TokenRow(
-                name=each.name,
-                made_by=(names.get(each.created_by, GONE) if each.created_by.startswith("user:") else OPERATOR),
-                created=at.moment(each.created_at),
-                used=at.moment(each.last_used_at) if each.last_used_at else None,
-                until=at.moment(each.expires_at),
-                ended=at.context.now >= each.expires_at,
-                revoke=portal_path(at.web, f"{TOKENS}/{each.token_id}/revoke"),
-            )
-            for each in found
+        heading=HEADING,
+        main_action=Link(url=portal_path(at.web, _NEW), text=phrase("Create a token"))
+        if len(found) < MOST_TOKENS
+        else None,
+        parts=(
+            Paragraph(
+                text=phrase(
+                    "With a token, a system of yours (such as your staff directory) adds and removes people and simple "
+                    "roles here on its own, by SCIM 2.0. Anybody who has a token can do this: keep it secret."
+                )
+            ),
+            None
+            if len(found) < MOST_TOKENS
+            else Paragraph(
+                text=phrase(
+                    "You have {most} tokens, which is the most. Revoke one that is no longer used to create another.",
+                    most=MOST_TOKENS,
+                )
+            ),
+            table(phrase("Tokens of your organisation, the oldest first"), columns, map(row, found), empty=none),
         ),
-        new=portal_path(at.web, _NEW) if len(found) < MOST_TOKENS else "",
     )
+
+
+def _revocation(at: PortalContext, found: RegisteredProvisioningToken) -> str:
+    return portal_path(at.web, f"{TOKENS}/{found.token_id}/revoke")
 
 
 async def _list_tokens(at: PortalContext) -> list[RegisteredProvisioningToken]:
@@ -135,21 +115,36 @@ async def _list_tokens(at: PortalContext) -> list[RegisteredProvisioningToken]:
 
 
 def _back(at: PortalContext) -> Link:
-    return Link(url=portal_path(at.web, TOKENS), text=Tokens.heading)
+    return Link(url=portal_path(at.web, TOKENS), text=HEADING)
 
 
 async def show_new_token(at: PortalContext) -> View:
     await _list_tokens(at)  # refuses who may not see them
-    return NewToken(
+    days = ((str(days), counted(days, "{count} day", "{count} days")) for days in _DAYS)
+    return Page(
         frame=frame(at, section=SETTINGS, up=_back(at)),
-        name=at.form.get("name", ""),
-        lifetimes=(
-            ("", phrase("Choose one")),
-            *((str(days), counted(days, "{count} day", "{count} days")) for days in _DAYS),
+        heading=phrase("Create a provisioning token"),
+        parts=(
+            Form(
+                hidden=(("token_id", at.web.new_user_id()),),  # a form that is sent twice makes one token
+                parts=(
+                    Fields(
+                        fields=(
+                            Field(
+                                name="name", label=phrase("Purpose"), value=at.form.get("name", ""), most=100,
+                                hint=phrase("Such as the name of the system that will use it."),
+                            ),
+                            Field(
+                                name="days", label=phrase("How long it lasts"), kind="words",
+                                value=at.form.get("days", ""), words=(("", phrase("Choose one")), *days),
+                            ),
+                        )
+                    ),
+                ),
+                button=phrase("Create the token"),
+            ),
         ),
-        days=at.form.get("days", ""),
-        token_id=at.web.new_user_id(),
-    )
+    )  # fmt: skip
 
 
 async def create_token(at: PortalContext) -> FormResult:
@@ -210,12 +205,25 @@ async def show_created(at: PortalContext) -> View:
     found = await _load_token(at)
     secret = await encrypted_values.read_secret(at.context, _place(at))
     if not secret:
-        return TokenHidden(
-            frame=frame(at, section=SETTINGS, up=_back(at)),
-            name=found.name,
-            revoke=portal_path(at.web, f"{TOKENS}/{found.token_id}/revoke"),
-            new=portal_path(at.web, _NEW) if len(await _list_tokens(at)) < MOST_TOKENS else "",
-            back=portal_path(at.web, TOKENS),
+        back = _back(at)
+        more = len(await _list_tokens(at)) < MOST_TOKENS
+        return Page(
+            frame=frame(at, section=SETTINGS, up=back),
+            heading=phrase("The token is no longer shown"),
+            parts=(
+                Paragraph(
+                    text=phrase("The token “{name}” works, but nobody can look it up any more.", name=found.name)
+                ),
+                Paragraph(text=phrase("If you have not copied it, revoke it and create another one.")),
+                Actions(
+                    main=True,
+                    links=(
+                        Link(url=back.url, text=phrase("To the list of tokens")),
+                        Link(url=_revocation(at, found), text=phrase("Revoke the token")),
+                        *([Link(url=portal_path(at.web, _NEW), text=phrase("Create another token"))] if more else []),
+                    ),
+                ),
+            ),
         )
     return TokenCreated(
         frame=frame(at, section=SETTINGS),
@@ -236,10 +244,20 @@ async def hide_token(at: PortalContext) -> FormResult:
 async def show_revocation(at: PortalContext) -> View:
     """The confirmation of a token's end."""
     found = await _load_token(at)
-    return RevokeToken(
-        frame=frame(at, section=SETTINGS, up=_back(at)),
-        heading=phrase("Revoke the token “{name}”?", name=found.name),
-        used=at.moment(found.last_used_at) if found.last_used_at else None,
+    used = at.moment(found.last_used_at) if found.last_used_at else None
+    return ask(
+        frame(at, section=SETTINGS, up=_back(at)),
+        phrase("Revoke the token “{name}”?", name=found.name),
+        (
+            phrase(
+                "The system that uses it can then no longer add, change or remove people here. People and roles that it "
+                "added stay."
+            ),
+            phrase("Last used {moment}", moment=used) if used else phrase("It was never used."),
+        ),
+        phrase("Revoke the token"),
+        Link(url=_back(at).url, text=phrase("Go back")),
+        danger=True,
     )
 
 

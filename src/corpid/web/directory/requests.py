@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
+
+from msgspec.structs import replace
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import approvals
 from corpid.rules.directory.access_texts import GONE, details
 from corpid.rules.directory.actors import SYSTEM
-from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, ApprovalState, decision_reason
-from corpid.rules.directory.change_texts import summarise_change
-from corpid.rules.directory.records import APPROVALS, Assignment, ThirdPartyAssignment
-from corpid.texts import Phrase, phrase
+from corpid.rules.directory.approvals import ApprovalState, decision_reason
+from corpid.rules.directory.records import (
+    ADMINISTRATOR_LEVELS,
+    APPROVALS,
+    Administrator,
+    Assignment,
+    Entity,
+    Membership,
+    ThirdPartyAssignment,
+    ThirdPartyGrant,
+)
+from corpid.texts import Phrase, counted, phrase
 from corpid.web.directory.page_context import (
     NO_REASON,
     REQUEST_SENT,
@@ -29,8 +39,26 @@ from corpid.web.directory.page_context import (
     section_link,
     submit_changes,
 )
-from corpid.web.pages.change_sentences import ChangeInWords, describe_change
-from corpid.web.pages.layout import Advice, FormView, Pager, PageView, ViewPart, pager_of
+from corpid.web.pages.change_sentences import describe_change
+from corpid.web.pages.components import (
+    Actions,
+    Cell,
+    Column,
+    Component,
+    Facts,
+    Filters,
+    Form,
+    Group,
+    Heading,
+    Label,
+    Page,
+    Paragraph,
+    Radios,
+    Table,
+    Value,
+    table,
+)
+from corpid.web.pages.layout import Field, Link, pager_of
 from corpid.web.sites import FormResult, NotFound, Section, await_found
 
 if TYPE_CHECKING:
@@ -38,13 +66,15 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from corpid.flows.directory.approvals import Request
-    from corpid.flows.directory.lists import ListPage
-    from corpid.rules.directory.records import Approvals
+    from corpid.rules.directory.change_texts import RequestNames
+    from corpid.rules.directory.records import Change
     from corpid.web.pages.views import View
 
 REQUESTS: Final = "requests"
 SETTING: Final = "approvals-setting"
 _PER_PAGE: Final = 50
+_NAMED: Final = 5
+"""people who can approve, by name"""
 _ENDED: Final = "ended"
 _REQUEST: Final = re.compile(r"requests/([0-9a-f]+-[A-Za-z0-9_-]+)")
 _DECIDE: Final = re.compile(r"requests/decide/([0-9a-f]+-[A-Za-z0-9_-]+)")
@@ -58,161 +88,146 @@ STATES: Final[Mapping[ApprovalState, Phrase]] = {
     ApprovalState.EXPIRED: phrase("Expired"),
 }
 """how the state of a request is called on a page"""
-_NO_PAGER: Final = Pager()
 
 
-class RequestLine(ViewPart, frozen=True, kw_only=True):
-    url: str
-    sentence: Phrase
-    limits: tuple[Phrase, ...]
-    """part of the organisation and parameters of its first change"""
-    further: int
-    """how many changes it has in addition"""
-    requester: str | Phrase
-    own: bool
-    reason: str
-    state: Phrase
-    made: datetime
-    ends: datetime
-    """when it expires, or was decided"""
+def _name_subject(change: Change, names: RequestNames) -> Phrase:
+    """Whom or what a change concerns, as a heading."""
+    record = change.record
+    person = names.people.get(getattr(record, "user_id", "")) or GONE
+    match record:
+        case Assignment() | ThirdPartyAssignment():
+            service = names.services.get(record.service_id, record.service_id)
+            if record.role:
+                return phrase("{person}: {role} at {service}", person=person, role=record.role, service=service)
+            return phrase("{name}: {service}", name=person, service=service)
+        case ThirdPartyGrant():
+            name = names.entities.get(record.entity_id, record.entity_id)
+            return phrase(
+                "{name}: {service}", name=name, service=names.services.get(record.service_id, record.service_id)
+            )
+        case Administrator():
+            return phrase("{person}: {level}", person=person, level=ADMINISTRATOR_LEVELS[record.level])
+        case Membership():
+            return phrase("{person}: membership", person=person)
+        case Entity():
+            return phrase("What needs approval")
+        case _:
+            return phrase("Another change")
 
 
-class Requests(PageView, frozen=True, kw_only=True):
-    """The requests that wait, or those that have ended."""
-
-    template: ClassVar[str] = "manage/requests.html"
-    heading: ClassVar[Phrase] = phrase("Requests")
-
-    action: str
-    filters: tuple[tuple[str, Phrase], ...]
-    chosen: str
-    """a state, or `ended`; empty: those that wait"""
-    setting: str
-    """the address of the entity's choice; empty if the person cannot make it"""
-    approvals: Phrase
-    waiting: tuple[RequestLine, ...] = ()
-    own: tuple[RequestLine, ...] = ()
-    waiting_pager: Pager = _NO_PAGER
-    own_pager: Pager = _NO_PAGER
-    ended: tuple[RequestLine, ...] = ()
-    ended_pager: Pager = _NO_PAGER
-
-
-class OneRequest(PageView, frozen=True, kw_only=True):
-    """One request, with what the person may do about it."""
-
-    template: ClassVar[str] = "manage/request.html"
-    heading: ClassVar[Phrase] = phrase("Request")
-
-    changes: tuple[ChangeInWords, ...]
-    line: RequestLine
-    decided_by: str | Phrase
-    decided_reason: str
-    pending: bool
-    why_not: Phrase | None
-    decide: str
-    """the address to decide; empty if they cannot"""
-    withdraw: str
-    name_changes: tuple[tuple[str, str], ...] = ()
-    """of people: the names when it was made, and now"""
-    nobody: Advice | None = None
-    """what to do if nobody can approve it; None if somebody can"""
-
-
-class Decide(FormView, frozen=True, kw_only=True):
-    """Approve or decline a request. Fields: reason, decision. Error id: reason."""
-
-    template: ClassVar[str] = "manage/decide.html"
-
-    heading: Phrase
-    changes: tuple[ChangeInWords, ...]
-    line: RequestLine
-    why_no_approval: Phrase | None
-    """why they can only decline it"""
-    withdrawing: bool
-    name_changes: tuple[tuple[str, str], ...]
-    """of people: the names when it was made, and now"""
-    typed: str
-    most: int = MOST_REASON_CHARACTERS
-
-
-class ChooseApprovals(FormView, frozen=True, kw_only=True):
-    """The choice of changes that need approval.
-
-    Fields: approvals, reason. Error ids: these.
-    """
-
-    template: ClassVar[str] = "manage/approvals_setting.html"
-    heading: ClassVar[Phrase] = phrase("Which changes need approval")
-
-    options: tuple[tuple[str, Phrase, str], ...]
-    chosen: str
-    strict: bool
-    """whether something needs approval now, so that lowering it is requested"""
-    typed: str
-    most: int = MOST_REASON_CHARACTERS
-
-
-def _line(at: PortalContext, found: Request) -> RequestLine:
-    record, change = found.record, found.changes[0]
-    role = change.record
-    return RequestLine(
-        url=portal_path(at.web, f"{REQUESTS}/{quote(record.request_id, safe='')}"),
-        sentence=summarise_change(change, found.names),
-        limits=details(role) if isinstance(role, Assignment | ThirdPartyAssignment) else (),
-        further=len(found.changes) - 1,
-        requester=found.requester or GONE,
-        own=found.own,
-        reason=record.reason,
-        state=STATES[found.state],
-        made=at.moment(record.created_at),
-        ends=at.moment(record.decided_at or found.expires_at),
+def _heading(found: Request) -> Phrase:
+    subject, further = _name_subject(found.changes[0], found.names), len(found.changes) - 1
+    if not further:
+        return subject
+    return counted(
+        further, "{subject}, and {count} more change", "{subject}, and {count} more changes", subject=subject
     )
 
 
-def _pager(at: PortalContext, name: str, found: ListPage[Request], **kept: str) -> Pager:
-    return pager_of(
-        portal_path(at.web, REQUESTS),
-        kept,
-        came=name in at.query,
-        after=found.after,
-        name=name,
-        searched_on=len(found.found) < _PER_PAGE,
+def _path(at: PortalContext, found: Request, verb: str = "") -> str:
+    return portal_path(at.web, f"{REQUESTS}/{verb}{quote(found.record.request_id, safe='')}")
+
+
+def _requester(found: Request) -> Value:
+    return phrase("You") if found.own else found.requester or GONE
+
+
+def _approvers(found: Request) -> Value:
+    if not found.approvers:
+        return Label(phrase("Nobody at present"), "warning")
+    *names, last = (name or GONE for name in found.approvers)
+    if len(names) < _NAMED:
+        return phrase("{names}", names=(*names, last))
+    return phrase("{names} and others", names=tuple(names))
+
+
+def _decided_by(found: Request) -> Value:
+    """The people who can decide, or the decision with its reason."""
+    if found.state is ApprovalState.PENDING:
+        return _approvers(found)
+    given = decision_reason(found.record)
+    return Cell(values=(Label(STATES[found.state]),), notes=(given,) if given else ())
+
+
+def _ended_at(at: PortalContext, found: Request) -> datetime:
+    return at.moment(found.record.decided_at or found.expires_at)
+
+
+def _row(at: PortalContext, found: Request) -> tuple[Value, ...]:
+    change, role = found.changes[0], found.changes[0].record
+    limits = details(role) if isinstance(role, Assignment | ThirdPartyAssignment) else ()
+    link = Link(url=_path(at, found), text=_heading(found))
+    return (
+        Cell(values=(link,), notes=(describe_change(change, found.names).sentence, *limits)),
+        _requester(found),
+        found.record.reason,
+        _decided_by(found),
+        _ended_at(at, found).date(),
     )
 
 
 async def show_requests(at: PortalContext) -> View:
-    """The requests of the entity (D55)."""
-    now = at.context.now
-    chosen = at.query.get("state", "")
-    ended = {state.value: state for state in approvals.ENDED}
-    options = [("", phrase("Waiting")), (_ENDED, phrase("All that have ended"))]
-    options += [(value, STATES[state]) for value, state in ended.items()]
-    shown: dict[str, object] = {}
-    if chosen == _ENDED or chosen in ended:
-        states = (ended[chosen],) if chosen in ended else approvals.ENDED
-        page = await approvals.list_ended(
-            at.registry, at.actor, states=states, now=now, before=at.query.get("before", ""), limit=_PER_PAGE
-        )
-        shown["ended"] = tuple(_line(at, each) for each in page.found)
-        shown["ended_pager"] = _pager(at, "before", page, state=chosen)
-    else:
-        chosen = ""
-        for name, own in (("waiting", False), ("own", True)):
-            after = at.query.get(name, "")
-            page = await await_found(
-                approvals.list_waiting(at.registry, at.actor, own=own, now=now, after=after, limit=_PER_PAGE)
-            )
-            shown[name] = tuple(_line(at, each) for each in page.found)
-            shown[f"{name}_pager"] = _pager(at, name, page)
-    return Requests(
-        frame=frame(at, section=REQUESTS),
+    """Requests that wait, or those that have ended (D55)."""
+    now, chosen = at.context.now, at.query.get("state", "")
+    ended = {state.value: (state,) for state in approvals.ENDED} | {_ENDED: approvals.ENDED}
+    words = (("", phrase("Waiting")), (_ENDED, phrase("All that have ended")))
+    filters = Filters(
         action=portal_path(at.web, REQUESTS),
-        filters=tuple(options),
-        chosen=chosen,
-        setting=portal_path(at.web, SETTING) if at.actor.level == "owner" else "",
-        approvals=APPROVALS[at.entity.approvals],
-        **shown,  # type: ignore[arg-type]
+        fields=(
+            Field(
+                name="state", label=phrase("State"), kind="words", value=chosen if chosen in ended else "",
+                words=(*words, *((state.value, STATES[state]) for state in approvals.ENDED)),
+            ),
+        ),
+    )  # fmt: skip
+
+    async def listed(name: str, caption: Phrase, empty: Phrase) -> Table:
+        place, begun, limit = at.query.get(name, ""), phrase("Expires"), _PER_PAGE
+        if chosen in ended:
+            begun = phrase("Ended")
+            found = await approvals.list_ended(
+                at.registry, at.actor, states=ended[chosen], now=now, before=place, limit=limit
+            )
+        else:
+            own = name == "own"
+            waiting = approvals.list_waiting(at.registry, at.actor, own=own, now=now, after=place, limit=limit)
+            found = await await_found(waiting)
+        decides = phrase("Decision") if chosen in ended else phrase("Who can decide")
+        return Table(
+            caption=caption,
+            heading=True,
+            columns=tuple(map(Column, (phrase("Request"), phrase("Made by"), phrase("Reason"), decides, begun))),
+            rows=tuple(_row(at, each) for each in found.found),
+            empty=None if found.after else empty,
+            pager=pager_of(
+                portal_path(at.web, REQUESTS), {"state": chosen} if chosen in ended else {}, came=name in at.query,
+                after=found.after, name=name, searched_on=len(found.found) < _PER_PAGE,
+            ),
+        )  # fmt: skip
+
+    if chosen in ended:
+        none = phrase("There are no such requests.")
+        tables = [await listed("before", phrase("Requests that have ended, the latest first"), none)]
+    else:
+        nothing = phrase(
+            "Nothing waits for you. Changes that need approval appear here when somebody else requests them."
+        )
+        tables = [
+            await listed("waiting", phrase("Waiting for your decision"), nothing),
+            await listed("own", phrase("Requested by you"), phrase("None of your requests waits.")),
+        ]
+    change = Link(url=portal_path(at.web, SETTING), text=phrase("Change this"))
+    chooses = (change,) if at.actor.level == "owner" else ()
+    return Page(
+        frame=frame(at, section=REQUESTS),
+        heading=phrase("Requests"),
+        parts=(
+            filters,
+            *tables,
+            Heading(text=phrase("What needs approval")),
+            Paragraph(text=Cell(values=(phrase("{sentence}.", sentence=APPROVALS[at.entity.approvals]), *chooses))),
+            Paragraph(text=phrase("A service may ask for approval of access to it in addition."), look="hint"),
+        ),
     )
 
 
@@ -224,49 +239,85 @@ async def _found(at: PortalContext, pattern: re.Pattern[str]) -> Request:
         raise NotFound from None
 
 
+def _show_changes(found: Request, *, names: bool = True) -> tuple[Component, ...]:
+    """The changes, before and after; `names` that have changed, too (D68)."""
+    shown: list[Component] = []
+    for each in found.changes:
+        change = describe_change(each, found.names)
+        rows = (
+            (one.name, one.before.day or one.before.text, one.after.day or one.after.text) for one in change.members
+        )
+        columns = (phrase("What"), phrase("Before"), phrase("After"))
+        shown += (
+            Paragraph(text=change.sentence, look="summary"),
+            table(phrase("Before and after"), columns, rows),
+        )
+    if names and found.name_changes and found.name_changes.changed:
+        names_now = ((was or phrase("Not recorded"), now) for was, now in found.name_changes.changed)
+        warning = phrase("Names have changed since this was requested. Check that the right person is meant.")
+        shown += (
+            Paragraph(text=warning, look="warning"),
+            table(
+                phrase("Names when this was requested, and now"), (phrase("When requested"), phrase("Now")), names_now
+            ),
+        )
+    return tuple(shown)
+
+
+def _why_not(found: Request) -> Phrase | None:
+    if not found.own:
+        return phrase("You cannot decide on this request: {reason}.", reason=found.why_not)
+    if found.nobody_approves:
+        return phrase("You made this request, so you cannot approve it yourself.")
+    return phrase("You made this request, so another administrator has to decide.")
+
+
 async def show_request(at: PortalContext) -> View:
     """One request, with before and after (D55)."""
-    found = await _found(at, _REQUEST)
-    pending, request_id = found.state is ApprovalState.PENDING, quote(found.record.request_id, safe="")
-    why_not: Phrase | None = None
-    if pending and found.own:
-        why_not = phrase("You made this request, so another administrator has to decide.")
-        if found.nobody_approves:
-            why_not = phrase("You made this request, so you cannot approve it yourself.")
-    elif pending and found.why_not:
-        why_not = phrase("You cannot decide on this request: {reason}.", reason=found.why_not)
-    return OneRequest(
+    return _show_request(at, await _found(at, _REQUEST))
+
+
+def _show_request(at: PortalContext, found: Request) -> View:
+    record, pending = found.record, found.state is ApprovalState.PENDING
+    facts: list[tuple[Phrase, Value]] = [
+        (phrase("State"), Label(STATES[found.state], "warning" if pending else "")),
+        (phrase("Made by"), _requester(found)),
+        (phrase("Reason"), record.reason),
+        (phrase("Made"), at.moment(record.created_at)),
+    ]
+    if pending:
+        facts += [(phrase("Who can approve"), _approvers(found)), (phrase("Expires"), at.moment(found.expires_at))]
+    else:
+        facts.append((phrase("Ended"), _ended_at(at, found)))
+    if not pending and record.decided_by not in ("", SYSTEM):
+        facts.append((phrase("Decided by"), found.decided_by or GONE))
+    if not pending and (given := decision_reason(record)):
+        facts.append((phrase("Reason of the decision"), given))
+    nobody = no_approver(at) if found.nobody_approves else None
+    may_decide = pending and not found.why_not
+    decide = Link(url=_path(at, found, "decide/"), text=phrase("Approve or decline"))
+    withdraw = Link(url=_path(at, found, "withdraw/"), text=phrase("Withdraw"))
+    links = (*([decide] if may_decide else []), *([withdraw] if found.can_withdraw else []))
+    return Page(
         frame=frame(at, section=REQUESTS, up=section_link(at, REQUESTS)),
-        changes=tuple(describe_change(each, found.names) for each in found.changes),
-        line=_line(at, found),
-        decided_by="" if found.record.decided_by in ("", SYSTEM) else found.decided_by or GONE,
-        decided_reason=decision_reason(found.record),
-        pending=pending,
-        name_changes=found.name_changes.changed if found.name_changes else (),
-        why_not=why_not,
-        nobody=no_approver(at) if found.nobody_approves else None,
-        decide=portal_path(at.web, f"{REQUESTS}/decide/{request_id}") if pending and not found.why_not else "",
-        withdraw=portal_path(at.web, f"{REQUESTS}/withdraw/{request_id}") if found.can_withdraw else "",
-    )
-
-
-async def _decision(at: PortalContext, found: Request, *, withdrawing: bool) -> View:
-    line = _line(at, found)
-    only_decline = None
-    if found.why_no_approval:
-        only_decline = phrase("You can decline it, but not approve it: {reason}.", reason=found.why_no_approval)
-    names = found.name_changes.digest if found.name_changes and not withdrawing else ""
-    return Decide(
-        frame=frame(at, section=REQUESTS, up=section_link(at, REQUESTS), names=names),
-        heading=phrase("Withdraw your request?") if withdrawing else phrase("Approve or decline"),
-        changes=tuple(describe_change(each, found.names) for each in found.changes),
-        line=line,
-        why_no_approval=only_decline,
-        withdrawing=withdrawing,
-        name_changes=found.name_changes.changed if found.name_changes else (),
-        typed=at.form.get("reason", ""),
-        back=line.url,
-    )
+        heading=_heading(found),
+        parts=(
+            Group(look="beside", parts=(Group(look="stack", parts=_show_changes(found)), Facts(facts=tuple(facts)))),
+            Paragraph(text=_why_not(found)) if pending and found.why_not else None,
+            Paragraph(
+                text=Cell(
+                    values=(
+                        phrase("At present your organisation has nobody else who can approve this."), nobody.text,
+                        *([nobody.link] if nobody.link else []),
+                    )
+                ),
+                look="warning",
+            )
+            if nobody
+            else None,
+            Actions(links=links, main=may_decide),
+        ),
+    )  # fmt: skip
 
 
 async def show_decision(at: PortalContext) -> View:
@@ -276,22 +327,50 @@ async def show_decision(at: PortalContext) -> View:
     """
     found = await _found(at, _DECIDE)
     if not at.errors and (found.state is not ApprovalState.PENDING or found.why_not):
-        return await show_request(_at(at, found))
-    return await _decision(at, found, withdrawing=False)
+        return _show_request(at, found)
+    form = Form(
+        button=phrase("Approve"),
+        decision="approve",
+        other=("decline", phrase("Decline")),
+        reason=phrase("The person who made the request reads it, and it stands in the history."),
+    )
+    only_decline = None
+    if found.why_no_approval:
+        only_decline = phrase("You can decline it, but not approve it: {reason}.", reason=found.why_no_approval)
+        form = replace(form, button=phrase("Decline"), decision="decline", other=None)
+    return Page(
+        frame=frame(
+            at, section=REQUESTS, up=section_link(at, REQUESTS),
+            names=found.name_changes.digest if found.name_changes else "",
+        ),
+        heading=phrase("Approve or decline"),
+        back=_path(at, found),
+        parts=(
+            *_show_changes(found),
+            Facts(facts=((phrase("Made by"), _requester(found)), (phrase("Reason"), found.record.reason))),
+            Paragraph(text=only_decline) if only_decline else None,
+            form,
+        ),
+    )  # fmt: skip
 
 
 async def show_withdrawal(at: PortalContext) -> View:
     """The form that takes back one's own request."""
     found = await _found(at, _WITHDRAW)
     if not at.errors and not found.can_withdraw:
-        return await show_request(_at(at, found))
-    return await _decision(at, found, withdrawing=True)
-
-
-def _at(at: PortalContext, found: Request) -> PortalContext:
-    return PortalContext(
-        web=at.web, context=at.context, visit=at.visit, page=f"{REQUESTS}/{found.record.request_id}", query={}
-    )
+        return _show_request(at, found)
+    return Page(
+        frame=frame(at, section=REQUESTS, up=section_link(at, REQUESTS)),
+        heading=phrase("Withdraw your request?"),
+        back=_path(at, found),
+        parts=(
+            *_show_changes(found, names=False),
+            Paragraph(text=phrase("Nobody can approve it then, and nothing changes.")),
+            Form(
+                button=phrase("Withdraw the request"), danger=True, reason=phrase("You can leave it empty."),
+            ),
+        ),
+    )  # fmt: skip
 
 
 async def save_decision(at: PortalContext) -> FormResult:
@@ -328,14 +407,31 @@ async def show_setting(at: PortalContext) -> View:
     """The entity's choice of which changes need approval; for owners."""
     if at.actor.level != "owner":
         raise NotFound
-    chosen: Approvals = at.entity.approvals
-    return ChooseApprovals(
+    lower = phrase("Only for less approval than now: that itself needs approval.")
+    return Page(
         frame=frame(at, section=SETTINGS, up=section_link(at, SETTINGS)),
-        options=tuple((value, text, "") for value, text in APPROVALS.items()),
-        chosen=at.form.get("approvals", chosen),
-        strict=chosen != "none",
-        typed=at.form.get("reason", ""),
-        back=portal_path(at.web, SETTINGS),
+        heading=phrase("Which changes need approval"),
+        parts=(
+            Paragraph(
+                text=phrase(
+                    "A change that needs approval takes effect when another administrator has approved it. After 14 days "
+                    "without a decision it expires."
+                )
+            ),
+            Form(
+                parts=(
+                    Radios(
+                        name="approvals",
+                        legend=phrase("What needs approval"),
+                        hint=phrase("It takes at least two people who can approve: owners or administrators."),
+                        options=tuple((value, text, None) for value, text in APPROVALS.items()),
+                        value=at.form.get("approvals", at.entity.approvals),
+                    ),
+                ),
+                reason=None if at.entity.approvals == "none" else lower,
+                button=phrase("Save"),
+            ),
+        ),
     )
 
 

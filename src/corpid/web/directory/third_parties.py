@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, ClassVar, Final
-from urllib.parse import urlencode
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import grants
 from corpid.rules.directory.access_texts import duration
-from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, kind_needs_approval
+from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.change_texts import describe_authorisation
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.objects import key_of, object_id
@@ -27,129 +26,64 @@ from corpid.web.directory.page_context import (
     submit_changes,
 )
 from corpid.web.pages.change_sentences import list_parameters
-from corpid.web.pages.layout import FormView, Link, Pager, PageView, ViewPart, pager_of
+from corpid.web.pages.components import (
+    Actions,
+    Cell,
+    Column,
+    Facts,
+    Filters,
+    Form,
+    Label,
+    Page,
+    Paragraph,
+    Table,
+    Value,
+)
+from corpid.web.pages.layout import Field, Link, pager_of
 from corpid.web.sites import CHANGED_MEANWHILE, FormResult, NotFound, Section, await_found
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from corpid.flows.directory.grants import Authorisation, RoleOfGrant, ThirdPartyRole
-    from corpid.rules.directory.records import ThirdPartyAssignment, ThirdPartyGrant
+    from corpid.rules.directory.records import Entity, ThirdPartyAssignment, ThirdPartyGrant
     from corpid.web.pages.layout import Frame
     from corpid.web.pages.views import View
 
 THIRD_PARTIES: Final = "third-parties"
 OFFER: Final = "third-parties/offer"
+EDIT: Final = "edit"
+"""the `decision` that shows a form again"""
 PER_PAGE: Final = 50
 _PEOPLE_PER_PAGE: Final = 25
 _MOST_COUNTED: Final = 1000
 
 
-class AuthorisationLine(ViewPart, frozen=True, kw_only=True):
-    """An authorisation in a list; the organisation is the other side."""
+def confirm(
+    frame: Frame, heading: Phrase, sentence: Phrase, button: Phrase, *, facts: tuple[tuple[Phrase, Value], ...],
+    consequences: tuple[Phrase, ...], hidden: tuple[tuple[str, str], ...], back: str | None = None,
+    danger: bool = False, asks_reason: bool = False,
+) -> Page:  # fmt: skip
+    """The page that asks before a change of an authorisation.
 
-    url: str
-    name: str
-    number: str
-    number_name: Phrase
-    service: str
-    role: str
-    """empty for any"""
-    has_roles: bool
-    dates: Phrase
-    state: Phrase
-    warns: bool
-
-
-class Lines(ViewPart, frozen=True, kw_only=True):
-    """A part of the list of authorisations."""
-
-    title: Phrase
-    caption: Phrase
-    organisation: Phrase
-    """the heading of the column of organisations"""
-    empty: Phrase | None
-    """None: the part is not shown if it has no lines"""
-    lines: tuple[AuthorisationLine, ...]
-    pager: Pager
-
-
-class ThirdParties(PageView, frozen=True, kw_only=True):
-    """Authorisations that the entity has given and received. Error id: organisation."""
-
-    template: ClassVar[str] = "manage/third_parties.html"
-    heading: ClassVar[Phrase] = phrase("Third parties")
-
-    action: str
-    offer: str
-    organisation: str
-    """what was searched for"""
-    parts: tuple[Lines, ...]
-
-
-class PersonLine(ViewPart, frozen=True, kw_only=True):
-    """A third party's person, as either side may see them (D61)."""
-
-    name: str | Phrase
-    role: str
-    dates: Phrase
-    signed_in: datetime | None
-    change: str = ""
-    take_away: str = ""
-
-
-class OneAuthorisation(PageView, frozen=True, kw_only=True):
-    """An authorisation, and the people who act under it."""
-
-    template: ClassVar[str] = "manage/third_party.html"
-
-    heading: Phrase
-    sentence: Phrase
-    state: Phrase
-    warns: bool
-    note: Phrase | None
-    facts: tuple[tuple[Phrase, str], ...]
-    number: str
-    number_name: Phrase
-    client: bool
-    """whether it is seen by the organisation that gave it"""
-    accept: str
-    decline: str
-    change: str
-    end: str
-    withdraw: str
-    assign: str
-    people_title: Phrase
-    empty: Phrase
-    people: tuple[PersonLine, ...]
-    pager: Pager
-
-
-class AuthorisationConfirmation(FormView, frozen=True, kw_only=True):
-    """A confirmation, in sentences.
-
-    The button sends confirmed=yes, the way back confirmed=no.
+    Without `back`, an address, a second button shows the form again that `hidden` repeats.
     """
-
-    template: ClassVar[str] = "manage/third_party_confirm.html"
-
-    heading: Phrase
-    sentence: Phrase
-    facts: tuple[tuple[Phrase, str], ...] = ()
-    consequences: tuple[Phrase, ...] = ()
-    hidden: tuple[tuple[str, str], ...] = ()
-    reason: str | None = None
-    """as typed; None: it is not asked for here"""
-    button: Phrase
-    danger: bool = False
-    back: str | None = None
-    """an address; None: the form is shown again"""
-    most: int = MOST_REASON_CHARACTERS
-
-    @property
-    def needs_approval(self) -> bool:
-        """True if a reason goes with it, typed here or before."""
-        return self.reason is not None or any(name == "reason" for name, _ in self.hidden)
+    needs_approval = asks_reason or any(name == "reason" for name, _ in hidden)
+    return Page(
+        frame=frame,
+        heading=heading,
+        back=back,
+        parts=(
+            Paragraph(text=sentence, look="summary"),
+            Facts(facts=facts) if facts else None,
+            *(Paragraph(text=each) for each in consequences),
+            Form(
+                hidden=hidden if back else (*hidden, ("confirmed", "yes")),
+                button=phrase("Send for approval") if needs_approval else button,
+                danger=danger,
+                needs_approval=asks_reason,
+                other=None if back else (EDIT, phrase("Go back")),
+            ),
+        ),
+    )
 
 
 def named(verb: str) -> re.Pattern[str]:
@@ -219,7 +153,7 @@ def sentence(found: Authorisation, grant: ThirdPartyGrant | None = None) -> Phra
     )
 
 
-def facts(grant: ThirdPartyGrant | ThirdPartyAssignment) -> tuple[tuple[Phrase, str], ...]:
+def facts(grant: ThirdPartyGrant | ThirdPartyAssignment) -> tuple[tuple[Phrase, Value], ...]:
     """The terms that no sentence names."""
     pairs = (
         (phrase("Part of the organisation"), grant.sub_entity),
@@ -244,28 +178,28 @@ def up(at: PortalContext, found: Authorisation | None = None, *, names: str = ""
 def _state(at: PortalContext, grant: ThirdPartyGrant, *, client: bool) -> tuple[Phrase, bool]:
     """The state of an authorisation today, and whether it asks for attention."""
     if grant.state == "offered":
-        return (phrase("Waits for acceptance"), False) if client else (phrase("Waits for your answer"), True)
+        return (phrase("Waits for acceptance"), False) if client else (phrase("Needs your answer"), True)
     if grant.end_date < at.context.today:
         return phrase("Has ended"), False
     return (phrase("Not yet started") if grant.start_date > at.context.today else phrase("Active"), False)
 
 
-def _line(at: PortalContext, found: Authorisation) -> AuthorisationLine:
-    client = is_client(at, found)
+def _row(at: PortalContext, found: Authorisation) -> tuple[Value, ...]:
+    grant, client = found.grant, is_client(at, found)
     other = found.third_party if client else found.client_entity
-    state, warns = _state(at, found.grant, client=client)
-    return AuthorisationLine(
-        url=url(at, "grant", found.grant),
-        name=other.name,
-        number=other.registration_number,
-        number_name=NUMBERS[other.type],
-        service=found.service.name,
-        role=found.grant.role,
-        has_roles=bool(found.service.roles),
-        dates=duration(found.grant.start_date, found.grant.end_date),
-        state=state,
-        warns=warns,
+    state, warns = _state(at, grant, client=client)
+    return (
+        Cell(values=(Link(url=url(at, "grant", grant), text=other.name),), notes=(registration(other),)),
+        found.service.name,
+        grant.role or (phrase("Any role") if found.service.roles else None),
+        duration(grant.start_date, grant.end_date),
+        Label(state, "warning" if warns else ""),
     )
+
+
+def registration(entity: Entity) -> Phrase:
+    """The registration number of an organisation, with its name."""
+    return phrase("{name} {number}", name=NUMBERS[entity.type], number=entity.registration_number)
 
 
 async def show_third_parties(at: PortalContext) -> View:
@@ -281,52 +215,56 @@ async def show_third_parties(at: PortalContext) -> View:
             errors = (("organisation", phrase("There is no organisation of exactly this number or name.")),)
     kept = {"organisation": typed} if typed else {}
 
-    async def part(name: str, *, given: bool, state: str, **texts: Phrase | None) -> Lines:
+    here = portal_path(at.web, THIRD_PARTIES)
+
+    async def listed(
+        name: str, caption: Phrase, organisation: Phrase, empty: Phrase | None, *, given: bool, state: str | None
+    ) -> Table | None:
         page = await await_found(
             grants.list_authorisations(
-                at.registry, at.actor, given=given, other=other, state=state or None,  # type: ignore[arg-type]
+                at.registry, at.actor, given=given, other=other, state=state,  # type: ignore[arg-type]
                 after=at.query.get(name, ""), limit=PER_PAGE,
             ),
         )  # fmt: skip
-        here = portal_path(at.web, THIRD_PARTIES)
-        following = f"{here}?{urlencode({**kept, name: page.after})}" if page.after else ""
-        first = f"{here}?{urlencode(kept)}" if kept else here
-        return Lines(
-            lines=tuple(_line(at, each) for each in page.found),
-            pager=Pager(first=first if name in at.query else "", next=following),
-            **texts,  # type: ignore[arg-type]
+        columns = (organisation, phrase("Service"), phrase("Role"), phrase("Valid"), phrase("State"))
+        shown = Table(
+            caption=caption,
+            heading=True,
+            columns=tuple(map(Column, columns)),
+            rows=tuple(_row(at, each) for each in page.found),
+            empty=empty,
+            pager=pager_of(here, kept, came=name in at.query, after=page.after, name=name),
         )
+        return shown if page.found or empty else None
 
-    parts = (
-        await part(
-            "offers", given=False, state="offered",
-            title=phrase("Offers that wait for your answer"),
-            caption=phrase("Organisations that ask yours to act for them"),
-            organisation=phrase("Organisation"), empty=None,
-        ),
-        await part(
-            "given", given=True, state="",
-            title=phrase("Who may act for your organisation"),
-            caption=phrase("Other organisations that you have authorised, or made an offer to"),
-            organisation=phrase("Third party"),
-            empty=phrase("No other organisation may act for yours."),
-        ),
-        await part(
-            "received", given=False, state="accepted",
-            title=phrase("Who your organisation acts for"),
-            caption=phrase("Organisations whose offer you have accepted"),
-            organisation=phrase("Organisation"),
-            empty=phrase("Your organisation acts for no other. When one makes you an offer, it appears here."),
-        ),
-    )  # fmt: skip
-    return ThirdParties(
+    tables: tuple[Table | None, ...] = ()
+    if not errors:
+        waiting, any_other = phrase("Offers that need your answer"), phrase("Organisation")
+        given, received = phrase("Who may act for your organisation"), phrase("Who your organisation acts for")
+        nobody = phrase("No other organisation may act for yours.")
+        nothing = phrase("Your organisation acts for no other. When one makes you an offer, it appears here.")
+        tables = (
+            await listed("offers", waiting, any_other, None, given=False, state="offered"),
+            await listed("given", given, phrase("Third party"), nobody, given=True, state=None),
+            await listed("received", received, any_other, nothing, given=False, state="accepted"),
+        )
+    return Page(
         frame=frame(at, section=THIRD_PARTIES),
+        heading=phrase("Third parties"),
+        main_action=Link(url=portal_path(at.web, OFFER), text=phrase("Authorise a third party")),
         errors=errors,
-        action=portal_path(at.web, THIRD_PARTIES),
-        offer=portal_path(at.web, OFFER),
-        organisation=typed,
-        parts=() if errors else parts,
+        parts=(
+            organisation_search(here, typed, phrase("Its registration number, or its whole name")),
+            Paragraph(text=Link(url=here, text=phrase("Show all again"))) if typed else None,
+            *tables,
+        ),
     )
+
+
+def organisation_search(action: str, typed: str, hint: Phrase) -> Filters:
+    """The field that finds an organisation. Its error id: organisation."""
+    field = Field(name="organisation", label=phrase("Organisation"), kind="search", hint=hint, value=typed, most=200)
+    return Filters(action=action, fields=(field,))
 
 
 async def show_authorisation(at: PortalContext) -> View:
@@ -337,50 +275,67 @@ async def show_authorisation(at: PortalContext) -> View:
     state, warns = _state(at, grant, client=client)
     after = at.query.get("after", "")
     page = await await_found(grants.list_roles(at.registry, at.actor, grant, after=after, limit=_PEOPLE_PER_PAGE))
-    here = url(at, "grant", grant)
-    accepted = grant.state == "accepted"
-    return OneAuthorisation(
+    here, accepted = url(at, "grant", grant), grant.state == "accepted"
+    may_assign = accepted and not client and grant.end_date >= at.context.today
+    actions = (
+        ("accept", phrase("Accept"), not client and not accepted),
+        ("decline", phrase("Decline"), not client and not accepted),
+        ("assign", phrase("Give a person access"), may_assign),
+        ("change", phrase("Limit or change it"), client),
+        ("end", phrase("End it"), accepted),
+        ("end", phrase("Withdraw"), client and not accepted),
+    )
+    if accepted:
+        note = None
+    elif client:
+        note = phrase("It gives nothing until {name} accepts it.", name=other.name)
+    else:
+        note = phrase("{name} made this offer. If you accept it, you can give your people access.", name=other.name)
+    columns = (phrase("Person"), phrase("Role"), phrase("Valid"), phrase("Last sign-in there"))
+    nobody = phrase("{name} has not given any of its people access yet.", name=other.name)
+    return Page(
         frame=up(at),
         heading=phrase("{name}: {service}", name=other.name, service=found.service.name),
-        sentence=sentence(found),
-        state=state,
-        warns=warns,
-        note=None
-        if accepted
-        else phrase("It gives nothing until {name} accepts it.", name=other.name)
-        if client
-        else phrase("{name} made this offer. If you accept it, you can give your people access.", name=other.name),
-        facts=facts(grant),
-        number=other.registration_number,
-        number_name=NUMBERS[other.type],
-        client=client,
-        accept="" if client or accepted else url(at, "accept", grant),
-        decline="" if client or accepted else url(at, "decline", grant),
-        change=url(at, "change", grant) if client else "",
-        end=url(at, "end", grant) if accepted else "",
-        withdraw=url(at, "end", grant) if client and not accepted else "",
-        assign=url(at, "assign", grant) if accepted and not client and grant.end_date >= at.context.today else "",
-        people_title=phrase("Who may act for your organisation") if client else phrase("Your people who act here"),
-        empty=phrase("{name} has not given any of its people access yet.", name=other.name)
-        if client
-        else phrase("None of your people may act here yet."),
-        people=tuple(_person(at, found, each, client=client) for each in page.found),
-        pager=pager_of(here, {}, came=bool(after), after=page.after, searched_on=len(page.found) < _PEOPLE_PER_PAGE),
+        parts=(
+            Paragraph(text=sentence(found), look="summary"),
+            Facts(
+                facts=(
+                    (phrase("State"), Label(state, "warning" if warns else "")),
+                    (NUMBERS[other.type], other.registration_number),
+                    *facts(grant),
+                )
+            ),
+            Paragraph(text=note) if note else None,
+            Actions(
+                links=tuple(Link(url=url(at, verb, grant), text=text) for verb, text, possible in actions if possible),
+                main=not client and (may_assign or not accepted),
+            ),
+            Table(
+                caption=phrase("Who may act for your organisation") if client else phrase("Your people who act here"),
+                heading=True,
+                columns=tuple(map(Column, columns if client else (*columns, phrase("Actions")))),
+                rows=tuple(_person(at, found, each, client=client) for each in page.found),
+                empty=nobody if client else phrase("None of your people may act here yet."),
+                pager=pager_of(
+                    here, {}, came=bool(after), after=page.after, searched_on=len(page.found) < _PEOPLE_PER_PAGE
+                ),
+            ),
+        ),
     )
 
 
-def _person(at: PortalContext, found: Authorisation, given: ThirdPartyRole, *, client: bool) -> PersonLine:
-    row = given.row
-    signed_in = given.signed_in_at
-    return PersonLine(
-        name=given.name or phrase("Somebody of {entity}", entity=found.third_party.name),
-        role=row.role,
-        dates=duration(
-            max(row.start_date, found.grant.start_date, NO_BEGINNING), min(row.end_date, found.grant.end_date, NO_END)
-        ),
-        signed_in=at.moment(signed_in) if signed_in else None,
-        change="" if client or found.grant.state != "accepted" else url(at, "change-role", row),
-        take_away="" if client else url(at, "take-away", row),
+def _person(at: PortalContext, found: Authorisation, given: ThirdPartyRole, *, client: bool) -> tuple[Value, ...]:
+    row, grant = given.row, found.grant
+    name = given.name or phrase("Somebody of {entity}", entity=found.third_party.name)
+    change = Link(url=url(at, "change-role", row), text=phrase("Change"), about=given.name)
+    take_away = Link(url=url(at, "take-away", row), text=phrase("Take away"), about=given.name)
+    links = Cell(values=(change, take_away) if grant.state == "accepted" else (take_away,))
+    return (
+        name,
+        row.role,
+        duration(max(row.start_date, grant.start_date, NO_BEGINNING), min(row.end_date, grant.end_date, NO_END)),
+        at.moment(given.signed_in_at).date() if given.signed_in_at else phrase("none known"),
+        *(() if client else (links,)),
     )
 
 
@@ -397,30 +352,31 @@ async def _require_authorisation(at: PortalContext, *, client: bool | None, offe
     return found
 
 
-def _confirmation(at: PortalContext, found: Authorisation, **said: object) -> AuthorisationConfirmation:
-    return AuthorisationConfirmation(
-        frame=up(at, found),
-        hidden=(("version", version(at, found.grant)),),
-        back=url(at, "grant", found.grant),
-        **said,  # type: ignore[arg-type]
-    )
+def _confirm(
+    at: PortalContext, found: Authorisation, heading: Phrase, sentence: Phrase, button: Phrase,
+    consequences: tuple[Phrase, ...], *, danger: bool = False, asks_reason: bool = False,
+) -> Page:  # fmt: skip
+    return confirm(
+        up(at, found), heading, sentence, button, facts=facts(found.grant), consequences=consequences,
+        hidden=(("version", version(at, found.grant)),), back=url(at, "grant", found.grant), danger=danger,
+        asks_reason=asks_reason,
+    )  # fmt: skip
 
 
 async def show_acceptance(at: PortalContext) -> View:
     """The confirmation of accepting an offer (D56)."""
     found = await _require_authorisation(at, client=False, offered=True)
-    return _confirmation(
+    return _confirm(
         at,
         found,
-        heading=phrase("Accept this offer?"),
-        sentence=sentence(found),
-        facts=facts(found.grant),
-        consequences=(
+        phrase("Accept this offer?"),
+        sentence(found),
+        phrase("Accept"),
+        (
             phrase("You can then give your people access within it. Either organisation can end it at any time."),
             phrase("{name} sees which of your people act for it.", name=found.client_entity.name),
         ),
-        reason=at.form.get("reason", "") if kind_needs_approval("grant", at.entity, found.service) else None,
-        button=phrase("Accept"),
+        asks_reason=kind_needs_approval("grant", at.entity, found.service),
     )
 
 
@@ -438,19 +394,11 @@ async def save_acceptance(at: PortalContext) -> FormResult:
 async def show_refusal(at: PortalContext) -> View:
     """The confirmation of declining an offer (D56)."""
     found = await _require_authorisation(at, client=False, offered=True)
-    return _confirmation(
-        at,
-        found,
-        heading=phrase("Decline this offer?"),
-        sentence=sentence(found),
-        facts=facts(found.grant),
-        consequences=(
-            phrase("The offer is gone then. {name} can make another one.", name=found.client_entity.name),
-            *await _roles_lost(at, found),
-        ),
-        button=phrase("Decline"),
-        danger=True,
-    )
+    gone = phrase("The offer is gone then. {name} can make another one.", name=found.client_entity.name)
+    return _confirm(
+        at, found, phrase("Decline this offer?"), sentence(found), phrase("Decline"),
+        (gone, *await _roles_lost(at, found)), danger=True,
+    )  # fmt: skip
 
 
 async def save_refusal(at: PortalContext) -> FormResult:
@@ -475,17 +423,14 @@ async def show_end(at: PortalContext) -> View:
             "{third_party} may no longer act for {client} at {service}, from now on.",
             third_party=found.third_party.name, client=found.client_entity.name, service=found.service.name,
         )  # fmt: skip
-    return _confirmation(
+    again = () if offered else (phrase("To allow it again takes a new offer, and its acceptance."),)
+    return _confirm(
         at,
         found,
-        heading=phrase("Withdraw this offer?") if offered else phrase("End this authorisation?"),
-        sentence=ends,
-        facts=facts(found.grant),
-        consequences=(
-            *await _roles_lost(at, found),
-            *(() if offered else (phrase("To allow it again takes a new offer, and its acceptance."),)),
-        ),
-        button=phrase("Withdraw") if offered else phrase("End it now"),
+        phrase("Withdraw this offer?") if offered else phrase("End this authorisation?"),
+        ends,
+        phrase("Withdraw") if offered else phrase("End it now"),
+        (*await _roles_lost(at, found), *again),
         danger=True,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlencode
 
 import msgspec
@@ -14,8 +14,7 @@ from corpid.flows.directory.members import find_one_member
 from corpid.flows.directory.person_names import digest_names
 from corpid.rules.directory import access_texts
 from corpid.rules.directory.access_texts import GONE, duration
-from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, kind_needs_approval
-from corpid.rules.directory.entity_choice import NUMBERS
+from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.records import Change, ThirdPartyAssignment, ThirdPartyGrant
 from corpid.rules.directory.role_forms import (
     ENDS_BEFORE_START,
@@ -40,15 +39,18 @@ from corpid.web.directory.page_context import (
 )
 from corpid.web.directory.people import PERSON_CHOSEN, choose_person
 from corpid.web.directory.third_parties import (
+    EDIT,
     OFFER,
     THIRD_PARTIES,
-    AuthorisationConfirmation,
     authorisation,
     check_version,
+    confirm,
     facts,
     is_client,
     named,
+    organisation_search,
     page_of,
+    registration,
     role,
     sentence,
     up,
@@ -56,110 +58,32 @@ from corpid.web.directory.third_parties import (
     version,
 )
 from corpid.web.pages import role_fields
-from corpid.web.pages.layout import FormView, Link, PageView, ViewPart
+from corpid.web.pages.components import Actions, Fields, Form, Page, Paragraph, Radios, table
+from corpid.web.pages.layout import Field, Link, ViewPart
 from corpid.web.pages.role_fields import PARAMETER, parameter_field
 from corpid.web.sites import NOTHING_DIFFERENT, ConfirmationRequired, FormResult, InvalidForm, NotFound, Section
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
 
     from corpid.flows.directory.grants import ThirdPartyRole
     from corpid.flows.directory.members import Member
+    from corpid.rules.directory.access_conditions import Action, ObjectKind
     from corpid.rules.directory.records import Entity, Service
     from corpid.rules.directory.values import ParameterDefinition
-    from corpid.web.pages.layout import FieldError
+    from corpid.web.pages.layout import FieldError, Frame
     from corpid.web.pages.role_fields import Option
     from corpid.web.pages.views import View
 
 NO_END_HINT: Final = phrase("Leave it empty for no end.")
-SUB_ENTITY: Final = role_fields.mark_label(role_fields.PART, required=False)
 ANY: Final = "*"
 """the value of the field `role` for any"""
-FIELDS: Final = frozenset({"role", "sub_entity", "start", "end", "reason", "confirmed", "version"})
+FIELDS: Final = frozenset({"role", "sub_entity", "start", "end", "reason", "confirmed", "decision", "version"})
 _SUB_ENTITY_HINT: Final = phrase("Leave it empty to allow any.")
 
 
 _END_OF_GRANT: Final = phrase("Leave it empty for the last day of the authorisation.")
 _PART_HINT: Final = phrase("For which part of the organisation.")
-
-
-class OrganisationLine(ViewPart, frozen=True, kw_only=True):
-    """An organisation that was found."""
-
-    url: str
-    name: str
-    number: str
-    number_name: Phrase
-
-
-class FindOrganisation(PageView, frozen=True, kw_only=True):
-    """The organisation that an offer is for. Field and error id: organisation."""
-
-    template: ClassVar[str] = "manage/find_organisation.html"
-    heading: ClassVar[Phrase] = phrase("Which organisation will act for yours?")
-
-    action: str
-    typed: str
-    found: tuple[OrganisationLine, ...]
-    back: str
-
-
-class ServiceLine(ViewPart, frozen=True, kw_only=True):
-    """A service that can be chosen."""
-
-    url: str
-    name: str
-    description: str
-
-
-class ChooseService(PageView, frozen=True, kw_only=True):
-    template: ClassVar[str] = "manage/choose_service.html"
-    heading: ClassVar[Phrase] = phrase("At which service?")
-
-    name: str
-    services: tuple[ServiceLine, ...]
-    back: str
-
-
-class ParameterField(ViewPart, frozen=True, kw_only=True):
-    """The field of a parameter, one value a line.
-
-    The id of its error is its name.
-    """
-
-    name: str
-    label: Phrase
-    value: str
-    hint: Phrase
-
-
-class EnterTerms(FormView, frozen=True, kw_only=True):
-    """Role, dates and further terms.
-
-    Fields: as in FIELDS, and those of parameters. Error ids: these.
-    """
-
-    template: ClassVar[str] = "manage/third_party_terms.html"
-
-    heading: Phrase
-    lead: tuple[Phrase, ...]
-    """what is known already"""
-    roles: tuple[Option, ...]
-    """value, text and description; none: there is nothing to choose"""
-    role: str
-    sub_entity: str | None
-    """None: it is not asked for"""
-    sub_entity_hint: Phrase
-    sub_entity_label: Phrase = SUB_ENTITY
-    start: str
-    end: str
-    end_hint: Phrase
-    parameters: tuple[ParameterField, ...]
-    hidden: tuple[tuple[str, str], ...]
-    reason: str | None
-    """None: it needs no approval"""
-    further: Link | None = None
-    most: int = MOST_REASON_CHARACTERS
 
 
 class Terms(ViewPart, frozen=True, kw_only=True):
@@ -175,7 +99,7 @@ class Terms(ViewPart, frozen=True, kw_only=True):
 
 def allow_editing(at: PortalContext) -> None:
     """Raise InvalidForm, without errors, to go back to the form."""
-    if at.form.get("confirmed") == "no":
+    if at.form.get("decision") == EDIT:
         raise InvalidForm
 
 
@@ -187,23 +111,56 @@ def require_confirmation(at: PortalContext) -> None:
 
 def repeated_fields(at: PortalContext) -> tuple[tuple[str, str], ...]:
     """The fields of the form that a confirmation sends again."""
-    every_page_has = {"form_token", "step", "names", "confirmed", ENTERED}
+    every_page_has = {"form_token", "step", "names", "confirmed", "decision", ENTERED}
     return tuple((name, text) for name, text in at.form.items() if name not in every_page_has)
 
 
-def parameter_fields(
-    at: PortalContext, service: Service, before: tuple[Parameter, ...], within: ThirdPartyGrant | None
-) -> tuple[ParameterField, ...]:
-    """The fields of a service's parameters.
+def _show_terms(
+    at: PortalContext, service: Service, frame: Frame, heading: Phrase, lead: tuple[Phrase, ...], *,
+    start: str, end: str, end_hint: Phrase, hidden: tuple[tuple[str, str], ...], back: str,
+    roles: tuple[Option, ...] = (), part: Field | None = None, before: tuple[Parameter, ...] = (),
+    within: ThirdPartyGrant | None = None, further: Link | None = None,
+) -> Page:  # fmt: skip
+    """The form of role, dates and further terms.
 
-    `within` is the grant of a person's role.
+    `lead` is what is known already, `part` the field of the sub-entity, `before` the parameters held, and `within` the
+    grant of a person's role.
     """
-    return tuple(_parameter_field(at, each, before, within) for each in service.parameters)
+    days = (
+        Field(name="start", label=phrase("First day"), kind="date", value=start),
+        Field(name="end", label=phrase("Last day"), kind="date", value=end, hint=end_hint),
+    )
+    parameters = (_parameter_field(at, each, before, within) for each in service.parameters)
+    return Page(
+        frame=frame,
+        heading=heading,
+        back=back,
+        parts=(
+            *(Paragraph(text=each) for each in lead),
+            Form(
+                parts=(
+                    Radios(name="role", legend=phrase("Role"), options=roles, value=at.form.get("role", ""))
+                    if roles
+                    else None,
+                    Fields(fields=(*([part] if part else []), *days, *parameters)),
+                ),
+                hidden=hidden,
+                needs_approval=kind_needs_approval("grant", at.entity, service),
+                button=phrase("Continue"),
+            ),
+            Paragraph(text=further) if further else None,
+        ),
+    )
+
+
+def _part_field(at: PortalContext, hint: Phrase, *, required: bool = False) -> Field:
+    label = role_fields.mark_label(role_fields.PART, required=required)
+    return Field(name="sub_entity", label=label, hint=hint, value=at.form.get("sub_entity", ""), most=32)
 
 
 def _parameter_field(
     at: PortalContext, defined: ParameterDefinition, before: tuple[Parameter, ...], within: ThirdPartyGrant | None
-) -> ParameterField:
+) -> Field:
     name = parameter_field(defined.name)
     known = sorted(parameter_values(before, defined.name))
     allowed = sorted(parameter_values(within.parameters, defined.name)) if within is not None else []
@@ -218,9 +175,8 @@ def _parameter_field(
         hint = phrase("One value a line. Leave it empty if there is none.")
     typed = at.form.get(name, "") if at.form else "\n".join(known)
     required = within is not None and (defined.mandatory or bool(allowed))
-    return ParameterField(
-        name=name, label=role_fields.mark_label(defined.name, required=required), value=typed, hint=hint
-    )
+    label = role_fields.mark_label(defined.name, required=required)
+    return Field(name=name, label=label, kind="lines", value=typed, hint=hint)
 
 
 def role_options(service: Service, within: ThirdPartyGrant | None) -> tuple[Option, ...]:
@@ -332,7 +288,7 @@ async def show_offer(at: PortalContext) -> View:
     service = next((each for each in services if each.service_id == _given(at, "service")), None)
     if service is None:
         return _choose_service(at, to, services)
-    return _show_terms(at, to, service)
+    return _offer_terms(at, to, service)
 
 
 async def _organisation(at: PortalContext, entity_id: str) -> Entity | None:
@@ -357,71 +313,106 @@ async def _find_organisation(at: PortalContext) -> View:
                 phrase("There is no organisation of exactly this number or name. Ask them how they are registered."),
             ),
         )
-    return FindOrganisation(
+    rows = (
+        (Link(url=f"{here}?{urlencode({'to': each.entity_id})}", text=each.name), registration(each)) for each in others
+    )
+    hint = phrase("Its registration number, or its whole name exactly as it is registered")
+    return Page(
         frame=up(at),
+        heading=phrase("Which organisation will act for yours?"),
         errors=errors,
-        action=here,
-        typed=typed,
-        found=tuple(
-            OrganisationLine(
-                url=f"{here}?{urlencode({'to': each.entity_id})}",
-                name=each.name,
-                number=each.registration_number,
-                number_name=NUMBERS[each.type],
-            )
-            for each in others
+        parts=(
+            organisation_search(here, typed, hint),
+            table(phrase("Choose the organisation"), (phrase("Organisation"), phrase("Number")), rows),
         ),
-        back=portal_path(at.web, THIRD_PARTIES),
     )
 
 
 def _choose_service(at: PortalContext, to: Entity, services: list[Service]) -> View:
     here = portal_path(at.web, OFFER)
-    return ChooseService(
+    rows = (
+        (
+            Link(url=f"{here}?{urlencode({'to': to.entity_id, 'service': each.service_id})}", text=each.name),
+            each.description,
+        )
+        for each in services
+    )
+    return Page(
         frame=up(at),
-        name=to.name,
-        services=tuple(
-            ServiceLine(
-                url=f"{here}?{urlencode({'to': to.entity_id, 'service': each.service_id})}",
-                name=each.name,
-                description=each.description,
-            )
-            for each in services
+        heading=phrase("At which service?"),
+        parts=(
+            Paragraph(text=phrase("Third party: {name}", name=to.name)),
+            table(
+                phrase("Services at which third parties can act"),
+                (phrase("Service"), phrase("What it is for")),
+                rows,
+                empty=phrase("No service allows third parties here."),
+            ),
+            Actions(links=(Link(url=here, text=phrase("Go back")),)),
         ),
-        back=here,
     )
 
 
-def _show_terms(at: PortalContext, to: Entity, service: Service) -> View:
-    return EnterTerms(
-        frame=up(at),
-        heading=phrase("What may {name} do?", name=to.name),
-        lead=(phrase("At {service}, for {client}.", service=service.name, client=at.entity.name),),
+def _offer_terms(at: PortalContext, to: Entity, service: Service) -> View:
+    return _show_terms(
+        at,
+        service,
+        up(at),
+        phrase("What may {name} do?", name=to.name),
+        (phrase("At {service}, for {client}.", service=service.name, client=at.entity.name),),
         roles=role_options(service, None),
-        role=at.form.get("role", ""),
-        sub_entity=None if service.sub_entity == "none" else at.form.get("sub_entity", ""),
-        sub_entity_hint=_SUB_ENTITY_HINT,
+        part=None if service.sub_entity == "none" else _part_field(at, _SUB_ENTITY_HINT),
         start=at.form.get("start", at.context.today),
         end=at.form.get("end", ""),
         end_hint=NO_END_HINT,
-        parameters=parameter_fields(at, service, (), None),
         hidden=(("to", to.entity_id), ("service", service.service_id)),
-        reason=at.form.get("reason", "") if kind_needs_approval("grant", at.entity, service) else None,
         back=f"{portal_path(at.web, OFFER)}?{urlencode({'to': to.entity_id})}",
     )
 
 
-class _OfferInput(NamedTuple):
-    """The authorisation that a form describes."""
+class _Entered(NamedTuple):
+    """The changes of a form, and the page that asks before."""
 
-    found: Authorisation
-    """as it would be, or as it is before the change"""
-    grant: ThirdPartyGrant
-    """as it would be"""
     changes: Sequence[Change]
+    check: Page
+    saved: FormResult
 
 
-async def _entered_offer(at: PortalContext) -> _OfferInput:
+def _terms_page(
+    view: Callable[[PortalContext], Awaitable[View]],
+    enter: Callable[[PortalContext], Awaitable[_Entered]],
+    needs: tuple[Action, ObjectKind],
+) -> PortalPage:
+    """A page of terms, with its check page and its change."""
+
+    async def save(at: PortalContext) -> FormResult:
+        entered = await enter(at)
+        require_confirmation(at)
+        return await submit_changes(at, entered.changes, entered.saved)
+
+    async def check(at: PortalContext) -> View:
+        return (await enter(at)).check
+
+    return PortalPage(view=view, submit=save, check=check, fresh=True, needs=needs)
+
+
+async def _plan(
+    at: PortalContext, service: Service, was: ThirdPartyGrant | ThirdPartyAssignment | None,
+    wanted: ThirdPartyGrant | ThirdPartyAssignment,
+) -> Sequence[Change]:  # fmt: skip
+    """The changes to the wanted terms.
+
+    Raises InvalidInput, also without the reason that their approval needs.
+    """
+    changes = await await_change(grants.plan_terms(at.registry, at.actor, was, wanted))
+    if not changes:
+        raise InvalidInput(NOTHING_DIFFERENT)
+    if kind_needs_approval("grant", at.entity, service) and not at.form.get("reason", "").strip():
+        raise InvalidInput(NO_REASON, field="reason")
+    return changes
+
+
+async def _enter_offer(at: PortalContext) -> _Entered:
     to = await _organisation(at, at.form.get("to", ""))
     services = await grants.list_services(at.registry, at.actor)
     service = next((each for each in services if each.service_id == at.form.get("service", "")), None)
@@ -442,45 +433,21 @@ async def _entered_offer(at: PortalContext) -> _OfferInput:
                 "{name} already has this authorisation, or an offer of it: open it and change it there.", name=to.name
             )
         )
-    changes = await await_change(grants.plan_terms(at.registry, at.actor, None, wanted))
-    require_reason(at, service)
-    found = Authorisation(grant=wanted, client_entity=at.entity, third_party=to, service=service)
-    return _OfferInput(found, wanted, changes)
-
-
-async def save_offer(at: PortalContext) -> FormResult:
-    """Offer what was entered, after a confirmation. Raises InvalidInput, InvalidForm, ConfirmationRequired."""
-    entered = await _entered_offer(at)
-    require_confirmation(at)
-    saved = FormResult("grant-offered", page_of("grant", entered.grant))
-    return await submit_changes(at, entered.changes, saved)
-
-
-async def check_offer(at: PortalContext) -> View:
-    """The confirmation of an offer. Raises InvalidInput, InvalidForm."""
-    entered = await _entered_offer(at)
-    name = entered.found.third_party.name
-    return AuthorisationConfirmation(
-        frame=up(at),
-        heading=phrase("Check the offer"),
-        sentence=sentence(entered.found),
-        facts=facts(entered.grant),
-        consequences=(
-            phrase("It gives nothing until {name} accepts it.", name=name),
-            phrase(
-                "{name} then chooses which of its people act for you. You see who they are, and can end it at any time.",
-                name=name,
-            ),
-        ),
-        hidden=repeated_fields(at),
-        button=phrase("Make the offer"),
+    changes, name = await _plan(at, service, None, wanted), to.name
+    chooses = phrase(
+        "{name} then chooses which of its people act for you. You see who they are, and can end it at any time.",
+        name=name,
     )
-
-
-def require_reason(at: PortalContext, service: Service) -> None:
-    """Raise InvalidInput for a form without the reason that its approval needs."""
-    if kind_needs_approval("grant", at.entity, service) and not at.form.get("reason", "").strip():
-        raise InvalidInput(NO_REASON, field="reason")
+    page = confirm(
+        up(at),
+        phrase("Check the offer"),
+        sentence(Authorisation(grant=wanted, client_entity=at.entity, third_party=to, service=service)),
+        phrase("Make the offer"),
+        facts=facts(wanted),
+        consequences=(phrase("It gives nothing until {name} accepts it.", name=name), chooses),
+        hidden=repeated_fields(at),
+    )
+    return _Entered(changes, page, FormResult("grant-offered", page_of("grant", wanted)))
 
 
 async def show_change(at: PortalContext) -> View:
@@ -489,25 +456,22 @@ async def show_change(at: PortalContext) -> View:
     if not is_client(at, found):
         raise NotFound
     grant, form = found.grant, at.form
-    return EnterTerms(
-        frame=up(at, found),
-        heading=phrase("Limit or change it"),
-        lead=(sentence(found), phrase("Another service or role takes another offer.")),
-        roles=(),
-        role="",
-        sub_entity=None,
-        sub_entity_hint=_SUB_ENTITY_HINT,
+    return _show_terms(
+        at,
+        found.service,
+        up(at, found),
+        phrase("Limit or change it"),
+        (sentence(found), phrase("Another service or role takes another offer.")),
         start=form.get("start", "") if form else shown_day(grant.start_date),
         end=form.get("end", "") if form else shown_day(grant.end_date),
         end_hint=NO_END_HINT,
-        parameters=parameter_fields(at, found.service, grant.parameters, None),
+        before=grant.parameters,
         hidden=(("version", version(at, grant)),),
-        reason=form.get("reason", "") if kind_needs_approval("grant", at.entity, found.service) else None,
         back=url(at, "grant", grant),
     )
 
 
-async def _entered_change(at: PortalContext) -> _OfferInput:
+async def _enter_change(at: PortalContext) -> _Entered:
     """The terms as the form changes them."""
     found = await authorisation(at)
     if not is_client(at, found):
@@ -516,35 +480,20 @@ async def _entered_change(at: PortalContext) -> _OfferInput:
     allow_editing(at)
     terms = read_terms(at, found.service, was=found.grant)
     wanted = msgspec.structs.replace(found.grant, **msgspec.structs.asdict(terms))
-    changes = await await_change(grants.plan_terms(at.registry, at.actor, found.grant, wanted))
-    if not changes:
-        raise InvalidInput(NOTHING_DIFFERENT)
-    require_reason(at, found.service)
+    changes = await _plan(at, found.service, found.grant, wanted)
     becomes = changes[0].after
     assert isinstance(becomes, ThirdPartyGrant)  # noqa: S101 - a change of a grant
-    return _OfferInput(found, becomes, changes)
-
-
-async def save_change(at: PortalContext) -> FormResult:
-    """Change the terms, after a confirmation. Raises InvalidInput, InvalidForm, ConfirmationRequired, NotFound."""
-    entered = await _entered_change(at)
-    require_confirmation(at)
-    return await submit_changes(at, entered.changes, FormResult("grant-changed", page_of("grant", entered.grant)))
-
-
-async def check_change(at: PortalContext) -> View:
-    """The confirmation of other terms. Raises InvalidInput, InvalidForm, NotFound."""
-    entered = await _entered_change(at)
-    return AuthorisationConfirmation(
-        frame=up(at, entered.found),
-        heading=phrase("Check the change"),
-        sentence=sentence(entered.found, entered.grant),
-        facts=facts(entered.grant),
-        consequences=(_consequence(entered.found, entered.grant),),
+    page = confirm(
+        up(at, found),
+        phrase("Check the change"),
+        sentence(found, becomes),
+        phrase("Change it"),
+        facts=facts(becomes),
+        consequences=(_consequence(found, becomes),),
         hidden=repeated_fields(at),
-        button=phrase("Change it"),
-        danger=entered.found.grant.state == "accepted",
+        danger=found.grant.state == "accepted",
     )
+    return _Entered(changes, page, FormResult("grant-changed", page_of("grant", becomes)))
 
 
 def _consequence(found: Authorisation, becomes: ThirdPartyGrant) -> Phrase:
@@ -561,14 +510,10 @@ def _consequence(found: Authorisation, becomes: ThirdPartyGrant) -> Phrase:
     )
 
 
-_OFFERING: Final = ("write", "grant")
+_OFFERING: Final[tuple[Action, ObjectKind]] = ("write", "grant")
 OFFERS_SECTION: Final = Section[PortalContext](
-    pages={OFFER: PortalPage(view=show_offer, submit=save_offer, check=check_offer, fresh=True, needs=_OFFERING)},
-    named_pages={
-        named("change"): PortalPage(
-            view=show_change, submit=save_change, check=check_change, fresh=True, needs=_OFFERING
-        )
-    },
+    pages={OFFER: _terms_page(show_offer, _enter_offer, _OFFERING)},
+    named_pages={named("change"): _terms_page(show_change, _enter_change, _OFFERING)},
     fields=FIELDS | {"to", "service"},
     filters=frozenset({"organisation", "to", "service"}),
     prefixes=(PARAMETER,),
@@ -624,21 +569,19 @@ def _show_access_terms(at: PortalContext, found: Authorisation, person: Member) 
     grant, service, form = found.grant, found.service, at.form
     first = max(at.context.today, grant.start_date)
     asks_sub_entity = service.sub_entity != "none" and not grant.sub_entity
-    return EnterTerms(
-        frame=up(at, found, names=names_shown(person)),
-        heading=phrase("What may {person} do for {client}?", person=person.name, client=found.client_entity.name),
-        lead=(phrase("Authorised: {sentence}", sentence=sentence(found)),),
+    return _show_terms(
+        at,
+        service,
+        up(at, found, names=names_shown(person)),
+        phrase("What may {person} do for {client}?", person=person.name, client=found.client_entity.name),
+        (phrase("Authorised: {sentence}", sentence=sentence(found)),),
         roles=role_options(service, grant),
-        role=form.get("role", ""),
-        sub_entity=form.get("sub_entity", "") if asks_sub_entity else None,
-        sub_entity_label=role_fields.mark_label(role_fields.PART, required=service.sub_entity == "mandatory"),
-        sub_entity_hint=_PART_HINT,
+        part=_part_field(at, _PART_HINT, required=service.sub_entity == "mandatory") if asks_sub_entity else None,
         start=form.get("start", first),
         end=form.get("end", "") if form else shown_day(grant.end_date),
         end_hint=NO_END_HINT if grant.end_date == NO_END else _END_OF_GRANT,
-        parameters=parameter_fields(at, service, (), grant),
+        within=grant,
         hidden=((PERSON_CHOSEN, person.membership.membership_id),),
-        reason=form.get("reason", "") if kind_needs_approval("grant", at.entity, service) else None,
         back=portal_path(at.web, at.page),
     )
 
@@ -647,18 +590,7 @@ def _sentence(found: Authorisation, row: ThirdPartyAssignment, person: str) -> P
     return access_texts.role_sentence(person, row, service=found.service.name, entity=found.client_entity.name)
 
 
-class _AccessInput(NamedTuple):
-    """The access that a form describes."""
-
-    found: Authorisation
-    row: ThirdPartyAssignment
-    person: str
-    names: str
-    """the digest of the person, as shown"""
-    changes: Sequence[Change]
-
-
-async def _entered_role(at: PortalContext) -> _AccessInput:
+async def _enter_role(at: PortalContext) -> _Entered:
     """The access that the form gives."""
     found = await _granted(at)
     person = await _member(at)
@@ -676,35 +608,25 @@ async def _entered_role(at: PortalContext) -> _AccessInput:
     )
     if await grants.is_stored(at.registry, wanted):
         raise InvalidInput(phrase("{person} has this access already: change it in the list.", person=person.name))
-    changes = await await_change(grants.plan_terms(at.registry, at.actor, None, wanted))
-    require_reason(at, found.service)
-    return _AccessInput(found, wanted, person.name, names_shown(person), changes)
+    changes = await _plan(at, found.service, None, wanted)
+    page = _check(
+        at, found, wanted, person.name, names_shown(person), phrase("Check the access"), phrase("Give access")
+    )
+    return _Entered(changes, page, FormResult("role-given", page_of("grant", found.grant)))
 
 
-async def save_role(at: PortalContext) -> FormResult:
-    """Give access, after a confirmation. Raises InvalidInput, InvalidForm, ConfirmationRequired, NotFound."""
-    entered = await _entered_role(at)
-    require_confirmation(at)
-    saved = FormResult("role-given", page_of("grant", entered.found.grant))
-    return await submit_changes(at, entered.changes, saved)
-
-
-async def check_role(at: PortalContext) -> View:
-    """The confirmation of giving access. Raises InvalidInput, InvalidForm, NotFound."""
-    entered = await _entered_role(at)
-    return _confirm(at, entered, heading=phrase("Check the access"), button=phrase("Give access"))
-
-
-def _confirm(at: PortalContext, entered: _AccessInput, *, heading: Phrase, button: Phrase) -> View:
-    found, wanted = entered.found, entered.row
-    return AuthorisationConfirmation(
-        frame=up(at, found, names=entered.names),
-        heading=heading,
-        sentence=_sentence(found, wanted, entered.person),
-        facts=facts(wanted),
+def _check(
+    at: PortalContext, found: Authorisation, row: ThirdPartyAssignment, person: str, names: str, heading: Phrase,
+    button: Phrase,
+) -> Page:  # fmt: skip
+    return confirm(
+        up(at, found, names=names),
+        heading,
+        _sentence(found, row, person),
+        button,
+        facts=facts(row),
         consequences=(phrase("{name} sees that this person acts for it.", name=found.client_entity.name),),
         hidden=repeated_fields(at),
-        button=button,
     )
 
 
@@ -724,26 +646,24 @@ async def show_role_change(at: PortalContext) -> View:
     """Other dates and parameters of a person's access."""
     given, found = await _given_role(at)
     row, form = given.row, at.form
-    return EnterTerms(
-        frame=up(at, found, names=_names(given)),
-        heading=phrase("Change the access of {person}", person=given.name or GONE),
-        lead=(_sentence(found, row, given.name or GONE), phrase("Authorised: {sentence}", sentence=sentence(found))),
-        roles=(),
-        role="",
-        sub_entity=None,
-        sub_entity_hint=_PART_HINT,
+    return _show_terms(
+        at,
+        found.service,
+        up(at, found, names=_names(given)),
+        phrase("Change the access of {person}", person=given.name or GONE),
+        (_sentence(found, row, given.name or GONE), phrase("Authorised: {sentence}", sentence=sentence(found))),
         start=form.get("start", "") if form else shown_day(row.start_date),
         end=form.get("end", "") if form else shown_day(row.end_date),
         end_hint=NO_END_HINT if found.grant.end_date == NO_END else _END_OF_GRANT,
-        parameters=parameter_fields(at, found.service, row.parameters, found.grant),
+        before=row.parameters,
+        within=found.grant,
         hidden=(("version", version(at, row)),),
-        reason=form.get("reason", "") if kind_needs_approval("grant", at.entity, found.service) else None,
         back=url(at, "grant", found.grant),
         further=Link(url=url(at, "take-away", row), text=phrase("Take this access away")),
     )
 
 
-async def _entered_role_change(at: PortalContext) -> _AccessInput:
+async def _enter_role_change(at: PortalContext) -> _Entered:
     """The access as the form changes it."""
     given, found = await _given_role(at)
     check_names(at, _names(given))
@@ -751,23 +671,10 @@ async def _entered_role_change(at: PortalContext) -> _AccessInput:
     allow_editing(at)
     terms = read_terms(at, found.service, within=found.grant, was=given.row)
     wanted = msgspec.structs.replace(given.row, **msgspec.structs.asdict(terms))
-    changes = await await_change(grants.plan_terms(at.registry, at.actor, given.row, wanted))
-    if not changes:
-        raise InvalidInput(NOTHING_DIFFERENT)
-    require_reason(at, found.service)
-    return _AccessInput(found, wanted, given.name or GONE, _names(given), changes)
-
-
-async def save_role_change(at: PortalContext) -> FormResult:
-    """Change access, after a confirmation. Raises InvalidInput, InvalidForm, ConfirmationRequired, NotFound."""
-    entered = await _entered_role_change(at)
-    require_confirmation(at)
-    return await submit_changes(at, entered.changes, FormResult("role-changed", page_of("grant", entered.found.grant)))
-
-
-async def check_role_change(at: PortalContext) -> View:
-    """The confirmation of changing access. Raises InvalidInput, InvalidForm, NotFound."""
-    return _confirm(at, await _entered_role_change(at), heading=phrase("Check the change"), button=phrase("Change it"))
+    changes = await _plan(at, found.service, given.row, wanted)
+    button, name = phrase("Change it"), given.name or GONE
+    page = _check(at, found, wanted, name, _names(given), phrase("Check the change"), button)
+    return _Entered(changes, page, FormResult("role-changed", page_of("grant", found.grant)))
 
 
 async def show_removal(at: PortalContext) -> View:
@@ -777,15 +684,15 @@ async def show_removal(at: PortalContext) -> View:
     ends = access_texts.role_end_sentence(
         found.given.name or GONE, row, service=found.service.name, entity=found.client_entity.name
     )
-    return AuthorisationConfirmation(
-        frame=up(at, found.under, names=_names(found.given)),
-        heading=phrase("Take this access away?"),
-        sentence=ends,
+    return confirm(
+        up(at, found.under, names=_names(found.given)),
+        phrase("Take this access away?"),
+        ends,
+        phrase("Take it away"),
         facts=facts(row),
         consequences=(phrase("Other access of this person stays."),),
         hidden=(("version", version(at, row)),),
-        reason=at.form.get("reason", "") if kind_needs_approval("grant", at.entity, found.service) else None,
-        button=phrase("Take it away"),
+        asks_reason=kind_needs_approval("grant", at.entity, found.service),
         danger=True,
         back=url(at, "grant", found.under.grant) if found.under is not None else portal_path(at.web, THIRD_PARTIES),
     )
@@ -800,15 +707,11 @@ async def save_removal(at: PortalContext) -> FormResult:
     return await submit_changes(at, [Change(found.given.row, None)], FormResult("role-taken", page))
 
 
-_ASSIGNING: Final = ("write", "third-party row")
+_ASSIGNING: Final[tuple[Action, ObjectKind]] = ("write", "third-party row")
 PEOPLE_SECTION: Final = Section[PortalContext](
     named_pages={
-        named("assign"): PortalPage(
-            view=show_assignment, submit=save_role, check=check_role, fresh=True, needs=_ASSIGNING
-        ),
-        named("change-role"): PortalPage(
-            view=show_role_change, submit=save_role_change, check=check_role_change, fresh=True, needs=_ASSIGNING
-        ),
+        named("assign"): _terms_page(show_assignment, _enter_role, _ASSIGNING),
+        named("change-role"): _terms_page(show_role_change, _enter_role_change, _ASSIGNING),
         named("take-away"): PortalPage(
             view=show_removal, submit=save_removal, fresh=True, needs=("delete", "third-party row")
         ),

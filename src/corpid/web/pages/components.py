@@ -262,6 +262,14 @@ class Disclosure(Component, frozen=True, kw_only=True):
     parts: tuple[Component | None, ...]
 
 
+class LinkList(Component, frozen=True, kw_only=True):
+    """Links below each other, each with what is said of it."""
+
+    template: ClassVar[str] = "components/link_list.html"
+
+    links: tuple[tuple[Link, Value], ...]
+
+
 class LetterHead(Component, frozen=True, kw_only=True):
     """The head of a printed page: organisation and day."""
 
@@ -282,11 +290,15 @@ class Column(ViewPart, frozen=True):
     """of the list, if this column sorts it"""
 
 
-class Filters(ViewPart, frozen=True, kw_only=True):
+class Filters(Component, frozen=True, kw_only=True):
     """The fields that narrow a list; they stand in the address."""
+
+    template: ClassVar[str] = "components/filters.html"
 
     action: str
     fields: tuple[Field, ...]
+    kept: tuple[tuple[str, str], ...] = ()
+    """hidden fields"""
 
     @property
     def used(self) -> int:
@@ -379,6 +391,17 @@ class Radios(Component, frozen=True, kw_only=True):
     day: Field | None = None
 
 
+class Checkboxes(Component, frozen=True, kw_only=True):
+    """A choice of several."""
+
+    template: ClassVar[str] = "components/checkboxes.html"
+
+    legend: Phrase
+    options: tuple[tuple[str, Phrase | str, bool, Phrase | str | None], ...]
+    """name, text, whether it is ticked, hint; the name of the first is the id of their errors"""
+    hint: Phrase | None = None
+
+
 class Form(Component, frozen=True, kw_only=True):
     """A form of a page.
 
@@ -392,6 +415,8 @@ class Form(Component, frozen=True, kw_only=True):
     button: Phrase
     danger: bool = False
     """whether it takes something away"""
+    decision: str = ""
+    """what the button sends as `decision`"""
     other: tuple[str, Phrase] | None = None
     """a second button: its `decision`, and its text"""
     reason: Phrase | None = None
