@@ -18,12 +18,14 @@ from corpid.rules.directory.actors import CommandLine
 from corpid.rules.directory.changes import Accept, Conflict, Precondition
 from corpid.rules.directory.invitations import accepted_by
 from corpid.rules.directory.lists import ENTITIES, MEMBERS, USERS
-from corpid.rules.directory.records import Change, Entity, Membership, User
+from corpid.rules.directory.queries import RoleSearch
+from corpid.rules.directory.records import Assignment, Change, Entity, Membership, User
+from corpid.rules.directory.words import words_of_search
 from corpid.stores.sql import schema
 from corpid.stores.sql.mappers import words_of
 from corpid.stores.sql.migration import MigrationStopped, read_steps
 from tests.adapters.opened import EVENT
-from tests.adapters.stored_records import BOOKS, LIM, write
+from tests.adapters.stored_records import BOOKS, LEVY, LIM, write
 
 if TYPE_CHECKING:
     from corpid.stores.sql.open import SqlStores
@@ -192,6 +194,26 @@ async def test_an_entity_finds_what_it_wrote_and_of_the_rest_the_persons(place: 
         assert await found("w", state="locked") == 1
         await write(stores, member("u2", "E2", "", "", True, ""))
         assert await found("other") == 1
+
+
+async def test_roles_are_found_by_the_words_of_their_members(place: Place) -> None:
+    """D61, D83: as members are, at that entity only."""
+    async with place.opened() as stores:
+        people = user("u1", "Zoë Tan", "zoe@home.example", True), user("u2", "Tan Mei", "mei@home.example", True)
+        belong = [member(each.user_id, "E2", "", "", True, "Finance") for each in people]
+        other = member("u2", "E1", "Elsewhere", "", True, "")
+        roles = [Assignment(user_id=each.user_id, entity_id="E2", service_id="s2", role="Filer") for each in people]
+        await write(stores, replace(BOOKS, entity_id="E1"), BOOKS, LEVY, *people, *belong, other, *roles)
+
+        async def found(text: str) -> list[str]:
+            wanted = RoleSearch(entity_id="E2", words=words_of_search(text), role="Filer")
+            page, _ = await stores.registry.provisioning.search_roles(wanted, after=("",) * 6, limit=5, examined=100)
+            return [each.user.user_id for each, _ in page]
+
+        assert await found("") == await found("tan fin") == ["u1", "u2"]
+        assert await found("TAN zoe") == ["u1"]
+        assert await found("u2 home finance") == ["u2"]
+        assert await found("elsewhere") == await found("an") == []
 
 
 async def test_what_a_server_of_the_version_before_writes_is_found_after_the_next_round(place: Place) -> None:
