@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.access import Action, ObjectKind
     from corpid.rules.directory.actors import Role
     from corpid.rules.fields import Field
-    from corpid_dev.readiness.sources import Source
+    from corpid_dev.readiness.case import Source
 
 _DOCS: Final = Path(__file__).parents[1] / "docs"
 _REFERENCE: Final = _DOCS / "reference"

@@ -16,7 +16,7 @@ from corpid.flows.authentication import throttle
 from corpid.flows.directory import notice_texts
 from corpid.flows.directory.notice_texts import AccessChange, Reader, RequestInWords, RoleNames
 from corpid.flows.notifications import Notice
-from corpid.rules.authentication.link_codes import NewLink
+from corpid.rules.authentication.records import NewLink
 from corpid.rules.directory.approvals import LIFETIME_SECONDS
 from corpid.rules.directory.change_texts import OPERATOR, RequestNames, name_actor, summarise_changes
 from corpid.rules.directory.records import Assignment, Change, ChangeRequest, Entity, User

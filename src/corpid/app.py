@@ -29,7 +29,7 @@ from corpid.flows.operations.jobs import Jobs
 from corpid.flows.operations.readiness import Readiness, recovering_until
 from corpid.flows.rate_limits import RateLimit, RateLimits
 from corpid.flows.request_context import Policy, Provider, ServerNode
-from corpid.jose import algorithms
+from corpid.jose.keys import ALGORITHMS, load_aws_lc, working_algorithms
 from corpid.outbound.audit_targets import UnusableAuthorities, audit_target
 from corpid.outbound.client_keys import Egress, FetchedClientKeys
 from corpid.outbound.destinations import DEVELOPER, INTERNET
@@ -38,20 +38,19 @@ from corpid.outbound.passwords import Argon2Passwords, parameters
 from corpid.rules import audit_stream
 from corpid.rules.authentication.passkeys import passkeys_work_at
 from corpid.rules.directory.names import user_name_profile
-from corpid.rules.oauth import api_server
+from corpid.rules.oauth import api_client
 from corpid.rules.oauth.generations import GENERATIONS, AuthenticationRules
 from corpid.rules.oauth.records import FIRST_ISSUER
 from corpid.rules.server_processes import ServerProcess
 from corpid.settings import diagnostics
 from corpid.settings.issuers import client_rules, issuers
-from corpid.stores.engines import engine_type
 from corpid.stores.sql.registry import load_stores
+from corpid.stores.transient import engine_type
 from corpid.web.context import Access, WebContext
-from corpid.web.extension import Extension
 from corpid.web.http.addresses import ClientAddresses
 from corpid.web.http.middleware import Issuers, Middleware, Probes
 from corpid.web.pages.rendering import shared_renderer
-from corpid.web.routes import Router, at_root, bodiless, hidden_paths, streamed
+from corpid.web.routes import Extension, Router, at_root, bodiless, hidden_paths, streamed
 from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ if TYPE_CHECKING:
 # A command loads only what it uses; a server loads everything before it forks its workers.
 load_stores()
 user_name_profile()
-algorithms.load_aws_lc()
+load_aws_lc()
 
 A = TypeVar("A", bound=AuthenticationRules)
 
@@ -295,7 +294,7 @@ def _policy(issuer_id: str, settings: Settings, deployment: Settings, extension:
         jwe_header_claims=settings.jwe_header_claims,
         developer_mode=settings.developer_mode,
         catalogue_path=extension.catalogue_path,
-        api=_with_tested_algorithms(api_server.RULES),
+        api=_with_tested_algorithms(api_client.RULES),
     )
 
 
@@ -304,8 +303,8 @@ def _with_tested_algorithms(rules: A) -> A:
 
     Raises StartError if ours does not. Source: D42
     """
-    working = algorithms.working_algorithms(tuple(algorithms.ALGORITHMS))
-    lacking = sorted(set(algorithms.ALGORITHMS).difference(working))
+    working = working_algorithms(tuple(ALGORITHMS))
+    lacking = sorted(set(ALGORITHMS).difference(working))
     if _OWN_ALGORITHM in lacking:
         raise StartError(
             f"{_OWN_ALGORITHM} does not work with the installed cryptography and awscrt: install other builds"

@@ -32,7 +32,6 @@ from corpid.rules.failures import StoreUnavailable
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.stores import data_loss, encryption_at_rest
 from corpid.stores.data_loss import SinceRestore
-from corpid.stores.engines import transient_engine
 from corpid.stores.sql import database_identity, migration, schema
 from corpid.stores.sql.deployment import SqlOrderlyStops
 from corpid.stores.sql.migration import SchemaError
@@ -40,7 +39,7 @@ from corpid.stores.sql.open import open_postgresql, open_sqlite
 from corpid.stores.sql.registry import Registry
 from corpid.stores.sql.sqlite import SqliteDatabase, hold_in_use
 from corpid.stores.sql.transient import SqlTransientEngine
-from corpid.stores.transient import OrderlyStops, TransientEngine, TransientStore
+from corpid.stores.transient import OrderlyStops, TransientEngine, TransientStore, transient_engine
 from corpid.stores.wrapped_store import JoinedBatches
 
 if TYPE_CHECKING:

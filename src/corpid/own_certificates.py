@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from corpid.stores import private_files
-from corpid.web.http.tls import CertificateUnusable, server_context
+from corpid.web.http.server import CertificateUnusable, server_context
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

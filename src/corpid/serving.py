@@ -26,7 +26,7 @@ from corpid import app, engines, settings
 from corpid.flows.authentication.passkeys import load_verification
 from corpid.settings.diagnostics import examine_settings
 from corpid.settings.issuers import issuers
-from corpid.web.http import server, tls
+from corpid.web.http import server
 from corpid.web.http.addresses import ClientAddresses, OwnHosts, bracket_host
 from corpid.web.http.connections import ConnectionShares, Limits, files_for
 from corpid.web.routes import load_rare_pages
@@ -54,7 +54,7 @@ REFUSALS = (
     settings.SettingsError,
     engines.StartError,
     server.ListenError,
-    tls.CertificateUnusable,
+    server.CertificateUnusable,
 )
 METRICS_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
 """names the folder in which each worker counts its metrics"""
@@ -201,7 +201,7 @@ async def _serve(
     async with AsyncExitStack() as stack:
         own_tls = measured = None
         if chosen.tls_certificate is not None and chosen.tls_key is not None:
-            own_tls = await stack.enter_async_context(tls.open_certificate(chosen.tls_certificate, chosen.tls_key))
+            own_tls = await stack.enter_async_context(server.open_certificate(chosen.tls_certificate, chosen.tls_key))
         if listening.metrics:
             from corpid.web.telemetry import metrics  # noqa: PLC0415 - reads the folder's name when it is loaded
 

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from corpid.rules.client_clocks import ClientClock
+from corpid.rules.data_loss import ClientClock
 from corpid.rules.directory.records import Change
 from corpid.rules.oauth.records import Client
 from tests.adapters.opened import EVENT

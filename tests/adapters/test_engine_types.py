@@ -14,9 +14,15 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from corpid import app, engines, settings
 from corpid.cli.doctor import local_checks
 from corpid.rules.transient import EngineCondition
-from corpid.stores.engines import ENGINE_TYPES, EngineType, engine_type, transient_engine, transient_engines
 from corpid.stores.memory import MemoryTransientStore
-from corpid.stores.transient import TransientEngine
+from corpid.stores.transient import (
+    ENGINE_TYPES,
+    EngineType,
+    TransientEngine,
+    engine_type,
+    transient_engine,
+    transient_engines,
+)
 from corpid.web.telemetry.spans import Spans
 from tests.adapters.transient_stores import STORES, WITH_CLOCK, WITHOUT_CLOCK
 
@@ -63,7 +69,7 @@ def shelf(monkeypatch: pytest.MonkeyPatch) -> type[Shelf]:
     line = EngineType(
         title="Shelf", telemetry_name="shelf", prefixes=("shelf://",), url=URL, transient=f"{__name__}:Shelf"
     )
-    monkeypatch.setattr("corpid.stores.engines.ENGINE_TYPES", [*ENGINE_TYPES, line])
+    monkeypatch.setattr("corpid.stores.transient.ENGINE_TYPES", [*ENGINE_TYPES, line])
     for name, empty in {"lineages": ["first"], "rejected": [], "closed": [], "store": MemoryTransientStore()}.items():
         monkeypatch.setattr(Shelf, name, empty)
     return Shelf

@@ -20,7 +20,7 @@ from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.write import Refused
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditEvent
-from corpid.rules.authentication import link_codes
+from corpid.rules.authentication import records
 from corpid.rules.authentication.records import Credentials, FactorChange
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import DeploymentOperator, EntityAdministrator, Person, ProvisioningToken
@@ -64,7 +64,7 @@ async def sent(stores: SqlStores) -> tuple[OpenInvitation, str]:
     await write([Precondition(Membership, INVITED.key, None), Change(None, INVITED, BY_TOKEN)])
     found = await stores.registry.invitations.find(WAITING)
     assert found is not None
-    link = links.make_invitation_link(found, link_codes.code_from("random"), now=NOW)
+    link = links.make_invitation_link(found, records.code_from("random"), now=NOW)
     assert await stores.registry.invitations.take(found, now=NOW)
     await stores.registry.factors.keep_link(link, SENT)
     assert await stores.registry.invitations.settle(found, taken=NOW, becomes=int(NOW))

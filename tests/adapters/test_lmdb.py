@@ -18,7 +18,7 @@ import pytest
 from corpid import engines, settings
 from corpid.rules.failures import StoreUnavailable
 from corpid.stores import machine_start
-from corpid.stores.lmdb.transient import LmdbEngine, LmdbTransientStore, open_shared, release
+from corpid.stores.lmdb import LmdbEngine, LmdbTransientStore, open_shared, release
 from tests.adapters.opened import NOW, lmdb_transient, lmdb_url, program, race
 from tests.adapters.transient_stores import KEY, add, put, take
 
@@ -37,8 +37,8 @@ ENTRIES: Final = 2000
 
 WRITER: Final = f"""
 import json
-from corpid.stores.engines import transient_engine
-from corpid.stores.valkey.incarnations import NoOrderlyStops
+from corpid.stores.transient import transient_engine
+from corpid.stores.valkey.link import NoOrderlyStops
 
 async def main():
     engine = transient_engine(sys.argv[1])
@@ -55,8 +55,8 @@ asyncio.run(main())
 """
 
 SPENDING: Final = """
-from corpid.stores.engines import transient_engine
-from corpid.stores.valkey.incarnations import NoOrderlyStops
+from corpid.stores.transient import transient_engine
+from corpid.stores.valkey.link import NoOrderlyStops
 
 async def main():
     store = await transient_engine(sys.argv[1]).open(clock=time.time, stops=NoOrderlyStops())

@@ -37,8 +37,8 @@ LONG: Final = [
 
 RACER = """
 import json
-from corpid.stores.engines import find_engine, transient_engine, transient_engines
-from corpid.stores.valkey.incarnations import NoOrderlyStops
+from corpid.stores.transient import find_engine, transient_engine, transient_engines
+from corpid.stores.valkey.link import NoOrderlyStops
 
 async def transient():
     if find_engine(sys.argv[1], transient_engines()):

@@ -23,7 +23,6 @@ from corpid_dev.flows.exchanges import Exchange, Exchanges, SignedToken
 from corpid_dev.flows.readiness_runs import CaseRow, Run, RunRequest, RunResults, RunState
 from corpid_dev.relying_party.jwt import base64url
 from corpid_dev.web import index, traffic
-from corpid_dev.web.answer_schemas import build_page
 from corpid_dev.web.clients import REGISTERED as CLIENT_SAVED
 from corpid_dev.web.clients import (
     ClientLine,
@@ -32,8 +31,9 @@ from corpid_dev.web.clients import (
     DeveloperClients,
     RemoveClient,
 )
+from corpid_dev.web.documents import build_page
 from corpid_dev.web.mode import TITLE
-from corpid_dev.web.orders_page import OrderRow, OrdersPage
+from corpid_dev.web.orders import OrderRow, OrdersPage
 from corpid_dev.web.pages import AnybodyPage, PersonFields
 from corpid_dev.web.readiness import ReadinessPage
 from corpid_dev.web.readiness import RunFields as AskedFor

@@ -26,7 +26,7 @@ from corpid.web.pages import errors, views
 from corpid.web.pages.errors import ErrorContext
 from corpid.web.pages.layout import ButtonForm, Frame, Link
 from corpid.web.pages.views import AskPasskey, SecondFactorForm
-from corpid_dev.web import error_catalogue
+from corpid_dev.web import documents
 from tests.browser import (
     access_states,
     account_states,
@@ -272,15 +272,15 @@ _VIEWS: Final[Mapping[str, View]] = {
         paragraphs=(phrase("This site has no page at this address. Check it, or go back to where you came from."),),
         discovery="/.well-known/openid-configuration",
     ),
-    "error-catalogue": error_catalogue.ErrorCatalogue(
+    "error-catalogue": documents.ErrorCatalogue(
         here="/developer/errors",
         errors_and_reasons=(
             ("invalid_grant", (Reason.CODE_EXPIRED, Reason.CODE_KEY)),
             ("access_denied", (Reason.PERSON_MAY_NOT_ACT, Reason.CANCELLED)),
         ),
     ),
-    "error-catalogue-searched": error_catalogue.catalogue(query="assertion expired"),
-    "error-catalogue-nothing": error_catalogue.catalogue(query="certificate pinning"),
+    "error-catalogue-searched": documents.catalogue(query="assertion expired"),
+    "error-catalogue-nothing": documents.catalogue(query="certificate pinning"),
     "unknown": endpoints.unknown_page(),
     "claimed-elsewhere": endpoints.ending_page(SignInEnd.CLAIMED_ELSEWHERE, "Harbour Board", GONE, ELSEWHERE),
     "busy": BUSY,

@@ -9,7 +9,7 @@ import pytest
 import segno
 from playwright.sync_api import expect
 
-from corpid_dev import network_host
+from corpid_dev import hosting
 from tests.browser.test_demo import demonstrated
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ QUIET_ZONE = 4
 
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    if network_host.own_address() is None:
+    if hosting.own_address() is None:
         pytest.skip("this machine has no address on a network")
     with demonstrated(tmp_path_factory.mktemp("demo"), "--host", "auto") as text:
         yield text

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from corpid.rules.authentication import link_codes
+from corpid.rules.authentication import records
 from tests.browser.stage import shows
 from tests.browser.test_enrolment import invited
 from tests.enrolment import newcomer
@@ -39,7 +39,7 @@ def _sent(page: Page) -> list[str]:
 
 
 def _holds(text: str, url: str) -> bool:
-    return link_codes.canonical(url) in text.upper().replace("-", "")
+    return records.canonical(url) in text.upper().replace("-", "")
 
 
 def test_a_link_that_is_followed_leaves_its_code_in_no_address_and_no_request(visitor: Visitor, stage: Stage) -> None:
@@ -92,7 +92,7 @@ def test_a_link_that_was_cut_short_asks_for_its_code(visitor: Visitor, stage: St
     page.get_by_role("button", name="Continue").click()
     page.get_by_role("link", name="Enter all 20 letters and digits").click()
     expect(page.get_by_label(CODE)).to_be_focused()
-    page.get_by_label(CODE).fill(link_codes.canonical(url).lower())
+    page.get_by_label(CODE).fill(records.canonical(url).lower())
     page.get_by_role("button", name="Continue").click()
     shows(page, SET_UP)
 

@@ -174,7 +174,7 @@ def test_completion_knows_the_commands_of_the_kit() -> None:
         ("Made = 1", "(TypeError: 'int' object is not callable)"),
         ("Made = dict", "(it has no extension for developer mode)"),
         (
-            "from corpid.web.extension import Extension\nclass Made(Extension):\n    is_demo = True",
+            "from corpid.web.routes import Extension\nclass Made(Extension):\n    is_demo = True",
             "(it has a demo's extension for developer mode)",
         ),
     ],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.flows.account import links
-from corpid.rules.authentication import link_codes, records
+from corpid.rules.authentication import records
 from corpid.rules.authentication.records import FactorChange
 from tests.adapters.test_smtp import bodies, post_office
 from tests.authenticator import Authenticator
@@ -35,8 +35,8 @@ async def user(stores: Stores) -> User:
 
 def stored(terminal: Terminal, told: str) -> FactorLink | None:
     """The link that a command showed, as long as it opens something."""
-    link_hash = link_codes.hash_code(value(told, "Code"))
-    assert link_codes.hash_code(value(told, "Link")) == link_hash
+    link_hash = records.hash_code(value(told, "Code"))
+    assert records.hash_code(value(told, "Link")) == link_hash
 
     async def look(stores: Stores) -> FactorLink | None:
         found = await links.find_valid_link(stores.registry, link_hash, now=stores.clock())

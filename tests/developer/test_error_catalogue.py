@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from corpid.rules.oauth.refusals import Reason
-from corpid_dev.web.error_catalogue import ErrorCatalogue, catalogue
+from corpid_dev.web.documents import ErrorCatalogue, catalogue
 from corpid_dev.web.paths import CATALOGUE_PATH
 from tests.developer.scene import demo_world
 from tests.sign_in.world import BASE

@@ -22,8 +22,7 @@ from corpid.flows.registry_cache import RegistryCache
 from corpid.web.http.server import bind
 from corpid.web.telemetry import access_log
 from corpid_dev.flows.orders import MOST, Orders, RequestOrigin
-from corpid_dev.rules.order_documents import InvalidOrder, document_from_texts, read
-from corpid_dev.rules.orders import BY_NAME, ERRORS, KINDS
+from corpid_dev.rules.orders import BY_NAME, ERRORS, KINDS, InvalidOrder, document_from_texts, read
 from tests.developer.ordering import ALICE, ORDERS, outcome, party, place, placed, sandbox_world
 from tests.developer.scene import order
 from tests.logs import log_left_alone
@@ -350,7 +349,7 @@ def test_developer_mode_of_a_server_loads_no_sandbox() -> None:
         "table([GENERATIONS['current']], further=corpid.app.extension_of_developer_mode().routes('http://localhost'))\n"
         "assert 'corpid_dev.web.documents' in sys.modules\n"
         "print([name for name in sys.modules if any(part in name for part in ('corpid_dev.flows', 'corpid_dev.rules', "
-        "'fault_injection', 'fault_injecting_cache', 'orders', 'observer', 'corpid_dev.demo'))])"
+        "'fault_injection', 'recording_keys', 'orders', 'observer', 'corpid_dev.demo'))])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "[]"

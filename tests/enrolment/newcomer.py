@@ -17,8 +17,7 @@ from tests.sign_in.world import entity
 if TYPE_CHECKING:
     import httpx
 
-    from corpid.rules.authentication.link_codes import NewLink
-    from corpid.rules.authentication.records import LinkPurpose
+    from corpid.rules.authentication.records import LinkPurpose, NewLink
     from corpid_dev.relying_party.browser import Browser
     from tests.postbox import Postbox
     from tests.sign_in.world import World

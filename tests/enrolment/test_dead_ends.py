@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from corpid.flows import namespaces
 from corpid.flows.authentication import browsers
-from corpid.rules.authentication import link_codes, totp
+from corpid.rules.authentication import records, totp
 from corpid.rules.limits import CODE_MISSES, ENROLMENT_SECONDS, PASSWORD_LINK_SECONDS, SET_UP_LINK_SECONDS
 from corpid.web.telemetry import access_log
 from tests.contexts import context
@@ -58,7 +58,7 @@ async def test_an_end_between_two_writes_of_its_beginning_costs_a_browser_nothin
     [cookie] = cookies_of(browser).values()
     own = await browsers.recognise(await context(provider), cookie)
     assert own is not None
-    claim = namespaces.LINK_CLAIM.entry(provider.policy.base_url, link_codes.hash_code(url)).key
+    claim = namespaces.LINK_CLAIM.entry(provider.policy.base_url, records.hash_code(url)).key
     mine = f"{own.browser_id} {provider.new_id()}".encode()
     async with provider.transient.batch(made.clock()) as batch:
         assert await batch.add(namespaces.LINK_CLAIM.name, claim, namespaces.LINK_CLAIM.seconds, mine)
@@ -385,7 +385,7 @@ async def test_the_log_shows_no_secret_of_an_enrolment(made: World) -> None:
     assert '"path":"/enrol"' in log
     for hidden in (
         urlsplit(url).fragment,
-        link_codes.canonical(url),
+        records.canonical(url),
         browser.url.rpartition("/")[2],
         NEW,
         newcomer.MAILBOX,

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from corpid.flows.account import links
-from corpid.rules.authentication import link_codes
+from corpid.rules.authentication import records
 from corpid.rules.directory.invitations import REFUSED, SENDING_SECONDS
 from corpid.rules.directory.records import DUE, NOT_TO_BE_SENT
 from corpid.rules.failures import EmailDelayed, MailDelayed, MailRefused, SenderRefused
@@ -31,9 +31,7 @@ async def mark(made: World, waiting: str = WAITING) -> int:
 async def valid(made: World, url: str) -> bool:
     """Whether a link opens something."""
     return (
-        await links.find_valid_link(
-            made.provider.registry, link_codes.hash_code(url.partition("#")[2]), now=made.clock()
-        )
+        await links.find_valid_link(made.provider.registry, records.hash_code(url.partition("#")[2]), now=made.clock())
     ) is not None
 
 
@@ -51,7 +49,7 @@ async def test_an_email_names_the_entity_and_holds_nothing_that_the_inviter_wrot
             assert text not in email.text
         url = newcomer.link_in(sender.postbox)
         assert await valid(made, url)
-        code = link_codes.canonical(url)
+        code = records.canonical(url)
         [event] = await made.audit("link.membership")
         assert (event.actor, event.entity_id, event.object) == ("system", HARBOUR, WAITING)
         assert code not in str(event).upper().replace("-", "")

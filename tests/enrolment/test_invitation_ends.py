@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from corpid.flows.account import links
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditEvent
-from corpid.rules.authentication import link_codes
+from corpid.rules.authentication import records
 from corpid.rules.limits import MEMBERSHIP_LINK_SECONDS
 from tests.account.scene import go
 from tests.enrolment import invited, newcomer
@@ -180,7 +180,7 @@ async def test_no_address_that_is_asked_for_holds_the_code_of_an_invitation(made
 async def test_an_invitation_of_a_placeholder_is_no_way_into_an_account(made: World) -> None:
     """D60: a link of an invitation that names an account, by whatever mistake, opens nothing."""
     await invited.invite(made)
-    code = link_codes.code_from("forged")
+    code = records.code_from("forged")
     forged = replace(links.make_invitation_link(await invited.of(made), code, now=made.clock()), user_id="id-alice")
     event = AuditEvent(actor="system", action=AuditAction.LINK_MEMBERSHIP)
     await made.provider.registry.factors.keep_link(forged, event)

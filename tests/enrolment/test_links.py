@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from corpid.rules.authentication import link_codes, totp
+from corpid.rules.authentication import records, totp
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import ELSEWHERE, GONE, NINA, SET_UP
 from tests.postbox import Postbox
@@ -74,7 +74,7 @@ async def test_no_address_that_is_asked_for_or_led_to_holds_the_code_of_a_link(m
     addresses = [unquote(str(answer.request.url) + answer.headers.get("location", "")) for answer in answers]
     assert len(addresses) > 8
     for address in addresses:
-        assert link_codes.canonical(url) not in address.upper().replace("-", ""), address
+        assert records.canonical(url) not in address.upper().replace("-", ""), address
     referrers = [answer.request.headers.get("referer", "") for answer in answers]
     assert not any(urlsplit(url).fragment in referrer for referrer in referrers)
 
@@ -169,7 +169,7 @@ async def test_without_script_the_code_is_typed_in_any_form(made: World) -> None
     """Small letters, without dashes, with gaps, or the whole link."""
     await newcomer.nina(made)
     url = await newcomer.link(made)
-    code = link_codes.canonical(url)
+    code = records.canonical(url)
     for form in (code.lower(), " ".join(code), url):
         browser = await typed(made, form)
         assert browser.page.heading == "Set up your sign-in", form

@@ -146,7 +146,7 @@ def test_the_process_can_end_while_a_name_server_hangs() -> None:
     program = textwrap.dedent(
         """
         import asyncio, time
-        from corpid.outbound.destinations import HttpClientError
+        from corpid.outbound.client_keys import HttpClientError
         from corpid.outbound.http_client import HttpClient
 
         async def fetch():

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from corpid.jose.algorithms import ALGORITHMS
 from corpid.jose.compact import sign
+from corpid.jose.keys import ALGORITHMS
 from tests.unit.jose.signed import CURVES, b64, key
 
 if TYPE_CHECKING:

@@ -13,11 +13,18 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from hypothesis import strategies as st
 
 from corpid.jose import compact
-from corpid.jose.algorithms import ALGORITHMS, coordinates
 from corpid.jose.compact import BadSignature
 from corpid.jose.encoding import JoseError, MalformedToken, base64url, from_base64url, json_object
 from corpid.jose.encryption import encrypt
-from corpid.jose.keys import KeySetError, import_public_key, import_verifier, parse_client_key_set, thumbprint
+from corpid.jose.keys import (
+    ALGORITHMS,
+    KeySetError,
+    coordinates,
+    import_public_key,
+    import_verifier,
+    parse_client_key_set,
+    thumbprint,
+)
 from corpid.rules.oauth.client_registration import public_key_set
 from tests.fuzz.examples import ANY_TEXT, JSON, TIERS, altered, hold, tokens, written
 from tests.unit.jose.signed import CURVES, P256_ORDER, b64, key, openssl_accepts, private_jwk, public_jwk, rsa_key

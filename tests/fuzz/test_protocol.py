@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from corpid.flows import namespaces
 from corpid.jose import key_ring
 from corpid.jose.keys import parse_client_key_set
-from corpid.rules.oauth import authorization_endpoint, client_assertion, dpop, parameters, token_request
+from corpid.rules.oauth import authorization_request, client_assertion, dpop, parameters, token_request
 from corpid.rules.oauth import tokens as token_rules
 from corpid.rules.oauth.authorization_request import PUSHED_PARAMETERS, validate_request
 from corpid.rules.oauth.client_assertion import ASSERTION_TYPE, KeyNotFound
@@ -93,7 +93,7 @@ def test_forms(examples: int) -> None:
         assert all(found.values())
         echoed = parameters.lone(raw, "state", longest=2048)
         assert echoed == parameters.short(found.get("state", ""), longest=2048)
-        assert authorization_endpoint.choose_error_mode(raw, LEGACY) in LEGACY.response_modes
+        assert authorization_request.choose_error_mode(raw, LEGACY) in LEGACY.response_modes
         with contextlib.suppress(InvalidRequest):
             again = parameters.requote_known(raw, PUSHED_PARAMETERS)
             assert again.isascii()

@@ -16,9 +16,9 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from corpid import own_certificates
 from corpid.own_certificates import OWN_MACHINE
-from corpid.web.http.tls import CertificateUnusable
-from corpid_dev import network_host
-from corpid_dev.network_host import HostUnusable, NetworkHost
+from corpid.web.http.server import CertificateUnusable
+from corpid_dev import hosting
+from corpid_dev.hosting import HostUnusable, NetworkHost
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -215,31 +215,29 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 )
 def test_a_host_that_others_cannot_reach_is_refused_with_one_that_they_can(host: str, says: str) -> None:
     with pytest.raises(HostUnusable, match="(?i)" + says) as refused:
-        network_host.find(host)
-    assert (network_host.own_address() or "connect it") in str(refused.value)
+        hosting.find(host)
+    assert (hosting.own_address() or "connect it") in str(refused.value)
 
 
 def test_auto_is_this_machines_address_on_the_network() -> None:
-    address = network_host.own_address()
+    address = hosting.own_address()
     if address is None:
         with pytest.raises(HostUnusable, match="no address on a network"):
-            network_host.find("auto")
+            hosting.find("auto")
         return
-    assert (
-        network_host.find("auto") == network_host.find(f"{address}.") == NetworkHost(host=address, addresses=(address,))
-    )
+    assert hosting.find("auto") == hosting.find(f"{address}.") == NetworkHost(host=address, addresses=(address,))
 
 
 def test_a_name_that_leads_to_a_loopback_address_here_is_served_on_the_network_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Debian's /etc/hosts says that of a machine's own name; the demo RP goes that way, a phone another."""
-    address = network_host.own_address()
+    address = hosting.own_address()
     if address is None:
         pytest.skip("this machine has no address on a network")
     answer = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.1.1", 0))]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: answer)
-    found = network_host.find("Laptop")
+    found = hosting.find("Laptop")
     assert found == NetworkHost(host="laptop", addresses=("127.0.1.1", address))
     assert found.reached_at == address
     assert found.is_name
@@ -249,4 +247,4 @@ def test_a_name_of_another_machine_is_refused(monkeypatch: pytest.MonkeyPatch) -
     answer = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("203.0.113.9", 0))]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: answer)
     with pytest.raises(HostUnusable, match=r"resolves to 203\.0\.113\.9, not to this machine"):
-        network_host.find("laptop.local")
+        hosting.find("laptop.local")

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from corpid import cli
-from corpid_dev import network_host
+from corpid_dev import hosting
 from corpid_dev.demo import example_directory
 from corpid_dev.demo.check import Inspector, Outcome
 from corpid_dev.demo.demo import LOG, running
@@ -60,9 +60,9 @@ class Network:
 
 @pytest.fixture(scope="module")
 def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
-    if network_host.own_address() is None:
+    if hosting.own_address() is None:
         pytest.skip("this machine has no address on a network")
-    with demonstrated(tmp_path_factory.mktemp("demo"), network=network_host.find("auto")) as demo:
+    with demonstrated(tmp_path_factory.mktemp("demo"), network=hosting.find("auto")) as demo:
         yield Network(demo)
 
 
@@ -269,11 +269,11 @@ async def test_the_next_start_keeps_secrets_and_certificate_and_has_another_key(
     tmp_path: Path,
 ) -> None:
     """D66: the installed authority goes on working; a link of yesterday does not."""
-    if network_host.own_address() is None:
+    if hosting.own_address() is None:
         pytest.skip("this machine has no address on a network")
 
     async def started() -> tuple[str, str, list[str]]:
-        async with running(tmp_path, first_port=0, network=network_host.find("auto")) as demo:
+        async with running(tmp_path, first_port=0, network=hosting.find("auto")) as demo:
             assert demo.hosting.certificate is not None
             passwords = [each.password for each in demo.registration.persons]
             return demo.key, demo.hosting.certificate.fingerprint, passwords
@@ -286,7 +286,7 @@ async def test_the_next_start_keeps_secrets_and_certificate_and_has_another_key(
 @pytest.mark.full
 def test_the_check_passes_on_the_network(tmp_path: Path) -> None:
     """Every signature, decryption and claim over TLS, two generations on one provider (D62)."""
-    if network_host.own_address() is None:
+    if hosting.own_address() is None:
         pytest.skip("this machine has no address on a network")
     options = (
         "--check",

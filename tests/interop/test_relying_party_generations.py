@@ -13,7 +13,7 @@ import httpx
 import pytest
 from joserfc.jwk import ECKey
 
-from corpid_dev.relying_party import claim_checks
+from corpid_dev.relying_party import verification
 from corpid_dev.relying_party.interfaces import CURRENT, FAPI2, INTERFACES, INTERMEDIATE, LEGACY, Interface
 from corpid_dev.relying_party.verification import Callback, CheckFailed, ProviderError
 from tests.interop.counterpart import (
@@ -39,7 +39,7 @@ OTHER_KEY = ECKey.generate_key("P-256", {"kid": "op-1", "use": "sig", "alg": "ES
 
 def lacking(member: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """userInfo or entityInfo without one member."""
-    block = "userInfo" if member in claim_checks.USER else "entityInfo"
+    block = "userInfo" if member in verification.USER else "entityInfo"
     return within(block, **{member: None})
 
 
@@ -69,8 +69,8 @@ TAMPERED: list[tuple[Interface, str, Callable[[Any], Any], str]] = [
     (LEGACY, "id token", put(sub="s=S1,uuid=p,u=a"), "ID token: sub"),
     (LEGACY, "id token", put(userInfo=None), "ID token: userInfo"),
     (LEGACY, "id token", put(entityInfo="200000001A"), "ID token: entityInfo"),
-    *[(LEGACY, "id token", lacking(name), "ID token: userInfo") for name in claim_checks.USER],
-    *[(LEGACY, "id token", lacking(name), "ID token: entityInfo") for name in claim_checks.ENTITY],
+    *[(LEGACY, "id token", lacking(name), "ID token: userInfo") for name in verification.USER],
+    *[(LEGACY, "id token", lacking(name), "ID token: entityInfo") for name in verification.ENTITY],
     (LEGACY, "id token", within("userInfo", CPUID_FullName=["Rina"]), "ID token: userInfo"),
     (LEGACY, "id token", within("userInfo", ISSPHOLDER="yes"), "ID token: ISSPHOLDER"),
     (LEGACY, "id token", within("userInfo", CPAccType="Robot"), "ID token: CPAccType"),
@@ -291,7 +291,7 @@ def test_entity_info_is_where_the_generation_has_it() -> None:
 def test_a_packed_subject_is_unpacked_whatever_its_order() -> None:
     """R-12.2: the order is not guaranteed; values are percent-encoded."""
     told = {"c": "SG", "u": "A,B", "uuid": "p-1", "s": "S=1 1%"}
-    assert claim_checks.members("c=SG,u=A%2CB,uuid=p-1,s=S%3D1%201%25") == told
+    assert verification.members("c=SG,u=A%2CB,uuid=p-1,s=S%3D1%201%25") == told
     for wrong in ("", "s", "s=1,uuid=2,u=3,c=4,x=5", "s=1,uuid=2,u=3", "s=%zz,uuid=2,u=3,c=4", "s=%FF,uuid=2,u=3,c=4"):
         with pytest.raises(ValueError, match=r"."):
-            claim_checks.members(wrong)
+            verification.members(wrong)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid_dev.relying_party import claim_checks, people
+from corpid_dev.relying_party import people, verification
 from corpid_dev.relying_party.interfaces import CURRENT, FAPI2, INTERFACES, INTERMEDIATE, LEGACY, Interface
 from corpid_dev.relying_party.verification import ProviderError
 from tests.world.clients import FAR
@@ -69,7 +69,7 @@ async def test_a_sign_in_of_every_generation_checks_out(
         if interface.entity_info:
             assert (await rp.entity_info())["entity_info"]["entity_name"] == "Example Harbour Pte. Ltd."
         if interface.packed_subject:
-            assert claim_checks.members(tokens.id_token["sub"])["s"] == "S0000001X"
+            assert verification.members(tokens.id_token["sub"])["s"] == "S0000001X"
 
 
 @pytest.mark.parametrize("mode", LEGACY.response_modes)

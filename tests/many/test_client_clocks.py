@@ -12,7 +12,7 @@ import asyncpg
 import httpx
 import pytest
 
-from corpid.rules.client_clocks import KNOWN_AFTER_SECONDS
+from corpid.rules.data_loss import KNOWN_AFTER_SECONDS
 from tests.engines import RedisServer, postgresql
 from tests.many.nodes import running, signed_in, within
 from tests.many.test_data_loss import at, lose, recovering

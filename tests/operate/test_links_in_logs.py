@@ -10,7 +10,7 @@ import httpx
 import pytest
 from playwright.sync_api import sync_playwright
 
-from corpid.rules.authentication import link_codes
+from corpid.rules.authentication import records
 from tests.browser.stage import FLAGS, HEADLESS_SHELL, shows
 from tests.cli.test_commands import value
 from tests.operate.proxies import SHIPPED, proxy
@@ -57,7 +57,7 @@ def _logs(nodes: Nodes, directory: Path) -> str:
 
 
 def _holds(logs: str, url: str) -> bool:
-    return link_codes.canonical(url) in logs.upper().replace("-", "")
+    return records.canonical(url) in logs.upper().replace("-", "")
 
 
 @pytest.mark.parametrize("name", SHIPPED)

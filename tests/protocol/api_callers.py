@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from corpid.flows.oauth import api_tokens
+from corpid.flows.oauth.token import verify
 from corpid.flows.request_context import request_context
 from corpid.rules.oauth.api_client import API_SCOPES, RegisteredApiClient
 from corpid_dev.relying_party.relying_party import ASSERTION_TYPE, Requests
@@ -72,7 +72,7 @@ class ApiCaller(Requests):
 
         async def look() -> ApiClient:
             context = await request_context(self.world.provider, request_id="r" * 16, address="192.0.2.7")
-            return await api_tokens.verify(
+            return await verify(
                 context,
                 method=method,
                 path=path,

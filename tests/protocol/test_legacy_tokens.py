@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from corpid.rules.directory.records import Administrator, AdministratorLevel, Entity, Membership, User
-from corpid_dev.relying_party import claim_checks, jwt
+from corpid_dev.relying_party import jwt, verification
 from tests.protocol import directory
 from tests.protocol.deployment import ISSUER, TOKEN
 from tests.protocol.refusals import json_refusal, not_cached
@@ -178,7 +178,7 @@ def test_entity_info_tells_every_member_blank_rather_than_absent(
     world.writes(msgspec.structs.replace(directory.PERMITS, entity_statuses=statuses, entity_types=types))
     found = acting(world, entity=entity).id_token
     assert found["entityInfo"] == {"CPEntID": entity.entity_id, **told}
-    assert claim_checks.members(found["sub"])["u"] == f"{entity.entity_id}S0000001X"
+    assert verification.members(found["sub"])["u"] == f"{entity.entity_id}S0000001X"
 
 
 PERSONS: dict[str, tuple[dict[str, str], dict[str, str], str]] = {
@@ -207,7 +207,7 @@ def test_no_value_of_the_packed_subject_can_pose_as_another_member(
     sub = found.id_token["sub"]
     assert [part.partition("=")[0] for part in sub.split(",")] == ["s", "uuid", "u", "c"]
     expected = {"uuid": user.user_id, "u": f"209900042K{user.identity_number}", **said}
-    assert claim_checks.members(sub) == expected
+    assert verification.members(sub) == expected
     assert sub.isascii()
     assert sub.replace(" ", "") == sub
     assert found.access_token_claims["sub"] == sub

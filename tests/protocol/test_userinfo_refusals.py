@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from corpid.jose import compact, key_ring
-from corpid.jose.algorithms import ALGORITHMS as KNOWN
+from corpid.jose.keys import ALGORITHMS as KNOWN
 from corpid_dev.relying_party import jwt
 from tests.protocol import directory
 from tests.protocol.deployment import ISSUER, PAR, USERINFO, other_key

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from corpid_dev.demo.demo import Demo
-    from corpid_dev.readiness.markers import Marker
     from corpid_dev.readiness.report import Report
+    from corpid_dev.readiness.visitor import Marker
     from corpid_dev.relying_party.interfaces import Interface
     from tests.readiness.broken_rp import RelyingParty
 

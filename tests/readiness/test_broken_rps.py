@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid_dev.readiness.cases import CASES
-from corpid_dev.readiness.markers import Marker
+from corpid_dev.readiness.visitor import Marker
 from corpid_dev.relying_party.interfaces import CURRENT, FAPI2
 from tests.readiness.broken_rp import SIGNED_IN
 from tests.readiness.broken_trust import DEFECTS

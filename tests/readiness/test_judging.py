@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from corpid_dev.readiness.case import judge, not_applicable
 from corpid_dev.readiness.cases import CASES
-from corpid_dev.readiness.judging import judge, not_applicable
 from corpid_dev.readiness.observation import Call, Facts, Observation, RelyingPartyPage, SignIn, Verdict
 from corpid_dev.relying_party.jwt import base64url
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from corpid_dev.readiness.markers import Marker, learned, roles
 from corpid_dev.readiness.observation import RelyingPartyPage
+from corpid_dev.readiness.visitor import Marker, learned, roles
 
 HOME = "https://rp.example/home"
 CLAIMS: list[dict[str, Any]] = [

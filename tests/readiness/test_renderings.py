@@ -7,10 +7,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from corpid_dev.readiness import renderings
 from corpid_dev.readiness.cases import CASES
 from corpid_dev.readiness.observation import Call, Finding, Observation, RelyingPartyPage, SignIn, Verdict
-from corpid_dev.readiness.report import Report, Result
+from corpid_dev.readiness.report import Report, Result, html, junit
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m\x00"
 PAGE = RelyingPartyPage(url="https://rp.example/callback?code=secret-code", status=200, heading=HOSTILE)
@@ -34,7 +33,7 @@ def report() -> Report:
 
 
 def test_the_page_is_one_file_that_asks_nobody_and_runs_nothing(report: Report) -> None:
-    page = renderings.html(report)
+    page = html(report)
     assert not re.search(r"<script|<img|<link|<iframe|@import|url\(|\son\w+=|style=", page)
     assert "default-src 'none'" in page
     for case_id in VERDICTS.values():
@@ -44,12 +43,12 @@ def test_the_page_is_one_file_that_asks_nobody_and_runs_nothing(report: Report) 
 
 def test_no_rendering_has_a_code(report: Report) -> None:
     """D48."""
-    for text in (renderings.html(report), renderings.junit(report), str(report.members()["cases"])):
+    for text in (html(report), junit(report), str(report.members()["cases"])):
         assert "secret-code" not in text
 
 
 def test_junit_has_a_failure_for_what_failed_and_skips_what_was_not_judged(report: Report) -> None:
-    root = ElementTree.fromstring(renderings.junit(report))
+    root = ElementTree.fromstring(junit(report))
     kinds = {case.get("name", "").partition(":")[0]: [child.tag for child in case] for case in root.iter("testcase")}
     assert kinds == {
         "baseline": [],

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid_dev.readiness.markers import Marker
-from corpid_dev.readiness.visitor import SENT_AGAIN
+from corpid_dev.readiness.visitor import SENT_AGAIN, Marker
 from corpid_dev.relying_party.interfaces import CURRENT
 from tests.readiness.broken_rp import SIGNED_IN
 from tests.readiness.scene import RunningDemo, broken, demo, verdicts

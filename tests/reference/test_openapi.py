@@ -11,7 +11,7 @@ import pytest
 from schemathesis.specs.openapi.definitions import OPENAPI_31
 
 from corpid.rules.oauth.generations import GENERATIONS
-from corpid_dev.web.answer_schemas import FILES
+from corpid_dev.web.documents import FILES
 from scripts.reference.claims import recorded
 from scripts.reference.endpoints import endpoints
 

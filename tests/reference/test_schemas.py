@@ -14,7 +14,7 @@ import pytest
 from corpid import settings
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid_dev.relying_party.interfaces import CURRENT
-from corpid_dev.web.answer_schemas import FILES
+from corpid_dev.web.documents import FILES
 from scripts import tables
 from tests.interop.node_process import NODE
 from tests.reference import recording
@@ -105,5 +105,5 @@ async def test_outside_developer_mode_there_is_nothing(path: str) -> None:
 
 def test_nothing_of_it_is_imported_before_it_is_asked_for() -> None:
     """D66."""
-    code = "import sys, corpid.app, corpid.web.routes; sys.exit('corpid_dev.web.answer_schemas' in sys.modules)"
+    code = "import sys, corpid.app, corpid.web.routes; sys.exit('corpid_dev.web.documents' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

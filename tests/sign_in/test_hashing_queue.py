@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from argon2 import PasswordHasher, extract_parameters
 
-from corpid.flows.authentication import password_checks
+from corpid.flows.authentication import factors
 from corpid.flows.authentication.throttle import Attempt
 from corpid.outbound.passwords import WAITING_PER_THREAD, Argon2Passwords
 from corpid.rules.authentication.records import Credentials
@@ -178,7 +178,7 @@ async def test_a_sign_in_with_the_right_password_does_not_fail_for_want_of_a_str
         stored = Credentials(user_id="id-alice", password_hash=weaker)
         await made.write(stored)
         request = await context(made.provider, address="198.51.100.1")
-        raised = partial(password_checks.rehash_if_outdated, request, Attempt(counts=()), "alice", credentials=stored)
+        raised = partial(factors.rehash_if_outdated, request, Attempt(counts=()), "alice", credentials=stored)
         with full(made):
             assert await raised(password=PASSWORD) == stored
         stronger = await raised(password=PASSWORD)
@@ -217,6 +217,6 @@ async def test_a_password_that_is_changed_while_its_hash_is_raised_stays_changed
         await made.write(changed)
         request = await context(made.provider, address="198.51.100.1")
         attempt = Attempt(counts=())
-        kept = await password_checks.rehash_if_outdated(request, attempt, "alice", credentials=seen, password=PASSWORD)
+        kept = await factors.rehash_if_outdated(request, attempt, "alice", credentials=seen, password=PASSWORD)
         assert kept == seen
         assert await made.provider.registry.factors.credentials("id-alice") == changed

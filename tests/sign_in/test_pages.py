@@ -119,12 +119,12 @@ async def test_a_dead_end_after_the_choice_says_who_was_acted_for(made: World) -
 @pytest.mark.parametrize(
     ("entities", "said"),
     [
-        (1, ["1", "2", "3 of 3"]),
-        (2, ["1", "2", "3", "4 of 4"]),
+        (1, ["", "", "3 of 3"]),
+        (2, ["", "", "", "4 of 4"]),
     ],
 )
 async def test_the_steps_are_counted_over_those_that_come(entities: int, said: list[str]) -> None:
-    """docs/wording.md: no number is skipped, and the total is shown once it is known.
+    """docs/wording.md: a number is shown once the total is known, and none is skipped.
 
     A person with one organisation is not asked for it.
 

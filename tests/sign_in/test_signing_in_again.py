@@ -232,7 +232,7 @@ async def test_cancel_shows_the_form_that_came_too_late_with_what_was_typed(
             form = browser.page.form_with(*typed)
             assert form is not None
             assert {name: value.strip() for name, value in form.fields(None)}.items() >= typed.items()
-            await browser.fill_and_submit()
+            await browser.fill_and_submit(*typed)
             assert browser.page.heading == CONFIRM
         made.clock.pass_(60)
         await made.factors(browser, made.people["alice"])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.web.http.connections import Limits
-from corpid.web.http.tls import server_context
+from corpid.web.http.server import server_context
 from tests.web.served import PATIENCE, SHORT, Caller, served
 from tests.web.test_tls import trusting, write_pair
 from tests.web.test_workers import until

@@ -15,8 +15,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from corpid.web.http import tls
-from corpid.web.http.tls import CertificateUnusable, ServerCertificate, server_context
+from corpid.web.http import server
+from corpid.web.http.server import CertificateUnusable, ServerCertificate, server_context
 from corpid.web.telemetry import access_log
 from tests.web.served import PATIENCE, Recorder, Served, served
 
@@ -158,11 +158,11 @@ async def test_the_files_are_looked_at_again_and_again(
     pair: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once a minute; here more often."""
-    monkeypatch.setattr(tls, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(server, "LOOK_SECONDS", 0.05)
 
     async def story() -> None:
         async with (
-            tls.open_certificate(*pair) as certificate,
+            server.open_certificate(*pair) as certificate,
             await asyncio.start_server(
                 lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=certificate.context
             ) as own,

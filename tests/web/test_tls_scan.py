@@ -19,7 +19,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from corpid.web.http.tls import server_context
+from corpid.web.http.server import server_context
 from tests.certificates import Authority
 from tests.web.served import PATIENCE, PROCESS_SECONDS, Recorder, Served, served
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from corpid.web.http.connections import Limits
-from corpid.web.http.tls import server_context
+from corpid.web.http.server import server_context
 from tests.web.processes import serving
 from tests.web.served import PATIENCE, SHORT, Caller, Recorder, served
 from tests.web.test_tls import trusting, write_pair

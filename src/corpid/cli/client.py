@@ -18,7 +18,7 @@ from corpid.flows.directory import clients
 from corpid.flows.operations.buffers import REFUSALS_KEPT, list_refusals
 from corpid.flows.operations.migration_report import report
 from corpid.rules.limits import API_TOKEN_SECONDS
-from corpid.rules.oauth import acr, api_server
+from corpid.rules.oauth import acr, api_client
 from corpid.rules.oauth.client_registration import find_unserved_reason, is_registered_at, used_generations
 from corpid.rules.oauth.discovery import DISCOVERY_PATH
 from corpid.rules.oauth.errors import reason_of
@@ -371,13 +371,13 @@ def _print_api_clients(found: Sequence[RegisteredApiClient]) -> None:
 def _describe_api_client(client: RegisteredApiClient, chosen: Settings) -> dict[str, Lines]:
     base = chosen.base_url
     return {
-        "Issuer": base + api_server.ISSUER_PATH,
-        "Metadata": api_server.metadata_url(base),
-        "Token endpoint": base + api_server.TOKEN_PATH,
-        "API": base + api_server.API_PATH,
+        "Issuer": base + api_client.ISSUER_PATH,
+        "Metadata": api_client.metadata_url(base),
+        "Token endpoint": base + api_client.TOKEN_PATH,
+        "API": base + api_client.API_PATH,
         "client_id": client.client_id,
         "Client authentication": "private_key_jwt; aud is the issuer",
-        "Tokens": f"{api_server.RULES.scheme}, bound to its key; {API_TOKEN_SECONDS // 60} minutes",
+        "Tokens": f"{api_client.RULES.scheme}, bound to its key; {API_TOKEN_SECONDS // 60} minutes",
         "Scopes": client.scopes,
         "Entity": client.entity_id or "none: the whole deployment",
         "Keys": client.jwks_uri or "as registered; replace them with `corpid client update`",

@@ -27,9 +27,9 @@ from corpid.rules.limits import DAY, MINUTE
 from corpid.rules.server_processes import live
 from corpid.stores.data_loss import RestoreRefused
 from corpid.stores.encryption_at_rest import EMBEDDED_KEY_NAME
-from corpid.stores.engines import engine_type
 from corpid.stores.sql import backup as copies
 from corpid.stores.sql.audit_retention import RetentionPeriods
+from corpid.stores.transient import engine_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.request_context import Provider, RequestContext
     from corpid.outbound.mail import Mail
-    from corpid.rules.authentication.link_codes import NewLink
+    from corpid.rules.authentication.records import NewLink
     from corpid.rules.directory.records import Entity, User
     from corpid.rules.emails import EmailPart
     from corpid.texts import Phrase

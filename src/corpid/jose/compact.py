@@ -18,7 +18,7 @@ from corpid.jose.encoding import JoseError, MalformedToken, base64url_bytes, fro
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric import ec
 
-    from corpid.jose.algorithms import Algorithm, Verifier
+    from corpid.jose.keys import Algorithm, Verifier
 
 MAX_BYTES: Final = 8192  # D33
 _REFUSED_HEADERS: Final = frozenset({"crit", "zip", "b64", "jku", "x5u"})

@@ -22,8 +22,8 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.keywrap import aes_key_wrap
 
-from corpid.jose.algorithms import public_jwk
 from corpid.jose.encoding import MalformedToken, base64url, base64url_bytes, from_base64url
+from corpid.jose.keys import public_jwk
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,10 +11,9 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from corpid.jose import compact
-from corpid.jose.algorithms import ALGORITHMS, Verifier, coordinates, public_jwk
 from corpid.jose.compact import BadSignature
 from corpid.jose.encoding import base64url, from_base64url, json_object
-from corpid.jose.keys import thumbprint
+from corpid.jose.keys import ALGORITHMS, Verifier, coordinates, public_jwk, thumbprint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

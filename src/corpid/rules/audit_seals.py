@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from corpid.jose import compact
-from corpid.jose.algorithms import ALGORITHMS
 from corpid.jose.encoding import JoseError, base64url, from_base64url
+from corpid.jose.keys import ALGORITHMS
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.limits import CLOCK_AHEAD_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from corpid.jose.algorithms import Verifier
+    from corpid.jose.keys import Verifier
 
 TYP: Final = "audit-seal+jwt"
 ALGORITHM: Final = ALGORITHMS["ES256"]

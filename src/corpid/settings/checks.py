@@ -18,7 +18,7 @@ from corpid.rules.limits import INTERACTION_SECONDS
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import FIRST_ISSUER
 from corpid.rules.oauth.urls import DEFAULT_PORTS, ascii_domain
-from corpid.stores import engines
+from corpid.stores import transient
 from corpid.web.http.addresses import HEALTH_PATHS
 
 if TYPE_CHECKING:
@@ -195,8 +195,8 @@ def sql_url(value: str) -> str:
 
     The value is not repeated, since it may hold a password.
     """
-    if value and not engines.find_engine(value, engines.databases()):
-        examples = ", ".join(each.url for each in engines.databases())
+    if value and not transient.find_engine(value, transient.databases()):
+        examples = ", ".join(each.url for each in transient.databases())
         raise ValueError(f"{_scheme(value)} is not a database that CorpID can use: write {examples} or omit it")
     return value
 
@@ -206,9 +206,9 @@ def transient_url(value: str) -> str:
 
     Messages do not repeat the value, since it may contain a password.
     """
-    if value and not engines.find_engine(value, engines.transient_engines()):
+    if value and not transient.find_engine(value, transient.transient_engines()):
         raise ValueError(
-            f"{_scheme(value)} cannot store short-lived data: write {engines.transient_urls()}, or omit it"
+            f"{_scheme(value)} cannot store short-lived data: write {transient.transient_urls()}, or omit it"
         )
     return value
 

@@ -30,13 +30,13 @@ from corpid.rules.authentication.passwords import HashCost, parse_hash_cost
 from corpid.rules.networks import Network
 from corpid.rules.oauth.records import ALG_OF_KEY
 from corpid.settings import checks
-from corpid.stores.engines import engine_type, transient_urls
+from corpid.stores.transient import engine_type, transient_urls
 from corpid.web.http.addresses import ForwardingHeader, bracket_host
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from corpid.stores.engines import EngineType
+    from corpid.stores.transient import EngineType
 
 
 class Secret:

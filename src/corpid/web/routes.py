@@ -1,4 +1,11 @@
-"""The route table: path, methods, endpoint, error rendering."""
+"""The route table: path, methods, endpoint, error rendering.
+
+The one way to extend a provider, which developer mode alone uses (D66).
+
+The developer kit (`corpid-dev`) has two extensions. A demo passes its own to `app.create`. Without one, `app.create` in
+developer mode loads the other, which has no test people, by the entry point `corpid.developer_mode`. Nothing here names
+a module of the kit.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from itertools import permutations
 from threading import Lock
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
@@ -16,9 +23,11 @@ from starlette.responses import Response
 
 from corpid.flows.account.links import PATH as LINK_PATH
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH, CONSOLE_PATH, PORTAL_PATH, RECOVERY_PATH, SIGN_OUT_PATH
+from corpid.flows.operations.signing_keys import SigningKeys
+from corpid.flows.registry_cache import RegistryCache
 from corpid.rules.limits import STATE_CHARACTERS
 from corpid.rules.networks import lies_in
-from corpid.rules.oauth import api_server, discovery, parameters, tokens
+from corpid.rules.oauth import api_client, discovery, parameters, tokens
 from corpid.rules.oauth.errors import InvalidRequest, TemporarilyUnavailable
 from corpid.rules.oauth.refusals import ClientRefusal, Reason
 from corpid.web import own_pages
@@ -35,6 +44,15 @@ from corpid.web.pages.rendering import LANGUAGE_PATH, STATIC_PATH
 from corpid.web.pages.responses import refuse_forged
 from corpid.web.scim import PATH as SCIM_PATH
 from corpid.web.telemetry.access_log import cut
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.types import ASGIApp
+
+    from corpid.flows.request_context import Policy
+    from corpid.stores.sql.registry import Registry
+    from corpid.web.context import DeveloperMode
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -133,7 +151,7 @@ def _as_problem(request: Request, error: Exception, web: WebContext) -> Response
 
 
 def _as_scim_error(request: Request, error: Exception, web: WebContext) -> Response:
-    from corpid.web.scim.errors import response  # noqa: PLC0415 - see `_answering`
+    from corpid.web.scim.application import response  # noqa: PLC0415 - see `_answering`
 
     return response(request, error, web)
 
@@ -296,15 +314,15 @@ def table(served: Sequence[Generation], *, first: bool = True, further: Sequence
     )
     api = (
         Route(
-            path=api_server.METADATA_PATH,
+            path=api_client.METADATA_PATH,
             methods=get,
             endpoint=endpoints.api_metadata,
             fails=_as_json_of_api,
-            suffix=api_server.ISSUER_PATH,
+            suffix=api_client.ISSUER_PATH,
             part="api",
         ),
         Route(
-            path=api_server.TOKEN_PATH,
+            path=api_client.TOKEN_PATH,
             methods=post,
             endpoint=endpoints.api_token_endpoint,
             fails=_as_json_of_api,
@@ -332,7 +350,7 @@ def table(served: Sequence[Generation], *, first: bool = True, further: Sequence
         Route(path=f"{STATIC_PATH}{{rest}}", methods=get, endpoint=public_pages.static_file, fails=as_json),
         *(
             (
-                Route(path=f"{api_server.API_PATH}/{{rest}}", endpoint=admin_api, fails=_as_problem, part="api"),
+                Route(path=f"{api_client.API_PATH}/{{rest}}", endpoint=admin_api, fails=_as_problem, part="api"),
                 Route(path=SCIM_PATH, endpoint=scim, fails=_as_scim_error, part="scim"),
                 Route(path=f"{SCIM_PATH}/{{rest}}", endpoint=scim, fails=_as_scim_error, part="scim"),
             )
@@ -353,7 +371,7 @@ def streamed(base_path: str) -> frozenset[str]:
 
     The application reads it itself, once it knows the caller.
     """
-    return frozenset({f"{base_path}{api_server.API_PATH}/directory"})
+    return frozenset({f"{base_path}{api_client.API_PATH}/directory"})
 
 
 def hidden_paths(policies: Sequence[Policy], further: Callable[[str], Sequence[Route]] = lambda _: ()) -> Iterator[str]:
@@ -518,3 +536,37 @@ class Router:
             return await route.endpoint(request, self._context)
         except Exception as error:  # noqa: BLE001 - the one place where whatever a route raises is rendered
             return route.fails(request, error, self._context)
+
+
+class Extension:
+    """An extension of every issuer of a deployment. This one adds nothing."""
+
+    package: ClassVar[str] = ""
+    """a package with `web/templates`, `web/static` and `locales` of its own; empty: there is none"""
+    catalogue_path: ClassVar[str] = ""
+    """of the page that explains every reason of a refusal, under base_url; empty: there is none (D28)"""
+    is_demo: ClassVar[bool] = False
+    """whether people sign in without their factors; a store is marked for a demo when it is made, or never (D66)"""
+
+    def routes(self, base_url: str) -> tuple[Route, ...]:
+        """Routes after an issuer's own."""
+        del base_url
+        return ()
+
+    def mode(self, base_url: str) -> DeveloperMode | None:
+        """Developer mode at an issuer, as its pages ask for it."""
+        del base_url
+        return None
+
+    def application(self, router: ASGIApp, policy: Policy, clock: Callable[[], float]) -> ASGIApp:
+        """An issuer's application, around its router."""
+        del policy, clock
+        return router
+
+    def registry_cache(self, registry: Registry) -> RegistryCache:
+        """The registry cache of the deployment."""
+        return RegistryCache(registry)
+
+    def signing_keys(self, registry: Registry, *, certificates: bool, issuer: str) -> SigningKeys:
+        """The signing keys of an issuer."""
+        return SigningKeys(registry, certificates=certificates, issuer=issuer)

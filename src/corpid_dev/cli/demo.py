@@ -21,17 +21,15 @@ from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.oauth.discovery import DISCOVERY_PATH
 from corpid.settings import SettingsError
 from corpid.settings.fields import PRESETS
-from corpid.web.http.server import ListenError
-from corpid.web.http.tls import CertificateUnusable
-from corpid_dev import network_host
+from corpid.web.http.server import CertificateUnusable, ListenError
+from corpid_dev import hosting
 from corpid_dev.cli.stopping import stop_event
 from corpid_dev.demo import check as checking
 from corpid_dev.demo import demo as demonstration
 from corpid_dev.demo import demo_administration
 from corpid_dev.demo.demo import LOG, DemoError, running_issuers
 from corpid_dev.demo.new_rp import DEFAULT_ISSUER
-from corpid_dev.hosting import FIRST_PORT
-from corpid_dev.network_host import HostUnusable
+from corpid_dev.hosting import FIRST_PORT, HostUnusable
 from corpid_dev.relying_party.interfaces import CURRENT, INTERFACES
 
 if TYPE_CHECKING:
@@ -41,7 +39,7 @@ if TYPE_CHECKING:
     from corpid.own_certificates import OwnCertificate
     from corpid_dev.demo.check import Outcome
     from corpid_dev.demo.demo import Demo
-    from corpid_dev.network_host import NetworkHost
+    from corpid_dev.hosting import NetworkHost
     from corpid_dev.relying_party.interfaces import Interface
 
     Start = Callable[[Path], AbstractAsyncContextManager[tuple[Demo, ...]]]
@@ -106,7 +104,7 @@ def demo(
 
 def _network(host: str) -> NetworkHost | None:
     try:
-        return network_host.find(host) if host else None
+        return hosting.find(host) if host else None
     except HostUnusable as error:
         raise typer.BadParameter(str(error), param_hint="--host") from None
 

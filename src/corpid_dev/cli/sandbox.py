@@ -10,8 +10,7 @@ import typer
 
 from corpid.cli import listing, output
 from corpid_dev.developer_api import DEFAULT_URL, NotDone, developer_api, trusting
-from corpid_dev.rules.order_documents import document_from_texts
-from corpid_dev.rules.orders import BY_NAME, KINDS, NAMES
+from corpid_dev.rules.orders import BY_NAME, KINDS, NAMES, document_from_texts
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -21,7 +21,7 @@ import httpx
 from corpid.rules.authentication.totp import STEP_SECONDS
 from corpid_dev.demo.demo_rp import CLIENT_ID
 from corpid_dev.demo.example_directory import roles_of
-from corpid_dev.relying_party import claim_checks, people
+from corpid_dev.relying_party import people, verification
 from corpid_dev.relying_party.browser import Browser, DeadEndError
 from corpid_dev.relying_party.relying_party import RelyingParty
 from corpid_dev.relying_party.verification import CheckFailed, Checklist, ProviderError
@@ -141,7 +141,7 @@ class Inspector:
     def _compare_identity(self, outcome: Outcome, claims: dict[str, Any], person: Person, entity: str) -> None:
         expected = self.demo.directory.id_token_attributes(person, entity)
         outcome.checks.equal("registration: whom sub names", claims["sub_type"], self.demo.registration.subject)
-        of_person, of_entity = claim_checks.parties_of(claims)
+        of_person, of_entity = verification.parties_of(claims)
         outcome.checks.equal("directory: acts for the chosen entity", of_entity["sub"], entity)
         outcome.checks.equal("directory: the person's attributes", of_person.get("sub_attributes"), expected["user"])
         entity_attributes = of_entity.get("sub_attributes")
@@ -150,7 +150,7 @@ class Inspector:
     def _compare_packed(self, outcome: Outcome, claims: dict[str, Any], person: Person, entity: str) -> None:
         expected = self.demo.directory.packed_parties(person, entity)
         outcome.checks.equal("directory: acts for the chosen entity", claims["entityInfo"]["CPEntID"], entity)
-        outcome.checks.equal("directory: the person in sub", claim_checks.members(claims["sub"]), expected["sub"])
+        outcome.checks.equal("directory: the person in sub", verification.members(claims["sub"]), expected["sub"])
         outcome.checks.equal("directory: the person's attributes", claims["userInfo"], expected["userInfo"])
         outcome.checks.equal("directory: the entity's attributes", claims["entityInfo"], expected["entityInfo"])
 

@@ -34,10 +34,8 @@ from corpid.settings.issuers import client_rules
 from corpid.web.http.server import ListenError, Server, bind
 from corpid.web.telemetry import access_log
 from corpid_dev.demo import demo_administration, example_directory
-from corpid_dev.demo.caught_mail import CaughtMail
-from corpid_dev.demo.demo_rp import AUTHORITY_PATH, CLIENT_ID, DemoRP, ProviderAccess, Registration
-from corpid_dev.demo.example_directory import ExampleDirectory
-from corpid_dev.demo.own_secrets import with_own_secrets
+from corpid_dev.demo.demo_rp import AUTHORITY_PATH, CLIENT_ID, CaughtMail, DemoRP, ProviderAccess, Registration
+from corpid_dev.demo.example_directory import ExampleDirectory, with_own_secrets
 from corpid_dev.developer_api import trusting
 from corpid_dev.flows.people import Developer
 from corpid_dev.flows.readiness_runs import Runs
@@ -59,7 +57,7 @@ if TYPE_CHECKING:
     from corpid.flows.request_context import Provider
     from corpid.rules.oauth.client_registration import RegistrationRules
     from corpid.settings.fields import Preset
-    from corpid_dev.network_host import NetworkHost
+    from corpid_dev.hosting import NetworkHost
 
 TRIED: Final = 100
 """ports, before it gives up"""

@@ -2,26 +2,28 @@
 
 An order is taken in one step without waiting, so two requests at the same moment never use the last of its `times`
 twice.
+
+Signing keys outside the key set, for orders of the sandbox (D66).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.operations import signing_keys
+from corpid.jose import key_ring
 from corpid.rules.directory.actors import CommandLine
-from corpid_dev.rules import order_documents
-from corpid_dev.rules.order_documents import InvalidOrder
-from corpid_dev.rules.orders import RESOURCES
+from corpid_dev.rules.orders import RESOURCES, InvalidOrder, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from corpid.flows.request_context import RequestContext
-    from corpid_dev.flows.sandbox_keys import SandboxKeys
-    from corpid_dev.rules.order_documents import Order
+    from corpid.flows.request_context import Provider, RequestContext
+    from corpid.jose.key_ring import SigningKey
+    from corpid_dev.rules.orders import Order
 
 MOST: Final = 200
 OF_SIGN_IN_SECONDS: Final = 3600
@@ -155,7 +157,7 @@ async def place(
 
     One that is carried out when it is placed is over then. Raises InvalidOrder, TooManyOrders. Source: D66
     """
-    wanted = [order_documents.read(document) for document in documents]
+    wanted = [read(document) for document in documents]
     for order in wanted:
         _require_endpoint(context, order)
         await _require_client(context, order)
@@ -192,3 +194,39 @@ async def _rotate(context: RequestContext, *, withdraw: bool) -> None:
     if withdraw:
         await signing_keys.revoke(provider.registry, _ACTOR, before, now=now)
     provider.signing_keys.drop()
+
+
+def _new() -> SigningKey:
+    return key_ring.open_signing_key(key_ring.generate_private_jwk(), active_from=0, retired_at=None, revoked_at=None)
+
+
+class SandboxKeys:
+    """Keys for `signing-key`: unknown, retired, unpublished."""
+
+    def __init__(self) -> None:
+        self._retired: SigningKey | None = None
+
+    @cached_property
+    def _unpublished(self) -> SigningKey:
+        return _new()
+
+    @cached_property
+    def _stand_in(self) -> SigningKey:
+        """In place of a retired key while the deployment has none."""
+        return _new()
+
+    def key(self, which: str) -> SigningKey:
+        """The key of an order. Source: D66"""
+        match which:
+            case "retired":
+                return self._retired or self._stand_in
+            case "unpublished":
+                return self._unpublished
+        return _new()
+
+    async def look_for_retired(self, provider: Provider, now: float) -> None:
+        """Find the newest key that was taken out of the set. Source: D42"""
+        ring = (await provider.signing_keys.keys_at(now)).ring
+        stored = await signing_keys.stored_keys(provider.registry)
+        gone = [key for key in stored if key.kid not in ring.by_kid and key.active_from <= now]
+        self._retired = signing_keys.open_key(gone[-1]) if gone else None

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 from corpid.rules.directory import names
 from corpid.rules.directory.actors import CommandLine, DirectoryFile
 from corpid_dev.flows.exchanges import Exchanges
-from corpid_dev.flows.orders import Orders
-from corpid_dev.flows.sandbox_keys import SandboxKeys
+from corpid_dev.flows.orders import Orders, SandboxKeys
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable

@@ -1,4 +1,7 @@
-"""Signing keys that show developer mode what they sign (D66)."""
+"""Signing keys that show developer mode what they sign (D66).
+
+A registry cache at which orders of the sandbox refuse requests (D66).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from corpid.flows.operations.signing_keys import SigningKeys
+from corpid.flows.registry_cache import RegistryCache
 from corpid.jose.key_ring import KeyRing
 from corpid_dev.flows import exchanges
 from corpid_dev.flows.exchanges import SignedToken
@@ -62,3 +66,22 @@ class RecordingSigningKeys(SigningKeys):
         if self._watched is None or self._watched[0] is not keys:
             self._watched = keys, replace(keys, ring=RecordingKeyRing.wrap(keys.ring, self._developer))
         return self._watched[1]
+
+
+class FaultInjectingCache(RegistryCache):
+    """The registry cache of a demo.
+
+    Every protocol endpoint asks it first whether there is maintenance, so an ordered refusal is rendered as every
+    refusal of that endpoint is.
+    """
+
+    def __init__(self, registry: Registry, *, developer: Developer) -> None:
+        super().__init__(registry)
+        self._developer = developer
+
+    async def refuse_maintenance(self, now: float, *, in_maintenance: bool = False) -> None:
+        """Raise the ordered error, or that of maintenance. Source: Spec 7, D66"""
+        exchange, fault_injector = exchanges.current(), self._developer.fault_injector
+        if exchange is not None and fault_injector is not None:
+            fault_injector.refusing(exchange)
+        await super().refuse_maintenance(now, in_maintenance=in_maintenance)

@@ -9,40 +9,41 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from corpid_dev.readiness.case import RESOURCE, Alteration, Case, OpenedIn
-from corpid_dev.readiness.judging import (
-    ASSERTION_SECONDS,
-    TOKEN_REQUESTS,
-    assertions_short,
-    at_most,
-    code_sent_once,
-    fresh,
-    no_crash,
-    no_roles,
-    no_token_request,
-    proof_keys_fresh,
-    refused,
-    s256,
-    session_begins,
-    stays_here,
-)
-from corpid_dev.readiness.observation import Endpoint
-from corpid_dev.readiness.sources import (
+from corpid_dev.readiness.case import (
     ALG,
+    ASSERTION_SECONDS,
     AT_HASH,
     CACHE,
     FAPI,
     ID_TOKEN,
     ISS,
+    RESOURCE,
     STATE,
     SUB,
+    TOKEN_REQUESTS,
     UNKNOWN_KEY,
     USERINFO,
+    Alteration,
+    Case,
+    OpenedIn,
     Source,
+    assertions_short,
+    at_most,
+    code_sent_once,
     core,
+    fresh,
     law,
+    no_crash,
+    no_roles,
+    no_token_request,
+    proof_keys_fresh,
+    refused,
     rfc,
+    s256,
+    session_begins,
+    stays_here,
 )
+from corpid_dev.readiness.observation import Endpoint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from corpid_dev.developer_api import SignInRefused, developer_api
-from corpid_dev.readiness import markers
-from corpid_dev.readiness.case import FOREIGN, RESOURCE, Alteration, Case, OpenedIn
+from corpid_dev.readiness.case import (
+    FOREIGN,
+    RESOURCE,
+    Alteration,
+    Case,
+    OpenedIn,
+    judge,
+    not_applicable,
+    session_begins,
+)
 from corpid_dev.readiness.cases import BASELINE, CASES
-from corpid_dev.readiness.judging import judge, not_applicable, session_begins
 from corpid_dev.readiness.observation import (
     Call,
     Endpoint,
@@ -25,7 +32,7 @@ from corpid_dev.readiness.observation import (
     calls_to,
 )
 from corpid_dev.readiness.report import ReadinessError, Report, Result, address
-from corpid_dev.readiness.visitor import visitor
+from corpid_dev.readiness.visitor import learned, roles, visitor
 from corpid_dev.relying_party.verification import Callback
 
 if TYPE_CHECKING:
@@ -34,8 +41,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from corpid_dev.developer_api import DeveloperApi
-    from corpid_dev.readiness.markers import Marker
-    from corpid_dev.readiness.visitor import Visitor
+    from corpid_dev.readiness.visitor import Marker, Visitor
 
 COOL_DOWN_SECONDS: Final = 61.0
 """libraries fetch a key set again after a minute, at the earliest"""
@@ -145,7 +151,7 @@ class _Run:
         page = sign_in.pages[-1]
         claims = [claim for call in sign_in.callback_calls for claim in call.signed]
         if self.marker is None and cancelled is not None:
-            self.marker = markers.learned(page, cancelled, claims)
+            self.marker = learned(page, cancelled, claims)
             if self.marker is None and not page.is_error and calls_to(sign_in.callback_calls, Endpoint.TOKEN):
                 raise ReadinessError(
                     f"the page after the sign-in ({address(page.url)}: {page}) does not show that somebody is signed in: "
@@ -158,7 +164,7 @@ class _Run:
             url = await self._session_url(signed_in, sign_in.request.get("redirect_uri", ""))
             facts = replace(facts, session_url=url)
         if cancelled is not None:
-            facts = replace(facts, roles=markers.roles(claims, page, cancelled))
+            facts = replace(facts, roles=roles(claims, page, cancelled))
         self.facts = facts
         return judge(BASELINE, observation, facts), observation
 

@@ -7,23 +7,25 @@ It speaks one generation of the interface and believes nothing: every answer is 
 every exchange and every check is kept. Whole steps (`begin`, `redeem`, `userinfo`) are made of pieces
 (`assertion`, `proof`, `push`, `token`, `resource`) that take overrides, so that a test can be dishonest
 in exactly one place. An override of None leaves the member out; a list repeats it.
+
+Requests and responses in order, as the relying party saw them.
 """
 
 from __future__ import annotations
 
+import json
 import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 from joserfc.jwk import ECKey
 
-from corpid_dev.relying_party import claim_checks, jwt, verification
+from corpid_dev.relying_party import jwt, verification
 from corpid_dev.relying_party.interfaces import CURRENT, Interface
 from corpid_dev.relying_party.jwt import RelyingPartyKeys, public_members
-from corpid_dev.relying_party.timeline import Timeline
 from corpid_dev.relying_party.verification import Callback, Checklist
 
 if TYPE_CHECKING:
@@ -34,6 +36,93 @@ if TYPE_CHECKING:
 
     from corpid_dev.relying_party.interfaces import Reading
     from corpid_dev.relying_party.verification import TokenAnswer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """One request and its answer, secrets and all."""
+
+    title: str
+    method: str
+    url: str
+    request_headers: tuple[tuple[str, str], ...]
+    form: tuple[tuple[str, str], ...]
+    status: int
+    response_headers: tuple[tuple[str, str], ...]
+    body: str
+    milliseconds: float
+
+    def tokens(self) -> list[tuple[str, dict[str, Any], dict[str, Any] | None]]:
+        """Every JWT in it: place, header, payload; unverified, for display.
+
+        The payload is None if it is encrypted.
+        """
+        places = [
+            (name, value.split()[-1]) for name, value in self.request_headers if name in ("dpop", "authorization")
+        ]
+        places += self.form
+        places += [(f"answer: {name}", value) for name, value in _members(self.body)]
+        return [(place, *seen) for place, value in places if (seen := _peeked(value)) is not None]
+
+
+@dataclass(slots=True)
+class Timeline:
+    """A sender of requests that records every exchange."""
+
+    exchanges: list[Exchange] = field(default_factory=list)
+
+    async def send(self, title: str, http: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
+        """Send and record; returns the response with its body read.
+
+        Redirects are never followed.
+        """
+        started = time.perf_counter()
+        response = await http.send(request, follow_redirects=False)
+        milliseconds = (time.perf_counter() - started) * 1000
+        self.exchanges.append(
+            Exchange(
+                title=title,
+                method=request.method,
+                url=str(request.url),
+                request_headers=_headers(request.headers),
+                form=_form(request),
+                status=response.status_code,
+                response_headers=_headers(response.headers),
+                body=response.text,
+                milliseconds=milliseconds,
+            )
+        )
+        return response
+
+
+def _headers(headers: httpx.Headers) -> tuple[tuple[str, str], ...]:
+    return tuple((name.lower(), value) for name, value in headers.multi_items())
+
+
+def _form(request: httpx.Request) -> tuple[tuple[str, str], ...]:
+    if not request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
+        return ()
+    return tuple(parse_qsl(request.content.decode("utf-8", "replace"), keep_blank_values=True))
+
+
+def _members(body: str) -> list[tuple[str, str]]:
+    if not body.startswith("{"):
+        return [("body", body)]
+    try:
+        document = json.loads(body)
+    except ValueError:
+        return []
+    return [(name, value) for name, value in document.items() if isinstance(value, str)]
+
+
+def _peeked(value: str) -> tuple[dict[str, Any], dict[str, Any] | None] | None:
+    if value.count(".") not in (2, 4):
+        return None
+    try:
+        return jwt.peek(value)
+    except ValueError:
+        return None
+
 
 Values: TypeAlias = Mapping[str, str | Sequence[str] | None]
 """form fields or headers: None leaves one out, a sequence repeats it"""
@@ -349,9 +438,9 @@ class RelyingParty(Requests):
             id_token = self._opened(what, id_token, enc)
         id_header, identity = await self._signed(what, id_token, types=("JWT",))
         expected = self._expected()
-        claim_checks.id_token(self.checks, identity, expected, nonce=self.sign_in.nonce, access_token=access)
+        verification.id_token(self.checks, identity, expected, nonce=self.sign_in.nonce, access_token=access)
         header, payload = await self._signed("access token", access, types=("at+jwt",))
-        claim_checks.access_token(
+        verification.access_token(
             self.checks,
             payload,
             expected,
@@ -377,7 +466,7 @@ class RelyingParty(Requests):
         """
         tokens, reading = self._tokens(), self.interface.userinfo
         payload = await self._read(reading, method)
-        return claim_checks.userinfo(
+        return verification.userinfo(
             self.checks,
             payload,
             reading,
@@ -395,7 +484,7 @@ class RelyingParty(Requests):
         if reading is None:
             raise ValueError(f"there is no entity-info in {self.interface.name}")
         payload = await self._read(reading, method)
-        claim_checks.entity_info(self.checks, payload, reading.name, identity=tokens.id_token)
+        verification.entity_info(self.checks, payload, reading.name, identity=tokens.id_token)
         return payload
 
     async def _read(self, reading: Reading, method: str | None) -> dict[str, Any]:
@@ -411,7 +500,7 @@ class RelyingParty(Requests):
         if self.userinfo_enc is not None:
             token = self._opened(reading.name, token, self.userinfo_enc)
         _, payload = await self._signed(reading.name, token, types=("JWT",))
-        claim_checks.envelope(self.checks, reading.name, payload, self._expected())
+        verification.envelope(self.checks, reading.name, payload, self._expected())
         return payload
 
     def _tokens(self) -> TokenAnswer:
@@ -419,8 +508,8 @@ class RelyingParty(Requests):
             raise ValueError("there is no access token yet; call redeem first")
         return self.sign_in.tokens
 
-    def _expected(self) -> claim_checks.ExpectedClaims:
-        return claim_checks.ExpectedClaims(
+    def _expected(self) -> verification.ExpectedClaims:
+        return verification.ExpectedClaims(
             issuer=self.issuer,
             client_id=self.client_id,
             now=self.clock(),

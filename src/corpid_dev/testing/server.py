@@ -40,8 +40,7 @@ from corpid.rules.failures import StoreUnavailable
 from corpid.rules.networks import is_loopback
 from corpid.settings import SettingsError
 from corpid.settings.issuers import client_rules
-from corpid.web.http.server import ListenError, Server, bind
-from corpid.web.http.tls import CertificateUnusable
+from corpid.web.http.server import CertificateUnusable, ListenError, Server, bind
 from corpid.web.telemetry import access_log
 from corpid_dev.demo import example_directory
 from corpid_dev.demo.demo import DemoError, NetworkSettings, next_free

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from corpid_dev.flows.fault_injecting_cache import FaultInjectingCache
-from corpid_dev.flows.recording_keys import RecordingSigningKeys
+from corpid_dev.flows.recording_keys import FaultInjectingCache, RecordingSigningKeys
 from corpid_dev.web.documents import DOCUMENTS, Documents
 from corpid_dev.web.fault_injection import SandboxFaultInjector
 from corpid_dev.web.mode import Mode

@@ -21,7 +21,7 @@ from corpid_dev.flows import clients, exchanges, orders, sign_ins
 from corpid_dev.flows.clients import ClientRefused
 from corpid_dev.flows.orders import MOST, TooManyOrders
 from corpid_dev.flows.sign_ins import SimulatedSignIn
-from corpid_dev.rules.order_documents import InvalidOrder
+from corpid_dev.rules.orders import InvalidOrder
 from corpid_dev.web.clients import proposed
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.oauth.authorization_endpoint import AuthorizationResponse
+    from corpid.rules.oauth.authorization_request import AuthorizationResponse
     from corpid.rules.oauth.records import Client
     from corpid.web.context import WebContext
     from corpid_dev.flows.orders import ActiveOrder

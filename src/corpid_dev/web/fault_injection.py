@@ -19,7 +19,7 @@ from corpid.rules.oauth.errors import InsufficientScope, TemporarilyUnavailable,
 from corpid.rules.oauth.refusals import Reason
 from corpid_dev.flows.exchanges import Answer, decode_part
 from corpid_dev.flows.orders import RequestOrigin
-from corpid_dev.rules import wrong_claims, wrong_tokens
+from corpid_dev.rules import wrong_claims
 from corpid_dev.rules.orders import (
     BOUND,
     ERROR_CLASSES,
@@ -36,15 +36,14 @@ if TYPE_CHECKING:
     from corpid.jose.key_ring import KeyRing
     from corpid.rules.oauth.errors import OAuthError
     from corpid_dev.flows.exchanges import Exchange, Pairs
-    from corpid_dev.flows.orders import Orders
-    from corpid_dev.flows.sandbox_keys import SandboxKeys
-    from corpid_dev.rules.order_documents import Order
+    from corpid_dev.flows.orders import Orders, SandboxKeys
+    from corpid_dev.rules.orders import Order
 
 _DESCRIPTION: Final = "an order of the sandbox asks for this error"
 _ENCRYPTION_FAULTS: Final = ("other-encryption-key", "not-encrypted")
 _SIGNATURE_FAULTS: Final = {
-    "alg-none": wrong_tokens.unsigned_token,
-    "alg-hs256": wrong_tokens.by_published_key,
+    "alg-none": wrong_claims.unsigned_token,
+    "alg-hs256": wrong_claims.by_published_key,
 }
 _FOUND: Final = 302
 _OK: Final = 200
@@ -129,8 +128,8 @@ class SandboxFaultInjector:
             payload = msgspec.json.encode(wrong_claims.claims(wrong, claims, now=now))
         if fault in _SIGNATURE_FAULTS:
             return _SIGNATURE_FAULTS[fault](key, payload, typ)
-        signed = wrong_tokens.sign_token(key, payload, typ)
-        return wrong_tokens.with_bad_signature(signed) if fault == "signature" else signed
+        signed = wrong_claims.sign_token(key, payload, typ)
+        return wrong_claims.with_bad_signature(signed) if fault == "signature" else signed
 
     async def alter_answer(self, exchange: Exchange) -> None:
         """Change an answer before it is sent."""
@@ -154,7 +153,7 @@ class SandboxFaultInjector:
         typed = self._take("token-type", exchange)
         if typed is not None:
             members["token_type"] = typed.text("value")
-        if wrong_tokens.is_encrypted(id_token):
+        if wrong_claims.is_encrypted(id_token):
             members["id_token"] = self._otherwise_encrypted(exchange, "id_token", id_token) or id_token
         if typed is not None or members["id_token"] != id_token:
             exchange.response_body = msgspec.json.encode(members)
@@ -173,7 +172,7 @@ class SandboxFaultInjector:
             )
             if order is not None:
                 exchange.response_body = msgspec.json.encode(wrong_claims.claims(order, claims, now=now))
-        elif wrong_tokens.is_encrypted(body.decode("ascii")):
+        elif wrong_claims.is_encrypted(body.decode("ascii")):
             changed = self._otherwise_encrypted(exchange, "userinfo", body.decode("ascii"))
             exchange.response_body = body if changed is None else changed.encode("ascii")
 
@@ -188,7 +187,7 @@ class SandboxFaultInjector:
         if order is None or nested is None:
             return None
         return (
-            nested if order.text("fault") == "not-encrypted" else wrong_tokens.encrypted_to_another(encrypted, nested)
+            nested if order.text("fault") == "not-encrypted" else wrong_claims.encrypted_to_another(encrypted, nested)
         )
 
     async def _change_callback(self, exchange: Exchange) -> None:

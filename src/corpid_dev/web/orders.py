@@ -1,24 +1,219 @@
-"""Orders of the sandbox, for programs: JSON in, JSON out (D66)."""
+"""Orders of the sandbox, for programs: JSON in, JSON out (D66).
+
+The page of the sandbox: orders in force, and a form each (D66).
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Final
+from urllib.parse import urlencode
 
 import msgspec
+from msgspec.structs import replace
 from starlette.responses import Response
 
-from corpid.web.http.requests import client_request, headers
+from corpid.flows.authentication import browsers, interactions
+from corpid.flows.encrypted_values import StoredForm
+from corpid.rules.oauth import parameters
+from corpid.texts import Phrase, phrase
+from corpid.web.context import with_parameter
+from corpid.web.http.requests import client_request, cookie, form_bytes, headers, page_request
+from corpid.web.pages.layout import FormView, Frame, ViewPart
 from corpid.web.pages.public_pages import not_found
-from corpid.web.pages.responses import NO_STORE
+from corpid.web.pages.responses import NO_STORE, page_for_browser, refuse_forged, require_own_form, see_other
 from corpid.web.routes import as_json, as_page
-from corpid_dev.web import endpoints, orders_page
+from corpid_dev.flows.orders import MOST, TooManyOrders, place
+from corpid_dev.rules.orders import BY_NAME, COMMON, KINDS, InvalidOrder, OrderKind, OrderMember, document_from_texts
+from corpid_dev.web import endpoints, stored_forms
 from corpid_dev.web.endpoints import JSON, json_members, refuse_other_sites
+from corpid_dev.web.paths import ORDERS_PATH
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from starlette.requests import Request
 
+    from corpid.flows.request_context import RequestContext
     from corpid.web.context import WebContext
+    from corpid_dev.flows.orders import ActiveOrder
     from corpid_dev.web.mode import Mode
+
+_FORM: Final = "orders"
+_DONE: Final = "done"
+"""the parameter that says what was done"""
+_WITHDRAWN: Final = "withdrawn"
+_OWN: Final = frozenset({"form_token", "step", "order", "id"})
+
+
+def field(kind: OrderKind, member: str) -> str:
+    """The name of a member's field, in the form of its order."""
+    return f"{kind.name}-{member}"
+
+
+_FIELDS: Final = _OWN | {field(kind, each.name) for kind in KINDS for each in (*kind.members, *COMMON)}
+
+
+class OrderRow(ViewPart, frozen=True, kw_only=True):
+    """An order in force, as the page lists it."""
+
+    order_id: str
+    name: str
+    members: tuple[tuple[str, str], ...]
+    client_id: str
+    sign_in: str
+    left: int | None
+    obeyed: int
+
+    @classmethod
+    def from_order(cls, placed: ActiveOrder) -> OrderRow:
+        order = placed.order
+        return cls(
+            order_id=placed.order_id,
+            name=order.name,
+            members=tuple((name, str(value)) for name, value in order.members.items()),
+            client_id=order.client_id or "",
+            sign_in=order.sign_in or "",
+            left=placed.left,
+            obeyed=placed.obeyed,
+        )
+
+
+class OrderField(ViewPart, frozen=True, kw_only=True):
+    """A field of an order's form."""
+
+    name: str
+    label: str
+    hint: str
+    value: str
+    options: tuple[tuple[str, str], ...] = ()
+    """of a choice: value and text"""
+    numeric: bool = False
+
+
+class OrdersPage(FormView, frozen=True, kw_only=True):
+    """The orders in force, and a form for each kind.
+
+    Fields and error ids: name of the order, a hyphen, member.
+    """
+
+    template: ClassVar[str] = "developer/orders.html"
+    heading: ClassVar[Phrase] = phrase("Sandbox")
+
+    rows: tuple[OrderRow, ...] = ()
+    clients: tuple[str, ...] = ()
+    opened: str = ""
+    """name of the order whose form is open"""
+    typed: Mapping[str, str] = msgspec.field(default_factory=dict)
+    saved: Phrase | None = None
+    kinds: ClassVar[tuple[OrderKind, ...]] = KINDS
+
+    def fields(self, kind: OrderKind) -> list[OrderField]:
+        """The fields of an order's form, with what was typed."""
+        common = () if kind.everybody else COMMON
+        return [self._field(kind, each) for each in (*kind.members, *common)]
+
+    def _field(self, kind: OrderKind, member: OrderMember) -> OrderField:
+        name = field(kind, member.name)
+        default = "" if member.default is None else str(member.default).lower() if member.flag else str(member.default)
+        choices = tuple((each, each) for each in member.choices)
+        if member.choices and not member.required and member.default is None:
+            choices = (("", "none"), *choices)
+        if member.flag:
+            choices = (("false", "no"), ("true", "yes"))
+        if member.name == "client_id" and self.clients:
+            choices = (("", "every client"), *((each, each) for each in self.clients))
+        numeric = member.least is not None
+        return OrderField(
+            name=name,
+            label=member.name if member.required or choices else f"{member.name} (optional)",
+            hint=_plain(f"{member.help}; a {member.type}" if numeric else member.help),
+            value=self.typed.get(name, default),
+            options=choices,
+            numeric=numeric and member.whole,
+        )
+
+
+def _plain(text: str) -> str:
+    """A text of the declarations as a hint."""
+    plain = text.replace("`", "")
+    return plain[:1].upper() + plain[1:]
+
+
+async def page(request: Request, web: WebContext, mode: Mode) -> Response:
+    """Show the orders, or place and withdraw them."""
+    context = await page_request(request, web.provider)
+    browser = await browsers.recognise(context, cookie(request, web.cookie_name))
+    if request.method == "POST":
+        refuse_forged(request, web)
+        return await _submit(request, web, context, mode, browser.browser_id if browser else "")
+    form = await stored_forms.read_form(request, context, browser, web.base_path + ORDERS_PATH)
+    view = await _view(web, context, mode, form, saved=_saved(request.query_params.get(_DONE, "")))
+    return await page_for_browser(request, web, context, browser, partial(_bound, context, view))
+
+
+def _saved(done: str) -> Phrase | None:
+    """The sentence on what was done."""
+    if done == _WITHDRAWN:
+        return phrase("The order is withdrawn.")
+    if done not in BY_NAME:
+        return None
+    return phrase("Done: {name}.", name=done) if BY_NAME[done].once else phrase("In force: {name}.", name=done)
+
+
+async def _view(
+    web: WebContext,
+    context: RequestContext,
+    mode: Mode,
+    form: StoredForm | None,
+    *,
+    saved: Phrase | None = None,
+) -> OrdersPage:
+    here = web.base_path + ORDERS_PATH
+    policy = context.provider.policy
+    clients = await context.provider.registry.clients.list_all()
+    return OrdersPage(
+        frame=Frame(under_way=True, here=with_parameter(here) if form else here, up=mode.up),
+        action=here,
+        rows=tuple(OrderRow.from_order(each) for each in mode.developer.orders.list_orders(issuer_id=policy.issuer_id)),
+        clients=tuple(sorted(each.client_id for each in clients if each.enabled)),
+        opened=form.fields.get("order", "") if form else "",
+        typed=form.fields if form else {},
+        errors=form.errors if form else (),
+        saved=saved,
+    )
+
+
+def _bound(context: RequestContext, view: OrdersPage, browser_id: str) -> OrdersPage:
+    """The page with a form that this browser may send."""
+    token = interactions.form_token(context, browser_id, _FORM)
+    return replace(view, frame=msgspec.structs.replace(view.frame, form_token=token))
+
+
+async def _submit(request: Request, web: WebContext, context: RequestContext, mode: Mode, browser_id: str) -> Response:
+    form = parameters.parse(await form_bytes(request), _FIELDS)
+    require_own_form(context, form, browser_id, _FORM)
+    orders, issuer_id, here = mode.developer.orders, web.provider.policy.issuer_id, web.base_path + ORDERS_PATH
+    match form.get("step", ""):
+        case "withdraw":
+            orders.withdraw(form.get("id", ""), issuer_id=issuer_id)
+            return see_other(f"{here}?{urlencode({_DONE: _WITHDRAWN})}")
+        case "withdraw-all":
+            orders.withdraw_all(issuer_id=issuer_id)
+            return see_other(f"{here}?{urlencode({_DONE: _WITHDRAWN})}")
+    name = form.get("order", "")
+    texts = {key.removeprefix(f"{name}-"): text for key, text in form.items() if key.startswith(f"{name}-")}
+    try:
+        await place(context, orders, mode.developer.sandbox_keys, [document_from_texts(name, texts)])
+    except InvalidOrder as unfit:
+        where = f"{name}-{unfit.member}" if name in BY_NAME and unfit.member != "order" else ""
+        problem = f"{unfit.member} {unfit.text}" if unfit.text.startswith(("is ", "must ", "has ")) else str(unfit)
+        error = (where, phrase("This cannot be used: {problem}", problem=problem))
+    except TooManyOrders:
+        error = ("", phrase("This cannot be used: {problem}", problem=f"{MOST} orders are in force"))
+    else:
+        return see_other(f"{here}?{urlencode({_DONE: name})}")
+    return await stored_forms.to_entered(context, browser_id, here, StoredForm(fields=form, errors=(error,)))
 
 
 def for_a_page(request: Request) -> bool:
@@ -32,7 +227,7 @@ def for_a_page(request: Request) -> bool:
 async def orders(request: Request, web: WebContext, mode: Mode) -> Response:
     """Place an order, list those in force, or withdraw them."""
     if for_a_page(request):
-        return await orders_page.page(request, web, mode)
+        return await page(request, web, mode)
     placed, issuer_id = mode.developer.orders, web.provider.policy.issuer_id
     client_id = request.query_params.get("client_id")
     if request.method == "POST":

@@ -17,8 +17,8 @@ from corpid.web.context import SIGN_IN, interaction_path, with_parameter
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.layout import FormView, Frame, Link, ViewPart
 from corpid.web.pages.responses import page_for_browser, require_own_form, see_other
-from corpid_dev.flows import anybody as people
-from corpid_dev.flows.anybody import Anybody
+from corpid_dev.flows import sign_ins
+from corpid_dev.flows.sign_ins import Anybody
 from corpid_dev.web import stored_forms
 from corpid_dev.web.paths import ANYBODY_PATH, CLIENTS_PATH
 
@@ -82,7 +82,7 @@ async def anybody(request: Request, web: WebContext, mode: Mode) -> Response:
     browser = await browsers.recognise(context, sent)
     if request.method == "POST":
         return await _submit(request, web, context, mode, browser.browser_id if browser else "")
-    known = people.decode_person(request.query_params.get(AS, ""))
+    known = sign_ins.decode_person(request.query_params.get(AS, ""))
     made = known is not None and mode.developer.is_test_person(known.user_name)
     under_way = await interaction_context.load_for_return(context, request.query_params.get(SIGN_IN, ""), browser)
     here = _here(web, request.query_params.get(SIGN_IN, ""), request.query_params.get(AS, ""))
@@ -97,7 +97,7 @@ async def anybody(request: Request, web: WebContext, mode: Mode) -> Response:
             typed=PersonFields.from_form(form.fields) if form else _typed(known),
             errors=form.errors if form else (),
             made=known.name if known is not None and made else "",
-            link=_here(web, "", people.encode_person(known)) if known is not None and made else "",
+            link=_here(web, "", sign_ins.encode_person(known)) if known is not None and made else "",
         )
 
     return await page_for_browser(request, web, context, browser, view)
@@ -110,7 +110,7 @@ async def _submit(request: Request, web: WebContext, context: RequestContext, mo
     errors: tuple[FieldError, ...]
     try:
         wanted = _wanted(PersonFields.from_form(form))
-        await people.make(context, mode.developer, wanted)
+        await sign_ins.make(context, mode.developer, wanted)
     except _InvalidField as unfit:
         errors = (unfit.error,)
     except InvalidRequest as refused:
@@ -121,7 +121,7 @@ async def _submit(request: Request, web: WebContext, context: RequestContext, mo
             ),
         )
     else:
-        return see_other(_here(web, sign_in, people.encode_person(wanted)))
+        return see_other(_here(web, sign_in, sign_ins.encode_person(wanted)))
     here = _here(web, sign_in, request.query_params.get(AS, ""))
     return await stored_forms.to_entered(context, browser_id, here, StoredForm(fields=form, errors=errors))
 
@@ -153,8 +153,8 @@ def _wanted(typed: PersonFields) -> Anybody:
         entity=entity,
         person={"name": name} if name else {},
         entities={entity: new} if entity_name else {},
-        roles=people.rows_of(typed.roles, *_OWN),
-        third_party=people.rows_of(typed.third_party, *_OTHERS),
+        roles=sign_ins.rows_of(typed.roles, *_OWN),
+        third_party=sign_ins.rows_of(typed.third_party, *_OTHERS),
     )
 
 
@@ -166,8 +166,8 @@ def _typed(known: Anybody | None) -> PersonFields:
         name=str(known.person.get("name", "")),
         entity=known.entity,
         entity_name=str(known.entities.get(known.entity, {}).get("name", "")),
-        roles=people.lines_of(known.roles, *_OWN) or "",
-        third_party=people.lines_of(known.third_party, *_OTHERS) or "",
+        roles=sign_ins.lines_of(known.roles, *_OWN) or "",
+        third_party=sign_ins.lines_of(known.third_party, *_OTHERS) or "",
     )
     try:
         same = _wanted(typed).content == known.content

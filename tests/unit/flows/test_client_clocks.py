@@ -13,14 +13,14 @@ from corpid.flows.oauth import dpop
 from corpid.flows.oauth.client_clocks import ClockSkews
 from corpid.flows.operations.process_reports import Registration
 from corpid.flows.request_context import request_context
-from corpid.rules.client_clocks import (
+from corpid.rules.data_loss import (
     CHECKED_SECONDS,
     KNOWN_AFTER_SECONDS,
     LARGEST_RECORDED,
     LARGEST_SKEW,
     PERIOD_SECONDS,
+    DataLoss,
 )
-from corpid.rules.data_loss import DataLoss
 from corpid.rules.directory.records import Change
 from corpid.rules.failures import StoreUnavailable
 from corpid.rules.limits import CLOCKS_APART_SECONDS

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 from msgspec.structs import replace
 
-from corpid.jose.algorithms import ALGORITHMS, Accepts, coordinates, working_algorithms
+from corpid.jose.keys import ALGORITHMS, Accepts, coordinates, working_algorithms
 from tests.unit.jose.signed import CURVES, P256_ORDER, openssl_accepts
 
 NAMES: Final = ("ES512", "ES256K", "ES256", "ES384")

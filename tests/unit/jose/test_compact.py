@@ -9,10 +9,9 @@ import pytest
 from joserfc import jws
 
 from corpid.jose import compact
-from corpid.jose.algorithms import ALGORITHMS, BY_CURVE
 from corpid.jose.compact import BadSignature
 from corpid.jose.encoding import MalformedToken, base64url
-from corpid.jose.keys import import_verifier
+from corpid.jose.keys import ALGORITHMS, BY_CURVE, import_verifier
 from tests.unit.jose.signed import CURVES, REGISTRY, b64, key, public_jwk, sign, unsigned
 
 CLAIMS = {"sub": "rp-1", "n": 1}

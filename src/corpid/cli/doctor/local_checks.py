@@ -25,9 +25,9 @@ from corpid.settings import Settings
 from corpid.settings.diagnostics import examine_settings
 from corpid.settings.issuers import issuers
 from corpid.stores.encryption_at_rest import EMBEDDED_KEY_NAME, EncryptionError
-from corpid.stores.engines import engine_type, transient_engine
 from corpid.stores.sql import examination as database
 from corpid.stores.sql.migration import SchemaError
+from corpid.stores.transient import engine_type, transient_engine
 from corpid.web.http.addresses import bracket_host
 
 if TYPE_CHECKING:

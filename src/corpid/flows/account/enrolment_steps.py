@@ -14,8 +14,9 @@ from corpid.flows import notifications
 from corpid.flows.account import enrolments, links
 from corpid.flows.account.enrolments import NotHere
 from corpid.flows.account.links import EnrolmentStep
-from corpid.flows.authentication import passkeys, password_checks, second_factors, sessions, sign_in, throttle
-from corpid.flows.authentication.second_factors import SecondFactorQuestion
+from corpid.flows.authentication import factors as factor_checks
+from corpid.flows.authentication import passkeys, sessions, sign_in, throttle
+from corpid.flows.authentication.factors import SecondFactorQuestion
 from corpid.flows.authentication.sign_in import WRONG_PASSWORD, InvalidInput
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import records
@@ -124,7 +125,7 @@ async def prove_password(context: RequestContext, loaded: EnrolmentContext, *, p
     await throttle.refuse_repeated(context, loaded.sent)
     known = await context.provider.registry.factors.credentials(user.user_id)
     name, stored = names.user_name(user.user_name), known.password_hash
-    if not await password_checks.fits(context, counted, name, password_hash=stored, password=password):
+    if not await factor_checks.fits(context, counted, name, password_hash=stored, password=password):
         if await throttle.rejection_counts(context, loaded.sent):
             await context.provider.registry.audit.write(
                 factor_event(context, user, AuditAction.ENROLMENT_PASSWORD, "refused"), now=context.now
@@ -166,10 +167,10 @@ async def prove_code(context: RequestContext, loaded: EnrolmentContext, *, code:
     entry = factor_event(context, user, AuditAction.ENROLMENT_SECOND_FACTOR, "ok")
     try:
         if by_app:
-            await second_factors.accept_app(context, known, code, entry)
+            await factor_checks.accept_app(context, known, code, entry)
         else:
-            await second_factors.accept_recovery(context, user, code, entry)
-    except second_factors.PerhapsUsed as refused:
+            await factor_checks.accept_recovery(context, user, code, entry)
+    except factor_checks.PerhapsUsed as refused:
         entry = factor_event(context, user, AuditAction.ENROLMENT_SECOND_FACTOR, "refused", reason=str(refused))
         await context.counts.take_back(context.provider.transient, now=context.now)
         await context.provider.registry.audit.write(entry, now=context.now)
@@ -196,7 +197,7 @@ async def count_miss(context: RequestContext, loaded: EnrolmentContext, guesses:
             await throttle.give_guess_back(context, guesses)
         return
     async with context.provider.transient.batch(context.now) as batch:
-        last = await second_factors.count_miss(context, batch, enrolment.enrolment_id)
+        last = await factor_checks.count_miss(context, batch, enrolment.enrolment_id)
         if last:
             await enrolments.stop(context, batch, enrolment)
         await context.provider.registry.audit.write(
@@ -216,7 +217,7 @@ async def has_codes(context: RequestContext, user: User) -> bool:
 
     Then a code can be asked for. Source: D45
     """
-    return (await second_factors.held_factors(context.provider.registry, user.user_id)).typed_code
+    return (await factor_checks.held_factors(context.provider.registry, user.user_id)).typed_code
 
 
 async def proof_options(context: RequestContext, loaded: EnrolmentContext) -> str:
@@ -288,7 +289,7 @@ async def submit_password(context: RequestContext, loaded: EnrolmentContext, *, 
     if loaded.sent is not None:
         loaded.sent.attempt = attempt
     try:
-        password_hash = await password_checks.hash_new_password(context, attempt, user, password)
+        password_hash = await factor_checks.hash_new_password(context, attempt, user, password)
     except PasswordRefused as refusal:
         await throttle.rejection_counts(context, loaded.sent)
         raise InvalidInput(refusal.sentence) from None
@@ -311,8 +312,8 @@ def email_offered(context: RequestContext, loaded: EnrolmentContext) -> bool:
     Mail must be configured, and a code must have been sent or still be allowed. Source: D45
     """
     at = loaded.enrolment
-    return second_factors.mails_codes(context, loaded.user) and (
-        _more_mails(at) or second_factors.under_way(at, now=context.now)
+    return factor_checks.mails_codes(context, loaded.user) and (
+        _more_mails(at) or factor_checks.under_way(at, now=context.now)
     )
 
 
@@ -323,7 +324,7 @@ def _more_mails(enrolment: Enrolment) -> bool:
 def mailed_code_request(context: RequestContext, loaded: EnrolmentContext) -> SecondFactorQuestion:
     """The request of the code's page (D45)."""
     at = loaded.enrolment
-    sent = second_factors.under_way(at, now=context.now)
+    sent = factor_checks.under_way(at, now=context.now)
     return SecondFactorQuestion(
         way=SecondFactorMethod.EMAIL, email=loaded.user.email, under_way=sent, more=_more_mails(at)
     )
@@ -339,9 +340,9 @@ async def choose_way(context: RequestContext, loaded: EnrolmentContext, *, decis
     step = _require_step(loaded, EnrolmentStep.SECOND_FACTOR, EnrolmentStep.MAILED_CODE)
     if decision == SecondFactorMethod.APP.value:
         return await enrolments.claim_step(context, enrolment, step, by_email=False)
-    if decision != SecondFactorMethod.EMAIL.value or not second_factors.mails_codes(context, loaded.user):
+    if decision != SecondFactorMethod.EMAIL.value or not factor_checks.mails_codes(context, loaded.user):
         raise InvalidInput(phrase("Choose one of the options."))
-    if not enrolment.by_email and second_factors.under_way(enrolment, now=context.now):
+    if not enrolment.by_email and factor_checks.under_way(enrolment, now=context.now):
         return await enrolments.claim_step(context, enrolment, step, by_email=True)
     return await _mail_code(context, loaded, step)
 
@@ -361,7 +362,7 @@ async def _mail_code(context: RequestContext, loaded: EnrolmentContext, step: En
         factor_event(context, user, AuditAction.ENROLMENT_MAIL_CODE, "ok"), now=context.now
     )
     why = notifications.setting_up(context.provider.policy.name)
-    code = second_factors.code_of(context, moved.enrolment_id, moved, user)
+    code = factor_checks.code_of(context, moved.enrolment_id, moved, user)
     notifications.mailed_code(context, user, code, why=why)
     return moved
 
@@ -374,7 +375,7 @@ async def submit_mailed_code(context: RequestContext, loaded: EnrolmentContext, 
     enrolment = _at(loaded, EnrolmentStep.MAILED_CODE)
     await count_attempt(context, loaded)
     try:
-        second_factors.check_emailed_code(context, enrolment.enrolment_id, enrolment, loaded.user, code)
+        factor_checks.check_emailed_code(context, enrolment.enrolment_id, enrolment, loaded.user, code)
     except WrongCode:
         await count_miss(context, loaded)
         raise InvalidInput(

@@ -7,28 +7,44 @@ browser alone.
 What an enrolment is about to write is kept in it, and written at once after the last step; until then nothing of the
 person has changed. The secrets that a page shows (an app's key, recovery codes) are derived, and stored by nobody
 before they are confirmed (D45).
+
+Recovery of a forgotten password by a link, with the second factor.
+
+Every request gets the same answer, and work that depends on the account is done after it.
+Source: D44, D45, D47
 """
 
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode
 from dataclasses import dataclass, field
+from math import ceil
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.flows import namespaces
+from corpid.flows import encrypted_values, namespaces, notifications
 from corpid.flows.account import links
 from corpid.flows.account.links import EnrolmentStep, chosen_steps, next_step
-from corpid.flows.authentication import throttle
+from corpid.flows.authentication import factors, throttle
 from corpid.flows.authentication.interactions import claim_step_of
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.flows.authentication.throttle import SentForm
-from corpid.rules.authentication import link_codes, records, totp
+from corpid.flows.authentication.throttle import SentForm, Throttled
+from corpid.rules.authentication import records, totp
 from corpid.rules.authentication.records import LinkPurpose, Passkey
 from corpid.rules.authentication.sign_in import StaleStep
+from corpid.rules.directory import names
+from corpid.rules.directory.actors import ANONYMOUS
 from corpid.rules.directory.records import User
-from corpid.rules.limits import ENROLMENT_EXTENSIONS, ENROLMENT_SECONDS, SHOWN_ONCE_SECONDS
+from corpid.rules.failures import StoreUnavailable
+from corpid.rules.limits import (
+    ENROLMENT_EXTENSIONS,
+    ENROLMENT_SECONDS,
+    RECOVERIES_PER_ACCOUNT,
+    RECOVERIES_PER_ADDRESS,
+    SHOWN_ONCE_SECONDS,
+)
+from corpid.rules.networks import site
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -268,7 +284,7 @@ async def open_link(context: RequestContext, browser: Browser, code: str, *, dig
     Raises ValueError for what cannot be a code, Throttled, NotHere and
     StoreUnavailable. Source: D34, D47, D73
     """
-    link_hash = link_codes.hash_code(code)
+    link_hash = records.hash_code(code)
     attempt = await throttle.attempt_link_code(context)
     try:
         await read_link(context, link_hash)
@@ -466,3 +482,71 @@ async def extend(context: RequestContext, loaded: EnrolmentContext) -> Enrolment
 
 def _entry(context: RequestContext, enrolment_id: str) -> Entry[Enrolment]:
     return _ENROLMENT.entry(context.provider.policy.base_url, enrolment_id)
+
+
+async def ask(context: RequestContext) -> None:
+    """Count a request of this address. Raises Throttled (D47)."""
+    kind = namespaces.RECOVERIES
+    window = str(int(context.now // kind.seconds))
+    requests = kind.entry(context.provider.policy.base_url, site(context.address), window)
+    if await context.count(requests) > RECOVERIES_PER_ADDRESS:
+        raise Throttled(ceil(kind.seconds - context.now % kind.seconds))
+
+
+async def answer(context: RequestContext, user_name: str, *, browser_key: str, digest: bytes = b"") -> None:
+    """Send the recovery e-mail, after the request was answered.
+
+    Nothing is sent without an account and an address. An account gets a few while a link works; more are dropped. A
+    browser known for the account has a share of its own, so that strangers cannot lock its owner out. An enrolment
+    begun with an earlier link continues, since somebody else may have asked. `digest` is the SHA-256 of the form: for
+    the same bytes one e-mail is sent. If a store is away, nothing is sent, and nothing stays counted. Source: D44, D45,
+    D47, D73
+    """
+    try:
+        user = await _named(context, user_name)
+        if user is None or not user.email or not await _admitted(context, user, browser_key, digest):
+            return
+        if not user.enabled or not (await factors.held_factors(context.provider.registry, user.user_id)).second_factor:
+            notifications.no_link(context, user)
+            return
+        link = await links.make_link(
+            context.provider.registry,
+            user,
+            "password",
+            actor=ANONYMOUS,
+            base_url=context.provider.policy.base_url,
+            now=context.now,
+            new_id=context.provider.new_id,
+            request_id=context.request_id,
+            address=context.address,
+            spared=await under_way(context, user, "password"),
+        )
+        purpose = links.PURPOSES["password"]
+        notifications.link(
+            context.provider.mail,
+            user,
+            link,
+            heading=purpose.heading,
+            lead=purpose.lead,
+            provider_name=context.provider.policy.name,
+        )
+    except StoreUnavailable:
+        await context.counts.take_back(context.provider.transient, now=context.now)
+
+
+async def _named(context: RequestContext, user_name: str) -> User | None:
+    try:
+        name = names.user_name(user_name)
+    except ValueError:
+        return None
+    return await context.provider.registry.directory.user_by_name(name)
+
+
+async def _admitted(context: RequestContext, user: User, browser_key: str, digest: bytes) -> bool:
+    if digest and not await encrypted_values.is_first_rejection(context, ("forgotten password", user.user_id), digest):
+        return False
+    known = await throttle.is_known(context, names.user_name(user.user_name), browser_key, user_id=user.user_id)
+    emails = namespaces.RECOVERY_EMAILS.entry(
+        context.provider.policy.base_url, user.user_id, browser_key if known else ""
+    )
+    return await context.count(emails) <= RECOVERIES_PER_ACCOUNT

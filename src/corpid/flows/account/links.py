@@ -15,9 +15,8 @@ from corpid.flows import notifications
 from corpid.jose.encoding import base64url, tuple_bytes
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditEvent
-from corpid.rules.authentication import link_codes
-from corpid.rules.authentication.link_codes import NewLink
-from corpid.rules.authentication.records import Credentials, FactorLink
+from corpid.rules.authentication import records
+from corpid.rules.authentication.records import Credentials, FactorLink, NewLink
 from corpid.rules.authentication.sign_in import fingerprint
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.limits import (
@@ -262,9 +261,9 @@ async def write_link(
 
     It ends those of its purpose, except `spared` (a hash). Raises StoreUnavailable.
     """
-    code = link_codes.code_from(new_id())
+    code = records.code_from(new_id())
     link = FactorLink(
-        link_hash=link_codes.hash_code(code),
+        link_hash=records.hash_code(code),
         purpose=purpose,
         user_id=user.user_id,
         created_at=int(now),
@@ -281,7 +280,7 @@ def make_invitation_link(invited: OpenInvitation, code: str, *, now: float) -> F
     `code` as `link_codes.code_from` makes it. A change of the address makes the link void. Source: D60
     """
     return FactorLink(
-        link_hash=link_codes.hash_code(code),
+        link_hash=records.hash_code(code),
         purpose="membership",
         user_id=invited.user.user_id,
         created_at=int(now),

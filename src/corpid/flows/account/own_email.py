@@ -15,13 +15,12 @@ import msgspec
 from corpid.flows import namespaces, notifications
 from corpid.flows.account import account_sessions, links, own_factors
 from corpid.flows.account.enrolments import NotHere
-from corpid.flows.authentication import second_factors, throttle
+from corpid.flows.authentication import factors, throttle
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditEvent
-from corpid.rules.authentication import link_codes
-from corpid.rules.authentication.link_codes import NewLink
-from corpid.rules.authentication.records import EmailChange
+from corpid.rules.authentication import records
+from corpid.rules.authentication.records import EmailChange, NewLink
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory import names, values
 from corpid.rules.directory.access import Object, authorise
@@ -181,10 +180,10 @@ async def prove(context: RequestContext, request: AccountRequest, *, code: str) 
     async with context.provider.transient.batch(context.now) as batch:
         if await _entry(context, request).take(batch) != wanted:
             raise StaleStep
-    link_code = link_codes.code_from(context.provider.new_id())
+    link_code = records.code_from(context.provider.new_id())
     change = EmailChange(
         user_id=request.user.user_id,
-        link_hash=link_codes.hash_code(link_code),
+        link_hash=records.hash_code(link_code),
         old_email=request.user.email,
         new_email=wanted.email,
         proved_at=int(context.now),
@@ -220,7 +219,7 @@ async def _require_code(context: RequestContext, request: AccountRequest, wanted
     """
     misses = namespaces.SECOND_FACTOR_MISSES.entry(context.provider.policy.base_url, wanted.wanted_id)
     tries = await context.count(misses)
-    if tries <= CODE_MISSES and second_factors.is_code(code, _code(context, request, wanted)):
+    if tries <= CODE_MISSES and factors.is_code(code, _code(context, request, wanted)):
         return
     if not await throttle.rejection_counts(context, request.sent):
         async with context.provider.transient.batch(context.now) as batch:
@@ -316,7 +315,7 @@ def _object(user_id: str) -> Object:
 
 
 def _code(context: RequestContext, request: AccountRequest, wanted: UnprovenAddress) -> str:
-    return second_factors.digits_of(context.keys.mac("new-email", wanted.wanted_id, request.user.user_id, wanted.email))
+    return factors.digits_of(context.keys.mac("new-email", wanted.wanted_id, request.user.user_id, wanted.email))
 
 
 def _entry(context: RequestContext, request: AccountRequest) -> Entry[UnprovenAddress]:

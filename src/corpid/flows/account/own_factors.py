@@ -18,7 +18,8 @@ import msgspec
 
 from corpid.flows import namespaces, notifications
 from corpid.flows.account import account_sessions, enrolments
-from corpid.flows.authentication import browsers, passkeys, password_checks, second_factors
+from corpid.flows.authentication import browsers, passkeys
+from corpid.flows.authentication.factors import available, hash_new_password, held_factors, mails_codes
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.jose.encoding import base64url
 from corpid.rules.audit_actions import AuditAction
@@ -44,7 +45,7 @@ MEANWHILE: Final = phrase("Your sign-in was changed on another page. Check it be
 
 async def load_factors(context: RequestContext, request: AccountRequest) -> PersonFactors:
     """The factors of the visiting person (D44, D45, D46)."""
-    return await second_factors.held_factors(context.provider.registry, request.user.user_id)
+    return await held_factors(context.provider.registry, request.user.user_id)
 
 
 def go_with_password(context: RequestContext, request: AccountRequest, factors: PersonFactors) -> bool:
@@ -52,7 +53,7 @@ def go_with_password(context: RequestContext, request: AccountRequest, factors: 
 
     It does not matter whether they have a password. Source: D45
     """
-    return bool(second_factors.available(context, request.user, factors))
+    return bool(available(context, request.user, factors))
 
 
 def need_passkey(context: RequestContext, request: AccountRequest, factors: PersonFactors) -> bool:
@@ -60,7 +61,7 @@ def need_passkey(context: RequestContext, request: AccountRequest, factors: Pers
 
     Source: D45
     """
-    return not factors.can_sign_in_without_passkeys(mailed=second_factors.mails_codes(context, request.user))
+    return not factors.can_sign_in_without_passkeys(mailed=mails_codes(context, request.user))
 
 
 def app_used_at(factors: PersonFactors) -> int:
@@ -79,7 +80,7 @@ async def change_password(context: RequestContext, request: AccountRequest, *, p
     attempt = await account_sessions.admit(context, request)
     before = (await load_factors(context, request)).credentials
     try:
-        password_hash = await password_checks.hash_new_password(context, attempt, request.user, password)
+        password_hash = await hash_new_password(context, attempt, request.user, password)
     except PasswordRefused as refusal:
         raise InvalidInput(refusal.sentence) from None
     after = before.with_password(password_hash, "user")

@@ -14,7 +14,7 @@ from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.sign_in import CompletedInteraction, Interaction, InteractionOutcome
 from corpid.rules.directory.actors import ANONYMOUS, Person
 from corpid.rules.limits import REDIRECT_REPEATED_SECONDS
-from corpid.rules.oauth import acr, authorization_endpoint, client_registration, deprecated_usage, scopes
+from corpid.rules.oauth import acr, authorization_request, client_registration, deprecated_usage
 from corpid.rules.oauth.errors import (
     AccessDenied,
     InvalidRequest,
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
     from corpid.rules.audit_records import AuditEvent
-    from corpid.rules.oauth.authorization_endpoint import AuthorizationResponse
-    from corpid.rules.oauth.authorization_request import AuthorizationRequest
+    from corpid.rules.oauth.authorization_request import AuthorizationRequest, AuthorizationResponse
     from corpid.rules.oauth.errors import OAuthError
     from corpid.rules.oauth.records import Client
     from corpid.stores.transient import TransientBatch
@@ -85,7 +84,7 @@ async def require_allowed(context: RequestContext, client: Client, interaction: 
             expected=f"the generation {request.generation}",
             registered=client_registration.registered_generations(client),
         )
-    if not scopes.are_allowed(client, request.scopes):
+    if not authorization_request.are_allowed(client, request.scopes):
         raise AccessDenied(Reason.SCOPE_WITHDRAWN, "this client may no longer ask for these scopes").with_cause(
             received=shorten_value(" ".join(request.scopes)), registered=shorten_value(" ".join(client.scopes))
         )
@@ -320,15 +319,15 @@ async def leave(context: RequestContext, interaction: Interaction) -> Authorizat
     if own_pages.purpose(request) != "sign_in":
         cancelled = interaction.outcome is InteractionOutcome.REFUSED
         return own_pages.way_on(context, request, cancelled=cancelled, back=interaction.back)
-    address = authorization_endpoint.address_response(request, iss=context.provider.policy.iss_of_callback)
+    address = authorization_request.address_response(request, iss=context.provider.policy.iss_of_callback)
     repeated = context.now < interaction.finished_at + REDIRECT_REPEATED_SECONDS
     if interaction.outcome is InteractionOutcome.CODE and repeated:
-        return authorization_endpoint.create_code_response(address, code=code_of(context, interaction))
+        return authorization_request.create_code_response(address, code=code_of(context, interaction))
     # A request without a request_uri cannot have an invalid one.
     refusal: type[OAuthError] = InvalidRequestURI if GENERATIONS[request.generation].pushed else AccessDenied
     error = refusal(Reason.SIGN_IN_ENDED, "this sign-in has ended or has expired")
     if interaction.outcome is InteractionOutcome.REFUSED and repeated:
         error = AccessDenied(reason_of(interaction.error_reason), interaction.error_description)
-    return authorization_endpoint.create_error_response(
+    return authorization_request.create_error_response(
         address, error, reference=context.request_id, catalogue=context.provider.policy.error_catalogue
     )

@@ -10,17 +10,9 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from corpid.flows.authentication import (
-    browsers,
-    completion,
-    consents,
-    interactions,
-    own_pages,
-    second_factors,
-    throttle,
-)
+from corpid.flows.authentication import browsers, completion, consents, factors, interactions, own_pages, throttle
 from corpid.flows.authentication.browsers import Browser, SubmittedForm
-from corpid.flows.authentication.second_factors import PendingSecondFactor
+from corpid.flows.authentication.factors import PendingSecondFactor
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.records import Session
 from corpid.rules.authentication.sign_in import Interaction
@@ -212,7 +204,7 @@ async def _as_it_still_holds(context: RequestContext, loaded: InteractionContext
         return replace(loaded, interaction=interaction.anonymous)
     if signed_in:
         return loaded
-    pending = second_factors.pending_second_factor(context, account)
+    pending = factors.pending_second_factor(context, account)
     if not pending.ways:
         return replace(loaded, interaction=interaction.anonymous, lacks_second_factor=account.user, last_entity=last)
     return replace(loaded, awaiting_second_factor=pending, last_entity=last)

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from corpid.rules.limits import ACCOUNT_FRESH_SECONDS
 from corpid.rules.oauth import acr
-from corpid.rules.oauth.authorization_endpoint import AuthorizationResponse
-from corpid.rules.oauth.authorization_request import AuthorizationRequest
+from corpid.rules.oauth.authorization_request import AuthorizationRequest, AuthorizationResponse
 from corpid.rules.oauth.records import Client
 
 if TYPE_CHECKING:

@@ -17,16 +17,14 @@ from corpid.flows.authentication import (
     browsers,
     completion,
     consents,
-    entity_selection,
+    factors,
     interactions,
     own_pages,
-    password_checks,
-    second_factors,
     sessions,
     throttle,
 )
+from corpid.flows.authentication.factors import SecondFactorQuestion
 from corpid.flows.authentication.interaction_context import with_consent
-from corpid.flows.authentication.second_factors import SecondFactorQuestion
 from corpid.flows.authentication.throttle import Repeated, SentForm
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import sign_in as machine
@@ -54,8 +52,8 @@ from corpid.texts import Phrase, phrase
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from corpid.flows.authentication.factors import PendingSecondFactor
     from corpid.flows.authentication.interaction_context import InteractionContext
-    from corpid.flows.authentication.second_factors import PendingSecondFactor
     from corpid.flows.authentication.throttle import Attempt
     from corpid.flows.request_context import RequestContext
     from corpid.rules.audit_records import AuditEvent
@@ -169,7 +167,7 @@ async def current(context: RequestContext, loaded: InteractionContext, *, query:
     """
     interaction = loaded.interaction
     if loaded.awaiting_second_factor is not None:
-        return second_factors.second_factor_question(interaction, loaded.awaiting_second_factor, now=context.now)
+        return factors.second_factor_question(interaction, loaded.awaiting_second_factor, now=context.now)
     if not interaction.signed_in:
         return PasswordQuestion(lacks_second_factor=loaded.lacks_second_factor is not None)
     if interaction.offers_passkey:
@@ -182,11 +180,11 @@ async def current(context: RequestContext, loaded: InteractionContext, *, query:
         agreeing = ConsentQuestion if state is SignInState.CONSENT else SignInConfirmation
         return agreeing(user=acting.user, choice=EntityChoice(entity=acting.entity))
     user_id, client = interaction.user_id, loaded.client
-    if not await entity_selection.any_usable(context, user_id, client):
-        everything = await entity_selection.offer(context, user_id, client, query="", preselected="")
+    if not await consents.any_usable(context, user_id, client):
+        everything = await consents.offer(context, user_id, client, query="", preselected="")
         return NoEntity(choices=everything.choices, total=everything.total)
     last = await _last_entity(context, loaded)
-    offer = await entity_selection.offer(context, user_id, client, query=query, preselected=last)
+    offer = await consents.offer(context, user_id, client, query=query, preselected=last)
     return EntityQuestion(choices=offer.choices, total=offer.total, preselected=offer.preselected)
 
 
@@ -198,7 +196,7 @@ async def find_chosen_entity(context: RequestContext, loaded: InteractionContext
     user_id, entity_id = loaded.interaction.user_id, loaded.interaction.entity_id
     if not entity_id:
         return None
-    return await entity_selection.usable_here(context, user_id, entity_id, loaded.client)
+    return await consents.usable_here(context, user_id, entity_id, loaded.client)
 
 
 async def _last_entity(context: RequestContext, loaded: InteractionContext) -> str:
@@ -271,7 +269,7 @@ async def submit_password(
     account = await context.provider.registry.factors.account_by_name(name)
     credentials = account.held.credentials if account else Credentials(user_id="")
     stored, user = credentials.password_hash, account.user if account else None
-    right = await password_checks.fits(context, attempt, name, password_hash=stored, password=password)
+    right = await factors.fits(context, attempt, name, password_hash=stored, password=password)
     if renewing is not None and user is not None and user.user_id != renewing.user.user_id:
         right = False  # renamed meanwhile, and somebody else has the name now
     if not right or account is None or user is None or not user.enabled:
@@ -280,14 +278,12 @@ async def submit_password(
                 event(context, loaded, user, AuditAction.SIGN_IN_PASSWORD, "refused"), now=context.now
             )
         raise InvalidInput(_WRONG if renewing is None else WRONG_PASSWORD)
-    if not second_factors.pending_second_factor(context, account).ways:
+    if not factors.pending_second_factor(context, account).ways:
         # Only a person who typed the correct password reads this reason.
         refused = without_second_factor(context, loaded, user)
         await context.provider.registry.audit.write(refused, now=context.now)
         raise InvalidInput(no_second_factor(context))
-    credentials = await password_checks.rehash_if_outdated(
-        context, attempt, name, credentials=credentials, password=password
-    )
+    credentials = await factors.rehash_if_outdated(context, attempt, name, credentials=credentials, password=password)
     moved = machine.with_user(
         loaded.interaction, user_id=user.user_id, user_name=name, credentials=credentials, language=user.language
     )
@@ -346,13 +342,13 @@ async def submit_code(
     Throttled (also as Paused), StaleStep, FormHandled, AlreadyCompleted. Source: D34, D45
     """
     pending = await require_password_given(context, loaded, SignInEvent.CODE)
-    account, way = pending.account, second_factors.current_method(loaded.interaction, pending)
+    account, way = pending.account, factors.current_method(loaded.interaction, pending)
     user = account.user
     if way is SecondFactorMethod.PASSKEY:
         raise StaleStep
     try:
         guesses, right = await _try(context, loaded, account, way, code)
-    except second_factors.PerhapsUsed as refused:
+    except factors.PerhapsUsed as refused:
         entry = event(
             context, loaded, user, AuditAction.SIGN_IN_SECOND_FACTOR, "refused", way=way.value, reason=str(refused)
         )
@@ -376,7 +372,7 @@ async def choose_way(context: RequestContext, loaded: InteractionContext, *, way
     named = next((each for each in pending.ways if each.value == way), None)
     if named is None:
         raise InvalidInput(phrase("Choose one of the options."))
-    back = interaction.way is not SecondFactorMethod.EMAIL and second_factors.under_way(interaction, now=context.now)
+    back = interaction.way is not SecondFactorMethod.EMAIL and factors.under_way(interaction, now=context.now)
     if named is SecondFactorMethod.EMAIL and not back:
         throttle.one_more_guess(context, pending.account.guesses, interaction.factors)
         if interaction.mails >= MAILED_CODES_PER_SIGN_IN:
@@ -394,7 +390,7 @@ async def choose_way(context: RequestContext, loaded: InteractionContext, *, way
         # Who knows only the password must not choose the language of what warns the owner.
         language = loaded.picked_language if loaded.last_entity is not None else ""
         why = notifications.signing_in(loaded.client.name, context.provider.policy.name)
-        code = second_factors.code_of(context, interaction.interaction_id, moved, pending.user)
+        code = factors.code_of(context, interaction.interaction_id, moved, pending.user)
         notifications.mailed_code(context, pending.user, code, why=why, language=language)
     else:
         moved = machine.other_way(interaction, named)
@@ -440,10 +436,10 @@ async def _try(
     """Count an attempt, then try it.
 
     Both are written in one transaction where an engine has one for them. Returns the count of guesses, None for a
-    recovery code, which cannot be guessed; and whether the code was right. Raises second_factors.PerhapsUsed after
+    recovery code, which cannot be guessed; and whether the code was right. Raises factors.PerhapsUsed after
     giving both back.
     """
-    refused: second_factors.PerhapsUsed | None = None
+    refused: factors.PerhapsUsed | None = None
     async with context.provider.transient.batch(context.now) as batch:
         if way is not SecondFactorMethod.RECOVERY:
             after = throttle.one_more_guess(context, account.guesses, loaded.interaction.factors)
@@ -452,7 +448,7 @@ async def _try(
             try:
                 guesses = await throttle.count_guess(context, account.guesses, after, loaded.interaction.factors)
                 return guesses, await _accepts(context, loaded, account, way, code)
-            except second_factors.PerhapsUsed as perhaps:
+            except factors.PerhapsUsed as perhaps:
                 # Raised below: an engine that rolls batches back would keep what another one forgets.
                 refused = perhaps
                 await throttle.give_back_within(context, batch, attempt)
@@ -477,11 +473,11 @@ async def _accepts(
     entry = event(context, loaded, user, AuditAction.SIGN_IN_SECOND_FACTOR, "ok", way=way.value)
     try:
         if way is SecondFactorMethod.APP:
-            await second_factors.accept_app(context, account.held.credentials, code, entry)
+            await factors.accept_app(context, account.held.credentials, code, entry)
         elif way is SecondFactorMethod.RECOVERY:
-            await second_factors.accept_recovery(context, user, code, entry)
+            await factors.accept_recovery(context, user, code, entry)
         else:
-            second_factors.check_emailed_code(context, at.interaction_id, at, user, code)
+            factors.check_emailed_code(context, at.interaction_id, at, user, code)
             await context.provider.registry.audit.write(entry, now=context.now)
     except WrongCode:
         return False
@@ -506,7 +502,7 @@ async def _miss(
         entry = event(context, loaded, user, AuditAction.SIGN_IN_PAUSE_CODES, "refused")
         events.append(throttle.pause_event(entry, guesses))
     async with context.provider.transient.batch(context.now) as batch:
-        too_many = await second_factors.count_miss(context, batch, loaded.interaction.interaction_id)
+        too_many = await factors.count_miss(context, batch, loaded.interaction.interaction_id)
         misses = await context.counts.count(batch, of_owner)
         try:
             for each in events:
@@ -538,7 +534,7 @@ async def submit_entity(context: RequestContext, loaded: InteractionContext, *, 
     """
     interaction = loaded.interaction
     loaded.require(context, SignInEvent.ENTITY, usable=await find_chosen_entity(context, loaded) is not None)
-    if await entity_selection.usable_here(context, interaction.user_id, entity_id, loaded.client) is None:
+    if await consents.usable_here(context, interaction.user_id, entity_id, loaded.client) is None:
         raise InvalidInput(phrase("Choose the organisation you act for."))
     after = machine.with_entity(interaction, entity_id)
     if loaded.asks_consent:
@@ -652,9 +648,7 @@ async def cancel(context: RequestContext, loaded: InteractionContext) -> Interac
     """
     interaction = loaded.interaction
     loaded.require(context, SignInEvent.CANCEL)
-    nothing = interaction.signed_in and not await entity_selection.any_usable(
-        context, interaction.user_id, loaded.client
-    )
+    nothing = interaction.signed_in and not await consents.any_usable(context, interaction.user_id, loaded.client)
     refused = await completion.refuse(context, interaction, AccessDenied(*(_NO_ENTITY if nothing else _CANCELLED)))
     await sessions.end_with_sign_in(context, _made(loaded))
     return replace(loaded, interaction=refused)

@@ -13,7 +13,7 @@ import msgspec
 
 from corpid.flows import namespaces, notifications
 from corpid.flows.account import enrolments, links
-from corpid.flows.authentication import second_factors
+from corpid.flows.authentication import factors
 from corpid.flows.directory import people
 from corpid.flows.directory.actors import check_still_acting
 from corpid.flows.directory.write import Refused, audit_event
@@ -230,7 +230,7 @@ async def _send(
 ) -> None:
     """Send the link to the account's own address."""
     provider, texts = context.provider, links.PURPOSES[purpose]
-    held = await second_factors.held_factors(provider.registry, user.user_id)
+    held = await factors.held_factors(provider.registry, user.user_id)
     can_prove = held.second_factor if purpose == "password" else held.password
     if not can_prove:
         raise _referral(context, user, asked_by, f"the account has no {texts.asks_for}")

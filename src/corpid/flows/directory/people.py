@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from corpid.flows import notifications
 from corpid.flows.account import links
-from corpid.flows.authentication import password_checks, second_factors, throttle
+from corpid.flows.authentication import throttle
+from corpid.flows.authentication.factors import hash_password, held_factors
 from corpid.flows.directory.apply import prepare_addition
 from corpid.flows.directory.finding import authorise_on_person, find_user, refuse_invited
 from corpid.flows.directory.write import Refused, audit_event, write_changes
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
     from corpid.outbound.mail import Mail
     from corpid.outbound.passwords import Passwords
     from corpid.rules.audit_records import AuditEvent
-    from corpid.rules.authentication.link_codes import NewLink
-    from corpid.rules.authentication.records import LinkPurpose, PersonFactors
+    from corpid.rules.authentication.records import LinkPurpose, NewLink, PersonFactors
     from corpid.rules.directory.actors import Actor
     from corpid.stores.sql.registry import Registry
     from corpid.stores.transient import TransientStore
@@ -136,7 +136,7 @@ async def unlock_account(
 
 async def _hash_password(passwords: Passwords, user: User, password: str) -> str:
     try:
-        return await password_checks.hash_password(passwords, user, password, source=COMMAND_LINE)
+        return await hash_password(passwords, user, password, source=COMMAND_LINE)
     except PasswordRefused as error:
         raise Refused(str(error)) from None
 
@@ -228,7 +228,7 @@ async def load_factors(registry: Registry, user_name: str, *, actor: Actor) -> t
     """
     user = await find_user(registry, user_name, actor=actor)
     await authorise_on_person(registry, actor, "read", Object(kind="credentials", user_id=user.user_id))
-    return user, await second_factors.held_factors(registry, user.user_id)
+    return user, await held_factors(registry, user.user_id)
 
 
 async def _find_account(registry: Registry, user_name: str, *, actor: Actor) -> User:

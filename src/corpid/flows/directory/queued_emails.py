@@ -21,8 +21,8 @@ from corpid.flows.directory.approvals import load_names
 from corpid.flows.directory.notice_texts import AccessChange, Reader, RequestInWords, RoleNames
 from corpid.flows.directory.person_names import read_names, read_requested_names
 from corpid.rules.audit_records import AuditEvent
-from corpid.rules.authentication import link_codes
-from corpid.rules.authentication.link_codes import NewLink
+from corpid.rules.authentication import records
+from corpid.rules.authentication.records import NewLink
 from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.approvals import state_at
 from corpid.rules.directory.change_texts import name_actor, summarise_changes
@@ -216,7 +216,7 @@ class InvitationEmails(_Sender):
         if await self._count_recipient(address.casefold(), 1) > EMAILS_PER_ADDRESS:
             outcome, becomes = "put off", being_sent(self._tomorrow() - SENDING_SECONDS)
         else:
-            code = link_codes.code_from(provider.new_id())
+            code = records.code_from(provider.new_id())
             event = AuditEvent(
                 actor=SYSTEM,
                 action=links.PURPOSES["membership"].made,

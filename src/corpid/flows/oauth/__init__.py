@@ -1,6 +1,6 @@
 """The endpoints of OAuth: PAR, authorize, token, resources.
 
-An endpoint is a module: `par`, `authorize`, `token`, `userinfo`; `api_tokens` is the token endpoint of the admin API.
+An endpoint is a module: `par`, `authorize`, `token`, `userinfo`; `token` has the token endpoint of the admin API, too.
 PAR and token begin with `client_authentication`, which counts the request (`flows.rate_limits`), and go on with `dpop`;
 both only verify. Proof and assertion are spent in one batch at the end (`dpop.spend_proof_and_assertion`), after
 `client_clocks` has recorded the skew of the client's clock, which is needed only after a loss of data. `authorize`

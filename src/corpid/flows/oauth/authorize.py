@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows import namespaces
-from corpid.flows.authentication import browsers, completion, consents, entity_selection, interactions, sessions
+from corpid.flows.authentication import browsers, completion, consents, interactions, sessions
 from corpid.flows.authentication.browsers import Browser
 from corpid.flows.authentication.interactions import PendingRequest
 from corpid.flows.oauth.client_authentication import not_admitted
@@ -32,9 +32,13 @@ from corpid.rules.limits import (
     STATE_CHARACTERS,
     UI_LOCALES_CHARACTERS,
 )
-from corpid.rules.oauth import authorization_endpoint, authorization_request, client_registration, parameters
-from corpid.rules.oauth.authorization_endpoint import AuthorizationResponse, ReturnAddress
-from corpid.rules.oauth.authorization_request import REQUEST_PARAMETERS, AuthorizationRequest
+from corpid.rules.oauth import authorization_request, client_registration, parameters
+from corpid.rules.oauth.authorization_request import (
+    REQUEST_PARAMETERS,
+    AuthorizationRequest,
+    AuthorizationResponse,
+    ReturnAddress,
+)
 from corpid.rules.oauth.discovery import PAR_PATH
 from corpid.rules.oauth.errors import (
     AccessDenied,
@@ -232,7 +236,7 @@ async def _answer_pushed(
         may_complete=may_complete,
     )
     requesting_client = RequestingClient(client=client, ui_locales=pushed.request.ui_locales)
-    address = authorization_endpoint.address_response(pushed.request, iss=context.provider.policy.iss_of_callback)
+    address = authorization_request.address_response(pushed.request, iss=context.provider.policy.iss_of_callback)
     in_time = context.now < pushed.pushed_at + REQUEST_URI_SECONDS
     return await _answer_errors(
         context,
@@ -320,7 +324,7 @@ async def _answer_query(
     # The redirect URI is proven: from here on errors are the client's to know.
     address = ReturnAddress(
         redirect_uri=redirect_uri,
-        mode=authorization_endpoint.choose_error_mode(query, generation),
+        mode=authorization_request.choose_error_mode(query, generation),
         state=parameters.lone(query, "state", longest=STATE_CHARACTERS),
         iss=context.provider.policy.iss_of_callback,
     )
@@ -415,7 +419,7 @@ async def _answer_errors(
         error, cause = TemporarilyUnavailable(Reason.STORE_UNAVAILABLE, "please try again in a moment"), raised
     except Exception as raised:  # noqa: BLE001 - the client is told server_error, the log the cause
         error, cause = ServerError(Reason.UNFORESEEN, "an unexpected error occurred"), raised
-    response = authorization_endpoint.create_error_response(
+    response = authorization_request.create_error_response(
         address, error, reference=context.request_id, catalogue=context.provider.policy.error_catalogue
     )
     return ImmediateResponse(response=response, requesting_client=requesting_client, failure=cause)
@@ -455,7 +459,7 @@ async def _sso_result(context: RequestContext, attempt: AuthorizationAttempt) ->
             else "the sign-in is older than max_age, or does not reach the acr",
         )
         return SsoResult(interaction=interaction, required_prompt=refusal, cookie=cookie)
-    only = await entity_selection.find_only_entity(context, session.user_id, attempt.client, attempt.request)
+    only = await consents.find_only_entity(context, session.user_id, attempt.client, attempt.request)
     known = msgspec.structs.replace(
         interaction,
         user_id=session.user_id,
@@ -520,9 +524,9 @@ async def _complete_at_once(
         raise InvalidRequestURI(
             Reason.REQUEST_ALREADY_COMPLETED, "this request was already completed: start a new one"
         ) from None
-    address = authorization_endpoint.address_response(interaction.request, iss=context.provider.policy.iss_of_callback)
+    address = authorization_request.address_response(interaction.request, iss=context.provider.policy.iss_of_callback)
     return ImmediateResponse(
-        response=authorization_endpoint.create_code_response(address, code=code),
+        response=authorization_request.create_code_response(address, code=code),
         requesting_client=RequestingClient(client=client, ui_locales=interaction.request.ui_locales),
         interaction=interaction,
     )

@@ -9,8 +9,8 @@ import math
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from corpid.rules import client_clocks
-from corpid.rules.client_clocks import CHECKED_SECONDS, LARGEST_RECORDED, LARGEST_SKEW, are_known, period_at, skew_of
+from corpid.rules import data_loss
+from corpid.rules.data_loss import CHECKED_SECONDS, LARGEST_RECORDED, LARGEST_SKEW, are_known, period_at, skew_of
 
 if TYPE_CHECKING:
     from corpid.rules.data_loss import DataLoss
@@ -132,7 +132,7 @@ class ClockSkews:
         recorded = self._registry.client_clocks
         if not are_known(await recorded.recorded_since(), lost_at=lost_at):
             return None
-        if client_clocks.may_not_record(await self._registry.server_processes.list_all(), self._version, now=moment):
+        if data_loss.may_not_record(await self._registry.server_processes.list_all(), self._version, now=moment):
             return None
         clock = await recorded.find(client_id)
         largest = clock.largest(period_at(moment)) if clock is not None else None

@@ -1,8 +1,14 @@
-"""The token endpoint (Spec 4.3, Spec "The order of a request", D18-D21)."""
+"""The token endpoint (Spec 4.3, Spec "The order of a request", D18-D21).
+
+Tokens of the admin API, issued and verified.
+
+Source: RFC 6749 §4.4, RFC 9449, D59
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -14,15 +20,28 @@ from corpid.jose import encryption
 from corpid.jose.key_ring import ACCESS_TOKEN
 from corpid.jose.keys import EncryptionKey
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.directory.actors import ApiClient
 from corpid.rules.directory.parties import entity_attributes, packed_parties, packed_subject, user_attributes
-from corpid.rules.limits import ACCESS_TOKEN_SECONDS
-from corpid.rules.oauth import client_registration, deprecated_usage, scopes, token_request, tokens
+from corpid.rules.limits import ACCESS_TOKEN_SECONDS, API_TOKEN_SECONDS
+from corpid.rules.oauth import (
+    api_client,
+    authorization_request,
+    client_assertion,
+    client_registration,
+    deprecated_usage,
+    token_request,
+    tokens,
+)
 from corpid.rules.oauth.discovery import TOKEN_PATH
 from corpid.rules.oauth.dpop import Proof, ProofTarget
 from corpid.rules.oauth.errors import (
+    Explanation,
     InvalidGrant,
+    InvalidToken,
     RequestOf,
     ServerError,
+    UnauthorizedClient,
+    clip_text,
     list_values,
     shorten_value,
     without_query,
@@ -36,6 +55,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corpid.flows.request_context import RequestContext
+    from corpid.rules.oauth.api_client import ApiScope, RegisteredApiClient
+    from corpid.rules.oauth.client_assertion import Assertion
     from corpid.rules.oauth.records import Client, Grant
 
 
@@ -157,7 +178,7 @@ async def _parties(context: RequestContext, redemption: _Redemption, grant: Gran
             received=without_query(grant.redirect_uri),
             registered=list_values(map(without_query, client.redirect_uris)),
         )
-    if not scopes.are_allowed(client, grant.scopes):
+    if not authorization_request.are_allowed(client, grant.scopes):
         raise InvalidGrant(Reason.SCOPE_WITHDRAWN, token_request.FAILED).with_cause(
             cause="the client may no longer ask for these scopes",
             received=shorten_value(" ".join(grant.scopes)),
@@ -216,3 +237,154 @@ def _issue(
         scope=" ".join(grant.scopes),
         client_id=client.client_id,
     )
+
+
+class ApiTokenResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The token response (RFC 6749 §5.1); `expires_in` in seconds."""
+
+    access_token: str
+    token_type: str
+    expires_in: int
+    scope: str
+    client_id: str
+
+
+async def issue(
+    context: RequestContext, parameters: dict[str, str], *, authorization: Sequence[bytes], proofs: Sequence[bytes]
+) -> ApiTokenResponse:
+    """Issue a token to a client of the admin API.
+
+    It is bound to the key of the proof. `authorization` and `proofs` are the request's headers Authorization and DPoP.
+    The order is that of the core's token endpoint: what is refused before the last step spends nothing. Raises
+    InvalidRequest, UnsupportedGrantType, InvalidClient, InvalidScope, InvalidDPoPProof, UseDPoPNonce,
+    UnauthorizedClient, TooManyRequests, ServerError, StoreUnavailable. Source: RFC 6749 §4.4, RFC 9449 §5, Spec
+    "The order of a request", D59
+    """
+    policy = context.provider.policy
+    api_client.validate(parameters)
+    client, assertion = await _authenticate(context, parameters, authorization)
+    with RequestOf(client.client_id):
+        granted = api_client.granted_scopes(parameters.get("scope"), client.scopes)
+        target = ProofTarget(method="POST", url=policy.base_url + api_client.TOKEN_PATH)
+        proof = dpop.require_proof(context, proofs, target, rules=policy.api)
+        if not await _may_act(context, client, now=context.now):
+            raise UnauthorizedClient(
+                Reason.API_CLIENT_ENTITY, "the entity that this client is bound to is disabled or removed"
+            )
+        skew = await context.provider.client_clocks.record_skew(assertion, context.provider.transient)
+        async with context.provider.transient.batch(context.now) as batch:
+            await dpop.spend_proof_and_assertion(context, batch, proof, assertion, skew)
+    claims = api_client.access_token_claims(
+        base_url=policy.base_url,
+        client_id=client.client_id,
+        entity_id=client.entity_id,
+        granted=granted,
+        jkt=proof.jkt,
+        token_id=context.provider.new_id(),
+        loss=context.provider.transient.loss.token_tag(context.now),
+        now=int(context.now),
+    )
+    return ApiTokenResponse(
+        access_token=context.keys.ring.sign(msgspec.json.encode(claims), ACCESS_TOKEN),
+        token_type=policy.api.scheme,
+        expires_in=API_TOKEN_SECONDS,
+        scope=" ".join(granted),
+        client_id=client.client_id,
+    )
+
+
+async def verify(
+    context: RequestContext, *, method: str, path: str, authorization: Sequence[bytes], proofs: Sequence[bytes]
+) -> ApiClient:
+    """Verify the token and the proof of a request to the API.
+
+    `path` is that of the request's URL as it was sent, base_url's included and without query; `authorization` and
+    `proofs` are the headers Authorization and DPoP. The proof is spent. Returns the client with the scopes of its
+    token; `access.authorise` decides what they suffice for. Raises CredentialsRequired, InvalidRequest, InvalidToken
+    (also if client, entity or a scope of the token has ended since), InvalidDPoPProof, UseDPoPNonce, StoreUnavailable.
+    Source: RFC 9449 §7, D6, D50, D59
+    """
+    policy = context.provider.policy
+    text = tokens.access_token(authorization, policy.api.scheme)
+    token = tokens.verify(
+        text,
+        context.keys.ring,
+        issuer=policy.base_url + api_client.ISSUER_PATH,
+        resource_url=policy.base_url + api_client.API_PATH,
+        now=context.now,
+        parties=api_client.no_person,
+    )
+    origin = urlsplit(policy.base_url)
+    target = ProofTarget(method=method, url=f"{origin.scheme}://{origin.netloc}{path}")
+    proof = dpop.require_proof(context, proofs, target, rules=policy.api, access_token=text)
+    tokens.validate_binding(token, proof.jkt)
+    with RequestOf(token.client_id):
+        if context.provider.transient.loss.refuses_token(token.issued_at, token.loss):
+            raise InvalidToken(
+                Reason.ACCESS_TOKEN_BEFORE_RESTART,
+                "access token: issued before this provider lost its short-lived data; request a new one",
+            )
+        async with context.provider.transient.batch(context.now) as batch:
+            await dpop.spend(context, batch, proof, client_id=token.client_id)
+        actor = ApiClient(
+            client_id=token.client_id,
+            scopes=frozenset(cast("tuple[ApiScope, ...]", token.scopes)),
+            entity_id=token.entity_id,
+        )
+        await refuse_ended(context, actor, now=context.now)
+    return actor
+
+
+async def _authenticate(
+    context: RequestContext, parameters: dict[str, str], authorization: Sequence[bytes]
+) -> tuple[RegisteredApiClient, Assertion]:
+    """Authenticate a client of the API; its audience is the API's issuer."""
+    policy = context.provider.policy
+    issuer = policy.base_url + api_client.ISSUER_PATH
+    await context.provider.rate_limits.address(rate_limits.TOKEN, context.address, context.now, context.counts)
+    candidate = client_assertion.read(
+        parameters,
+        authorization,
+        issuer=issuer,
+        endpoint=policy.base_url + api_client.TOKEN_PATH,
+        rules=policy.api,
+        now=context.now,
+    )
+    client = await context.provider.registry_cache.api_client(candidate.client_id, context.now)
+    if client is None:
+        explanation = Explanation(
+            cause="unknown or disabled client of the admin API", received=f"client_id {clip_text(candidate.client_id)}"
+        )
+        raise client_assertion.refuse_assertion(
+            Reason.CLIENT_UNKNOWN, candidate, issuer=issuer, explanation=explanation
+        )
+    _, assertion = await client_authentication.verify_assertion(
+        context, client, candidate, source=context.provider.api_client_keys, issuer=issuer, endpoint=rate_limits.TOKEN
+    )
+    return client, assertion
+
+
+async def refuse_ended(context: RequestContext, actor: ApiClient, *, now: float) -> None:
+    """Refuse a token whose client, binding or scopes have ended since.
+
+    `now` is in epoch seconds: later than the request, if its body took long. Raises InvalidToken, StoreUnavailable.
+    Source: D50
+    """
+    client = await context.provider.registry_cache.api_client(actor.client_id, now)
+    if client is None:
+        raise InvalidToken(Reason.ACCESS_TOKEN_CLIENT, "access token: its client is unknown or disabled")
+    if client.entity_id != actor.entity_id or not await _may_act(context, client, now=now):
+        raise InvalidToken(
+            Reason.API_CLIENT_ENTITY,
+            "access token: its client's entity has changed, or is disabled or removed",
+        )
+    if not actor.scopes.issubset(client.scopes):
+        raise InvalidToken(Reason.SCOPE_WITHDRAWN, "access token: its client may no longer request these scopes")
+
+
+async def _may_act(context: RequestContext, client: RegisteredApiClient, *, now: float) -> bool:
+    """Return whether a client's entity is enabled, if it has one."""
+    if not client.entity_id:
+        return True
+    entity = await context.provider.registry_cache.entity(client.entity_id, now)
+    return entity is not None and entity.enabled

@@ -16,7 +16,7 @@ from corpid.flows.oauth.client_keys import current_keys, encryption_key
 from corpid.jose import encryption
 from corpid.rules.directory import roles
 from corpid.rules.directory.parties import entity_attributes
-from corpid.rules.oauth import client_registration, scopes, tokens
+from corpid.rules.oauth import authorization_request, client_registration, tokens
 from corpid.rules.oauth.dpop import ProofTarget
 from corpid.rules.oauth.errors import InvalidToken, RequestOf, ServerError, shorten_value
 from corpid.rules.oauth.generations import ENTITY_SCOPES
@@ -124,7 +124,7 @@ async def _live(context: RequestContext, generation: Generation, token: AccessTo
         ).with_cause(
             expected=f"the generation {generation.name}", registered=client_registration.registered_generations(client)
         )
-    if not scopes.are_allowed(client, token.scopes):
+    if not authorization_request.are_allowed(client, token.scopes):
         raise InvalidToken(
             Reason.SCOPE_WITHDRAWN, "access token: its client may no longer request these scopes"
         ).with_cause(received=shorten_value(" ".join(token.scopes)), registered=shorten_value(" ".join(client.scopes)))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows.operations.readiness import recovering_until
-from corpid.rules.client_clocks import may_not_record
+from corpid.rules.data_loss import may_not_record
 from corpid.rules.server_processes import KEPT_SECONDS, SEEN_EVERY_SECONDS, VERSION, differences, live
 
 if TYPE_CHECKING:

@@ -3,12 +3,20 @@
 From a parameter's declaration follow the names that are read (D14), its value in the record, the inspector's check of
 it, its rows in docs/reference/endpoints.md and the OpenAPI documents, and its place in the Bruno collections.
 Source: Spec 4.1, RFC 6749 §4.1.1, D10-D14, D40
+
+Authorization responses: address, code, refusal.
+
+Source: Spec 4.2, RFC 6749 §4.1.2, RFC 9207, D38
+
+Scopes that a client requests.
+
+Source: Spec 4.9, R-4.1
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeAlias, get_args, get_origin
 
@@ -16,25 +24,65 @@ import msgspec
 from msgspec.structs import replace
 
 from corpid.rules.limits import CONTEXT_MESSAGE_CHARACTERS, NONCE_CHARACTERS, STATE_CHARACTERS, UI_LOCALES_CHARACTERS
-from corpid.rules.oauth import acr, scopes, token_request
+from corpid.rules.oauth import acr, token_request
 from corpid.rules.oauth.errors import (
     InvalidRequest,
+    InvalidScope,
     RequestNotSupported,
     RequestURINotSupported,
     list_values,
+    public_members,
     shorten_value,
     url_difference,
     without_query,
 )
-from corpid.rules.oauth.parameters import require_parameter
+from corpid.rules.oauth.parameters import encode_pairs, lone, require_parameter
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import Phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
+    from corpid.rules.oauth.errors import OAuthError
     from corpid.rules.oauth.generations import Generation
     from corpid.rules.oauth.records import Client
+
+_SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*")
+
+
+def validate_scopes(
+    text: str, registered: Collection[str], known: Sequence[str], *, needed: str = "openid"
+) -> tuple[str, ...]:
+    """The requested scopes, each once, in the order asked.
+
+    `registered` are the client's, `known` those of the interface, `needed` is one that must be among them; empty: none.
+
+    Raises InvalidScope. Source: RFC 6749 §3.3, Spec 4.1
+    """
+    if not _SCOPE.fullmatch(text):
+        raise InvalidScope(Reason.SCOPE_MALFORMED, "scope must be a list of scope names separated by single spaces")
+    requested = tuple(dict.fromkeys(text.split(" ")))
+    if needed and needed not in requested:
+        raise InvalidScope(Reason.SCOPE_WITHOUT_OPENID, f"scope must include {needed}").with_cause(
+            received=shorten_value(text)
+        )
+    for scope in requested:
+        if scope not in known:
+            raise InvalidScope(Reason.SCOPE_UNKNOWN, f"scope {scope} is not known here; known: {' '.join(known)}")
+        if scope not in registered:
+            raise InvalidScope(
+                Reason.SCOPE_NOT_REGISTERED, f"this client is not registered for scope {scope}"
+            ).with_cause(registered=shorten_value(" ".join(registered)))
+    return requested
+
+
+def are_allowed(client: Client, granted: Iterable[str]) -> bool:
+    """Return whether a client is still allowed every granted scope.
+
+    Source: D50
+    """
+    return set(granted).issubset(client.scopes)
+
 
 _PRINTABLE: Final = re.compile(r"[\x20-\x7e]+")
 _MESSAGE: Final = re.compile(r"[A-Za-z0-9 .,\-@'!()]+")
@@ -397,7 +445,7 @@ def validate_request(
         if name in parameters:
             refusal = InvalidRequest if generation.pushed else in_query
             raise refusal(reason, f"parameter {name} is not accepted here")
-    granted = scopes.validate_scopes(require_parameter(parameters, "scope"), client.scopes, generation.scopes)
+    granted = validate_scopes(require_parameter(parameters, "scope"), client.scopes, generation.scopes)
     redirect_uri = require_registered_redirect_uri(parameters, client)
     if require_parameter(parameters, "response_type") != "code":
         raise InvalidRequest(Reason.RESPONSE_TYPE, "response_type must be code").with_cause(
@@ -447,3 +495,89 @@ def require_registered_redirect_uri(parameters: dict[str, str], client: Client) 
             registered=list_values(map(without_query, client.redirect_uris)),
         )
     return value
+
+
+_MODE_CHARACTERS: Final = 32
+
+
+class AuthorizationResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A response to a proven redirect URI, with its parameters."""
+
+    redirect_uri: str
+    mode: str
+    """query, fragment or form_post"""
+    parameters: Mapping[str, str]
+    reason: str = ""
+    """the code of a refusal's reason, for the log"""
+    detail: str = ""
+    """the exact cause of a refusal, for the log"""
+
+    @property
+    def posted(self) -> bool:
+        """True if a form carries the parameters in its body.
+
+        Source: OAuth 2.0 Form Post Response Mode §2
+        """
+        return self.mode == "form_post"
+
+    @property
+    def url(self) -> str:
+        """The redirect URI with the response in its query or fragment.
+
+        After its own query. Source: RFC 6749 §3.1.2, D38
+        """
+        if not self.parameters:
+            return self.redirect_uri
+        separator = "#" if self.mode == "fragment" else "&" if "?" in self.redirect_uri else "?"
+        return f"{self.redirect_uri}{separator}{encode_pairs(self.parameters)}"
+
+
+class ReturnAddress(msgspec.Struct, frozen=True, kw_only=True):
+    """A proven redirect URI with response mode, state and issuer."""
+
+    redirect_uri: str
+    mode: str
+    state: str | None
+    iss: str | None
+
+
+def choose_error_mode(raw: bytes, generation: Generation) -> str:
+    """The response mode of a query request's error.
+
+    The requested one, if it was requested once and is served. Source: OAuth 2.0 Multiple Response Type Encoding
+    Practices §2.1, Spec "Generations"
+    """
+    asked = lone(raw, "response_mode", longest=_MODE_CHARACTERS)
+    return asked if asked in generation.response_modes else generation.response_modes[0]
+
+
+def address_response(request: AuthorizationRequest, *, iss: str | None) -> ReturnAddress:
+    """The return address of a validated request.
+
+    Source: RFC 6749 §4.1.2, RFC 9207 §2
+    """
+    return ReturnAddress(redirect_uri=request.redirect_uri, mode=request.response_mode, state=request.state, iss=iss)
+
+
+def create_code_response(address: ReturnAddress, *, code: str) -> AuthorizationResponse:
+    """A code for the client (RFC 6749 §4.1.2)."""
+    return _create_response(address, {"code": code})
+
+
+def create_error_response(
+    address: ReturnAddress, error: OAuthError, *, reference: str, catalogue: str | None = None
+) -> AuthorizationResponse:
+    """A refusal for the client.
+
+    `reference` is the request id, `catalogue` that of `public_members`. Source: RFC 6749 §4.1.2.1, D28
+    """
+    parameters = public_members(error, reference, catalogue=catalogue)
+    return msgspec.structs.replace(_create_response(address, parameters), reason=error.reason.code, detail=error.exact)
+
+
+def _create_response(address: ReturnAddress, parameters: dict[str, str]) -> AuthorizationResponse:
+    if address.state is not None:
+        parameters["state"] = address.state
+    if address.iss is not None:
+        parameters["iss"] = address.iss
+    return AuthorizationResponse(redirect_uri=address.redirect_uri, mode=address.mode, parameters=parameters)

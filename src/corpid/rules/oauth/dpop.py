@@ -23,7 +23,7 @@ from corpid.rules.oauth.urls import DEFAULT_PORTS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from corpid.jose.algorithms import Verifier
+    from corpid.jose.keys import Verifier
 
 _JKT: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _URL: Final = re.compile(r"[!-~]+")

@@ -13,9 +13,8 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-from corpid.jose.algorithms import BY_CURVE, public_jwk
 from corpid.jose.encoding import JoseError, base64url, json_object
-from corpid.jose.keys import RSA, WRAPS, thumbprint
+from corpid.jose.keys import BY_CURVE, RSA, WRAPS, public_jwk, thumbprint
 from corpid.rules.oauth.client_registration import PRIVATE_INSIDE, public_key, public_part
 
 if TYPE_CHECKING:

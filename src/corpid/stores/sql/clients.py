@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic
 import msgspec
 import sqlalchemy as sa
 
-from corpid.rules.client_clocks import ClientClock
+from corpid.rules.data_loss import ClientClock
 from corpid.rules.hourly_counts import UNKNOWN_CLIENT, CountOfReason, HourlyCount, Point
 from corpid.rules.oauth.api_client import RegisteredApiClient, StoredResponse
 from corpid.rules.oauth.consent import Consent

@@ -29,17 +29,23 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 import msgspec
 
-from corpid.rules.client_clocks import are_known
-from corpid.rules.data_loss import NO_LOSS, DataLoss
+from corpid.rules.data_loss import NO_LOSS, DataLoss, are_known
 from corpid.rules.failures import StoreUnavailable
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.rules.oauth.errors import OAuthError
 from corpid.rules.transient import EngineCondition
 from corpid.stores import READINESS, READINESS_SECONDS, milliseconds
 from corpid.stores.transient import TransientEngine
-from corpid.stores.valkey import incarnations
-from corpid.stores.valkey.incarnations import Closing, NoOrderlyStops, StoreIncarnation
-from corpid.stores.valkey.link import ANSWER_SECONDS, connect, packed, parse_addresses
+from corpid.stores.valkey import link as incarnations
+from corpid.stores.valkey.link import (
+    ANSWER_SECONDS,
+    Closing,
+    NoOrderlyStops,
+    StoreIncarnation,
+    connect,
+    packed,
+    parse_addresses,
+)
 from corpid.stores.valkey.nodes import PAUSE_SECONDS, Topology, primaries
 
 if TYPE_CHECKING:

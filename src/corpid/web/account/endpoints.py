@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from msgspec.structs import replace
 from starlette.responses import StreamingResponse
 
-from corpid.flows.account import account_sessions, activity, own_data, own_email, own_factors
+from corpid.flows.account import account_sessions, own_data, own_email, own_factors
 from corpid.flows.account.account_sessions import AccountRequest
 from corpid.flows.account.own_data import request_deletion, withdraw_deletion
 from corpid.flows.authentication import completion, consents
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from corpid.flows.account.activity import PastSignIn, SignedInBrowser
+    from corpid.flows.account.account_sessions import PastSignIn, SignedInBrowser
     from corpid.flows.account.own_sessions import SelfServiceRequest
     from corpid.flows.authentication.consents import SharedWith
     from corpid.flows.directory.own_access import Giver, OwnEntity, OwnRequest, OwnRole
@@ -109,7 +109,7 @@ async def show_overview(account: AccountContext) -> View:
     """The parts of the account and their state."""
     visit = account.visit
     held = await own_factors.load_factors(account.context, visit)
-    browsers = await activity.list_browsers(account.context, visit)
+    browsers = await account_sessions.list_browsers(account.context, visit)
     clients = await consents.count_sharing_clients(account.context, visit.user.user_id)
     return views.Overview(
         frame=frame(account),
@@ -192,7 +192,7 @@ async def show_browsers(account: AccountContext) -> View:
                 seen=account.moment(each.seen_at),
                 this=each.this,
             )
-            for each in await activity.list_browsers(account.context, account.visit)
+            for each in await account_sessions.list_browsers(account.context, account.visit)
         ),
         back=account_path(web),
     )
@@ -204,7 +204,7 @@ async def this_browser(account: AccountContext) -> SignedInBrowser:
     Raises StaleStep if the person is not signed in there, or not with a name.
     """
     named = account.page.partition("/")[2]
-    for each in await activity.list_browsers(account.context, account.visit):
+    for each in await account_sessions.list_browsers(account.context, account.visit):
         if each.name == named and each.browser_key:
             return each
     raise StaleStep
@@ -228,20 +228,20 @@ async def show_browser(account: AccountContext) -> View:
 async def _end(account: AccountContext) -> str:
     visit = account.visit
     if account.form.get("decision") == "others":
-        await activity.end_others(account.context, visit)
+        await account_sessions.end_others(account.context, visit)
         return "browsers"
-    await activity.end(account.context, visit, name=account.form.get("browser", ""))
+    await account_sessions.end(account.context, visit, name=account.form.get("browser", ""))
     return "browser"
 
 
 async def _name_browser(account: AccountContext) -> str:
     shown = await this_browser(account)
-    await activity.rename(account.context, account.visit, shown, typed=account.form.get("name", ""))
+    await account_sessions.rename(account.context, account.visit, shown, typed=account.form.get("name", ""))
     return "browser-named"
 
 
 async def show_sign_ins(account: AccountContext) -> View:
-    found = await activity.list_sign_ins(account.context, account.visit)
+    found = await account_sessions.list_sign_ins(account.context, account.visit)
     return views.SignIns(frame=frame(account), sign_ins=tuple(_line(account, each) for each in found))
 
 
@@ -408,7 +408,7 @@ async def _choose_language(account: AccountContext) -> str:
     wanted = account.form.get("language", "")
     if wanted not in {each.tag for each in LANGUAGES}:
         raise InvalidInput(phrase("Choose a language."))
-    await activity.choose_language(account.context, account.visit, language=wanted)
+    await account_sessions.choose_language(account.context, account.visit, language=wanted)
     return "language"
 
 

@@ -24,7 +24,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from corpid.flows import encrypted_values, rate_limits
-from corpid.flows.account import account_sessions, enrolments, own_email, own_sessions, recovery
+from corpid.flows.account import account_sessions, enrolments, own_email, own_sessions
 from corpid.flows.account.enrolments import EnrolmentStopped, InvitationExpired, NotHere, NotOpened, OpenElsewhere
 from corpid.flows.account.links import PATH, PURPOSES, chosen_steps
 from corpid.flows.authentication import browsers, interaction_context, interactions, own_pages
@@ -505,12 +505,12 @@ async def _send_link(
     if before is not None and before.digest == digest:
         return to_parameter(here, _SENT)
     try:
-        await recovery.ask(context)
+        await enrolments.ask(context)
     except Throttled as slowed:
         kept = StoredForm(errors=(("user_name", slowed.sentence),))
         view = _forgotten_question(context, known.browser_id, here=here, kept=kept, pending=pending)
         return throttled_page(page_response(request, web.renderer, view), slowed)
-    email = partial(recovery.answer, context, user_name, browser_key=known.browser_key, digest=digest)
+    email = partial(enrolments.answer, context, user_name, browser_key=known.browser_key, digest=digest)
     provider.background_tasks.later(email, place=neighbourhood(context.address))
     return to(StoredForm(digest=digest), parameter=_SENT)
 

@@ -14,11 +14,11 @@ from pydantic import Field, TypeAdapter, ValidationError
 from starlette.routing import compile_path
 
 from corpid.flows import rate_limits
-from corpid.flows.oauth import api_tokens
+from corpid.flows.oauth import token
 from corpid.rules.directory.actors import ApiClient
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.rules.directory.nodes import SHOWN
-from corpid.rules.oauth.api_server import API_PATH
+from corpid.rules.oauth.api_client import API_PATH
 from corpid.rules.oauth.errors import InsufficientScope
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.readers import suggestion
@@ -134,7 +134,7 @@ async def _admit(request: Request, web: WebContext, operation: Operation) -> Cal
 async def _actor(request: Request, context: RequestContext) -> ApiClient:
     """The client of the access token and its proof."""
     target = request.scope.get("raw_path") or request.scope["path"].encode()
-    return await api_tokens.verify(
+    return await token.verify(
         context,
         method=request.method,
         path=target.partition(b"?")[0].decode("latin-1"),

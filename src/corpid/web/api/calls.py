@@ -16,15 +16,14 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from corpid.flows import namespaces
+from corpid.flows.background_tasks import in_thread_if_many
 from corpid.flows.directory.objects import Administration, ObjectNotFound
-from corpid.flows.large import in_thread_if_many
 from corpid.flows.operations.idempotency import KEY_CHARACTERS, once_at_end, run_once
 from corpid.rules.directory.members import visible_members
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import DirectoryError, json_value
 from corpid.rules.limits import BODY_BYTES
-from corpid.rules.oauth.api_client import StoredResponse
-from corpid.rules.oauth.api_server import API_PATH
+from corpid.rules.oauth.api_client import API_PATH, StoredResponse
 from corpid.web.api.problems import Problem
 from corpid.web.http.requests import encoding_fault, headers
 

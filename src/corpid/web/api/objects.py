@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from starlette.responses import StreamingResponse
 
+from corpid.flows.background_tasks import in_thread_if_many, without_collector
 from corpid.flows.directory import apply, objects
 from corpid.flows.directory.lists import UnknownPlace, UnknownSort
-from corpid.flows.large import in_thread_if_many, without_collector
-from corpid.flows.oauth import api_tokens
+from corpid.flows.oauth import token
 from corpid.rules.directory.access import Object, refuse_early
 from corpid.rules.directory.document import from_nodes, parse
 from corpid.rules.directory.lists import MOST_COUNTED, MOST_EXPORTED
@@ -118,7 +118,7 @@ async def _export(call: Call, resource: Resource, wanted: dict[str, str]) -> Asy
     table.write(resource.columns)
     with call.exclude_others("export"):
         while True:
-            await api_tokens.refuse_ended(call.context, call.actor, now=call.provider.clock())
+            await token.refuse_ended(call.context, call.actor, now=call.provider.clock())
             try:
                 page = await objects.list_objects(
                     call.administration, resource, wanted, sort=call.given["sort"] or "", after=after,
@@ -195,7 +195,7 @@ async def apply_directory(call: Call) -> Response:
 
             async with _room(call, body):
                 # Body and wait may have taken minutes, and the right may have ended in them (D50).
-                await api_tokens.refuse_ended(call.context, call.actor, now=call.provider.clock())
+                await token.refuse_ended(call.context, call.actor, now=call.provider.clock())
                 applied = await _applied(call, body, within)
                 content = await in_thread_if_many(
                     lambda: msgspec.Raw(msgspec.json.encode(_applied_members(applied))), len(applied.differences)

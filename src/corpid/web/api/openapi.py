@@ -19,8 +19,7 @@ from corpid.rules.directory.objects import RESOURCES
 from corpid.rules.directory.records import MemberDetails
 from corpid.rules.directory.sections import SECTIONS
 from corpid.rules.fields import fields_of
-from corpid.rules.oauth.api_client import API_SCOPE_MEANINGS
-from corpid.rules.oauth.api_server import API_PATH
+from corpid.rules.oauth.api_client import API_PATH, API_SCOPE_MEANINGS
 from corpid.web.api.calls import CHANGE_REASON
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ import msgspec
 from starlette.responses import Response
 
 from corpid.flows import rate_limits
-from corpid.flows.oauth import api_tokens, authorize, par, token, userinfo
+from corpid.flows.oauth import authorize, par, token, userinfo
 from corpid.flows.oauth.authorize import AUTHORIZATION_PARAMETERS, ImmediateResponse
 from corpid.rules.limits import HEAD_BYTES, METADATA_CACHE_SECONDS
-from corpid.rules.oauth import api_server, parameters
+from corpid.rules.oauth import api_client, parameters
 from corpid.rules.oauth import discovery as discovery_rules
 from corpid.rules.oauth.authorization_request import PUSHED_PARAMETERS, REQUEST_PARAMETERS
 from corpid.rules.oauth.errors import InvalidRequest
@@ -166,7 +166,7 @@ async def _around(web: WebContext, context: RequestContext, arrived: ImmediateRe
 async def api_metadata(request: Request, web: WebContext) -> Response:  # noqa: ARG001 - every endpoint gets its request
     """The metadata document (RFC 8414 §3)."""
     policy = web.provider.policy
-    document = api_server.metadata(policy.base_url, policy.api)
+    document = api_client.metadata(policy.base_url, policy.api)
     cached = {"Cache-Control": f"public, max-age={METADATA_CACHE_SECONDS}"}
     return Response(msgspec.json.encode(document), 200, cached, "application/json; charset=utf-8")
 
@@ -177,9 +177,9 @@ async def api_token_endpoint(request: Request, web: WebContext) -> Response:
     It also answers during maintenance, which a client of the API may end.
     """
     context = await client_request(request, web.provider)
-    issued = await api_tokens.issue(
+    issued = await token.issue(
         context,
-        parameters.parse(await form_bytes(request), api_server.TOKEN_PARAMETERS),
+        parameters.parse(await form_bytes(request), api_client.TOKEN_PARAMETERS),
         authorization=headers(request, b"authorization"),
         proofs=headers(request, b"dpop"),
     )

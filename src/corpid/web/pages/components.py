@@ -452,8 +452,12 @@ class Page(FormView, frozen=True, kw_only=True):
         return 5 if any(isinstance(each, Progress) for each in self.parts) else 0
 
 
+_WITH_MARKUP: Final = frozenset({LinkedName, datetime, Phrase})
+"""types of values that may need markup within a sentence"""
+
+
 def sentence_renderer(
-    say: Callable[[Phrase, Callable[[object], object]], str], moment: Callable[[datetime], Markup]
+    say: Callable[[Phrase, Callable[[object], object] | None], str], moment: Callable[[datetime], Markup]
 ) -> Callable[[Phrase], Markup]:
     """A function that shows a phrase in one language.
 
@@ -461,6 +465,8 @@ def sentence_renderer(
     """
 
     def said(text: Phrase) -> Markup:
+        if _WITH_MARKUP.isdisjoint(map(type, text.values.values())):
+            return escape(say(text, None))
         inserted: list[Markup] = []
 
         def prepared(value: object) -> object:
@@ -497,7 +503,8 @@ def value_renderer(
         return Markup('<span class="tag{}">{}</span>').format(tone, shown(label.text))
 
     def show_link(link: Link) -> Markup:
-        return Markup('<a href="{}">{}{}</a>').format(link.url, shown(link.text), _show_about(link.about))
+        about = say(link.about) if isinstance(link.about, Phrase) else link.about
+        return Markup('<a href="{}">{}{}</a>').format(link.url, shown(link.text), _show_about(about))
 
     def show_cell(cell: Cell) -> Markup:
         notes = (Markup('<span class="hint">{}</span>').format(shown(each)) for each in cell.notes)

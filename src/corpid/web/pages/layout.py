@@ -33,7 +33,7 @@ class Link(ViewPart, frozen=True, kw_only=True):
 
     url: str
     text: Phrase | str
-    about: str = ""
+    about: Phrase | str = ""
     """whom or what it concerns, for those who hear the text only"""
 
 

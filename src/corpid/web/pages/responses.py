@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.throttle import Throttled
     from corpid.flows.oauth.authorize import InteractionRedirect
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.oauth.authorization_endpoint import AuthorizationResponse
+    from corpid.rules.oauth.authorization_request import AuthorizationResponse
     from corpid.web.context import WebContext
     from corpid.web.pages.rendering import Renderer
     from corpid.web.pages.translations import Language

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Protocol, cast
 import msgspec
 from msgspec.structs import replace
 
-from corpid.flows.authentication.entity_selection import SHOWN
+from corpid.flows.authentication.consents import SHOWN
 from corpid.rules.authentication.sign_in import SecondFactorMethod
 from corpid.rules.directory.members import masked_address
 from corpid.rules.limits import DAY, MAILED_CODE_SECONDS, MINUTE, PASSKEY_OFFER_AGAIN_SECONDS
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from corpid.flows.authentication.second_factors import SecondFactorQuestion
+    from corpid.flows.authentication.factors import SecondFactorQuestion
     from corpid.rules.directory.records import ListedTestPerson
     from corpid.web.pages.layout import FieldError, Frame, Link
 

@@ -2,6 +2,8 @@
 
 scim2-server does much of it; input that it would load or parse without a limit is bounded first. Source: RFC 7644 §3,
 D47, D60
+
+Errors of SCIM, in its own form (RFC 7644 §3.12).
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ from urllib.parse import parse_qsl
 import msgspec
 from pydantic import ValidationError
 from scim2_models import (
+    ConflictException,
     Context,
+    Error,
     ForbiddenException,
     InvalidSyntaxException,
     InvalidValueException,
@@ -24,13 +28,16 @@ from scim2_models import (
     NotImplementedException,
     PatchOp,
     PayloadTooLargeException,
+    PreconditionFailedException,
+    SCIMException,
     ScimFilter,
     TooManyException,
+    UniquenessException,
 )
-from scim2_server.errors import UnsupportedMediaTypeException
+from scim2_server.errors import MethodNotAllowedException, UnsupportedMediaTypeException
 from scim2_server.handler import AsyncScimHandler
 from scim2_server.requests import ScimRequest
-from scim2_server.responses import ScimResponse
+from scim2_server.responses import SCIM_MEDIA_TYPE, ScimResponse
 from scim2_server.routing import ROUTES, Operation, match_pattern
 from scim2_server.service import ScimService, scim_exception_of
 from scim2_server.storage import AsyncScimStorage, SearchPage
@@ -38,24 +45,31 @@ from starlette.responses import Response
 
 from corpid.flows import rate_limits
 from corpid.flows.directory import member_changes, provisioned_groups, provisioning_tokens
-from corpid.flows.directory.invitations import InvitationLimit
+from corpid.flows.directory.invitations import RETRY_SECONDS, InvitationLimit, TooManyInvitations
+from corpid.flows.directory.member_changes import LastOwner
 from corpid.flows.directory.members import UnknownMember, load_member, query_members
-from corpid.rules.directory.changes import ChangedMeanwhile
+from corpid.flows.directory.provisioned_groups import UnknownMembers
+from corpid.flows.directory.write import IdentifierConflict, Refused
+from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.changes import ChangedMeanwhile, Conflict
+from corpid.rules.directory.member_details import InvalidDetails
 from corpid.rules.directory.nodes import DirectoryError, json_value
 from corpid.rules.directory.queries import MemberQuery
+from corpid.rules.directory.records import MemberDetails
+from corpid.rules.fields import fields_of
 from corpid.rules.limits import BODY_BYTES
 from corpid.rules.oauth import tokens
-from corpid.rules.oauth.errors import InvalidToken
+from corpid.rules.oauth.errors import CredentialsRequired, InvalidToken, TemporarilyUnavailable
 from corpid.rules.oauth.refusals import Reason
-from corpid.rules.scim import filters_and_patches, resources
-from corpid.rules.scim.filters_and_patches import holds
-from corpid.rules.scim.resources import LONGEST_PAGE, PROVIDER, Group, User
+from corpid.rules.scim import resources
+from corpid.rules.scim.resources import LONGEST_PAGE, PROVIDER, Group, User, holds
+from corpid.texts import capitalise
 from corpid.web.http.requests import client_request, encoding_fault, headers
+from corpid.web.pages import errors
 from corpid.web.scim import PATH
-from corpid.web.scim.errors import SCHEME
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from scim2_models import BaseModel, Resource, ResourceType, ResponseParameters, SearchRequest
     from scim2_server.conditions import Conditions
@@ -67,8 +81,105 @@ if TYPE_CHECKING:
     from corpid.rules.directory.actors import ProvisioningToken
     from corpid.rules.directory.queries import MemberCondition
     from corpid.rules.directory.records import GroupRole
-    from corpid.rules.scim.filters_and_patches import FilterCondition, MemberChanges
+    from corpid.rules.scim.resources import FilterCondition, MemberChanges
     from corpid.web.context import WebContext
+
+_ATTRIBUTES: Final = {each.name: each.scim for each in fields_of(MemberDetails).values()}
+
+
+_EXPECTED: Final = {
+    **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number"),
+    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "an object"),
+    "list_type": "a list",
+    "string_type": "a text",
+}
+"""pydantic's type of an error → what is expected"""
+SCHEME: Final = "Bearer"
+
+
+class TooMany(SCIMException):
+    """A daily limit was exceeded."""
+
+    status = 429
+
+
+def scim_error(error: Exception) -> SCIMException | None:
+    """The SCIM error of an exception of rules or flows.
+
+    None for errors of OAuth and for unforeseen ones. Source: RFC 7644 §3.12, D60
+    """
+    invalid = error if isinstance(error, ValidationError) else error.__cause__ or error.__context__
+    if isinstance(error, SCIMException | ValidationError) and isinstance(invalid, ValidationError):
+        # The first fault of a resource, in CorpID's words. The library's texts contain its own types and web address.
+        fault = invalid.errors()[0]
+        found = Error.from_validation_error(fault)
+        if not fault["type"].startswith("scim_"):
+            attribute = str(found.detail).removeprefix(fault["msg"]).removeprefix(": ") or "the body"
+            expected = _EXPECTED.get(fault["type"]) or fault.get("ctx", {}).get("expected", "another value")
+            found = found.model_copy(update={"detail": f"{attribute}: {expected} is expected here"})
+        return SCIMException.from_error(found)
+    if isinstance(error, SCIMException):
+        return error
+    return next((made(error) for kind, made in _ERRORS if isinstance(error, kind)), None)
+
+
+def _taken(attribute: str) -> SCIMException:
+    return UniquenessException(detail=f"Another user of this entity has this {attribute}")
+
+
+def _malformed(error: Any) -> SCIMException:  # noqa: ANN401
+    faults = (f"{_ATTRIBUTES.get(member, member)}: {sentence}" for member, sentence in error.faults)
+    return InvalidValueException(detail="; ".join(faults))
+
+
+_ERRORS: Final[Sequence[tuple[type[Exception], Callable[[Any], SCIMException]]]] = (
+    (UnknownMember, lambda _: NotFoundException(detail="There is no such resource")),
+    (UnknownMembers, lambda error: InvalidValueException(detail=f"members: {error}")),
+    (IdentifierConflict, lambda error: _taken(_ATTRIBUTES[error.member])),
+    (
+        LastOwner,
+        lambda _: ConflictException(detail="Without this user the entity would have no owner: appoint one first"),
+    ),
+    (
+        ChangedMeanwhile,
+        lambda _: PreconditionFailedException(detail="The resource has changed: read it again"),
+    ),
+    (Refused, lambda error: InvalidValueException(detail=capitalise(str(error)))),
+    (Conflict, lambda error: ConflictException(detail=capitalise(str(error)))),
+    (InvalidDetails, _malformed),
+    (TooManyInvitations, lambda error: TooMany(detail=capitalise(str(error)))),
+    (Forbidden, lambda error: ForbiddenException(detail=capitalise(error.reason))),
+)
+"""subclasses before their base"""
+
+
+def response(request: Request, raised: Exception, web: WebContext) -> Response:
+    """The answer to a refused request, which the log line names.
+
+    Source: RFC 6750 §3, RFC 7644 §3.12, D28, D48
+    """
+    found = scim_error(raised)
+    headers = {"Cache-Control": "no-store"}
+    if found is None:
+        error = errors.as_oauth_error(raised)
+        errors.record(request, error)
+        found = SCIMException(detail=capitalise(error.description))
+        found.status = error.status
+        if error.status == HTTPStatus.UNAUTHORIZED:
+            error_member = "" if isinstance(error, CredentialsRequired) else f', error="{error.code}"'
+            headers["WWW-Authenticate"] = f'{SCHEME} realm="{web.provider.policy.base_url}"' + error_member
+        if isinstance(error, TemporarilyUnavailable):
+            headers["Retry-After"] = str(error.retry_after)
+    else:
+        request.scope["state"]["log"]["detail"] = f"{HTTPStatus(found.status).phrase}: {found.scim_type or 'SCIM'}"
+    if isinstance(raised, TooManyInvitations):
+        headers["Retry-After"] = str(RETRY_SECONDS)
+    if isinstance(found, MethodNotAllowedException):
+        headers["Allow"] = ", ".join([*found.allowed, *(["HEAD"] if "GET" in found.allowed else [])])
+    content = msgspec.json.encode(found.to_error().model_dump())
+    return Response(content, found.status, headers, SCIM_MEDIA_TYPE)
+
 
 _SEARCH: Final = ("filter", "sortBy", "sortOrder", "startIndex", "count", "attributes", "excludedAttributes")
 _QUERY_FIELDS: Final = 100
@@ -288,24 +399,24 @@ class Service(ScimService):
             _refuse_long(payload)
             text, sort = payload.get("filter"), payload.get("sortBy")
             if isinstance(text, str):
-                filters_and_patches.refuse_long(text)
-                filters_and_patches.conditions(kind, ScimFilter(text).ast)
+                resources.refuse_long(text)
+                resources.conditions(kind, ScimFilter(text).ast)
             if isinstance(sort, str):
-                filters_and_patches.sorting(kind, sort)
+                resources.sorting(kind, sort)
         return super().read_search(resource_types, payload)
 
     def read_patch(self, resource_type: ResourceType, body: bytes, content_type: str | None) -> Any:  # noqa: ANN401
         """The operations of a PATCH, in the form of the standard (RFC 7644 §3.5.2)."""
         is_group = resource_type.name == "Group"
-        operations = filters_and_patches.operations(
+        operations = resources.operations(
             self.decode_body(body, content_type),
-            most=filters_and_patches.MOST_OF_GROUP if is_group else filters_and_patches.MOST_OPERATIONS,
-            most_values=filters_and_patches.MOST_MEMBERS if is_group else filters_and_patches.MOST_VALUES,
+            most=resources.MOST_OF_GROUP if is_group else resources.MOST_OPERATIONS,
+            most_values=resources.MOST_MEMBERS if is_group else resources.MOST_VALUES,
         )
         if is_group:
             return GroupPatch(operations)
         model: Any = PatchOp.__class_getitem__(self.get_model(resource_type))
-        content: Any = {"schemas": [filters_and_patches.PATCH_SCHEMA], "Operations": operations}
+        content: Any = {"schemas": [resources.PATCH_SCHEMA], "Operations": operations}
         try:
             return model.model_validate(content, scim_ctx=Context.RESOURCE_PATCH_REQUEST)
         except ValidationError as error:
@@ -325,8 +436,8 @@ def _refuse_long(parameters: Mapping[str, Any]) -> None:
         sent = parameters.get(name, "")
         listed = sent if isinstance(sent, list) else [sent]
         length = sum(len(each) + 1 for each in listed if isinstance(each, str))
-        if length > filters_and_patches.LONGEST:
-            raise InvalidValueException(detail=f"{name} can have at most {filters_and_patches.LONGEST:,} characters")
+        if length > resources.LONGEST:
+            raise InvalidValueException(detail=f"{name} can have at most {resources.LONGEST:,} characters")
 
 
 SERVICE: Final = Service(PROVIDER)
@@ -408,7 +519,7 @@ class Handler(AsyncScimHandler):
             return await super().patch_resource(resource_type, resource_id, patch_op, conditions)
         current = cast("Group", await self.storage.get(resource_type, resource_id))
         self.service.check_preconditions(current, "PATCH", conditions)
-        changes = filters_and_patches.member_changes(current.id or "", current.display_name or "", patch_op.operations)
+        changes = resources.member_changes(current.id or "", current.display_name or "", patch_op.operations)
         await self._storage.change_group(resource_id, changes)
         return current
 
@@ -424,10 +535,8 @@ class Handler(AsyncScimHandler):
             return await super().replace_resource(resource_type, current, replacement, conditions)
         self.service.check_preconditions(current, "PUT", conditions)
         if replacement.members is not None:
-            ids = filters_and_patches.member_ids([{"value": each.value} for each in replacement.members])
-            await self._storage.change_group(
-                current.id or "", filters_and_patches.MemberChanges(add=tuple(ids), replaced=True)
-            )
+            ids = resources.member_ids([{"value": each.value} for each in replacement.members])
+            await self._storage.change_group(current.id or "", resources.MemberChanges(add=tuple(ids), replaced=True))
         return current
 
 
@@ -473,8 +582,8 @@ class Storage(AsyncScimStorage):
             raise NotImplementedException(detail="Search at /Users or /Groups")
         kind = str(resource_types[0].name)
         text = search_request.filter
-        conditions = filters_and_patches.conditions(kind, text.ast) if text is not None else ()
-        sort = filters_and_patches.sorting(kind, str(search_request.sort_by or ""))
+        conditions = resources.conditions(kind, text.ast) if text is not None else ()
+        sort = resources.sorting(kind, str(search_request.sort_by or ""))
         descending = search_request.sort_order == "descending"
         start = (search_request.start_index or 1) - 1
         count = LONGEST_PAGE if search_request.count is None else search_request.count
@@ -492,7 +601,7 @@ class Storage(AsyncScimStorage):
     async def _page(
         self,
         conditions: tuple[FilterCondition, ...],
-        sort: filters_and_patches.Attribute,
+        sort: resources.Attribute,
         *,
         start: int,
         count: int,
@@ -518,7 +627,7 @@ class Storage(AsyncScimStorage):
         except UnknownMember:
             return 0, []
         shown = await self._user(found)
-        holding = all(filters_and_patches.holds_of(shown, condition) for condition in conditions)
+        holding = all(resources.holds_of(shown, condition) for condition in conditions)
         return (1, [found][start : start + count]) if holding else (0, [])
 
     async def create(self, resource_type: ResourceType, resource: Resource[Any]) -> Resource[Any]:

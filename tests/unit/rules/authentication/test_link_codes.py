@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpid.rules.authentication.link_codes import ALPHABET, CHARACTERS, canonical, code_from, hash_code
+from corpid.rules.authentication.records import ALPHABET, CHARACTERS, canonical, code_from, hash_code
 
 GROUPS = re.compile(rf"[{ALPHABET}]{{4}}(-[{ALPHABET}]{{4}}){{4}}")
 SHOWN = "10V0-ABCD-EFGH-JKMN-PQRS"

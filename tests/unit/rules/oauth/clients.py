@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from corpid.jose.algorithms import BY_CURVE
 from corpid.jose.encoding import base64url
+from corpid.jose.keys import BY_CURVE
 from corpid.rules.oauth.client_registration import IssuerRules, RegistrationRules
 from corpid.rules.oauth.records import FIRST_ISSUER, Client
 

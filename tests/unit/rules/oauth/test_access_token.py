@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from corpid.jose import compact, key_ring
-from corpid.jose.algorithms import ALGORITHMS
+from corpid.jose.keys import ALGORITHMS
 from corpid.rules.oauth import tokens
 from corpid.rules.oauth.errors import InvalidToken
 from corpid.rules.oauth.tokens import AccessToken, Parties, validate_binding, verify

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from corpid.rules.oauth.api_client import API_SCOPES
-from corpid.rules.oauth.api_server import (
+from corpid.rules.oauth.api_client import (
+    API_SCOPES,
     RULES,
     access_token_claims,
     granted_scopes,

@@ -6,11 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.rules.oauth import authorization_request
-from corpid.rules.oauth.authorization_endpoint import choose_error_mode
 from corpid.rules.oauth.authorization_request import (
     PUSHED_PARAMETERS,
     REQUEST_PARAMETERS,
     AuthorizationRequest,
+    choose_error_mode,
     said_at_consent,
     validate_request,
 )

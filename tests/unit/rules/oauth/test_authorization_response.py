@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpid.rules.oauth.authorization_endpoint import (
+from corpid.rules.oauth.authorization_request import (
     ReturnAddress,
     address_response,
     create_code_response,

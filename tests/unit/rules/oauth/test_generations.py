@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from corpid.jose.algorithms import ALGORITHMS
+from corpid.jose.keys import ALGORITHMS
 from corpid.rules.oauth.client_registration import CONTEXT_TYPES, DEFAULT
 from corpid.rules.oauth.generations import CURRENT, GENERATIONS, Generation
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from corpid.rules.oauth.authorization_request import validate_scopes
 from corpid.rules.oauth.errors import InvalidScope
 from corpid.rules.oauth.generations import CURRENT, LEGACY
-from corpid.rules.oauth.scopes import validate_scopes
 from tests.unit.rules.oauth.given import CLIENT
 
 GOVERNMENT = msgspec.structs.replace(CLIENT, sector="government")
