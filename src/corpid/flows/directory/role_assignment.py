@@ -21,9 +21,10 @@ from corpid.rules.directory.approvals import MOST_CHANGES
 from corpid.rules.directory.lists import MOST_COUNTED, SERVICES, ListTotal
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.objects import key_of, object_id
-from corpid.rules.directory.queries import SEARCH_SERVICES, SEARCH_WORDS, MemberRole, RoleSearch
+from corpid.rules.directory.queries import SEARCH_SERVICES, MemberRole, RoleSearch
 from corpid.rules.directory.records import Administrator, Assignment, Change, Entity, Membership, Service, User
 from corpid.rules.directory.role_forms import NO_VALUES, is_open_to, most_frequent_values
+from corpid.rules.directory.words import words_of_search
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -44,8 +45,6 @@ _WIDTH: Final = 6
 _EXAMINED_AT_ONCE: Final = 2000
 _PARTS: Final = 25
 """in which the members of an entity are searched, so that no statement takes long"""
-_CHARACTERS: Final = 100
-"""of a search"""
 
 
 class UnknownRole(Exception):
@@ -56,7 +55,7 @@ class RoleFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Roles that a list is narrowed to; empty texts narrow nothing."""
 
     search: str = ""
-    """words of name, user name or e-mail address"""
+    """words of name, user name, e-mail address or other details"""
     service_id: str = ""
     role: str = ""
     first: str = ""
@@ -136,7 +135,7 @@ async def list_entity_roles(
     if not all(map(is_storable, (wanted.search, wanted.service_id, wanted.role, after))):
         return ListPage(found=())
     search = _build_search(actor, wanted)
-    if search is None:
+    if search is None or (wanted.search.strip() and not search.words):
         return ListPage(found=(), total=ListTotal(count=0))
     by_day = wanted.by_day
     page = await (_list_by_day if by_day else _list_by_name)(registry, search, after, limit)
@@ -189,7 +188,7 @@ def _build_search(actor: EntityAdministrator, wanted: RoleFilter) -> RoleSearch 
         authorise(actor, "read", Object(kind="assignment", entity_id=actor.entity_id, service_id=each))
     return RoleSearch(
         entity_id=actor.entity_id,
-        words=tuple(wanted.search[:_CHARACTERS].split()[:SEARCH_WORDS]),
+        words=words_of_search(wanted.search),
         services=services,
         role=wanted.role,
         first=wanted.first,

@@ -147,14 +147,11 @@ async def show_people(at: PortalContext) -> View:
         page = FoundPage(found=())
     filters = {_SEARCH: wanted.search, "state": wanted.state, "service": wanted.service_id}
     kept = {name: value for name, value in filters.items() if value}
-    partial = bool(page.after) and len(page.found) < _SHOWN
     may_change = members.may_invite(at.actor)
     invite = Link(url=portal_path(at.web, INVITE), text=phrase("Invite people")) if may_change else None
     columns = (phrase("Name"), phrase("User name and e-mail"), phrase("State"), phrase("Access"))
     empty: Value
-    if partial:
-        empty = None
-    elif kept:
+    if kept:
         everybody = Link(url=portal_path(at.web, PEOPLE), text=phrase("Show everybody"))
         empty = Cell(values=(phrase("Nobody fits this search. Check the spelling."), everybody))
     else:
@@ -166,7 +163,7 @@ async def show_people(at: PortalContext) -> View:
         saved=_saved(at),
         parts=(
             Table(
-                caption=phrase("People by user name"),
+                caption=phrase("People") if page.by_word else phrase("People by user name"),
                 columns=tuple(map(Column, columns)),
                 rows=tuple(_row(at, each, selects=may_change) for each in page.found),
                 empty=empty,
@@ -194,7 +191,7 @@ async def show_people(at: PortalContext) -> View:
                 else None,
                 pager=pager_of(
                     portal_path(at.web, PEOPLE), kept, came=bool(at.query.get("after") or page.before),
-                    after=page.after, before=page.before, total=page.total, searched_on=partial,
+                    after=page.after, before=page.before, total=page.total,
                 ),
                 csv=query_address(at, PEOPLE_CSV, **kept),
             ),
@@ -482,19 +479,16 @@ async def choose_person(
     search = Field(
         name=FIND, label=phrase("Name, user name or e-mail address"), kind="search", value=find, most=_CHARACTERS
     )
-    nobody = phrase("Nobody found. Check the spelling, or invite the person first.")
     choice = (
         Paragraph(text=lead) if lead else None,
         Heading(text=asked),
         Filters(action=here, fields=(search,), kept=kept),
         Table(
-            caption=phrase("People by user name"),
+            caption=phrase("People") if found.by_word else phrase("People by user name"),
             columns=(Column(phrase("Name")), Column(phrase("User name")), Column(phrase("State"))),
             rows=tuple(map(row, found.found)),
-            empty=None if found.after else nobody,
-            pager=pager_of(
-                here, same, came=bool(after), after=found.after, name=AFTER, searched_on=len(found.found) < _PER_PAGE
-            ),
+            empty=phrase("Nobody found. Check the spelling, or invite the person first."),
+            pager=pager_of(here, same, came=bool(after), after=found.after, name=AFTER),
         ),
     )
     return Page(

@@ -130,8 +130,8 @@ async def show_entities(at: ConsoleContext) -> View:
     return await show_list(
         at, "entities", partial(list_records, at.registry, at.actor, ENTITIES), row, heading=phrase("Organisations"),
         columns=(phrase("Name"), phrase("Registration number"), phrase("Status"), phrase("State")),
-        label=phrase("Begins with"), ways=_WAYS, none=phrase("There are no organisations yet."),
-        not_found=phrase("No organisation is found. Type only the beginning, or search by something else."),
+        label=phrase("Name, registration number or identifier"), ways=_WAYS, none=phrase("There are no organisations yet."),
+        not_found=phrase("No organisation is found. Check the spelling."),
         add=Link(url=new, text=phrase("Add an organisation")) if new else None,
     )  # fmt: skip
 
@@ -248,8 +248,8 @@ async def show_members(at: ConsoleContext) -> View:
         partial(_member, at),
         heading=phrase("People of {name}", name=entity.name),
         columns=(phrase("User name"), phrase("Name"), phrase("Administers as"), phrase("State")),
-        label=phrase("User name begins with"), none=phrase("Nobody belongs to this organisation yet."),
-        not_found=phrase("Nobody is found. Type only the beginning."),
+        label=phrase("Name, user name or e-mail address"), none=phrase("Nobody belongs to this organisation yet."),
+        not_found=phrase("Nobody is found. Check the spelling."),
         up=Link(url=entity_path(at.web, entity.entity_id), text=phrase("Back")),
     )  # fmt: skip
 

@@ -205,8 +205,8 @@ def _group(at: ConsoleContext, group: SearchGroup, text: str) -> list[Component 
         return [table(caption, headings, (row(at, each) for each in group.found))]
     if not group.total.exact:
         caption = phrase("{kind}: more than {count}", kind=kind, count=count)
-    every = {"search": text, **({"by": group.order} if group.order else {})}
-    link = Link(url=f"{console_path(at.web, path)}?{urlencode(every)}", text=phrase("Show all"), about=str(kind))
+    every = urlencode({"search": text})
+    link = Link(url=f"{console_path(at.web, path)}?{every}", text=phrase("Show all"), about=str(kind))
     return [table(caption, headings, (row(at, each) for each in group.found)), Paragraph(text=link)]
 
 

@@ -156,7 +156,7 @@ async def show_list(
                     action=here,
                     fields=(
                         *(
-                            [Field(name="by", label=phrase("Search by"), kind="words", value=by, words=ways)]
+                            [Field(name="by", label=phrase("Sort by"), kind="words", value=by, words=ways)]
                             if ways
                             else []
                         ),
@@ -172,6 +172,9 @@ async def show_list(
                     total=page.total,
                 ),
             ),
+            Paragraph(text=phrase("This search is too broad to be sorted. Add a word."), look="hint")
+            if ways and page.by_word
+            else None,
         ),
     )
 

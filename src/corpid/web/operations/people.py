@@ -107,8 +107,8 @@ async def show_people(at: ConsoleContext) -> View:
     return await show_list(
         at, "people", partial(list_records, at.registry, at.actor, USERS, {"placeholder": False}), row, heading=phrase("People"),
         columns=(phrase("User name"), phrase("Name"), phrase("E-mail address"), phrase("State")),
-        label=phrase("Begins with"), ways=_WAYS, none=phrase("There are no people yet."),
-        not_found=phrase("Nobody is found. Type only the beginning, or search by something else."),
+        label=phrase("Name, user name or e-mail address"), ways=_WAYS, none=phrase("There are no people yet."),
+        not_found=phrase("Nobody is found. Check the spelling."),
     )  # fmt: skip
 
 
