@@ -185,7 +185,7 @@ async def test_a_code_ends_with_its_time_and_a_new_one_ends_the_earlier() -> Non
         ("", "Enter your new e-mail address."),
         ("alice", "Enter an e-mail address such as"),
         ("a@b.example\r\nBcc: c@d.example", "Remove the invisible character U+000D."),
-        (f" {OLD.upper()} ", "This is your e-mail address already."),
+        (f" {OLD.upper()} ", "This is already your e-mail address."),
     ],
 )
 async def test_what_cannot_be_a_new_address_is_refused(email: str, sentence: str) -> None:

@@ -222,7 +222,7 @@ async def test_there_are_as_many_passkeys_as_anybody_needs_and_no_more(made: Wor
     await asyncio.gather(*sent)
     assert len(await keys(made)) == PASSKEYS_PER_PERSON
     assert await go(made, browsers[0], "passkeys") == "Your passkeys"
-    assert "You have 20 passkeys, which is the most you can have." in browsers[0].page.text
+    assert "You have 20 passkeys, which is the maximum." in browsers[0].page.text
     assert "Add a passkey" not in browsers[0].page.text
     assert await go(made, await at_account(made), "new-passkey") == "Your passkeys"
 

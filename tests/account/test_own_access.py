@@ -68,7 +68,7 @@ async def test_a_person_reads_their_roles_in_sentences_with_who_gave_them(made: 
 async def test_a_person_reads_that_nobody_can_decide(made: World) -> None:
     """D53, D55: before they ask in vain."""
     await managed(made)
-    page, nobody = f"access/ask?entity={ACME}&service=HARBOUR", "nobody else who can decide"
+    page, nobody = f"access/ask?entity={ACME}&service=HARBOUR", "Nobody else in your organisation can decide"
     browser = await at_account(made, page)
     assert nobody not in browser.page.text
     sub_administrator = Administrator(
@@ -159,7 +159,7 @@ async def test_a_request_is_made_once_and_withdrawn_by_the_person_who_made_it(ma
     browser = await asked(made)
     await go(made, browser, f"access/ask?entity={ACME}&service=HARBOUR")
     await confirm(browser, role="Checker", end="none", reason="Again", **{YEAR: "2027"})
-    assert "You have asked for this already" in browser.page.text
+    assert "You have already asked for this" in browser.page.text
     [request] = await requests(made)
     await made.person("mallory")
     other = await at_account(made, who="mallory")

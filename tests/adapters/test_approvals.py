@@ -193,9 +193,12 @@ async def test_of_two_decisions_at_once_one_is_made(place: Place, other: str) ->
 @pytest.mark.parametrize(
     ("since", "reason"),
     [
-        (Change(LIM_OWNS, None), "the requester may not do this any more: you no longer administer this entity"),
-        (Change(None, replace(LIM_OWNS, level="sub_administrator")), "the requester may not do this any more"),
-        (Change(Membership(user_id="u2", entity_id="E1"), None), "the requester may not do this any more"),
+        (
+            Change(LIM_OWNS, None),
+            "the requester no longer has permission for this: you no longer administer this entity",
+        ),
+        (Change(None, replace(LIM_OWNS, level="sub_administrator")), "the requester no longer has permission for this"),
+        (Change(Membership(user_id="u2", entity_id="E1"), None), "the requester no longer has permission for this"),
         (Change(None, GIVEN.after), "this was changed since it was requested"),
         (Change(None, replace(PLAIN, enabled=False)), "the rules no longer allow this"),
         (Change(None, replace(PLAIN, roles=("Checker",))), "the rules no longer allow this"),
@@ -344,7 +347,7 @@ async def test_lowering_approvals_needs_approval_and_turning_them_on_two_people(
         assert await asked(stores) is None
         await stores.registry.directory.write([Change(RINA_OWNS, None)])
         alone = await acting(stores, "u2")
-        with pytest.raises(Refused, match="two people have to be there who can approve"):
+        with pytest.raises(Refused, match="this needs two people who can approve"):
             await asked(stores, entity(FIRM, STRICT), actor=alone)
         await write(stores, replace(RINA_OWNS, level="administrator"))
         assert await asked(stores, entity(FIRM, replace(FIRM, approvals="all")), actor=lim) is None

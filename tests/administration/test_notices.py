@@ -144,7 +144,7 @@ async def test_several_requests_are_one_email_that_leads_to_each(made: World) ->
     process = await begun(made, approvals="all")
     requests = [await ask(made, given(role("mira", name)), unique=name) for name in ("Maker", "Checker")]
     [sent] = await process.sent(later=1)
-    assert sent.subject == f"2 requests at {NAME} wait for you"
+    assert sent.subject == f"2 requests at {NAME} need your decision"
     for name, request in zip(("Maker", "Checker"), requests, strict=True):
         assert f"Requested change: mira may act as {name} at Permits" in sent.text
         assert f"{BASE}{MANAGE_PATH}/requests/{request.request_id}?of={HARBOUR}\n" in sent.text

@@ -150,9 +150,12 @@ def test_a_bound_client_sees_its_entitys_requests_only(world: World, api: Api, o
 @pytest.mark.parametrize(
     ("since", "reason"),
     [
-        ({"enabled": False}, "has no rights here any more"),
-        ({"entity_id": ""}, "has no rights here any more"),
-        ({"scopes": ("directory.read",)}, "may not do this any more: the token lacks the scope directory.write"),
+        ({"enabled": False}, "no longer has permission here"),
+        ({"entity_id": ""}, "no longer has permission here"),
+        (
+            {"scopes": ("directory.read",)},
+            "no longer has permission for this: the token lacks the scope directory.write",
+        ),
     ],
 )
 def test_a_client_that_lost_its_right_meanwhile_makes_its_request_stale(

@@ -150,7 +150,7 @@ STATES: Final[Mapping[str, View]] = {
         frame=SIGNED_IN,
         passkeys=(LAPTOP,) * 20,
         add="",
-        full=phrase("You have {passkeys} passkeys, which is the most you can have.", passkeys=20),
+        full=phrase("You have {passkeys} passkeys, which is the maximum.", passkeys=20),
     ),
     "account-passkey": PASSKEY,
     "account-passkey-refused": replace(

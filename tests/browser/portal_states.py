@@ -64,7 +64,7 @@ STATES: Final[Mapping[str, View]] = {
         heading=phrase("You do not administer an organisation"),
         paragraphs=(
             phrase("You are signed in as {name}.", name="Tan Wei Ling"),
-            phrase("This part is for people who manage who may act for their organisation."),
+            phrase("These pages are for people who decide who may act for their organisation."),
             phrase("If you should have this access, ask an owner of your organisation."),
         ),
         back=Link(url="/account", text=phrase("Your account")),

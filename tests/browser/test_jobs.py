@@ -44,6 +44,6 @@ def test_the_page_of_a_job_shows_its_progress_and_then_its_end_by_itself(visitor
     stage.wait_for(jobs.note(replace(job, done=300)))
     expect(page.get_by_role("progressbar", name="300 of 480 seals verified")).to_be_visible()
     stage.wait_for(jobs.end(replace(job, event="stop", ended_at=now), ENDED, now=now))
-    expect(page.get_by_text("The server was stopped while it ran.")).to_be_visible()
+    expect(page.get_by_text("The server was stopped while the job ran.")).to_be_visible()
     assert page.url.endswith(f"/console/jobs/{job.job_id}")
     assert not visitor.complaints

@@ -124,7 +124,7 @@ def test_an_identifier_belongs_to_one_kind_of_client(terminal: Terminal) -> None
     """D59: by command and by file."""
     terminal.done(*ADD)
     terminal.done("client", "add", "rp", *RELYING_PARTY)
-    assert "exists already, as a client of the admin API" in terminal.refused("client", "add", "portal", *RELYING_PARTY)
+    assert "is taken by a client of the admin API" in terminal.refused("client", "add", "portal", *RELYING_PARTY)
     assert "the client rp exists already" in terminal.refused("client", "add", "rp", *ADD[3:])
     assert "the client portal exists already" in terminal.refused(*ADD)
     text = "clients: {portal: {name: RP, redirect_uris: ['https://rp.example/cb'], jwks_uri: https://rp.example/j}}"
@@ -176,7 +176,7 @@ def test_what_cannot_be_registered_is_one_clear_sentence(
         (("update", "portal"), "nothing was named to change"),
         (("update", "portal", "--scope", "none"), "scopes: 'none' is not one of"),
         (("update", "portal", "--sector", "government"), "sector: a client of the API does not have this"),
-        (("enable", "portal"), "the API client portal is enabled already"),
+        (("enable", "portal"), "the API client portal is already enabled"),
         (("disable", "nobody"), "there is no client 'nobody'"),
         (("remove", "nobody"), "there is no client 'nobody'"),
     ],

@@ -158,7 +158,7 @@ def test_the_latest_comes_first_with_names_and_one_line_for_each(terminal: Termi
     assert lines[0].endswith("A person was disabled: lim")
     assert lines[0][18:].startswith(at_command_line().by)
     terminal.done("apply", terminal.file(FILE.replace("Acme", "Acme Ltd").replace("SG", "MY")))
-    assert listed(terminal, "--last", "2")[1] == "An entity was changed: E1 (country, name)"
+    assert listed(terminal, "--last", "2")[1] == "An organisation was changed: E1 (country, name)"
     assert listed(terminal, "--last", "5")[3:] == [
         "A file was applied: directory.yaml",
         "A person got a role: lim E1 books Clerk",
@@ -179,13 +179,13 @@ def test_times_are_those_of_the_deployment(terminal: Terminal) -> None:
 @pytest.mark.parametrize(
     ("filters", "found"),
     [
-        (("--user", "LIM"), ["A person got a role", "A person can act for an entity", "A person was added"]),
-        (("--user", "lim", "--action", "membership."), ["A person can act for an entity"]),
-        (("--entity", "E1", "--action", "entity.add"), ["An entity was added"]),
+        (("--user", "LIM"), ["A person got a role", "A person can act for an organisation", "A person was added"]),
+        (("--user", "lim", "--action", "membership."), ["A person can act for an organisation"]),
+        (("--entity", "E1", "--action", "entity.add"), ["An organisation was added"]),
         (("--client", "rp"), ["A client was registered"]),
         (("--action", "service."), ["A service was added"]),
         (("--object", "books"), ["A service was added"]),
-        (("--object", "lim/E1"), ["A person can act for an entity"]),
+        (("--object", "lim/E1"), ["A person can act for an organisation"]),
         (("--entity", "E9"), []),
         (("--since", "2h", "--last", "1"), ["A client was registered"]),
         (("--since", "2100-01-01"), []),

@@ -49,7 +49,7 @@ def test_a_client_is_added_listed_shown_disabled_and_enabled(terminal: Terminal)
     terminal.done("client", "disable", "rp")
     assert json.loads(terminal.done("client", "show", "rp", "--json"))["enabled"] is False
     assert "disabled" in terminal.done("client", "list")
-    assert "disabled already" in terminal.refused("client", "disable", "rp")
+    assert "already disabled" in terminal.refused("client", "disable", "rp")
     terminal.done("client", "enable", "rp")
     assert value(terminal.done("client", "show", "rp"), "enabled") == "true"
     assert [event.action for event in terminal.look(events)] == ["client.add", "client.disable", "client.enable"]
@@ -176,7 +176,7 @@ def test_an_entity_is_added_disabled_and_enabled(terminal: Terminal) -> None:
     terminal.done("entity", "add", "A1", "--name", "Alpha")
     assert "exists already" in terminal.refused("entity", "add", "A1", "--name", "Alpha")
     terminal.done("entity", "disable", "A1")
-    assert "disabled already" in terminal.refused("entity", "disable", "A1")
+    assert "already disabled" in terminal.refused("entity", "disable", "A1")
     terminal.done("entity", "enable", "A1")
     assert [event.action for event in terminal.look(events)] == ["entity.add", "entity.disable", "entity.enable"]
 

@@ -63,7 +63,7 @@ def test_the_entities_of_a_person_are_paged(terminal: Terminal) -> None:
     *_, line = first.splitlines()
     assert "Beta" in terminal.done(*line.partition("corpid ")[2].split())
     terminal.done("apply", terminal.file("users: {rina: {memberships: [{entity: 209900042K, enabled: false}]}}"))
-    assert "membership disabled" in terminal.done("entity", "list", "--user", "rina")
+    assert "suspended" in terminal.done("entity", "list", "--user", "rina")
     found = json.loads(terminal.done("entity", "list", "--user", "rina", "--json"))["entities"]
     assert [(each["entity"]["entity_id"], each["membership_enabled"]) for each in found] == [
         ("209900042K", False), ("B2", True),

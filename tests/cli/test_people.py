@@ -214,7 +214,7 @@ def test_members_of_an_entity_are_listed_with_their_level(terminal: Terminal) ->
     [arjun, rina] = [line.split() for line in shown.splitlines() if line.startswith("│")]
     assert (arjun[5], rina[6]) == ("sub-administrator", "owner")
     terminal.done("apply", terminal.file("users: {arjun: {memberships: [{entity: 209900042K, enabled: false}]}}"))
-    assert "membership disabled" in terminal.done("user", "list", "--entity", "209900042K")
+    assert "suspended" in terminal.done("user", "list", "--entity", "209900042K")
 
 
 @pytest.mark.parametrize(

@@ -47,4 +47,4 @@ def test_what_no_token_can_have_is_refused(terminal: Terminal) -> None:
     assert terminal.run(*add, "HR", "--days", "366").exit_code == 2
     for _ in range(20):
         terminal.done(*add, "HR")
-    assert "C3 has 20 tokens, which is the most" in terminal.refused(*add, "HR")
+    assert "C3 has 20 tokens, which is the maximum" in terminal.refused(*add, "HR")

@@ -223,7 +223,7 @@ async def test_a_change_that_came_too_late_does_not_overwrite_what_changed_durin
         await made.factors(browser, made.people["the-operator"])
         assert form_of(browser, "name")["name"] == "Mine"
         await browser.fill_and_submit("name")
-        assert "Somebody else has changed this client meanwhile." in browser.page.text
+        assert "Somebody else has changed this client in the meantime." in browser.page.text
         assert form_of(browser, "name")["name"] == "Another's"
 
 

@@ -176,7 +176,7 @@ async def test_a_form_that_was_opened_before_somebody_elses_change_overwrites_no
         browser = await in_console(made, "operator", "edit-client/rp1")
         await made.client(name="Changed meanwhile")
         await browser.fill_and_submit(name="From an old page")
-        assert "Nothing of your change was saved: this is the client as it is now." in browser.page.text
+        assert "Your changes were not saved: this is the client as it is now." in browser.page.text
         assert form_of(browser, "name")["name"] == "Changed meanwhile"
         found = await made.provider.registry.clients.get("rp1")
         assert found is not None

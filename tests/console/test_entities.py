@@ -66,7 +66,7 @@ async def test_an_organisation_is_added_with_its_first_owner_who_is_invited() ->
     async with new_world(postbox=postbox, **WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator", "new-organisation")
         await browser.fill_and_submit(**NEW, **INVITED, reason=REASON)
-        assert "The organisation is added" in browser.page.text
+        assert "The organisation has been added" in browser.page.text
         assert "Mei Lin" in browser.page.text
         assert list((await levels(made, NEW["entity_id"])).values()) == ["owner"]
         for action in ("entity.add", "membership.invite", "administrator.add"):
@@ -107,13 +107,13 @@ async def test_an_organisation_is_disabled_and_enabled_with_a_reason() -> None:
         await browser.fill_and_submit(reason="")
         assert "Say why" in browser.page.text
         await browser.fill_and_submit(reason=REASON)
-        assert "The organisation is disabled" in browser.page.text
+        assert "The organisation has been disabled" in browser.page.text
         await go(made, browser, f"entities/{ACME}/disable")
         await browser.fill_and_submit(reason=REASON)
-        assert "Somebody has done this already" in browser.page.text
+        assert "Somebody has already done this" in browser.page.text
         await go(made, browser, f"entities/{ACME}/enable")
         await browser.fill_and_submit(reason=REASON)
-        assert "The organisation is enabled" in browser.page.text
+        assert "The organisation has been enabled" in browser.page.text
         for action in ("entity.disable", "entity.enable"):
             (entry,) = await made.audit(action)
             assert entry.detail["reason_given"] == REASON
@@ -129,7 +129,7 @@ async def test_a_member_becomes_owner_in_place_of_one_who_is_gone() -> None:
         assert "Nobody with this user name belongs" in browser.page.text
         assert await levels(made, ACME) == {"id-alice": "owner"}
         await browser.fill_and_submit(way="member", user_name="Bob", instead_of="id-alice", reason=REASON)
-        assert "The owner is appointed" in browser.page.text
+        assert "The owner has been appointed" in browser.page.text
         assert await levels(made, ACME) == {"id-bob": "owner"}
         for action in ("administrator.add", "administrator.remove"):
             (entry,) = await made.audit(action)
@@ -205,11 +205,11 @@ async def test_an_organisations_facts_are_changed_with_a_reason_and_nothing_else
         browser = await in_console(made, "operator", EDIT)
         before = await stored(made)
         await browser.fill_and_submit(reason=REASON)
-        assert "Nothing is different from before." in browser.page.text
+        assert "You have not changed anything." in browser.page.text
         await browser.fill_and_submit(name="Acme Holdings", status="Withdrawn", approvals="roles", reason="")
         assert "Say why" in browser.page.text
         await browser.fill_and_submit(reason=REASON)
-        assert "The organisation is changed." in browser.page.text
+        assert "The organisation has been changed." in browser.page.text
         assert await stored(made) == replace(before, name="Acme Holdings", status="Withdrawn", approvals="roles")
         [entry] = await made.audit("entity.update")
         assert entry.detail["reason_given"] == REASON
@@ -240,7 +240,7 @@ async def test_a_form_from_before_somebody_elses_change_saves_nothing() -> None:
         changed = replace(await stored(made), name="Acme Meanwhile")
         await made.write(changed)
         await browser.fill_and_submit(status="Withdrawn", reason=REASON)
-        assert "Nothing of your change was saved: this is the organisation as it is now." in browser.page.text
+        assert "Your changes were not saved: this is the organisation as it is now." in browser.page.text
         assert form_of(browser, "name")["name"] == "Acme Meanwhile"
         assert await stored(made) == changed
 

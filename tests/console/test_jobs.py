@@ -50,7 +50,7 @@ async def test_the_audit_is_verified_as_a_job_whose_result_stays_at_its_address(
         await made.provider.jobs.wait()
         for _ in range(2):
             assert await go(made, browser, path) == 200
-            assert "These entries are as they were sealed." in browser.page.text
+            assert "These entries match their seals." in browser.page.text
             assert "Entries without a seal yet" in browser.page.text
             assert f"the-{level}" in browser.page.text
         await go(made, browser, "jobs")
@@ -69,7 +69,7 @@ async def test_what_is_not_as_it_was_sealed_is_named_and_marks_the_job() -> None
         browser = await in_console(made, "auditor")
         await keep(made, event="finish", ended_at=int(made.clock()), result=msgspec.json.encode(found).decode())
         await go(made, browser, "jobs/j1")
-        assert "Something is not as it was sealed." in browser.page.text
+        assert "Some entries do not match their seals." in browser.page.text
         assert finding.text in browser.page.text
         await go(made, browser, "jobs")
         assert "1 problem found" in browser.page.text
@@ -99,7 +99,7 @@ async def test_a_job_whose_process_died_is_a_clear_failure_that_says_what_to_do(
         await keep(made)
         made.clock.pass_(LOST_SECONDS + 1)
         await go(made, browser, "jobs/j1")
-        assert "its process ended. Start it again." in browser.page.text
+        assert "its process ended. Start the job again." in browser.page.text
         assert browser.response is not None
         assert "http-equiv" not in browser.response.text
         assert "Start again" in browser.page.text
@@ -116,7 +116,7 @@ async def test_a_server_that_stops_leaves_the_sentence_that_it_was_stopped() -> 
         browser = await in_console(made, "operator")
         await keep(made, event="stop", ended_at=int(made.clock()))
         await go(made, browser, "jobs/j1")
-        assert "The server was stopped while it ran. Start it again." in browser.page.text
+        assert "The server was stopped while the job ran. Start the job again." in browser.page.text
 
 
 async def test_support_sees_jobs_and_starts_none() -> None:

@@ -82,7 +82,7 @@ async def test_a_level_opens_and_sends_exactly_the_pages_that_it_has_the_right_t
             assert (status == 403) == (not allowed(level, page)), path
             if status == 403:
                 assert browser.page.heading == "You cannot open this page"
-                assert "your rights do not include this" in browser.page.text
+                assert "You do not have permission." in browser.page.text
             if page.submit is not None:
                 answer = await browser.http.post(console(made, path), content=urlencode(form), headers=SENT)
                 assert (answer.status_code == 403) == (not allowed(level, page)), path

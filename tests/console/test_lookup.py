@@ -208,7 +208,7 @@ async def test_what_is_searched_is_in_no_address() -> None:
     async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator")
         await browser.fill_and_submit(search="S1234567A")
-        assert "Nothing is found" in browser.page.text
+        assert "Nothing found" in browser.page.text
         assert "S1234567A" in browser.page.heading
         assert "S1234567A" not in browser.url
         assert not [url for url, _ in browser.page.links if "S1234567A" in url]

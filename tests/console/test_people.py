@@ -121,7 +121,7 @@ async def test_support_sees_nothing_of_operators() -> None:
         await go(made, browser, "people")
         assert "alice" not in browser.page.text
         await go(made, browser, "people?search=alice")
-        assert "Nobody is found" in browser.page.text
+        assert "Nobody found" in browser.page.text
         assert await go(made, browser, ALICE) == 404
         assert await go(made, browser, "people/id-nobody") == 404
 
@@ -134,7 +134,7 @@ async def test_support_unlocks_and_signs_out_with_a_reason_that_the_audit_keeps(
         await browser.fill_and_submit(reason="")
         assert "Say why" in browser.page.text
         await browser.fill_and_submit(reason=REASON)
-        assert "The person is unlocked" in browser.page.text
+        assert "The account has been unlocked" in browser.page.text
         await go(made, browser, f"{ALICE}/sign-out")
         await browser.fill_and_submit(reason=REASON)
         assert "signed out everywhere" in browser.page.text

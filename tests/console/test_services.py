@@ -42,7 +42,7 @@ async def test_an_operator_changes_texts_and_approval_with_a_reason() -> None:
         assert "Enter a name" in browser.page.text
         texts = {"name": "Harbour permits", "description": "Permits to berth.", "role-0": "Prepares permits."}
         await browser.fill_and_submit(**texts, approval_required="yes", reason=REASON)
-        assert "The service is changed" in browser.page.text
+        assert "The service has been changed" in browser.page.text
         assert "Prepares permits." in browser.page.text
         changed = await stored(made)
         assert (changed.name, changed.approval_required, changed.roles) == ("Harbour permits", True, ("Maker",))
@@ -60,7 +60,7 @@ async def test_a_late_form_does_not_overwrite_what_changed_during_the_sign_in() 
         made.clock.pass_(60)
         await made.factors(browser, made.people["the-operator"])
         await browser.fill_and_submit(name="Other", reason=REASON)
-        assert "Nothing of your change was saved: this is the service as it is now." in browser.page.text
+        assert "Your changes were not saved: this is the service as it is now." in browser.page.text
         assert form_of(browser, "name")["description"] == "Changed by another."
         assert (await stored(made)).description == "Changed by another."
 
@@ -71,7 +71,7 @@ async def test_a_service_that_was_changed_meanwhile_is_not_overwritten() -> None
         browser = await in_console(made, "operator", EDIT)
         await made.write(replace(await stored(made), description="Changed by another."))
         await browser.fill_and_submit(name="Other", reason=REASON)
-        assert "Nothing of your change was saved: this is the service as it is now." in browser.page.text
+        assert "Your changes were not saved: this is the service as it is now." in browser.page.text
         assert form_of(browser, "name")["description"] == "Changed by another."
         assert (await stored(made)).name == "Permits"
 

@@ -99,7 +99,7 @@ async def test_an_invited_administrator_is_led_to_the_portal_if_there_is_one() -
             await invited.invite(made)
             await made.write(Administrator(user_id=WAITING, entity_id=invited.HARBOUR, level="administrator"))
             browser = await joined(made)
-            link = ("/manage", "To the administration") in browser.page.links
+            link = ("/manage", "Go to the administration") in browser.page.links
             says = f"You also administer {invited.NAME}" in browser.page.text
             assert (link, says) == (enabled, enabled)
 

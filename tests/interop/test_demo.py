@@ -331,10 +331,10 @@ async def test_the_demo_has_people_for_portal_and_console_and_work_that_waits(tm
             return owner.page.heading, owner.page.text, console, approver
 
     portal, text, console, approver = await headings()
-    assert "1 request waits for you." in approver
+    assert "1 request needs your decision." in approver
     assert portal == "Home"
-    assert "1 request waits for you." in text
-    assert "1 offer to act for another organisation waits for you." in text
+    assert "1 request needs your decision." in text
+    assert "1 offer to act for another organisation needs your answer." in text
     assert console == "Overview"
 
 

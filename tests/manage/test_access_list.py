@@ -135,11 +135,11 @@ async def test_selected_roles_end_after_one_check(made: World) -> None:
     browser = await in_portal(made, "access")
     rows = checker(sub_entity="Jurong"), NOTICES
     await end(made, browser, *rows)
-    assert browser.page.heading == "Take access away?"
+    assert browser.page.heading == "Remove access?"
     assert "2 people lose 2 roles." in browser.page.text
     assert people(browser) == ["marcus", "nadia"]
     await confirm(browser)
-    assert "The access has been taken away." in browser.page.text
+    assert "The access has been removed." in browser.page.text
     assert [each.role for each in await roles(made)] == ["Approver"]
     assert [each.end_date for each in await roles(made, "nadia")] == ["2020-12-31"]
     events = await made.audit("assignment.remove")
@@ -218,7 +218,7 @@ async def test_nothing_selected_ends_nothing(made: World) -> None:
     browser = await in_portal(made, "access")
     await browser.fill_and_submit("decision")
     assert "Choose the access in the list first." in browser.page.text
-    assert await go(made, browser, "access/end") == "Take access away?"
+    assert await go(made, browser, "access/end") == "Remove access?"
 
 
 async def test_the_list_is_downloaded_as_it_is_filtered(made: World, monkeypatch: pytest.MonkeyPatch) -> None:

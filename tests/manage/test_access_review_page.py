@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from corpid_dev.relying_party.browser import Browser
 
 REVIEW = "access-review"
-CHANGED = "What somebody may do has changed since you looked."
+CHANGED = "access has changed since you looked. Check it again"
 
 
 async def state(made: World) -> tuple[Any, tuple[int, int]]:
@@ -75,7 +75,7 @@ async def test_a_review_that_is_not_due_begins_only_on_demand(made: World) -> No
     await follow(browser, "Begin the review")
     await keep(made, browser, seen(browser, "marcus"))
     await go(made, browser)
-    assert "The access review is under way: 1 of 3 people looked at." in browser.page.text
+    assert "The access review is in progress: 1 of 3 people reviewed." in browser.page.text
 
 
 async def test_people_are_kept_one_by_one_or_several_at_once_until_the_review_is_signed_off(made: World) -> None:
@@ -84,11 +84,11 @@ async def test_people_are_kept_one_by_one_or_several_at_once_until_the_review_is
     browser = await in_portal(made, REVIEW)
     [own] = [each for each in selectable(browser) if not each.startswith("select-m-")]
     await browser.fill_and_submit(**{own: "yes"})
-    assert "The access stays as it was shown." in browser.page.text
-    assert "1 of 3 people looked at" in browser.page.text
+    assert "The access stays as shown." in browser.page.text
+    assert "1 of 3 people reviewed" in browser.page.text
     assert "Sign off" not in browser.page.text
     await browser.fill_and_submit(**seen(browser, "marcus"), **seen(browser, "nadia"))
-    assert "Everybody has been looked at." in browser.page.text
+    assert "Everybody has been reviewed." in browser.page.text
     await follow(browser, "Sign off")
     await confirm(browser)
     assert "The review has been signed off." in browser.page.text
@@ -130,7 +130,7 @@ async def test_nobody_selected_is_said(made: World) -> None:
     browser = await in_portal(made, REVIEW)
     sent = await keep(made, browser, {})
     sent = await shown_again(browser, sent)
-    assert "Select the people whose access is to stay." in sent.text
+    assert "Select the people whose access should stay." in sent.text
 
 
 async def test_a_membership_is_ended_after_a_page_that_says_what_it_takes_away_and_is_counted(made: World) -> None:
@@ -165,12 +165,12 @@ async def test_a_review_is_not_signed_off_while_somebody_is_left(made: World) ->
     await staffed(made)
     await due(made)
     browser = await in_portal(made, f"{REVIEW}/sign-off")
-    assert "No review is under way." in browser.page.text
+    assert "No review is in progress." in browser.page.text
     await go(made, browser, REVIEW)
     token = form_of(browser, "form_token")
     await keep(made, browser, seen(browser, "marcus"))
     await go(made, browser, f"{REVIEW}/sign-off")
-    assert "Look at everybody who is in the list again." in browser.page.text
+    assert "Review everybody who is listed again." in browser.page.text
     sent = await send(made, browser, f"{REVIEW}/sign-off", **token)
     sent = await shown_again(browser, sent)
     review, _ = await state(made)
@@ -192,7 +192,7 @@ async def test_two_administrators_review_at_the_same_time_and_sign_off_once(made
     assert "No review" not in other.page.text
     await confirm(browser)
     await confirm(other)
-    assert "No review is under way." in other.page.text
+    assert "No review is in progress." in other.page.text
     assert len(await made.audit("access_review.sign_off")) == 1
 
 
@@ -205,7 +205,7 @@ async def test_nobody_keeps_their_own_access_by_a_form_of_their_own_making(made:
     membership = (await made.provider.registry.directory.read(Membership, [("id-bob", ACME)]))["id-bob", ACME]
     sent = await keep(made, browser, {f"select-{membership.membership_id}.x.y": "yes"})
     sent = await shown_again(browser, sent)
-    assert "Another owner or administrator has to look at your access." in sent.text
+    assert "Another owner or administrator has to review your access." in sent.text
 
 
 async def test_people_of_another_organisation_are_neither_shown_nor_kept_nor_ended(made: World) -> None:
@@ -264,7 +264,7 @@ async def test_a_suspension_after_the_decision_brings_the_person_back(made: Worl
     await made.write(replace((await directory.read(Membership, [key]))[key], enabled=False))
     await go(made, browser, REVIEW)
     assert "Marcus Lee" in browser.page.text
-    assert "0 of 3 people looked at" in browser.page.text
+    assert "0 of 3 people reviewed" in browser.page.text
 
 
 async def test_the_link_of_an_e_mail_leads_to_the_review_of_the_organisation_that_is_chosen_then(made: World) -> None:
@@ -285,8 +285,8 @@ async def test_a_link_to_another_organisations_review_shows_none_and_chooses_not
     await appoint(made, BANYAN)
     browser = await in_portal(made)
     await browser.fill_and_submit(entity=BANYAN)
-    assert await go(made, browser, f"{REVIEW}?of={ACME}") == "This page is of another organisation"
-    assert "You act for Banyan Trading at present." in browser.page.text
+    assert await go(made, browser, f"{REVIEW}?of={ACME}") == "This page belongs to another organisation"
+    assert "You are acting for Banyan Trading." in browser.page.text
     assert await go(made, browser, REVIEW) == "Access review"
 
 
@@ -304,7 +304,7 @@ async def test_a_link_of_an_e_mail_leads_to_its_page_for_its_organisation_alone(
     await browser.fill_and_submit(entity=ACME)
     assert browser.url == f"{made.base}/manage/{_LEADS_TO.get(page, f'{page}?of={ACME}')}"
     assert browser.page.heading != "Page not found"
-    assert await go(made, browser, f"{page}?of={BANYAN}") == "This page is of another organisation"
+    assert await go(made, browser, f"{page}?of={BANYAN}") == "This page belongs to another organisation"
     assert browser.response is not None
     assert browser.response.status_code == 403
 
@@ -329,7 +329,7 @@ async def test_everybody_of_a_page_is_kept_at_once_as_the_page_showed_them(made:
     await browser.fill_and_submit("decision", all="yes")
     assert CHANGED in browser.page.text
     await browser.fill_and_submit("decision", all="yes")
-    assert "Everybody has been looked at." in browser.page.text
+    assert "Everybody has been reviewed." in browser.page.text
 
 
 async def test_each_role_has_its_row_and_is_removed_from_there(made: World) -> None:
@@ -343,6 +343,6 @@ async def test_each_role_has_its_row_and_is_removed_from_there(made: World) -> N
     await follow(browser, "Remove marcus (Marcus Lee), Approver, Harbour permits")
     await confirm(browser)
     assert browser.page.heading == "Access review"
-    assert "The access has been taken away." in browser.page.text
+    assert "The access has been removed." in browser.page.text
     assert "as Approver" not in browser.page.text
     assert "as Checker" in browser.page.text

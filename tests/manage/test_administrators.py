@@ -53,11 +53,11 @@ async def test_an_owner_appoints_a_sub_administrator_for_chosen_services_after_a
     assert "bob (Bob Lim) becomes a sub-administrator of Acme Pte. Ltd. for Tax filing." in browser.page.text
     assert await level_of(made) is None
     await browser.fill_and_submit("confirm")
-    assert "The level is changed." in browser.page.text
+    assert "The level has been changed." in browser.page.text
     held = await level_of(made)
     assert held is not None
     assert (held.level, held.services) == ("sub_administrator", ("TAX",))
-    assert "Gives and takes away access at Tax filing." in browser.page.text
+    assert "Gives and removes access at Tax filing." in browser.page.text
 
 
 async def test_a_sub_administrator_needs_a_service_and_every_appointment_a_level(made: World) -> None:
@@ -91,7 +91,7 @@ async def test_services_of_a_level_that_has_every_service_are_refused_and_appoin
     form = {**form_of(browser, "level"), "level": level, ticked: "yes", **confirm}
     answer = await send(made, browser, f"administrators/{bob}", **form)
     answer = await shown_again(browser, answer)
-    assert 'href="#level">Owners and administrators have every service. Choose sub-administrator' in answer.text
+    assert 'href="#level">Owners and administrators administer every service. For some services only' in answer.text
     assert await level_of(made) is None
 
 
@@ -121,7 +121,7 @@ async def test_every_service_and_single_ones_together_are_refused(made: World) -
     browser = await in_portal(made, f"administrators/{bob}")
     await browser.fill_and_submit("level", level="sub_administrator")
     await browser.fill_and_submit("level", **{"service-TAX": "yes"}, all_services="yes")
-    assert "Choose every service, or single services, not both." in browser.page.text
+    assert "Choose either every service or some services, not both." in browser.page.text
     assert await level_of(made) is None
 
 
@@ -135,7 +135,7 @@ async def test_a_sub_administrator_who_becomes_an_administrator_loses_the_list_a
     await appoint(made, level="sub_administrator", who="bob", services=("TAX",))
     browser = await in_portal(made, f"administrators/{bob}")
     await browser.fill_and_submit("level", level="administrator")
-    assert "This holds at every service, also at later ones." in browser.page.text
+    assert "This applies to every service, including future ones." in browser.page.text
     await browser.fill_and_submit("confirm")
     held = await level_of(made)
     assert held is not None
@@ -229,7 +229,7 @@ async def test_a_form_that_comes_after_another_change_is_not_used(made: World) -
     await appoint(made, level="administrator", who="bob")
     answer = await send(made, browser, f"administrators/{bob}", **token, level="owner", confirm="yes")
     answer = await shown_again(browser, answer)
-    assert "has changed meanwhile" in answer.text
+    assert "has changed in the meantime" in answer.text
     held = await level_of(made)
     assert held is not None
     assert held.level == "administrator"
@@ -263,5 +263,5 @@ async def test_taking_a_level_away_says_what_stays_and_is_confirmed(made: World)
     browser = await in_portal(made, f"administrators/{bob}/remove")
     assert "still belongs to Acme Pte. Ltd. and keeps their access" in browser.page.text
     await browser.fill_and_submit("held")
-    assert "The level is taken away." in browser.page.text
+    assert "The level has been removed." in browser.page.text
     assert await level_of(made) is None

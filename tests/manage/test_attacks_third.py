@@ -132,7 +132,7 @@ async def test_two_people_of_one_name_are_told_apart_by_what_is_ticked(made: Wor
     await free(made)
     await provisioned(made, await member(made, "id-cora"), user_name="cora", name="Bob Lim")
     browser = await in_portal(made, "access-review?begin=yes")
-    assert browser.page.text.count("Tick Bob Lim Keep Bob Lim End Bob Lim") < 2
+    assert browser.page.text.count("Select Bob Lim Bob Lim End the membership Bob Lim") < 2
 
 
 @pytest.mark.parametrize("user_name", ["marcus", "Marcus"])

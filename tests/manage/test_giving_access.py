@@ -118,7 +118,7 @@ async def test_each_thing_that_is_missing_is_said_on_the_page_once(made: World) 
         assert sentence in browser.page.text
     await browser.fill_and_submit(find="zebra", access="HARBOUR/Checker", end="date", end_date="2020-01-01")
     assert "Nobody found." in browser.page.text
-    assert "Enter a day that is not over." in browser.page.text
+    assert "Enter today or a later day." in browser.page.text
     assert "Enter the Permit Year." not in browser.page.text
     await browser.fill_and_submit(find="marcus", end="none")
     assert "Enter the Permit Year. Harbour permits needs it." in browser.page.text
@@ -142,7 +142,7 @@ async def test_what_is_missing_or_wrong_is_named_at_its_field_and_nothing_typed_
     text = browser.page.text
     assert "Choose a role." in text
     assert "Enter the Permit Year. Harbour permits needs it." in text
-    assert "Enter a day that is not over." in text
+    assert "Enter today or a later day." in text
     assert form_of(browser, "sub_entity") is not None
     assert "Jurong" in browser.response.text  # type: ignore[union-attr]
     await browser.fill_and_submit(role="Checker", end="none", **{YEAR: "soon"})
@@ -201,7 +201,7 @@ async def test_a_role_that_the_person_has_leads_to_its_change_and_one_that_has_e
     await made.write(checker())
     asked = f"access/new?person=m-marcus&service=HARBOUR&role=Checker&start=today&end=none&{YEAR}=2027&check=all"
     browser = await in_portal(made, asked)
-    assert "marcus (Marcus Lee) has this role already. Change it instead." in browser.page.text
+    assert "marcus (Marcus Lee) already has this role. Change it instead." in browser.page.text
     await follow(browser, "Change this access")
     assert browser.page.heading == "Change access"
     await made.write(replace(checker(), start_date="2020-01-01", end_date="2020-12-31"))
@@ -375,7 +375,7 @@ async def test_a_change_that_changes_nothing_or_makes_a_role_that_is_there_is_no
     await browser.fill_and_submit("check")
     assert "Nothing would change." in browser.page.text
     await browser.fill_and_submit(role="Approver")
-    assert "This person has that role already." in browser.page.text
+    assert "This person already has that role." in browser.page.text
 
 
 async def test_a_role_is_taken_away_once_after_a_question(made: World) -> None:
@@ -384,7 +384,7 @@ async def test_a_role_is_taken_away_once_after_a_question(made: World) -> None:
     await made.write(checker())
     page = f"access/remove/{identifier(checker())}"
     browser = await in_portal(made, page)
-    assert browser.page.heading == "Take this access away?"
+    assert browser.page.heading == "Remove this access?"
     assert "marcus (Marcus Lee) may act as Checker" in browser.page.text
     token = form_of(browser, "form_token")
     assert (await send(made, browser, page, **token)).status_code == 303

@@ -436,7 +436,7 @@ async def test_a_person_gets_a_few_links_a_day_from_one_organisation_and_from_al
             made.clock.pass_(61)
             assert AN_EMAIL in await asked(made, browser, "password")
         made.clock.pass_(61)
-        assert "at most 5 links a day go to one person" in await asked(made, browser, "second_factor")
+        assert "one person gets at most 5 links a day" in await asked(made, browser, "second_factor")
         assert len(postbox.emails) == HELP_LINKS_PER_MEMBER
         actor, of, at = await helping(made), await member(made), await context(made.provider)
         for _ in range(HELP_LINKS_PER_PERSON):

@@ -50,9 +50,9 @@ async def test_the_home_page_says_in_sentences_what_there_is_each_a_link(made: W
     links = {text: target for target, text in browser.page.links}
     assert links["3 people belong to your organisation."].endswith("/manage/people")
     assert links["1 role ends within 30 days."].endswith("/manage/access?ends=30")
-    assert links["1 request waits for you."].endswith("/manage/requests")
-    assert links["1 request of yours waits for another administrator."].endswith("/manage/requests")
-    assert links["1 offer to act for another organisation waits for you."].endswith("/manage/third-parties")
+    assert links["1 request needs your decision."].endswith("/manage/requests")
+    assert links["1 request of yours needs another administrator."].endswith("/manage/requests")
+    assert links["1 offer to act for another organisation needs your answer."].endswith("/manage/third-parties")
     assert links["Give access"].endswith("/manage/access/new")
     assert links["Invite people"].endswith("/manage/invite")
     assert "What to do first" not in browser.page.text

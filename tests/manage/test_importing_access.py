@@ -67,18 +67,18 @@ async def test_every_problem_is_named_by_its_line_and_nothing_changes(made: Worl
         "2 Enter the Permit Year.",
         "3 Nobody here has this user name.",
         "4 There is no service FOREIGN here.",
-        "5 Enter a day that is not over.",
+        "5 Enter today or a later day.",
         "6 Notices has no parameter Permit Year.",
-        "8 The same role as in line 7.",
+        "8 This role is already in line 7.",
         "9 Harbour permits has no role Boss. It has these: Checker, Approver.",
         "10 Fill in the role. Harbour permits has these: Checker, Approver.",
     ):
         assert problem in text, problem
-    assert "8 problems in the table. Nothing changes." in text
+    assert "8 problems in the table. Nothing has been changed." in text
     await confirm(browser, table=table("marcus;NOTICES", header="user_name;servce"))
     assert "servce" in browser.page.text
     await confirm(browser, table=table(*(f"p{n},,,NOTICES,,," for n in range(MOST_ACCESS_LINES + 1))))
-    assert f"At most {MOST_ACCESS_LINES} lines at once" in browser.page.text
+    assert f"Enter at most {MOST_ACCESS_LINES} lines at once" in browser.page.text
     assert await roles(made) == await roles(made, "nadia") == []
 
 

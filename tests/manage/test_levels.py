@@ -63,7 +63,8 @@ FILLED: Final = {
 }  # fmt: skip
 """what any form may ask for"""
 REASONS: Final = {
-    *(str(each.reason) for each in CONDITIONS), "Only an owner can change", "You cannot change your own", "your rights do not",
+    *(str(each.reason) for each in CONDITIONS), "Only an owner can change", "You cannot change your own", "you do not have permission",
+    "You do not have permission",
 }  # fmt: skip
 """why a right is missing, as pages say it"""
 

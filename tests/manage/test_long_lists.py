@@ -33,10 +33,10 @@ async def test_a_search_for_requests_that_stops_goes_on_on_the_next_page(monkeyp
         await requested(made)
         browser = await in_portal(made, "requests")
         assert MORE in browser.page.text
-        assert "None of your requests waits." not in browser.page.text
+        assert "None of your requests is waiting." not in browser.page.text
         target = next(target for target, text in browser.page.links if text == "Next page" and "own=" in target)
         await go(made, browser, target.partition("/manage/")[2])
-        assert "None of your requests waits." in browser.page.text
+        assert "None of your requests is waiting." in browser.page.text
 
 
 async def test_a_search_for_a_third_partys_people_that_stops_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,4 +135,4 @@ async def test_the_home_page_does_not_count_what_it_has_not_looked_at(monkeypatc
         await acme(made)
         await requested(made)
         browser = await in_portal(made)
-        assert "More than 0 requests wait." in browser.page.text
+        assert "More than 0 requests are waiting." in browser.page.text

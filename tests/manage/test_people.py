@@ -71,7 +71,7 @@ async def test_the_list_is_searched_and_filtered_without_a_script(made: World) -
     assert "Marcus Lee" in browser.page.text
     assert "Nadia Rahman" not in browser.page.text
     await go(made, browser, "people?q=nobody")
-    assert "Nobody fits this search." in browser.page.text
+    assert "Nobody matches this search." in browser.page.text
     assert await go(made, browser, "people?after=nonsense&service=X&state=X") == "People"
 
 
@@ -174,7 +174,7 @@ async def test_a_persons_page_has_the_last_sign_in_for_this_organisation_only(ma
     """D84."""
     await staffed(made)
     browser = await in_portal(made, "person/m-marcus")
-    assert "Last sign-in for Acme Pte. Ltd. None that is kept" in browser.page.text
+    assert "Last sign-in for Acme Pte. Ltd. None on record" in browser.page.text
     for entity_id in (ACME, BANYAN):
         event = AuditEvent(actor="user:id-marcus", action="sign_in.complete", object="s1", entity_id=entity_id)
         await made.provider.registry.audit.write(event)
@@ -397,11 +397,11 @@ async def test_access_that_the_reader_may_not_change_has_no_links_and_says_why(m
     await staffed(made, level="sub_administrator", services=("NOTICES",))
     await made.write(Assignment(user_id="id-marcus", entity_id=ACME, service_id="NOTICES"))
     browser = await in_portal(made, "person/m-marcus")
-    assert "Take away" in browser.page.text
+    assert "Remove" in browser.page.text
     await appoint(made, who="marcus")
     await go(made, browser, "person/m-marcus")
     assert "The service as a whole Notices" in browser.page.text
-    assert "Take away" not in browser.page.text
+    assert "Remove" not in browser.page.text
     assert "Only an owner can change this access." in browser.page.text
 
 
@@ -419,7 +419,7 @@ async def test_an_invitation_is_sent_again_after_a_while_and_revoked(made: World
     await follow(browser, "Send the invitation again")
     token = form_of(browser, "form_token")
     await confirm(browser)
-    assert "The invitation is sent again." in browser.page.text
+    assert "The invitation has been sent again." in browser.page.text
     [priya] = (await made.provider.registry.directory.read(Membership, [("p-priya", ACME)])).values()
     await made.write(replace(priya, invitation_sent_at=int(made.clock())))
     await go(made, browser, "person/m-priya/send-again")

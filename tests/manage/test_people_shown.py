@@ -289,7 +289,7 @@ async def test_a_table_that_invites_is_confirmed_as_it_was_shown(made: World) ->
     lines = "user_name,name,email,service,role\nx.new,Xin New,,PERMITS,Maker\ncora,,,PERMITS,Maker"
     await browser.fill_and_submit("table", table=lines)
     await browser.fill_and_submit("table", button="confirm")
-    assert "The table has been taken over." in browser.page.text
+    assert "The table has been applied." in browser.page.text
     assert await held(made, "id-cora") == ["Maker"]
 
 

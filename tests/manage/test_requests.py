@@ -83,7 +83,7 @@ async def test_another_administrators_request_is_read_and_approved(made: World) 
     assert "Who can approve alice (Alice Tan)" in browser.page.text
     await follow(browser, "Approve or decline")
     await browser.fill_and_submit(button="approve", reason="She starts on Monday")
-    assert "The request is approved, and the change is made." in browser.page.text
+    assert "The request has been approved, and the change has been made." in browser.page.text
     assert await state(made, found) == "approved"
     assert await roles(made) == [ROLE]
     (event,) = await made.audit("approval.approve")
@@ -127,7 +127,7 @@ async def test_where_nobody_can_approve_a_request_the_pages_say_what_to_do() -> 
     """D55: before it is sent, and of one that waits."""
     promise, nobody = (
         "the approval of another administrator",
-        "At present your organisation has nobody else who can approve",
+        "Nobody else in your organisation can approve",
     )
 
     async with new_world() as made:
@@ -172,7 +172,7 @@ async def test_a_request_is_withdrawn_by_the_person_who_made_it_without_a_reason
     found = await requested(made, who="alice")
     browser = await in_portal(made, f"requests/withdraw/{found.request_id}")
     await browser.fill_and_submit(button="Withdraw the request")
-    assert "Your request is withdrawn." in browser.page.text
+    assert "Your request has been withdrawn." in browser.page.text
     assert await state(made, found) == "withdrawn"
 
 
@@ -194,7 +194,7 @@ async def test_a_stale_request_is_refused_with_the_reason_and_stays(made: World)
     await made.write(replace(ROLE, end_date="2028-12-31"))
     browser = await in_portal(made, f"requests/decide/{found.request_id}")
     await browser.fill_and_submit(button="approve", reason="She starts on Monday")
-    assert "is no longer as it was" in browser.page.text
+    assert "has changed since it was made" in browser.page.text
     assert await state(made, found) == "pending"
 
 
@@ -305,7 +305,7 @@ async def test_more_approval_is_chosen_at_once_and_less_is_requested(made: World
     assert browser.page.heading == "What needs approval"
     assert "Nobody" not in browser.page.text
     assert "Who can approve bob (Bob Lim)" in browser.page.text
-    assert "Which changes need approval is changed." in browser.page.text
+    assert "The approval setting changes." in browser.page.text
     key = (ACME,)
     assert (await made.provider.registry.directory.read(Entity, [key]))[key].approvals == "all"
 

@@ -97,7 +97,7 @@ async def test_an_offer_is_made_after_a_summary_and_gives_nothing_yet(made: Worl
     assert expected in browser.page.text
     assert await held(made) is None
     await browser.fill_and_submit()
-    assert "The offer is made." in browser.page.text
+    assert "The offer has been made." in browser.page.text
     assert await held(made) == replace(GRANT, state="offered")
     assert [event.actor for event in await made.audit("grant.offer")] == ["user:id-alice"]
 
@@ -106,7 +106,7 @@ async def test_an_organisation_is_found_by_its_whole_name_or_number_only(made: W
     """D56, D61: nobody lists organisations."""
     await three(made)
     browser = await in_portal(made, "third-parties/offer?organisation=Banyan")
-    assert "There is no organisation of exactly this number or name." in browser.page.text
+    assert "No organisation has exactly this number or name." in browser.page.text
     await browser.fill_and_submit(organisation="%")
     assert "Banyan Trading" not in browser.page.text
     await browser.fill_and_submit(organisation=BANYAN.lower())
@@ -125,7 +125,7 @@ async def test_the_terms_of_an_offer_are_checked_field_by_field_and_kept(made: W
     await browser.fill_and_submit(start="2027-02-01", end="2027-01-01", **{year: "soon"})
     assert "entered=" in browser.url
     assert "Choose one role, or any role." in browser.page.text
-    assert "Enter a day that is not before the first one." in browser.page.text
+    assert "Enter a last day that is not before the first day." in browser.page.text
     assert "Enter a year of four digits, such as 2026." in browser.page.text
     await browser.fill_and_submit(role="*", start="2027-02-30", **{year: "2027"})
     assert "Enter a date that exists." in browser.page.text
@@ -267,7 +267,7 @@ async def test_the_third_party_gives_its_people_access_within_what_was_granted(m
     assert "finn (Finn Goh) may act as Maker at Permits for Acme Pte. Ltd." in browser.page.text
     assert await row(made) is None
     await browser.fill_and_submit()
-    assert "Access is given." in browser.page.text
+    assert "The access has been given." in browser.page.text
     assert await row(made) == replace(ROW, parameters=(Parameter(name="Year", value="2026"),))
 
 
@@ -294,10 +294,10 @@ async def test_the_third_party_changes_access_and_takes_it_away(made: World) -> 
     await browser.fill_and_submit(end="2027-12-31")
     await browser.fill_and_submit()
     assert await row(made) == replace(ROW, end_date="2027-12-31")
-    await follow(browser, "Take away finn (Finn Goh)")
+    await follow(browser, "Remove finn (Finn Goh)")
     assert "finn (Finn Goh) may no longer act as Maker at Permits for Acme Pte. Ltd." in browser.page.text
     await browser.fill_and_submit()
-    assert "Access is taken away." in browser.page.text
+    assert "The access has been removed." in browser.page.text
     assert await row(made) is None
 
 
@@ -309,7 +309,7 @@ async def test_the_client_sees_who_of_their_people_may_act_and_nothing_more(made
     assert all(each in browser.page.text for each in ("Finn Goh", "Permits", "Maker", "until 31 Dec 2099"))
     assert "finn" not in browser.page.text
     assert "Give a person access" not in browser.page.text
-    assert "Take away" not in browser.page.text
+    assert "Remove" not in browser.page.text
     await go(made, browser, page("end"))
     for verb in ("take-away", "change-role"):
         answer = await send(made, browser, page(verb, ROW), **token(browser), confirmed="yes", end="2027-01-01")
@@ -326,7 +326,7 @@ async def test_the_last_sign_in_to_the_service_is_shown(made: World) -> None:
     await finn.open(await rp.begin())
     await made.factors(finn, made.people["finn"])
     browser = await in_portal(made, page("grant"))
-    assert "none known" not in browser.page.text
+    assert "none on record" not in browser.page.text
 
 
 async def test_strangers_find_neither_an_authorisation_nor_a_role_under_it(made: World) -> None:

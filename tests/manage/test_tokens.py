@@ -63,7 +63,7 @@ async def test_a_form_sent_twice_makes_one_token(made: World) -> None:
     assert stored.token_hash == token_hash(shown(browser))
     changed = await send(made, browser, "tokens/new", **{**token, "name": "Other", "days": "365"})
     late = await shown_again(browser, changed)
-    assert "This form was sent before" in late.text
+    assert "This form was already sent" in late.text
     assert len(await tokens(made)) == 1
 
 
@@ -130,9 +130,9 @@ async def test_a_revoked_token_no_longer_works_and_the_page_says_what_ends(made:
     secret = shown(browser)
     [stored] = await tokens(made)
     await go(made, browser, f"tokens/{stored.token_id}/revoke")
-    assert "can then no longer add, change or remove people here" in browser.page.text
+    assert "will no longer be able to add, change or remove people here" in browser.page.text
     await browser.fill_and_submit("form_token")
-    assert "The token is revoked" in browser.page.text
+    assert "The token has been revoked" in browser.page.text
     registry: Registry = made.provider.registry
     assert await provisioning_tokens.authenticate_token(registry, secret, now=made.clock()) is None
 

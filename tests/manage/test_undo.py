@@ -193,7 +193,7 @@ async def test_the_page_after_a_change_offers_to_undo_it_and_the_button_does(mad
     assert "The membership has been suspended." in browser.page.text
     assert not (await member(made)).enabled
     await press_undo(browser)
-    assert "The last change is undone." in browser.page.text
+    assert "The last change has been undone." in browser.page.text
     assert (await member(made)).enabled
     assert not offers_undo(browser)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import httpx
 
 AHEAD = 30
-LOST = "This site lost the sign-ins that were under way a few minutes ago. This is not your fault."
+LOST = "This site lost the sign-ins that were in progress a few minutes ago. This is not your fault."
 
 
 def after_a_power_loss(path: Path) -> None:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 SITES = {
     "account": "Your account",
-    "manage": "To the first page of the administration",
-    "console": "To the first page of the console",
+    "manage": "Back to portal home",
+    "console": "Back to console home",
 }
 FORM = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "text/html"}
 

@@ -38,8 +38,8 @@ def execute(directory: Path, statement: str, *values: object) -> list[tuple[obje
 @pytest.mark.parametrize(
     ("dies", "sentence", "event"),
     [
-        (True, "The server that ran it no longer answers: its process ended. Start it again.", "lose"),
-        (False, "The server was stopped while it ran. Start it again.", "stop"),
+        (True, "The server that ran the job no longer responds: its process ended. Start the job again.", "lose"),
+        (False, "The server was stopped while the job ran. Start the job again.", "stop"),
     ],
     ids=["killed", "stopped"],
 )

@@ -70,12 +70,12 @@ def today(chosen: Settings, stores: Stores) -> str:
 
 def state(*, enabled: bool) -> str:
     """Return the state of a record in a word."""
-    return "enabled" if enabled else "disabled"
+    return "active" if enabled else "disabled"
 
 
 def state_of(user: User) -> str:
     """Return the state of a person in a few words (D60)."""
-    return "invited, not accepted" if user.placeholder else state(enabled=user.enabled)
+    return "invited" if user.placeholder else state(enabled=user.enabled)
 
 
 def entity(shown: Entity) -> tuple[str, str]:

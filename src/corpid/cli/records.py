@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 
 LEVELS: Final = {"owner": "owner", "administrator": "administrator", "sub_administrator": "sub-administrator"}
 _MEMBER_STATES: Final = {
-    "invited": "invited", "suspended": "membership disabled", "locked": "disabled", "active": "enabled",
+    "invited": "invited", "suspended": "suspended", "locked": "account disabled", "active": "active",
 }  # fmt: skip
 _ARGUMENTS: Final = {
     "user": ("USER", "The person's user name."),
@@ -578,7 +578,7 @@ def _appointment_data(held: Appointment, _: View) -> dict[str, Any]:
     links = {
         "the invitation has not been accepted": not held.membership.invited,
         "the person is disabled": held.user.enabled or held.user.placeholder,
-        "the membership is disabled": held.membership.enabled,
+        "the membership is suspended": held.membership.enabled,
         "the entity is disabled": held.entity.enabled,
     }
     own = held.administrator
@@ -614,7 +614,7 @@ _KEPT: Final = [name for name, key in MEMBERSHIP.keys.items() if not key.identif
 
 def _membership_state(held: EntityMember | Belonging, shown: User | Entity) -> str:
     if shown.enabled and not held.membership.enabled:
-        return "membership disabled"
+        return "suspended"
     return listing.state_of(shown) if isinstance(shown, User) else listing.state(enabled=shown.enabled)
 
 

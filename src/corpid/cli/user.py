@@ -184,7 +184,7 @@ def _off(user: User, held: Belonging) -> str:
         else ""
         if user.enabled
         else "the person is disabled",
-        "" if held.membership.enabled else "the membership is disabled",
+        "" if held.membership.enabled else "the membership is suspended",
         "" if held.entity.enabled else "the entity is disabled",
     )
     return "; ".join(filter(None, reasons))

@@ -36,11 +36,11 @@ AccountPage: TypeAlias = Literal[
 ]
 _BUTTONS: Final[Mapping[AccountPage, Phrase]] = {
     "overview": phrase("Check your account"),
-    "access": phrase("Look at your access"),
+    "access": phrase("See your access"),
     "app": phrase("Check your authenticator app"),
     "browsers": phrase("See where you are signed in"),
     "codes": phrase("Check your recovery codes"),
-    "delete": phrase("Look at your request"),
+    "delete": phrase("See your request"),
     "email": phrase("Check your e-mail address"),
     "passkeys": phrase("Check your passkeys"),
     "password": phrase("Change your password"),
@@ -161,7 +161,7 @@ def notify_unlocked(asked: Phrase) -> Notice:
         subject=phrase("Your account was unlocked"),
         page="sign-ins",
         text=phrase(
-            "{asked} Pauses after wrong passwords and codes have ended: you can try again at once.", asked=asked
+            "{asked} You no longer have to wait after wrong passwords and codes: you can try again now.", asked=asked
         ),
         preview=asked,
         advice=phrase("If you did not ask for help, change your password, and check how and where you sign in."),
@@ -391,7 +391,7 @@ def invitation(entity: Entity, made: NewLink, *, to: str, lead: Phrase, language
             phrase("{entity} invites you to act for it with {provider}.", entity=entity.name, provider=provider_name),
             lead,
             phrase("If you accept, {entity} sees the user name of your account.", entity=entity.name),
-            Action(text=phrase("Answer the invitation"), url=made.url),
+            Action(text=phrase("Respond to the invitation"), url=made.url),
             _typed(made),
             Facts(((_WORKS_UNTIL, ends),)),
             phrase(

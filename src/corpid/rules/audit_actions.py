@@ -167,7 +167,7 @@ class AuditAction(StrEnum):
     MEMBERSHIP_ADD = "membership.add", phrase("A person can act for an organisation")
     MEMBERSHIP_INVITE = "membership.invite", phrase("An organisation invited a person"), ", who becomes a member by accepting"
     MEMBERSHIP_UPDATE = "membership.update", phrase("A membership was changed"), "; `members` names the members"
-    MEMBERSHIP_REMOVE = "membership.remove", phrase("A person can no longer act for an organisation")
+    MEMBERSHIP_REMOVE = "membership.remove", phrase("A membership was ended")
     MEMBERSHIP_ACCEPT = "membership.accept", phrase("An invited person accepted"), "; the membership is now effective"
     MEMBERSHIP_RESEND = "membership.resend", phrase("An invitation is to be sent again")
     MEMBERSHIP_DECLINE = "membership.decline", phrase("An invitation was declined"), ", by its link; the membership ended"
@@ -181,7 +181,7 @@ class AuditAction(StrEnum):
     ADMINISTRATOR_ADD = "administrator.add", phrase("A person can administer an organisation")
     ADMINISTRATOR_UPDATE = "administrator.update", phrase("An administrator was changed"), (
         ": the level, or the services of a sub-administrator; `members` names the members")
-    ADMINISTRATOR_REMOVE = "administrator.remove", phrase("A person no longer administers an organisation")
+    ADMINISTRATOR_REMOVE = "administrator.remove", phrase("An administrator was removed")
     OPERATOR_ADD = "operator.add", phrase("A person became an operator")
     OPERATOR_UPDATE = "operator.update", phrase("The level of an operator was changed")
     OPERATOR_REMOVE = "operator.remove", phrase("A person is no longer an operator")

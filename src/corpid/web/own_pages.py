@@ -30,6 +30,7 @@ from corpid.flows.directory.write import Refused
 from corpid.flows.encrypted_values import StoredForm
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.access_conditions import NO_RIGHT
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
@@ -179,7 +180,7 @@ async def _answer(
     except Forbidden as forbidden:
         # The first page of a site that does not let the person in would say the same again.
         back = first_page(web, site.purpose if is_in else "account")
-        shown = forbidden_page(forbidden, back, () if is_in else ways_out(web, site.purpose))
+        shown = forbidden_page(site.purpose, forbidden, back, () if is_in else ways_out(web, site.purpose))
         return page_response(request, web.renderer, shown, status=403)
 
 
@@ -221,12 +222,20 @@ def _came_from(site: Site[At], request: Request, web: WebContext) -> tuple[str |
     return None, ""
 
 
-def forbidden_page(forbidden: Forbidden, back: Link, others: tuple[Link, ...] = ()) -> Problem:
+def forbidden_page(purpose: str, forbidden: Forbidden, back: Link, others: tuple[Link, ...] = ()) -> Problem:
     """The page that says why another one cannot be opened."""
+    if forbidden.reason == NO_RIGHT:
+        why = (
+            phrase("You do not have permission. Ask an owner.")
+            if purpose == "manage"
+            else phrase("You do not have permission. Ask an operator.")
+        )
+    else:
+        why = phrase("You cannot do this: {reason}.", reason=forbidden.reason)
     return Problem(
         frame=BARE,
         heading=phrase("You cannot open this page"),
-        paragraphs=(phrase("The reason: {reason}.", reason=forbidden.reason),),
+        paragraphs=(why,),
         back=back,
         others=others,
     )
@@ -459,10 +468,10 @@ async def _claimed(
 def _still_running(start: str) -> Problem:
     return Problem(
         frame=BARE,
-        heading=phrase("Your form is still being worked on"),
+        heading=phrase("Your form is still being processed"),
         paragraphs=(
             phrase("It was sent twice, and the first one is not finished yet."),
-            phrase("Wait a moment, then look whether it is done before you send it again."),
+            phrase("Wait a moment, then check whether it is done before you send it again."),
         ),
         back=Link(url=start, text=phrase("Go to the start page")),
     )

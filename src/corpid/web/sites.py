@@ -43,7 +43,7 @@ SIGNED_IN_AGAIN: Final = phrase("You have signed in again. Nothing has changed y
 STILL_HERE: Final = phrase("You did not sign in again, so nothing has changed. What you entered is still here.")
 OTHER_ACCOUNT: Final = "other-account"
 """the parameter that asks for a sign-in with another account"""
-NOTHING_DIFFERENT: Final = phrase("Nothing is different from before.")
+NOTHING_DIFFERENT: Final = phrase("You have not changed anything.")
 CHANGED_MEANWHILE: Final = phrase("Something changed while you were on this page. Check it, and try again.")
 
 
@@ -353,8 +353,8 @@ def site_path(web: WebContext, purpose: SessionPurpose, page: str = "") -> str:
 
 _FIRST_PAGES: Final[Mapping[SessionPurpose, Phrase]] = {
     "account": phrase("Your account"),
-    "manage": phrase("To the first page of the administration"),
-    "console": phrase("To the first page of the console"),
+    "manage": phrase("Back to portal home"),
+    "console": phrase("Back to console home"),
 }
 
 

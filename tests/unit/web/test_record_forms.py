@@ -27,7 +27,7 @@ FAULTS = [
     (
         "registration_number",
         "2E+08",
-        "This text cannot be used. The reason: '2E+08' is a number that a spreadsheet has rounded: format its column as text.",
+        "This text cannot be used: '2E+08' is a number that a spreadsheet has rounded: format its column as text.",
     ),
     ("country", "Singapore", "Enter the country's code of two capital letters, such as SG."),
     ("status", "X", "Choose one of the statuses."),

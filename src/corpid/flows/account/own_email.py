@@ -139,7 +139,7 @@ def _checked(request: AccountRequest, email: str) -> str:
         remedy = names.remedy_of(error, phrase("Enter an e-mail address such as name@example.com."))
         raise InvalidInput(remedy, field="email") from None
     if address.lower() == request.user.email.lower():
-        raise InvalidInput(phrase("This is your e-mail address already. Enter another one."), field="email")
+        raise InvalidInput(phrase("This is already your e-mail address. Enter another one."), field="email")
     return address
 
 

@@ -135,9 +135,7 @@ async def add(context: RequestContext, request: AccountRequest, cookie: str, *, 
     await account_sessions.admit(context, request)
     factors = await load_factors(context, request)
     if full(factors):
-        raise InvalidInput(
-            phrase("You have {passkeys} passkeys, which is the most you can have.", passkeys=PASSKEYS_PER_PERSON)
-        )
+        raise InvalidInput(phrase("You have {passkeys} passkeys, which is the maximum.", passkeys=PASSKEYS_PER_PERSON))
     made = await passkeys.verify_new_passkey(context, request.session.session_id, answer=answer)
     passkey = passkeys.make_record(context, request.user.user_id, made)
     before = factors.credentials

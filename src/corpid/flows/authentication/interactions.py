@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from corpid.texts import Phrase
 
 INTERACTION: Final = namespaces.INTERACTION.with_record(Interaction)
-_LOST: Final = phrase("This site lost the sign-ins that were under way a few minutes ago. This is not your fault.")
+_LOST: Final = phrase("This site lost the sign-ins that were in progress a few minutes ago. This is not your fault.")
 _PENDING_KIND: Final = "held arrival"
 """stays as it is: another word would make what browsers hold unreadable during an upgrade"""
 

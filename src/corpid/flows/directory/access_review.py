@@ -59,7 +59,7 @@ _SHOWN: Final = 5
 _ENTITIES_AT_ONCE: Final = 500
 _DATES_SECONDS: Final = 86400.0
 """between two looks for entities without reviews"""
-_NO_SUCH_MEMBER: Final = phrase("somebody in this list no longer belongs to the entity: read it again")
+_NO_SUCH_MEMBER: Final = phrase("somebody in this list no longer belongs to the entity: fetch the list again")
 _CHANGED: Final = "what somebody may do has changed since it was shown: look at it again"
 
 

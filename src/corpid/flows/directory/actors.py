@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 ENDED: Final = phrase("you no longer administer this entity")
 NO_OPERATOR_ANY_MORE: Final = phrase("you no longer operate this deployment")
-SHARED: Final = phrase("somebody else administers this entity by now: open the page again")
+SHARED: Final = phrase("the administrators of this entity have changed: open the page again")
 
 
 async def load_administrator(

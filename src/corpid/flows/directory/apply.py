@@ -333,7 +333,7 @@ async def carry_out(
     """
     changes = prepared.plan.changes
     if any(change.verb not in verbs for change in changes):
-        raise Refused(phrase("it was removed at the same moment: nothing was changed"))
+        raise Refused(phrase("somebody removed it at the same time: nothing was changed"))
     if changes and not dry_run:
         await write_changes(registry, actor, changes, planned=True, action=action, seen=_guard_seen(changes, was))
     return _describe(prepared, written=bool(changes) and not dry_run)

@@ -172,7 +172,7 @@ async def appoint_owner(
         user, membership = await _find_able_member(registry, owner, entity_id)
         was = held.get(user.user_id)
         if was is not None and was.level == "owner":
-            raise InvalidInput(phrase("This person is an owner already."), field="user_name")
+            raise InvalidInput(phrase("This person is already an owner."), field="user_name")
         becomes = Administrator(user_id=user.user_id, entity_id=entity_id, level="owner")
         changes.append(Change(was, becomes))
         seen = [Precondition(User, user.key, user), Precondition(Membership, membership.key, membership)]

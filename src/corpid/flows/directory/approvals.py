@@ -214,9 +214,11 @@ async def approve_request(
     try:
         await write_changes(registry, maker, changes, approved=approved, seen=seen)
     except Forbidden as error:
-        raise Refused(phrase("the requester may not do this any more: {reason}", reason=error.reason)) from None
+        raise Refused(
+            phrase("the requester no longer has permission for this: {reason}", reason=error.reason)
+        ) from None
     except (MemberNameTaken, IdentifierConflict):
-        raise Refused(phrase("another member has this user name by now: decline the request")) from None
+        raise Refused(phrase("another member now has this user name: decline the request")) from None
     return after
 
 
@@ -508,10 +510,12 @@ async def _load_requester(registry: Registry, request: ChangeRequest, now: float
         try:
             return await load_administrator(registry, identifier, request.entity_id, auth_time=now, now=now), []
         except Forbidden as error:
-            raise Refused(phrase("the requester may not do this any more: {reason}", reason=error.reason)) from None
+            raise Refused(
+                phrase("the requester no longer has permission for this: {reason}", reason=error.reason)
+            ) from None
     found = await load_api_client(registry, identifier) if kind == "client" else None
     if found is None or found[0].entity_id != request.bound_to:
-        raise Refused(phrase("the requester has no rights here any more: decline it"))
+        raise Refused(phrase("the requester no longer has permission here: decline it"))
     return found[0], [found[1]]
 
 

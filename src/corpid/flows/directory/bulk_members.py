@@ -89,7 +89,7 @@ async def select_filtered(registry: Registry, wanted: MemberFilter, *, actor: En
 
 def _limit(count: int) -> None:
     if count > MOST_SELECTED:
-        raise Refused(phrase("at most {count} people are changed at once: narrow the list", count=MOST_SELECTED))
+        raise Refused(phrase("change at most {count} people at once: narrow the list", count=MOST_SELECTED))
 
 
 async def preview_bulk(

@@ -74,7 +74,7 @@ async def refuse_api_client(registry: Registry, client_id: str) -> None:
     if await registry.api_clients.get(client_id) is not None:
         raise Refused(
             phrase(
-                "the client {client} exists already, as a client of the admin API: take another identifier",
+                "the identifier {client} is taken by a client of the admin API: choose another one",
                 client=client_id,
             )
         )

@@ -182,7 +182,7 @@ class _ImportPlanner:
             raise _LineRefused(*(_no_such_role(form) if member == "role" else text for member, text in wrong))
         row = row_of(form, user_id=user_id, entity_id=entity_id, today=self.today)
         if row.key in self.rows:
-            raise _LineRefused(phrase("The same role as in line {line}.", line=self.rows[row.key]))
+            raise _LineRefused(phrase("This role is already in line {line}.", line=self.rows[row.key]))
         self.rows[row.key] = line.line
         verb: Verb = "nothing"
         if was != row:

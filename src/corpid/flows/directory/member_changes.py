@@ -106,7 +106,7 @@ async def submit_invitations(
     """
     refuse_early(actor, "write", Object(kind="membership", entity_id=actor.entity_id))
     if len(people) > MOST_INVITED:
-        raise Refused(phrase("at most {count} people are invited at once", count=MOST_INVITED))
+        raise Refused(phrase("invite at most {count} people at once", count=MOST_INVITED))
     changes = [plan_invitation(each, actor.entity_id, now=asking.now, new_id=new_id) for each in people]
     if access is not None:
         changes += [Change(None, replace(access, user_id=each.record.user_id)) for each in changes]

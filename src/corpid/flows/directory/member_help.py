@@ -116,7 +116,7 @@ async def _count(context: RequestContext, of: Membership, asked: Help) -> None:
         if await context.counts.count(batch, namespaces.HELP_BY_ENTITY.entry(url, of.entity_id)) > HELP_PER_ENTITY:
             raise Refused(
                 phrase(
-                    "an organisation can help at most {count} times a day: go on tomorrow, or ask the operator",
+                    "an organisation can help at most {count} times a day: continue tomorrow, or ask the operator",
                     count=HELP_PER_ENTITY,
                 )
             )
@@ -139,7 +139,8 @@ async def _count(context: RequestContext, of: Membership, asked: Help) -> None:
         ):
             raise Refused(
                 phrase(
-                    "at most {count} links a day go to one person: ask them to check their spam folder, and go on tomorrow",
+                    "one person gets at most {count} links a day: ask them to check their spam folder, and continue "
+                    "tomorrow",
                     count=HELP_LINKS_PER_MEMBER,
                 )
             )

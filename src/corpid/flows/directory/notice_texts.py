@@ -142,7 +142,7 @@ def build_ending_email(reader: Reader, roles: Sequence[RoleNames]) -> Email:
     entity = reader.entity.name
     rows = [(_describe_last_day(each.end_date), _describe_role(_drop_end(each))) for each in roles[:MOST_LISTED]]
     parts: tuple[EmailPart, ...] = (
-        phrase("You can act for {entity} like this until the end of these days:", entity=entity),
+        phrase("Your access for {entity} ends after these days:", entity=entity),
         Facts(tuple(rows)),
         *_count_further(len(roles)),
         phrase("If you still need it afterwards, ask an administrator of {entity}.", entity=entity),
@@ -181,7 +181,7 @@ def build_others_ending_email(reader: Reader, roles: Sequence[tuple[str, RoleNam
         Facts(rows),
         *_count_further(count),
         phrase("Extend what is still needed. The people concerned have been told."),
-        _link_portal(reader, phrase("Look at the access that ends soon"), "ending"),
+        _link_portal(reader, phrase("See access that ends soon"), "ending"),
     )
     subject = phrase("Access of people at {entity} ends soon", entity=entity)
     return _build_email(reader, subject, phrase("Extend what is still needed."), parts)
@@ -203,7 +203,7 @@ def build_owner_email(
         Facts((*rows, *_describe_making(by, at))),
         *_count_further(len(changes)),
         phrase("If you did not expect this, ask another administrator of {entity} now.", entity=entity),
-        _link_portal(reader, phrase("Look at the administrators"), "administrators"),
+        _link_portal(reader, phrase("See the administrators"), "administrators"),
     )
     first, name = changes[0]
     if len(changes) == 1 and first == "appointed":
@@ -235,7 +235,7 @@ def build_token_email(reader: Reader, tokens: Sequence[tuple[str, int]]) -> Emai
             "Create another token before then. Otherwise {entity}'s own directory stops updating people here.",
             entity=entity,
         ),
-        _link_portal(reader, phrase("Look at the tokens"), "tokens"),
+        _link_portal(reader, phrase("See the tokens"), "tokens"),
     )
     if len(tokens) == 1:
         subject = phrase("The provisioning token {name} of {entity} ends soon", name=tokens[0][0], entity=entity)
@@ -255,7 +255,7 @@ def build_waiting_email(reader: Reader, requests: Sequence[RequestInWords], coun
             (_CHANGE, each.change),
             (phrase("Requested by"), each.requester),
             (_REASON, each.record.reason),
-            (phrase("Waits until"), to_email_time(each.record.created_at + LIFETIME_SECONDS)),
+            (phrase("Decide by"), to_email_time(each.record.created_at + LIFETIME_SECONDS)),
         )
         for each in requests
     ]
@@ -268,12 +268,12 @@ def build_waiting_email(reader: Reader, requests: Sequence[RequestInWords], coun
     if count == 1:
         subject = phrase("Request at {entity}: {change}", entity=entity, change=first.change)
         preview = phrase("Requested by {name}. Approve or decline it within 14 days.", name=first.requester)
-        action = _link_portal(reader, phrase("Look at the request"), _request_page(first))
+        action = _link_portal(reader, phrase("See the request"), _request_page(first))
         command = f"corpid approval show {first.record.request_id}"
     else:
-        subject = phrase("{count} requests at {entity} wait for you", count=count, entity=entity)
+        subject = phrase("{count} requests at {entity} need your decision", count=count, entity=entity)
         preview = phrase("Approve or decline them within 14 days.")
-        action = _link_portal(reader, phrase("Look at the requests"), "requests")
+        action = _link_portal(reader, phrase("See the requests"), "requests")
         command = f"corpid approval list --entity {reader.entity.entity_id}"
     by_command = phrase(
         "Nobody at {entity} can decide at present. As an operator, use the command {command}.",
@@ -316,9 +316,9 @@ def build_decided_email(reader: Reader, requests: Sequence[RequestInWords], coun
     if all(is_asked_for_oneself(each.record) for each in requests):
         action = _link_access(reader)
     elif count == 1:
-        action = _link_portal(reader, phrase("Look at your request"), _request_page(first))
+        action = _link_portal(reader, phrase("See your request"), _request_page(first))
     else:
-        action = _link_portal(reader, phrase("Look at your requests"), "requests")
+        action = _link_portal(reader, phrase("See your requests"), "requests")
     parts = (lead, *_list_requests(reader, requests, rows), *_count_further(count), action)
     return _build_email(reader, subject, preview, parts)
 
@@ -354,16 +354,16 @@ def build_review_email(reader: Reader, *, due: date, again: bool) -> Email:
     parts: tuple[EmailPart, ...] = (
         lead,
         phrase(
-            "Look at what each person may do, keep it or end it, and sign the review off. An administrator can help."
+            "Review what each person may do, keep it or end it, and sign off the review. An administrator can help."
         ),
-        _link_portal(reader, phrase("Look at the access review"), REVIEW_PAGE),
+        _link_portal(reader, phrase("See the access review"), REVIEW_PAGE),
     )
     subject = (
         phrase("The access review of {entity} is overdue", entity=entity)
         if again
         else phrase("The access review of {entity} is due", entity=entity)
     )
-    return _build_email(reader, subject, phrase("Look at what each person may do, keep it or end it."), parts)
+    return _build_email(reader, subject, phrase("Review what each person may do, keep it or end it."), parts)
 
 
 def _build_email(reader: Reader, subject: Phrase, preview: Phrase, parts: tuple[EmailPart, ...]) -> Email:
@@ -378,7 +378,7 @@ def _describe_making(by: Sequence[str | Phrase], at: int) -> tuple[tuple[Phrase,
 
 
 def _link_access(reader: Reader) -> Action:
-    return Action(text=phrase("Look at your access"), url=f"{reader.deployment_url}{PATHS['account']}/access")
+    return Action(text=phrase("See your access"), url=f"{reader.deployment_url}{PATHS['account']}/access")
 
 
 def _link_portal(reader: Reader, text: Phrase, page: str) -> Action:

@@ -103,7 +103,7 @@ async def replace_factors(
     authorise(actor, "write", Object(kind="credentials", user_id=known.user_id))
     change = FactorChange(before=known, after=becomes, remove_passkeys=True, recovery_codes=(), end_sessions_but="")
     if not await registry.factors.change(change, audit_event(actor, action, known.user_id)):
-        raise Refused(phrase("the factors were changed at the same moment: try again"))
+        raise Refused(phrase("somebody else changed the factors at the same time: try again"))
 
 
 async def unlock_user(

@@ -69,7 +69,7 @@ async def add_token(
     if len(held) >= MOST_TOKENS:
         raise Refused(
             phrase(
-                "{entity} has {count} tokens, which is the most: remove one that is no longer used",
+                "{entity} has {count} tokens, which is the maximum: remove one that is no longer used",
                 entity=entity_id,
                 count=len(held),
             )

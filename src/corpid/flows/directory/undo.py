@@ -117,7 +117,7 @@ async def undo_changes(
             context, sealed if sealed and _name(sealed) == named else "", _KIND, *place, bound_to=place
         )
     except MalformedToken:
-        raise NothingToUndo(phrase("there is nothing that can be undone any more")) from None
+        raise NothingToUndo(phrase("this can no longer be undone")) from None
     kept, registry = msgspec.json.decode(text, type=_Kept), context.provider.registry
     made = decode_changes(bytes(kept.changes).decode())
     of = {(row.user_id, row.entity_id) for each in made if isinstance(row := each.record, _ROWS)}

@@ -604,7 +604,7 @@ def check_reason(reason: str) -> None:
     if not reason.strip():
         raise NoReason("reason: say why, for the approver")
     if len(reason) > MOST_REASON_CHARACTERS or not reason.isprintable():
-        raise Refused(phrase("reason: write one line of at most {count} characters", count=MOST_REASON_CHARACTERS))
+        raise Refused(phrase("reason: enter one line of at most {count} characters", count=MOST_REASON_CHARACTERS))
 
 
 def require_reason(actor: Actor) -> None:
@@ -656,9 +656,9 @@ def switch_record(record: S, described: str, *, enabled: bool) -> S:
     """
     if record.enabled == enabled:
         raise Refused(
-            phrase("the {thing} is enabled already", thing=described)
+            phrase("the {thing} is already enabled", thing=described)
             if enabled
-            else phrase("the {thing} is disabled already", thing=described)
+            else phrase("the {thing} is already disabled", thing=described)
         )
     return replace(record, enabled=enabled)
 
@@ -789,9 +789,7 @@ async def _check_approvers(registry: Registry, changes: Sequence[Change]) -> Non
     for change in changes:
         if step(change) > 0 and approvers(await registry.directory.administrators(change.key[0])) < APPROVERS:
             raise Refused(
-                phrase(
-                    "approvals: two people have to be there who can approve: appoint another owner or administrator first"
-                )
+                phrase("approvals: this needs two people who can approve: appoint another owner or administrator first")
             )
 
 
@@ -939,8 +937,8 @@ def _disables(change: Change) -> bool:
 def _find_entity(found: AuthorisedChanges) -> str:
     """The entity whose administrators decide."""
     if len(found.changes) > MOST_CHANGES:
-        raise Refused(phrase("a request for approval has at most {count} changes: make several", count=MOST_CHANGES))
+        raise Refused(phrase("a request for approval can have at most {count} changes: split it", count=MOST_CHANGES))
     concerned = {getattr(found.actor, "entity_id", "") or thing.entity_id for thing in found.objects}
     if len(concerned) != 1 or not all(concerned):
-        raise Refused(phrase("some of this needs approval: send the changes of each entity on their own"))
+        raise Refused(phrase("some of these changes need approval: send the changes of each entity separately"))
     return concerned.pop()

@@ -94,7 +94,7 @@ class Object(msgspec.Struct, frozen=True, kw_only=True):
     """whether an accepted grant covers the role of a third party's person"""
 
 
-_NO_RIGHT: Final = phrase("your rights do not include this")
+NO_RIGHT: Final = phrase("you do not have permission")
 
 
 class Forbidden(Exception):
@@ -104,7 +104,7 @@ class Forbidden(Exception):
     """
 
     def __init__(self, actor: Actor, action: Action, kind: ObjectKind, reason: str = "") -> None:
-        self.reason = reason or _NO_RIGHT
+        self.reason = reason or NO_RIGHT
         super().__init__(f"{actor.name} may not {action} this {kind}{f': {reason}' if reason else ''}")
 
 
@@ -337,7 +337,7 @@ SPEAKING_SIDE: Final = Condition(
     description="if the actor's entity is the side that decides this: the client entity offers and narrows, the "
     "third party accepts",
     source="D56",
-    reason=phrase("the client entity offers and the third party accepts: your side does not decide this"),
+    reason=phrase("only the client entity can offer this, and only the third party can accept it"),
 )
 COVERED: Final = Condition(
     holds=_covered,
@@ -361,7 +361,7 @@ RECIPIENT_STAYS: Final = Condition(
     holds=_recipient_stays,
     description="if an invitation with a level keeps its address",
     source="D53, D60",
-    reason=phrase("the invited person already has a level: end the invitation and send a new one, or ask an owner"),
+    reason=phrase("the invited person already has a level: revoke the invitation and send a new one, or ask an owner"),
 )
 RECENT: Final = Condition(
     holds=_recent,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     )
     from corpid.texts import Phrase
 
-GONE: Final = phrase("A person who is gone")
+GONE: Final = phrase("A removed person")
 """the name of somebody who is no longer known"""
 
 
@@ -115,4 +115,4 @@ def state(row: Assignment | ThirdPartyAssignment, today: date) -> Phrase | None:
     """The state of a role by its dates; None if it holds."""
     if row.end_date < today.isoformat():
         return phrase("Ended")
-    return phrase("Not begun yet") if row.start_date > today.isoformat() else None
+    return phrase("Not started yet") if row.start_date > today.isoformat() else None

@@ -73,7 +73,7 @@ def summarise_change(change: Change, names: RequestNames) -> Phrase:
         case Membership():
             return _describe_membership(change, record, names)
         case Entity():
-            return phrase("Which changes need approval is changed.")
+            return phrase("The approval setting changes.")
         case _:
             return phrase("Something else changes.")
 

@@ -61,7 +61,7 @@ APPROVALS: Final[Mapping[Approvals, Phrase]] = MappingProxyType(
     {
         "none": phrase("Nothing needs approval"),
         "roles": phrase("Access, administrators and third parties need approval"),
-        "all": phrase("Every change needs approval, also who belongs to the organisation"),
+        "all": phrase("Every change needs approval, including memberships"),
     }
 )
 ADMINISTRATOR_LEVELS: Final[Mapping[AdministratorLevel, Phrase]] = MappingProxyType(

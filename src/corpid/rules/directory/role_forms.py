@@ -45,7 +45,7 @@ STARTS: Final = (TODAY, ON_DAY, ALWAYS)
 ENDS: Final = (YEAR_END, ONE_YEAR, ENDLESS, ON_DAY)
 _NO_SUCH_DAY: Final = phrase("Enter a date that exists.")
 _NO_DATE: Final = phrase("Enter a date as year, month and day, such as 2026-11-30.")
-ENDS_BEFORE_START: Final = phrase("Enter a day that is not before the first one.")
+ENDS_BEFORE_START: Final = phrase("Enter a last day that is not before the first day.")
 _OF_KIND: Final[Mapping[ParameterKind, Phrase]] = {
     "alpha": phrase("Enter letters only."),
     "number": phrase("Enter a number."),
@@ -179,7 +179,7 @@ def _misdated(form: RoleForm, today: date) -> Iterator[tuple[str, Phrase]]:
     elif end is None:
         yield "end_date", day_fault(form.end_date)
     elif end < today:
-        yield "end_date", phrase("Enter a day that is not over.")
+        yield "end_date", phrase("Enter today or a later day.")
     elif start is not None and end < start:
         yield "end_date", ENDS_BEFORE_START
 

@@ -181,7 +181,7 @@ def _list_reasons(role: RoleRecords, today: str) -> Iterator[str]:
     elif not role.user.enabled:
         yield "the person is disabled"
     if not role.membership.enabled:
-        yield "the membership is disabled"
+        yield "the membership is suspended"
     if not role.entity.enabled:
         yield f"the entity {role.entity.entity_id} is disabled"
     if not role.service.enabled:

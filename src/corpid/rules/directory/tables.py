@@ -162,11 +162,11 @@ def parse_access(text: str) -> list[AccessLine]:
         problems.append(
             FileProblem(
                 found[MOST_ACCESS_LINES].line,
-                phrase("At most {most} lines at once: send the rest later.", most=MOST_ACCESS_LINES),
+                phrase("Enter at most {most} lines at once.", most=MOST_ACCESS_LINES),
             )
         )
     if not found and not problems:
-        problems.append(FileProblem(1, phrase("There is no line below the first one.")))
+        problems.append(FileProblem(1, phrase("There are no lines below the names of the columns.")))
     if problems:
         raise DirectoryError("", problems)
     return found

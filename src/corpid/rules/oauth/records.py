@@ -72,7 +72,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
         Field(
             read=readers.ListReader(readers.URI, 1),
             label=phrase("Redirect URIs"),
-            hint=phrase("Where people return after signing in, exactly as the client sends it. One a line."),
+            hint=phrase("Where people return after signing in, exactly as the client sends it. One per line."),
             help="A redirect URI; repeat for several.",
             default_help="Required, except with --api.",
             doc="exact https URLs; http for localhost and loopback addresses in developer mode",
@@ -137,7 +137,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
         Field(
             read=readers.ListReader(readers.identifier(32)),
             label=phrase("Generations"),
-            hint=phrase("Choose none for the usual one."),
+            hint=phrase("Choose none for the default."),
             help="A generation of the interface that it can use; repeat for several.",
             default_help="Default: the one with pushed requests.",
             doc="list: `current`, `intermediate`, `fapi2`, `legacy`",
@@ -165,7 +165,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
         Field(
             read=readers.day,
             label=phrase("Last day with legacy"),
-            hint=phrase("As 2027-03-31. Required if legacy is one of its generations."),
+            hint=phrase("Such as 2027-03-31. Required if legacy is one of its generations."),
             help="Its last day with legacy, YYYY-MM-DD.",
             doc="last day of `legacy` for this relying party (required for `legacy`), or `none`",
             clearable=True, concerns="ends", example="2027-03-31",
@@ -178,7 +178,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
             read=readers.day,
             label=phrase("Last day with the endpoint as audience"),
             hint=phrase(
-                "Until then aud of its assertions may be the URL of the endpoint. As 2026-12-31; not with fapi2."
+                "Until then, aud in its assertions may be the URL of the endpoint. Such as 2026-12-31; not with "
+                "fapi2."
             ),
             help="Last day on which its assertions can use the endpoint's URL as aud, YYYY-MM-DD; not with "
             "fapi2.",
@@ -207,7 +208,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
         Field(
             read=readers.day,
             label=phrase("Last day of optional PKCE"),
-            hint=phrase("As 2027-01-31. Empty: as long as it may use legacy."),
+            hint=phrase("Such as 2027-01-31. Empty: as long as it may use legacy."),
             help="Last day on which PKCE is optional, YYYY-MM-DD.", default_help="Default: no end.",
             doc="last day on which they can, or `none`: as long as it may use `legacy`",
             clearable=True, concerns="pkce_optional", example="2027-01-31",
@@ -253,7 +254,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
         str | None,
         Field(
             read=readers.one_of("ES256"),
-            label=phrase("Signature of userinfo"), hint=phrase("Not set: as its generation says."),
+            label=phrase("Signature of userinfo"), hint=phrase("Not set: the default of its generation."),
             help="How userinfo is signed if signing is optional: ES256.",
             doc="`ES256` or `none` (the default of the generation: JSON with `fapi2`, otherwise signed)",
             clearable=True, example="ES256",
@@ -295,7 +296,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
         Field(
             read=readers.yes_or_no,
             label=phrase("Headers of encrypted tokens repeat iss and aud"),
-            hint=phrase("Some libraries need it, others refuse it. Not set: as the setting jwe_header_claims says."),
+            hint=phrase("Some libraries need it, others refuse it. Not set: the setting jwe_header_claims decides."),
             help="The headers of its encrypted tokens repeat iss and aud: true or false.",
             default_help="Default: the setting jwe_header_claims.",
             doc="`true` or `false`: whether the headers of its encrypted tokens repeat `iss` and `aud`, which some libraries "
@@ -320,7 +321,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
         Field(
             read=readers.ListReader(readers.identifier(64), 1),
             label=phrase("Context types"),
-            hint=phrase("Values of authentication_context_type that it may send, one a line."),
+            hint=phrase("Values of authentication_context_type that it may send, one per line."),
             help="An authentication_context_type that it can send; repeat for several.",
             doc="list of values of `authentication_context_type` that it can send",
             example=("APP_PAYMENT_DEFAULT",),

@@ -101,7 +101,7 @@ _REQUEST_STATES: Final[Mapping[str, Phrase]] = {
     "declined": phrase("Declined"),
     "withdrawn": phrase("Withdrawn"),
     "expired": phrase("Expired: nobody decided within 14 days"),
-    "pending": phrase("Waits for an administrator"),
+    "pending": phrase("Waiting for an administrator"),
 }
 
 
@@ -558,7 +558,7 @@ def _role_line(own: OwnRole, today: date) -> RoleLine:
     role = own.role
     state = access_texts.state(role.row, today)
     if state is None and roles.reasons(role, today.isoformat()):
-        state = phrase("Has no effect now")
+        state = phrase("Not in effect")
     for_whom = role.client_entity or role.entity
     row = replace(role.row, end_date=roles.last_day(role, today.isoformat()) or NO_END)
     return RoleLine(
@@ -676,10 +676,10 @@ async def _submit_request(account: AccountContext, row: Assignment, reason: str)
     try:
         await own_access.request_access(account.context, row, reason=reason)
     except AlreadyHeld:
-        raise InvalidInput(phrase("You have this role already."), field=field) from None
+        raise InvalidInput(phrase("You already have this role."), field=field) from None
     except AlreadyAsked:
         raise InvalidInput(
-            phrase("You have asked for this already, and it waits for an administrator."), field=field
+            phrase("You have already asked for this. An administrator has to decide."), field=field
         ) from None
     except TooManyAsked:
         raise InvalidInput(
@@ -698,7 +698,7 @@ async def withdraw_access_request(account: AccountContext) -> FormResult:
     except NoRequest:
         raise NotFound from None
     except (Refused, Conflict):
-        raise InvalidInput(phrase("This request has been decided already.")) from None
+        raise InvalidInput(phrase("This request has already been decided.")) from None
     return FormResult("access-withdrawn", ACCESS)
 
 

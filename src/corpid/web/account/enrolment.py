@@ -588,7 +588,7 @@ def answered_page(done: InvitationAnswer, *, base_path: str, has_portal: bool) -
     to_account = Link(
         url=base_path + ACCOUNT_PATH, text=phrase("Sign in to your account") if done.new else phrase("Your account")
     )
-    to_portal = Link(url=base_path + PORTAL_PATH, text=phrase("To the administration"))
+    to_portal = Link(url=base_path + PORTAL_PATH, text=phrase("Go to the administration"))
     administers = done.administers and has_portal
     return Problem(
         frame=BARE,
@@ -600,8 +600,8 @@ def answered_page(done: InvitationAnswer, *, base_path: str, has_portal: bool) -
             phrase("You also administer {entity}: you decide who may act for it.", entity=done.entity)
             if administers
             else phrase(
-                "The administrators of {entity} decide which services you can use. This may take some time. "
-                "Your account shows it.",
+                "The administrators of {entity} decide which services you can use. This may take some time. Your "
+                "account shows your access.",
                 entity=done.entity,
             ),
             phrase(

@@ -132,7 +132,7 @@ async def show_passkeys(account: AccountContext) -> View:
         frame=frame(account),
         passkeys=tuple(_passkey_line(account, each) for each in factors.passkeys),
         add=account_path(web, "new-passkey") if works and not full else "",
-        full=phrase("You have {passkeys} passkeys, which is the most you can have.", passkeys=PASSKEYS_PER_PERSON)
+        full=phrase("You have {passkeys} passkeys, which is the maximum.", passkeys=PASSKEYS_PER_PERSON)
         if full
         else None,
     )

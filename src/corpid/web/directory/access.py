@@ -108,7 +108,7 @@ _DOES: Final[Mapping[Verb, Phrase]] = {
     "invite": phrase("Invite"),
     "give": phrase("Give"),
     "change": phrase("Change"),
-    "nothing": phrase("Stays"),
+    "nothing": phrase("No change"),
 }
 
 
@@ -159,7 +159,7 @@ async def explain_refusal(at: PortalContext, found: Member, service: Service) ->
         return own_access(at.entity)
     if why == WITHIN_REACH.reason:
         return administers(found.name, at.entity)
-    return phrase("The reason: {reason}.", reason=why)
+    return phrase("You cannot do this: {reason}.", reason=why)
 
 
 def own_access(entity: Entity) -> Phrase:
@@ -207,7 +207,7 @@ async def show_new(at: PortalContext) -> View:
         return replace(
             page,
             parts=_refuse(
-                phrase("You administer no service that {entity} may use. Ask an owner.", entity=at.entity.name)
+                phrase("You do not administer any service that {entity} may use. Ask an owner.", entity=at.entity.name)
                 if at.actor.level == "sub_administrator"
                 else phrase("There is no service that {entity} may use.", entity=at.entity.name)
             ),
@@ -292,7 +292,7 @@ async def _ask(
         who = Radios(
             name="person",
             legend=phrase("Who gets access?"),
-            hint=phrase("Several people fit."),
+            hint=phrase("Several people match."),
             options=tuple((each.membership.membership_id, each.name, each.email) for each in fitting),
         )
     else:
@@ -448,7 +448,7 @@ def _role_field(service: Service) -> str:
 
 
 def _already(person: Member) -> Phrase:
-    return phrase("{name} has this role already. Change it instead.", name=person.name)
+    return phrase("{name} already has this role. Change it instead.", name=person.name)
 
 
 def explain_no_effect(person: Member) -> tuple[Phrase, ...]:
@@ -529,7 +529,7 @@ async def show_change(at: PortalContext) -> View:
     wrong = faults(form, at.context.day) if is_complete else ()
 
     async def ask(errors: tuple[FieldError, ...]) -> View:
-        remove = Link(url=f"{portal_path(at.web, REMOVE)}/{role.id}", text=phrase("Take this access away"))
+        remove = Link(url=f"{portal_path(at.web, REMOVE)}/{role.id}", text=phrase("Remove this access"))
         fields = await build_fields(at, form, always=as_it_is.start != form.start)
         asked = Form(
             get=True,
@@ -589,7 +589,7 @@ async def _changes(at: PortalContext, role: EntityRole, becomes: Assignment) -> 
         raise InvalidInput(phrase("Nothing would change. Change something, or go back."))
     another = await role_assignment.find_stored_role(at.registry, becomes)
     if another is not None and another.key != role.row.key:
-        raise InvalidInput(phrase("This person has that role already."), field="role")
+        raise InvalidInput(phrase("This person already has that role."), field="role")
     return found
 
 
@@ -610,7 +610,7 @@ async def show_removal(at: PortalContext) -> View:
     role = await _this_role(at)
     person = role.member
     reviewed = at.query.get(FROM) == REVIEW_PAGE
-    page, was = _role_page(at, person, phrase("Take this access away?")), _as_it_is(at, person, role.row, role.service)
+    page, was = _role_page(at, person, phrase("Remove this access?")), _as_it_is(at, person, role.row, role.service)
     why = await explain_refusal(at, person, role.service)
     if why is not None:
         return replace(page, parts=(*was, *_refuse(why)))
@@ -618,9 +618,9 @@ async def show_removal(at: PortalContext) -> View:
     leads_to = portal_path(at.web, REVIEW_PAGE) if reviewed else to_person(at, person).url
     back = Link(url=leads_to, text=phrase("Keep access"))
     page = replace(page, action=portal_path(at.web, at.here))
-    loses = phrase("{name} can then no longer do this. Other access of {name} stays as it is.", name=person.name)
+    loses = phrase("{name} will no longer be able to do this. Other access of {name} stays as it is.", name=person.name)
     asked = Form(
-        needs_approval=needs, button=phrase("Take access away"), hidden=(_seen(role.row),), back=back, danger=True
+        needs_approval=needs, button=phrase("Remove access"), hidden=(_seen(role.row),), back=back, danger=True
     )
     return replace(page, parts=(*was, Paragraph(text=loses), asked))
 
@@ -721,7 +721,7 @@ async def show_copy(at: PortalContext) -> View:
 async def _refuse_copy(at: PortalContext, person: Member) -> Phrase | None:
     services = await role_assignment.list_services(at.registry, at.actor, at.entity)
     if not services:
-        return phrase("There is no service at which you give access.")
+        return phrase("You cannot give access at any service.")
     return await explain_refusal(at, person, services[0])
 
 
@@ -851,8 +851,8 @@ async def check_import(at: PortalContext) -> View:
         problems = tuple((each.line, each.reason) for each in error.problems)
         wrong = counted(
             len(problems),
-            "{count} problem in the table. Nothing changes.",
-            "{count} problems in the table. Nothing changes.",
+            "{count} problem in the table. Nothing has been changed.",
+            "{count} problems in the table. Nothing has been changed.",
         )
         return _import_view(at, problems=problems, errors=(("table", wrong),))
     return _import_view(at, plan=plan)
@@ -904,7 +904,7 @@ SECTION: Final = Section[PortalContext](
     changes={
         "access-given": phrase("The access has been given."),
         "access-changed": phrase("The access has been changed."),
-        "access-removed": phrase("The access has been taken away."),
-        "access-imported": phrase("The table has been taken over."),
+        "access-removed": phrase("The access has been removed."),
+        "access-imported": phrase("The table has been applied."),
     },
 )

@@ -78,9 +78,9 @@ _ENDS: Final[Mapping[str, Phrase]] = {
     "": phrase("Any"),
     str(SOON_DAYS): phrase("Within 30 days"),
     "dated": phrase("On a day"),
-    "over": phrase("Ended already"),
+    "over": phrase("Already ended"),
 }
-_TAKE_AWAY: Final = phrase("Take access away")
+_TAKE_AWAY: Final = phrase("Remove access")
 _CHOOSE: Final = phrase("Choose the access in the list first.")
 
 
@@ -309,7 +309,7 @@ async def show_end(at: PortalContext) -> View:
     """The check before selected roles are ended."""
     roles, others = await _selected(at)
     page = Page(
-        frame=frame(at, section=ACCESS, up=section_link(at, ACCESS)), heading=phrase("Take access away?"), parts=()
+        frame=frame(at, section=ACCESS, up=section_link(at, ACCESS)), heading=phrase("Remove access?"), parts=()
     )
     stays = (
         counted(
@@ -337,7 +337,7 @@ async def show_end(at: PortalContext) -> View:
     parts: tuple[Component | None, ...] = (
         Paragraph(text=sentence, look="summary"),
         table(
-            phrase("What is taken away"),
+            phrase("What is removed"),
             (
                 phrase("Person"), phrase("Service"), phrase("Role"), phrase("Part of the organisation"),
                 phrase("Until"),

@@ -82,16 +82,16 @@ _SHOWN_HERE: Final = "shown-"
 _SHOWN: Final = 40
 """people of a page: a form has at most a hundred fields"""
 _BEGIN_IT: Final = phrase(
-    "In a review you look at what each person may do, and keep it or end the membership. You can begin before it is due."
+    "In a review you check what each person may do, and keep it or end the membership. You can begin before it is due."
 )
 _HOW: Final = phrase(
-    "Keep what each person may do, remove a role, or end the membership. If anything changes after you kept somebody, "
-    "they are in the list again."
+    "Keep what each person may do, remove a role, or end the membership. If anything changes after you kept "
+    "somebody, they are listed again."
 )
-_CHANGED: Final = phrase("What somebody may do has changed since you looked. Look at it again, then keep it.")
-_NOT_OPEN: Final = phrase("No review is under way. It begins when you keep or end the first person.")
-_LEFT: Final = phrase("Somebody was added or changed meanwhile. Look at everybody who is in the list again.")
-_OWN: Final = phrase("This is you. Another owner or administrator has to look at your access.")
+_CHANGED: Final = phrase("Somebody's access has changed since you looked. Check it again, then keep it.")
+_NOT_OPEN: Final = phrase("No review is in progress. It begins with the first person that you keep or end.")
+_LEFT: Final = phrase("Somebody was added or changed in the meantime. Review everybody who is listed again.")
+_OWN: Final = phrase("This is you. Another owner or administrator has to review your access.")
 
 
 # --- the list
@@ -113,7 +113,7 @@ async def show_review(at: PortalContext) -> View:
     left = bool(found.found)
     if left:  # those who changed meanwhile may have come back
         state = await access_review.load_review_state(at.registry, at.actor, entity_id)
-    progress = phrase("{kept} of {count} people looked at", kept=state.kept, count=state.people)
+    progress = phrase("{kept} of {count} people reviewed", kept=state.kept, count=state.people)
     last = await _last(at, state)
     page = Page(
         frame=frame(at, section=SETTINGS, up=section_link(at, SETTINGS)),
@@ -133,7 +133,7 @@ async def show_review(at: PortalContext) -> View:
         parts = (Paragraph(text=_HOW), await _table(at, found, begin, after))
     elif under_way:
         parts = (
-            Paragraph(text=phrase("Everybody has been looked at. Sign the review off to finish it."), look="empty"),
+            Paragraph(text=phrase("Everybody has been reviewed. Sign off the review to finish it."), look="empty"),
             Actions(links=(Link(url=portal_path(at.web, _SIGN_OFF), text=phrase("Sign off")),)),
         )
     else:
@@ -279,7 +279,7 @@ async def keep_access(at: PortalContext) -> FormResult:
     """Keep the access of the chosen people. Raises InvalidInput, Conflict."""
     wanted = _read_kept(at.form)
     if not wanted:
-        raise InvalidInput(phrase("Select the people whose access is to stay."))
+        raise InvalidInput(phrase("Select the people whose access should stay."))
     await access_review.load_review_state(at.registry, at.actor, at.entity.entity_id)
     kept = []
     for membership_id, shown in wanted:
@@ -297,7 +297,7 @@ async def keep_access(at: PortalContext) -> FormResult:
         raise InvalidInput(_CHANGED) from None
     except Forbidden as error:
         own = any(each.user_id == at.actor.user_id for each in kept)
-        raise InvalidInput(_OWN if own else phrase("The reason: {reason}.", reason=error.reason)) from None
+        raise InvalidInput(_OWN if own else phrase("You cannot do this: {reason}.", reason=error.reason)) from None
     after = at.query.get("after", "")
     page = f"{REVIEW}?{urlencode({'after': after})}" if after else REVIEW
     return FormResult("access-kept" if len(kept) > 1 else "access-kept-one", page)
@@ -376,7 +376,7 @@ async def show_sign_off(at: PortalContext) -> View:
             "The access of {count} person stays as you and other administrators saw it.",
             "The access of {count} people stays as you and other administrators saw it.",
         ),
-        phrase("Your name and the day stand in the history. The next review is due in a year."),
+        phrase("The history shows your name and the day. The next review is due in a year."),
     )
     return ask(
         frame(at, section=SETTINGS, up=_to_review(at)),
@@ -415,8 +415,8 @@ SECTION: Final = Section[PortalContext](
     filters=frozenset({"after", _BEGIN}),
     prefixes=(SELECT, _SHOWN_HERE),
     changes={
-        "access-kept-one": phrase("The access stays as it was shown."),
-        "access-kept": phrase("The access of those people stays as it was shown."),
+        "access-kept-one": phrase("The access stays as shown."),
+        "access-kept": phrase("The access of those people stays as shown."),
         "review-signed-off": phrase("The review has been signed off."),
     },
 )

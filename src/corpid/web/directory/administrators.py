@@ -70,15 +70,15 @@ MAY: Final[Mapping[AdministratorLevel, Phrase]] = {
         "May do everything here: also appoint owners and administrators, change settings, and create provisioning tokens."
     ),
     "administrator": phrase(
-        "Invites people, gives and takes away access, works with third parties, and appoints sub-administrators."
+        "Invites people, gives and removes access, works with third parties, and appoints sub-administrators."
     ),
     "sub_administrator": phrase(
-        "Gives and takes away access at some services, to people who already belong to the organisation."
+        "Gives and removes access at some services, for people who already belong to the organisation."
     ),
 }
-EVERYWHERE: Final = phrase("This holds at every service, also at later ones.")
+EVERYWHERE: Final = phrase("This applies to every service, including future ones.")
 EVERY_SERVICE: Final = phrase(
-    "Owners and administrators have every service. Choose sub-administrator for some services only."
+    "Owners and administrators administer every service. For some services only, choose sub-administrator."
 )
 _WHY_NOT: Final[Mapping[Condition, Phrase]] = {
     conditions.SOMEBODY_ELSE: phrase("You cannot change your own level: ask another owner or administrator."),
@@ -88,7 +88,7 @@ _WHY_NOT: Final[Mapping[Condition, Phrase]] = {
 }
 _HEADING: Final = phrase("Administrators")
 _GO_BACK: Final = phrase("Go back")
-_NOT_ALLOWED: Final = phrase("Your rights do not include this.")
+_NOT_ALLOWED: Final = phrase("You do not have permission. Ask an owner.")
 _ALL: Final = "all"
 _SUB: Final = "sub_administrator"
 _SCOPE: Final = "scope"
@@ -158,10 +158,10 @@ def _what(held: MemberLevel, names: Mapping[str, str]) -> Phrase:
 
 def _at_services(given: AdministratorServices, names: Mapping[str, str]) -> Phrase:
     if given == _ALL:
-        return phrase("Gives and takes away access at every service.")
+        return phrase("Gives and removes access at every service.")
     if not given:
-        return phrase("Has no service, and so can give no access.")
-    return phrase("Gives and takes away access at {services}.", services=tuple(names.get(each, each) for each in given))
+        return phrase("Has no service, so cannot give access.")
+    return phrase("Gives and removes access at {services}.", services=tuple(names.get(each, each) for each in given))
 
 
 def _path(at: PortalContext, held: MemberLevel, more: str = "") -> str:
@@ -211,7 +211,7 @@ async def show_choice(at: PortalContext) -> View:
         lambda found: portal_path(at.web, f"{ADMINISTRATORS}/{found.membership.membership_id}"),
         frame=frame(at, section=SETTINGS, up=_to_list(at)),
         heading=phrase("Choose a person"),
-        asked=phrase("Whom do you want to appoint?"),
+        asked=phrase("Who do you want to appoint?"),
         links=(Link(url=portal_path(at.web, "invite"), text=phrase("Invite people")),),
     )
 
@@ -259,7 +259,10 @@ async def _form(at: PortalContext, held: MemberLevel) -> Page:
             Paragraph(text=Cell(values=(chosen, *another))),
             Checkboxes(
                 legend=phrase("At which services?"),
-                options=(("all_services", phrase("Every service, also later ones"), ticked == _ALL, None), *single),
+                options=(
+                    ("all_services", phrase("Every service, including future ones"), ticked == _ALL, None),
+                    *single,
+                ),
                 hint=phrase("Not all services are listed here.") if more_services else None,
             ),
         )
@@ -269,7 +272,7 @@ async def _form(at: PortalContext, held: MemberLevel) -> Page:
         parts = (Radios(name="level", legend=phrase("Level"), options=options, value=level),)
     remove: Value = keeps
     if current and keeps is None:
-        remove = Link(url=_path(at, held, "/remove"), text=phrase("Take the level away"))
+        remove = Link(url=_path(at, held, "/remove"), text=phrase("Remove the level"))
     why_not = None if possible else _why_not(at, held, current or _SUB)
     name = held.name
     return Page(
@@ -315,7 +318,7 @@ def _mark(held: MemberLevel) -> str:
 def _refuse_late(at: PortalContext, held: MemberLevel) -> None:
     check_names(at, names_shown(held))
     if at.form.get("held", "") != _mark(held):
-        raise InvalidInput(phrase("This person's level has changed meanwhile. Look at it again, then decide."))
+        raise InvalidInput(phrase("This person's level has changed in the meantime. Check it again, then decide."))
 
 
 class _LevelInput(NamedTuple):
@@ -375,7 +378,7 @@ def _scope_errors(at: PortalContext, wanted: AdministratorLevel, services: Mappi
     if wanted != _SUB:
         return [("level", EVERY_SERVICE)] if ticked else []
     if ticked == _ALL and single:
-        return [("all_services", phrase("Choose every service, or single services, not both."))]
+        return [("all_services", phrase("Choose either every service or some services, not both."))]
     if not ticked or not set(single) <= services.keys():
         return [("all_services", phrase("Choose at least one service."))]
     return []
@@ -405,7 +408,7 @@ async def check_level(at: PortalContext) -> View:
         )
     consequences = [_at_services(ticked, services)] if wanted == _SUB else [MAY[wanted], EVERYWHERE]
     if held.administrator:
-        consequences.append(phrase("Until now: {level}.", level=ADMINISTRATOR_LEVELS[held.administrator.level]))
+        consequences.append(phrase("Current level: {level}.", level=ADMINISTRATOR_LEVELS[held.administrator.level]))
     passed_on = {"level", "all_services", _SCOPE, "held"}
     kept = [(name, value) for name, value in at.form.items() if name in passed_on or name.startswith(_SERVICE)]
     return ask(
@@ -427,14 +430,14 @@ async def show_removal(at: PortalContext) -> View:
     why = _why_not(at, held, "")
     name, entity = held.name, at.entity.name
     consequences = [
-        phrase("{name} can then no longer administer {entity}.", name=name, entity=entity),
+        phrase("{name} will no longer be able to administer {entity}.", name=name, entity=entity),
         phrase("{name} still belongs to {entity} and keeps their access.", name=name, entity=entity),
     ]
     return ask(
         frame(at, section=SETTINGS, up=_to_list(at), names=names_shown(held)),
-        phrase("Take the level away from {name}?", name=name),
+        phrase("Remove the level of {name}?", name=name),
         () if why else tuple(consequences),
-        phrase("Take the level away"),
+        phrase("Remove the level"),
         Link(url=portal_path(at.web, ADMINISTRATORS), text=_GO_BACK),
         hidden=(("held", _mark(held)),),
         refused=why,
@@ -471,5 +474,8 @@ SECTION: Final = Section[PortalContext](
     fields=frozenset({"level", "all_services", _SCOPE, "reason", "held", "confirm"}),
     filters=frozenset({"query", "after", "level"}),
     prefixes=(_SERVICE,),
-    changes={"level-changed": phrase("The level is changed."), "level-removed": phrase("The level is taken away.")},
+    changes={
+        "level-changed": phrase("The level has been changed."),
+        "level-removed": phrase("The level has been removed."),
+    },
 )

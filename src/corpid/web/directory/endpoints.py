@@ -180,13 +180,13 @@ def _needs(at: PortalContext, totals: EntityTotals, *, sees_all: bool) -> tuple[
     visit, requests_label = at.visit, phrase("Requests")
     own = counted(
         visit.own_requests,
-        "{count} request of yours waits for another administrator.",
-        "{count} requests of yours wait for another administrator.",
+        "{count} request of yours needs another administrator.",
+        "{count} requests of yours need another administrator.",
     )
     offers = counted(
         totals.offers,
-        "{count} offer to act for another organisation waits for you.",
-        "{count} offers to act for other organisations wait for you.",
+        "{count} offer to act for another organisation needs your answer.",
+        "{count} offers to act for other organisations need your answer.",
     )
     ending = counted(totals.ending, "{count} role ends within 30 days.", "{count} roles end within 30 days.")
     found = (
@@ -207,15 +207,17 @@ async def _review(at: PortalContext) -> tuple[Alert, ...]:
     text = phrase("The yearly access review is due.")
     if review.began_at:
         text = phrase(
-            "The access review is under way: {kept} of {count} people looked at.", kept=state.kept, count=state.people
+            "The access review is in progress: {kept} of {count} people reviewed.", kept=state.kept, count=state.people
         )
     return (_need(at, phrase("Access review"), "access-review", text),)
 
 
 def _requests(found: PortalRequest) -> Phrase:
     if found.more_requests:
-        return phrase("More than {count} requests wait. See which of them wait for you.", count=portal.MOST_REQUESTS)
-    return counted(found.requests, "{count} request waits for you.", "{count} requests wait for you.")
+        return phrase(
+            "More than {count} requests are waiting. See which ones need your decision.", count=portal.MOST_REQUESTS
+        )
+    return counted(found.requests, "{count} request needs your decision.", "{count} requests need your decision.")
 
 
 def _people(count: int) -> Phrase:
@@ -236,7 +238,7 @@ async def show_choice(at: PortalContext) -> View | Response:
             heading=phrase("You do not administer an organisation"),
             paragraphs=(
                 phrase("You are signed in as {name}.", name=at.visit.user.name),
-                phrase("This part is for people who manage who may act for their organisation."),
+                phrase("These pages are for people who decide who may act for their organisation."),
                 phrase("If you should have this access, ask an owner of your organisation."),
             ),
             back=first_page(at.web, "account"),
@@ -331,7 +333,7 @@ SECTION: Final = Section[PortalContext](
         "ending": PortalPage(view=show_ending),
         _UNDO: PortalPage(view=show_undo, submit=undo, fresh=True),
     },
-    changes={"undone": phrase("The last change is undone.")},
+    changes={"undone": phrase("The last change has been undone.")},
     fields=frozenset({"entity", "query", UNDONE}),
     filters=frozenset({"after", "query"}),
 )
@@ -344,7 +346,7 @@ async def _arrive(at: sites.PageContext[SelfServiceRequest]) -> PortalRequest:
         visit = await portal.admit_to_entity(at.context, at.visit, wanted=wanted, choosing=at.page == ORGANISATION)
     except Forbidden as forbidden:
         back = Link(url=portal_path(at.web, ORGANISATION), text=phrase("Change organisation"))
-        raise EntryRefused(forbidden_page(forbidden, back, ways_out(at.web, "manage"))) from None
+        raise EntryRefused(forbidden_page("manage", forbidden, back, ways_out(at.web, "manage"))) from None
     if visit.entity is None and at.page != ORGANISATION:
         of = at.query.get(OF_ENTITY, "")
         raise SeeOther(choosing(f"{at.page}?{OF_ENTITY}={of}" if of else at.page))

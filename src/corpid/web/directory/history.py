@@ -64,9 +64,9 @@ async def show_history(at: PortalContext) -> View:
     kept = {name: at.query[name] for name in _FILTERS if at.query.get(name)}
     here, searched_on = portal_path(at.web, HISTORY), bool(found.before) and len(found.entries) < _PAGE
     if searched_on:
-        empty = phrase("Nothing was found among the latest changes. Search on in the older ones with “Next page”.")
+        empty = phrase("Nothing was found among the latest changes. Search the older ones with “Next page”.")
     elif kept:
-        empty = phrase("No change fits. Leave out something above, or choose other days.")
+        empty = phrase("No change matches. Remove a filter, or choose other days.")
     else:
         empty = phrase("There are no changes yet. Each change by you or others is listed here.")
     every = (("", phrase("Every service")), *((each.service_id, each.name) for each in services.found))

@@ -42,7 +42,7 @@ STATES: Final[Mapping[MemberState, Phrase]] = {
     "active": phrase("Active"),
     "invited": phrase("Invited"),
     "suspended": phrase("Suspended"),
-    "locked": phrase("Locked"),
+    "locked": phrase("Account disabled"),
 }
 _TONES: Final[Mapping[MemberState, Tone]] = {
     "active": "",
@@ -112,7 +112,8 @@ HELP_PAGES: Final[Mapping[str, HelpPage]] = {
         link=phrase("Unlock the account"),
         heading=lambda name: phrase("Unlock the account of {name}?", name=name),
         what=phrase(
-            "Pauses after wrong passwords and codes end, at most once an hour. Password and second step stay as they are."
+            "The person no longer has to wait after wrong passwords and codes. You can do this once an hour. "
+            "Password and second step stay as they are."
         ),
         button=phrase("Unlock the account"),
         done="person-help-unlock",
@@ -126,11 +127,11 @@ WHY_NO_HELP: Final[Mapping[Condition, Phrase]] = {
 
 def state_sentence(state: MemberState, entity: Entity) -> Phrase:
     if state == "invited":
-        return phrase("Has been invited and has not accepted yet. Until then no access has an effect.")
+        return phrase("Invited, but has not accepted yet. Until then, access has no effect.")
     if state == "suspended":
         return phrase("Cannot act for {entity}. Level and access are kept, without effect.", entity=entity.name)
     if state == "locked":
-        return phrase("Cannot sign in, because the account is switched off. Ask the operator why.")
+        return phrase("Cannot sign in, because the account is disabled. Ask the operator why.")
     return phrase("Can sign in and act for {entity}.", entity=entity.name)
 
 
@@ -166,7 +167,7 @@ def refusal_sentence(reason: str, name: str, entity: Entity) -> Phrase:
         return phrase("{name} is the last owner of {entity}. Appoint another owner first.", name=name, entity=entity.name)  # fmt: skip
     if reason == BELONGS_OR_INVITED.reason:
         return phrase("People become members by accepting an invitation.")
-    return phrase("The reason: {reason}.", reason=reason)
+    return phrase("You cannot do this: {reason}.", reason=reason)
 
 
 def belongs(entity: Entity) -> Phrase:
@@ -198,9 +199,9 @@ def rejected(error: Exception, *, entity: Entity, name: str = "") -> InvalidInpu
 REFUSALS: Final = (Refused, IdentifierConflict, LastOwner, Forbidden, Conflict, TooManyInvitations)
 """of changes of members, which `rejected` words"""
 _TOO_MANY: Final = phrase(
-    "An organisation can invite at most {count} people a day. Go on tomorrow, or ask the operator.",
+    "An organisation can invite at most {count} people a day. Continue tomorrow, or ask the operator.",
     count=INVITATIONS_PER_DAY,
 )
 _TOO_MANY_TO_ADDRESS: Final = phrase(
-    "At most {count} invitations a day go to one address. Try again tomorrow.", count=INVITATIONS_PER_ADDRESS
+    "One address can get at most {count} invitations a day. Try again tomorrow.", count=INVITATIONS_PER_ADDRESS
 )

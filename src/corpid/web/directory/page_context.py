@@ -142,9 +142,9 @@ def _refuse_other(at: PortalContext, page: str) -> Problem:
     """The answer to a link that was made for another entity."""
     return Problem(
         frame=frame(at),
-        heading=phrase("This page is of another organisation"),
+        heading=phrase("This page belongs to another organisation"),
         paragraphs=(
-            phrase("You act for {entity} at present.", entity=at.entity.name),
+            phrase("You are acting for {entity}.", entity=at.entity.name),
             phrase("To see the page, choose the organisation that the e-mail names."),
         ),
         back=Link(url=portal_path(at.web, choosing(page)), text=phrase("Change organisation")),
@@ -235,7 +235,7 @@ def ask(
         back=back,
         parts=(
             *(Paragraph(text=each) for each in sentences),
-            Paragraph(text=phrase("This ends with it:")) if taken else None,
+            Paragraph(text=phrase("This ends too:")) if taken else None,
             Items(items=taken) if taken else None,
             Paragraph(text=refused, look="empty") if refused else None,
             Actions(links=(back,))
@@ -263,13 +263,14 @@ async def await_change(changing: Awaitable[T]) -> T:
     except NoReason:
         raise InvalidInput(NO_REASON, field="reason") from None
     except AlreadyDecided:
-        raise InvalidInput(phrase("This request was decided meanwhile, or has expired.")) from None
+        raise InvalidInput(phrase("This request has already been decided, or has expired.")) from None
     except NamesChanged:
         raise InvalidInput(NAMES_CHANGED) from None
     except StaleRequest:
         raise InvalidInput(
             phrase(
-                "What this request changes is no longer as it was when it was made. Decline it; it has to be requested again."
+                "Something that this request changes has changed since it was made. Decline it; it has to be "
+                "requested again."
             )
         ) from None
     except (Refused, Forbidden) as refused:

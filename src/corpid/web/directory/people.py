@@ -123,8 +123,8 @@ _CONFIRMED: Final = "confirmed"
 _CHECK: Final = "check"
 """the button that shows again what the form would do"""
 _LINES: Final = phrase(
-    "One person a line, at most {most}: “Marcus Lee <marcus@example.com>”, “Marcus Lee, marcus@example.com” or only "
-    "the address. You can paste lines from a mail program or a table.",
+    "One person per line, at most {most}: “Marcus Lee <marcus@example.com>”, “Marcus Lee, marcus@example.com” or "
+    "only the address. You can paste lines from a mail program or a table.",
     most=MOST_INVITED,
 )
 
@@ -153,7 +153,7 @@ async def show_people(at: PortalContext) -> View:
     empty: Value
     if kept:
         everybody = Link(url=portal_path(at.web, PEOPLE), text=phrase("Show everybody"))
-        empty = Cell(values=(phrase("Nobody fits this search. Check the spelling."), everybody))
+        empty = Cell(values=(phrase("Nobody matches this search. Check the spelling."), everybody))
     else:
         empty = Cell(values=(phrase("There is nobody here yet."), *([invite] if invite else [])))
     return Page(
@@ -305,8 +305,8 @@ BULK_ACTIONS: Final[Mapping[MemberAction, BulkAction]] = {
         button=phrase("Suspend"),
         heading=lambda count: counted(count, "Suspend {count} person?", "Suspend {count} people?"),
         sentence=lambda entity: phrase(
-            "They can then no longer act for {entity}. Levels and access are kept without effect, and come back when you "
-            "restore the memberships.",
+            "They will no longer be able to act for {entity}. Levels and access are kept without effect, and come "
+            "back when you restore the memberships.",
             entity=entity.name,
         ),
         done="people-suspended",
@@ -315,7 +315,7 @@ BULK_ACTIONS: Final[Mapping[MemberAction, BulkAction]] = {
         button=phrase("Restore"),
         heading=lambda count: counted(count, "Restore {count} person?", "Restore {count} people?"),
         sentence=lambda entity: phrase(
-            "They can then act for {entity} again, with the levels and access of before.", entity=entity.name
+            "They can act for {entity} again, with the levels and access that they had.", entity=entity.name
         ),
         done="people-restored",
     ),
@@ -325,8 +325,8 @@ BULK_ACTIONS: Final[Mapping[MemberAction, BulkAction]] = {
             count, "End the membership of {count} person?", "End the memberships of {count} people?"
         ),
         sentence=lambda entity: phrase(
-            "They can then no longer act for {entity}, and their levels and access end. The accounts stay. This cannot be "
-            "undone: to come back, each person needs a new invitation and new access.",
+            "They will no longer be able to act for {entity}, and their levels and access end. The accounts stay. "
+            "This cannot be undone: to come back, each person needs a new invitation and new access.",
             entity=entity.name,
         ),
         done="people-ended",
@@ -430,8 +430,9 @@ async def change_selected(at: PortalContext) -> FormResult:
         raise InvalidInput(
             counted(
                 outcome.done,
-                "Only {count} person was changed: somebody else changed the others meanwhile. Select them again.",
-                "Only {count} people were changed: somebody else changed the others meanwhile. Select them again.",
+                "Only {count} person was changed: somebody else changed the others in the meantime. Select them again.",
+                "Only {count} people were changed: somebody else changed the others in the meantime. Select them "
+                "again.",
             )
         )
     return FormResult(REQUESTED, "requests") if outcome.requests else FormResult(BULK_ACTIONS[action].done, PEOPLE)

@@ -207,7 +207,8 @@ async def show_person(at: PortalContext) -> View:
                                 danger=None if end.refusal else links["revoke" if membership.invited else "end"],
                             ),
                             Paragraph(
-                                text=phrase("Print this page to have this person's access as a letter."), look="hint"
+                                text=phrase("Print this page for a letter that lists this person's access."),
+                                look="hint",
                             ),
                         )
                     ),
@@ -294,7 +295,7 @@ async def _describe_last_sign_in(at: PortalContext, found: Member) -> list[tuple
         last = await history.find_last_sign_in(at.registry, at.actor, found.user.user_id)
     except Forbidden:
         return []
-    shown = at.moment(last) if last else phrase("None that is kept")
+    shown = at.moment(last) if last else phrase("None on record")
     return [(phrase("Last sign-in for {entity}", entity=at.entity.name), shown)]
 
 
@@ -343,7 +344,7 @@ def _row(
     row, today = role.row, at.context.day
     tag = access_texts.state(row, today)
     if tag is None and state == "active" and reasons(role, today.isoformat()):
-        tag = phrase("No effect at present")
+        tag = phrase("Not in effect")
     named = row.role or phrase("The service as a whole")
     given = tuple(phrase("{name}: {value}", name=each.name, value=each.value) for each in row.parameters)
     reference = (phrase("Reference: {ref}", ref=row.ref),) if row.ref else ()
@@ -362,7 +363,7 @@ def _row(
         cells += _list_grant(at, seen, seen.entries.get(row.key))
     if changeable:
         what = name_role(role)
-        links = ((CHANGE, phrase("Change")), (REMOVE, phrase("Take away")))
+        links = ((CHANGE, phrase("Change")), (REMOVE, phrase("Remove")))
         identifier = object_id(row.key)
         cells += (
             Cell(
@@ -395,7 +396,7 @@ def _show_history(at: PortalContext, found: Member, entries: list[tuple[Value, .
     return Group(
         parts=(
             table(phrase("Last changes"), (phrase("When"), phrase("What"), phrase("By")), entries, heading=True),
-            Paragraph(text=Link(url=history_of, text=phrase("The whole history of this person"))),
+            Paragraph(text=Link(url=history_of, text=phrase("Full history of this person"))),
         )
     )
 
@@ -568,7 +569,7 @@ CONFIRMED_ACTIONS: Final[Mapping[str, ConfirmedAction]] = {
         fits=lambda found: found.membership.enabled and not found.membership.invited,
         heading=lambda name: phrase("Suspend {name}?", name=name),
         sentences=lambda at, found: (
-            phrase("{name} can then no longer act for {entity}.", name=found.name, entity=at.entity.name),
+            phrase("{name} will no longer be able to act for {entity}.", name=found.name, entity=at.entity.name),
             phrase("Level and access are kept without effect, and come back when you restore the membership."),
         ),
         button=phrase("Suspend"),
@@ -581,7 +582,7 @@ CONFIRMED_ACTIONS: Final[Mapping[str, ConfirmedAction]] = {
         heading=lambda name: phrase("Restore {name}?", name=name),
         sentences=lambda at, found: (
             phrase(
-                "{name} can then act for {entity} again, with the level and access of before.",
+                "{name} can act for {entity} again, with the level and access from before.",
                 name=found.name,
                 entity=at.entity.name,
             ),
@@ -595,7 +596,7 @@ CONFIRMED_ACTIONS: Final[Mapping[str, ConfirmedAction]] = {
         fits=lambda found: not found.membership.invited,
         heading=lambda name: phrase("End the membership of {name}?", name=name),
         sentences=lambda at, found: (
-            phrase("{name} can then no longer act for {entity}.", name=found.name, entity=at.entity.name),
+            phrase("{name} will no longer be able to act for {entity}.", name=found.name, entity=at.entity.name),
             phrase(
                 "The account itself stays, and so does the history. To come back, {name} needs a new invitation and new access.",
                 name=found.name,
@@ -609,7 +610,7 @@ CONFIRMED_ACTIONS: Final[Mapping[str, ConfirmedAction]] = {
     "revoke": ConfirmedAction(
         fits=lambda found: found.membership.invited,
         heading=lambda name: phrase("Revoke the invitation of {name}?", name=name),
-        sentences=lambda _at, _found: (phrase("The link in the e-mail then no longer works."),),
+        sentences=lambda _at, _found: (phrase("The link in the e-mail will stop working."),),
         button=phrase("Revoke the invitation"),
         done="invitation-revoked",
         keep=phrase("Keep the invitation"),
@@ -695,7 +696,7 @@ async def show_resending(at: PortalContext) -> View:
         phrase("Send the invitation again?"),
         (
             phrase(
-                "{name} gets a new e-mail at {email}. The link in the earlier one then no longer works.",
+                "{name} gets a new e-mail at {email}. The link in the earlier one stops working.",
                 name=found.name,
                 email=found.email,
             ),
@@ -780,8 +781,8 @@ def _action_name(at: PortalContext) -> str:
 
 
 _WAIT: Final = phrase(
-    "The e-mail was sent less than {minutes} minutes ago. Ask the person to look in their spam folder, and wait before "
-    "you send another one.",
+    "The e-mail was sent less than {minutes} minutes ago. Ask the person to check their spam folder, and wait "
+    "before you send another one.",
     minutes=RESEND_SECONDS // MINUTE,
 )
 _NO_ADDRESS: Final = phrase("This invitation has no e-mail address to go to. Add one first.")
@@ -814,7 +815,7 @@ SECTION: Final = Section[PortalContext](
         "person-restored": phrase("The membership has been restored."),
         "person-ended": phrase("The membership has been ended."),
         "invitation-revoked": phrase("The invitation has been revoked."),
-        "invitation-sent-again": phrase("The invitation is sent again."),
+        "invitation-sent-again": phrase("The invitation has been sent again."),
         "person-help-link": phrase(
             "If the account can be helped this way, an e-mail is on its way to its own address. If nothing arrives, the "
             "operator can help."

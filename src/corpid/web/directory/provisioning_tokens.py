@@ -78,8 +78,8 @@ async def show_tokens(at: PortalContext) -> View:
             Link(url=_revocation(at, each), text=phrase("Revoke"), about=each.name),
         )
 
-    columns = (phrase("Purpose"), phrase("Created"), phrase("Last used"), phrase("Lasts until"), phrase("End"))
-    none = phrase("There are no tokens. You need one only if a system of yours should manage people here.")
+    columns = (phrase("Purpose"), phrase("Created"), phrase("Last used"), phrase("Valid until"), phrase("End"))
+    none = phrase("There are no tokens. You need one only if one of your systems should manage people here.")
     return Page(
         frame=frame(at, section=SETTINGS, up=section_link(at, SETTINGS)),
         heading=HEADING,
@@ -89,15 +89,16 @@ async def show_tokens(at: PortalContext) -> View:
         parts=(
             Paragraph(
                 text=phrase(
-                    "With a token, a system of yours (such as your staff directory) adds and removes people and simple "
-                    "roles here on its own, by SCIM 2.0. Anybody who has a token can do this: keep it secret."
+                    "With a token, one of your systems (such as your staff directory) adds and removes people and "
+                    "simple roles here by itself, by SCIM 2.0. Anybody who has a token can do this: keep it secret."
                 )
             ),
             None
             if len(found) < MOST_TOKENS
             else Paragraph(
                 text=phrase(
-                    "You have {most} tokens, which is the most. Revoke one that is no longer used to create another.",
+                    "You have {most} tokens, which is the maximum. To create another, revoke one that is no longer "
+                    "used.",
                     most=MOST_TOKENS,
                 )
             ),
@@ -177,7 +178,8 @@ async def create_token(at: PortalContext) -> FormResult:
     except ChangedMeanwhile:
         raise InvalidInput(
             phrase(
-                "This form was sent before, and its token was shown then. If you lost it, revoke it and create another."
+                "This form was already sent, and its token was shown then. If you lost it, revoke it and create "
+                "another."
             )
         ) from None
     except (Refused, Conflict) as refused:
@@ -218,7 +220,7 @@ async def show_created(at: PortalContext) -> View:
                 Actions(
                     main=True,
                     links=(
-                        Link(url=back.url, text=phrase("To the list of tokens")),
+                        Link(url=back.url, text=phrase("Back to the tokens")),
                         Link(url=_revocation(at, found), text=phrase("Revoke the token")),
                         *([Link(url=portal_path(at.web, _NEW), text=phrase("Create another token"))] if more else []),
                     ),
@@ -250,8 +252,8 @@ async def show_revocation(at: PortalContext) -> View:
         phrase("Revoke the token “{name}”?", name=found.name),
         (
             phrase(
-                "The system that uses it can then no longer add, change or remove people here. People and roles that it "
-                "added stay."
+                "The system that uses it will no longer be able to add, change or remove people here. People and "
+                "roles that it added stay."
             ),
             phrase("Last used {moment}", moment=used) if used else phrase("It was never used."),
         ),
@@ -283,5 +285,5 @@ SECTION: Final = Section[PortalContext](
         ),
     },
     fields=frozenset({"name", "days", "token_id"}),
-    changes={"token-revoked": phrase("The token is revoked, and no longer works.")},
+    changes={"token-revoked": phrase("The token has been revoked, and no longer works.")},
 )

@@ -196,7 +196,7 @@ async def show_requests(at: PortalContext) -> View:
         return Table(
             caption=caption,
             heading=True,
-            columns=tuple(map(Column, (phrase("Request"), phrase("Made by"), phrase("Reason"), decides, begun))),
+            columns=tuple(map(Column, (phrase("Request"), phrase("Requested by"), phrase("Reason"), decides, begun))),
             rows=tuple(_row(at, each) for each in found.found),
             empty=None if found.after else empty,
             pager=pager_of(
@@ -210,11 +210,11 @@ async def show_requests(at: PortalContext) -> View:
         tables = [await listed("before", phrase("Requests that have ended, the latest first"), none)]
     else:
         nothing = phrase(
-            "Nothing waits for you. Changes that need approval appear here when somebody else requests them."
+            "Nothing needs your decision. Changes that need approval appear here when somebody else requests them."
         )
         tables = [
             await listed("waiting", phrase("Waiting for your decision"), nothing),
-            await listed("own", phrase("Requested by you"), phrase("None of your requests waits.")),
+            await listed("own", phrase("Requested by you"), phrase("None of your requests is waiting.")),
         ]
     change = Link(url=portal_path(at.web, SETTING), text=phrase("Change this"))
     chooses = (change,) if at.actor.level == "owner" else ()
@@ -226,7 +226,7 @@ async def show_requests(at: PortalContext) -> View:
             *tables,
             Heading(text=phrase("What needs approval")),
             Paragraph(text=Cell(values=(phrase("{sentence}.", sentence=APPROVALS[at.entity.approvals]), *chooses))),
-            Paragraph(text=phrase("A service may ask for approval of access to it in addition."), look="hint"),
+            Paragraph(text=phrase("A service may also require approval for access to it."), look="hint"),
         ),
     )
 
@@ -281,7 +281,7 @@ def _show_request(at: PortalContext, found: Request) -> View:
     record, pending = found.record, found.state is ApprovalState.PENDING
     facts: list[tuple[Phrase, Value]] = [
         (phrase("State"), Label(STATES[found.state], "warning" if pending else "")),
-        (phrase("Made by"), _requester(found)),
+        (phrase("Requested by"), _requester(found)),
         (phrase("Reason"), record.reason),
         (phrase("Made"), at.moment(record.created_at)),
     ]
@@ -292,7 +292,7 @@ def _show_request(at: PortalContext, found: Request) -> View:
     if not pending and record.decided_by not in ("", SYSTEM):
         facts.append((phrase("Decided by"), found.decided_by or GONE))
     if not pending and (given := decision_reason(record)):
-        facts.append((phrase("Reason of the decision"), given))
+        facts.append((phrase("Reason for the decision"), given))
     nobody = no_approver(at) if found.nobody_approves else None
     may_decide = pending and not found.why_not
     decide = Link(url=_path(at, found, "decide/"), text=phrase("Approve or decline"))
@@ -307,7 +307,7 @@ def _show_request(at: PortalContext, found: Request) -> View:
             Paragraph(
                 text=Cell(
                     values=(
-                        phrase("At present your organisation has nobody else who can approve this."), nobody.text,
+                        phrase("Nobody else in your organisation can approve this at present."), nobody.text,
                         *([nobody.link] if nobody.link else []),
                     )
                 ),
@@ -332,7 +332,7 @@ async def show_decision(at: PortalContext) -> View:
         button=phrase("Approve"),
         decision="approve",
         other=("decline", phrase("Decline")),
-        reason=phrase("The person who made the request reads it, and it stands in the history."),
+        reason=phrase("The person who made the request sees it, and it is kept in the history."),
     )
     only_decline = None
     if found.why_no_approval:
@@ -347,7 +347,7 @@ async def show_decision(at: PortalContext) -> View:
         back=_path(at, found),
         parts=(
             *_show_changes(found),
-            Facts(facts=((phrase("Made by"), _requester(found)), (phrase("Reason"), found.record.reason))),
+            Facts(facts=((phrase("Requested by"), _requester(found)), (phrase("Reason"), found.record.reason))),
             Paragraph(text=only_decline) if only_decline else None,
             form,
         ),
@@ -365,7 +365,7 @@ async def show_withdrawal(at: PortalContext) -> View:
         back=_path(at, found),
         parts=(
             *_show_changes(found, names=False),
-            Paragraph(text=phrase("Nobody can approve it then, and nothing changes.")),
+            Paragraph(text=phrase("Nobody can approve it any more, and nothing changes.")),
             Form(
                 button=phrase("Withdraw the request"), danger=True, reason=phrase("You can leave it empty."),
             ),
@@ -407,7 +407,7 @@ async def show_setting(at: PortalContext) -> View:
     """The entity's choice of which changes need approval; for owners."""
     if at.actor.level != "owner":
         raise NotFound
-    lower = phrase("Only for less approval than now: that itself needs approval.")
+    lower = phrase("Only if you reduce approval: that itself needs approval.")
     return Page(
         frame=frame(at, section=SETTINGS, up=section_link(at, SETTINGS)),
         heading=phrase("Which changes need approval"),
@@ -423,7 +423,7 @@ async def show_setting(at: PortalContext) -> View:
                     Radios(
                         name="approvals",
                         legend=phrase("What needs approval"),
-                        hint=phrase("It takes at least two people who can approve: owners or administrators."),
+                        hint=phrase("This needs at least two people who can approve: owners or administrators."),
                         options=tuple((value, text, None) for value, text in APPROVALS.items()),
                         value=at.form.get("approvals", at.entity.approvals),
                     ),
@@ -470,10 +470,10 @@ SECTION: Final = Section[PortalContext](
     fields=frozenset({"reason", "decision", "approvals"}),
     filters=frozenset({"state", "before", "waiting", "own"}),
     changes={
-        "request-approved": phrase("The request is approved, and the change is made."),
-        "request-declined": phrase("The request is declined. Nothing has changed."),
-        "request-withdrawn": phrase("Your request is withdrawn."),
-        "approvals-changed": phrase("Which changes need approval is changed."),
+        "request-approved": phrase("The request has been approved, and the change has been made."),
+        "request-declined": phrase("The request has been declined. Nothing has changed."),
+        "request-withdrawn": phrase("Your request has been withdrawn."),
+        "approvals-changed": phrase("The approval setting changes."),
         REQUESTED: REQUEST_SENT,
     },
 )

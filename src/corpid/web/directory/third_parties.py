@@ -178,10 +178,10 @@ def up(at: PortalContext, found: Authorisation | None = None, *, names: str = ""
 def _state(at: PortalContext, grant: ThirdPartyGrant, *, client: bool) -> tuple[Phrase, bool]:
     """The state of an authorisation today, and whether it asks for attention."""
     if grant.state == "offered":
-        return (phrase("Waits for acceptance"), False) if client else (phrase("Needs your answer"), True)
+        return (phrase("Offered"), False) if client else (phrase("Needs your answer"), True)
     if grant.end_date < at.context.today:
-        return phrase("Has ended"), False
-    return (phrase("Not yet started") if grant.start_date > at.context.today else phrase("Active"), False)
+        return phrase("Ended"), False
+    return (phrase("Not started yet") if grant.start_date > at.context.today else phrase("Active"), False)
 
 
 def _row(at: PortalContext, found: Authorisation) -> tuple[Value, ...]:
@@ -212,7 +212,7 @@ async def show_third_parties(at: PortalContext) -> View:
         if len(found) > 1:
             errors = (("organisation", phrase("Several organisations have this name: enter the registration number.")),)
         elif not found:
-            errors = (("organisation", phrase("There is no organisation of exactly this number or name.")),)
+            errors = (("organisation", phrase("No organisation has exactly this number or name.")),)
     kept = {"organisation": typed} if typed else {}
 
     here = portal_path(at.web, THIRD_PARTIES)
@@ -288,7 +288,7 @@ async def show_authorisation(at: PortalContext) -> View:
     if accepted:
         note = None
     elif client:
-        note = phrase("It gives nothing until {name} accepts it.", name=other.name)
+        note = phrase("It has no effect until {name} accepts it.", name=other.name)
     else:
         note = phrase("{name} made this offer. If you accept it, you can give your people access.", name=other.name)
     columns = (phrase("Person"), phrase("Role"), phrase("Valid"), phrase("Last sign-in there"))
@@ -328,13 +328,13 @@ def _person(at: PortalContext, found: Authorisation, given: ThirdPartyRole, *, c
     row, grant = given.row, found.grant
     name = given.name or phrase("Somebody of {entity}", entity=found.third_party.name)
     change = Link(url=url(at, "change-role", row), text=phrase("Change"), about=given.name)
-    take_away = Link(url=url(at, "take-away", row), text=phrase("Take away"), about=given.name)
+    take_away = Link(url=url(at, "take-away", row), text=phrase("Remove"), about=given.name)
     links = Cell(values=(change, take_away) if grant.state == "accepted" else (take_away,))
     return (
         name,
         row.role,
         duration(max(row.start_date, grant.start_date, NO_BEGINNING), min(row.end_date, grant.end_date, NO_END)),
-        at.moment(given.signed_in_at).date() if given.signed_in_at else phrase("none known"),
+        at.moment(given.signed_in_at).date() if given.signed_in_at else phrase("none on record"),
         *(() if client else (links,)),
     )
 
@@ -394,7 +394,7 @@ async def save_acceptance(at: PortalContext) -> FormResult:
 async def show_refusal(at: PortalContext) -> View:
     """The confirmation of declining an offer (D56)."""
     found = await _require_authorisation(at, client=False, offered=True)
-    gone = phrase("The offer is gone then. {name} can make another one.", name=found.client_entity.name)
+    gone = phrase("The offer ends. {name} can make another one.", name=found.client_entity.name)
     return _confirm(
         at, found, phrase("Decline this offer?"), sentence(found), phrase("Decline"),
         (gone, *await _roles_lost(at, found)), danger=True,
@@ -423,7 +423,7 @@ async def show_end(at: PortalContext) -> View:
             "{third_party} may no longer act for {client} at {service}, from now on.",
             third_party=found.third_party.name, client=found.client_entity.name, service=found.service.name,
         )  # fmt: skip
-    again = () if offered else (phrase("To allow it again takes a new offer, and its acceptance."),)
+    again = () if offered else (phrase("To allow it again, you have to make a new offer, and it has to be accepted."),)
     return _confirm(
         at,
         found,
@@ -480,6 +480,6 @@ SECTION: Final = Section[PortalContext](
         "grant-accepted": phrase("You have accepted the offer. You can give your people access now."),
         "grant-declined": phrase("You have declined the offer."),
         "grant-ended": phrase("The authorisation has ended."),
-        "grant-withdrawn": phrase("The offer is withdrawn."),
+        "grant-withdrawn": phrase("The offer has been withdrawn."),
     },
 )

@@ -165,14 +165,14 @@ def _parameter_field(
     known = sorted(parameter_values(before, defined.name))
     allowed = sorted(parameter_values(within.parameters, defined.name)) if within is not None else []
     if within is None:
-        hint = phrase("The values that are allowed, one a line. Leave it empty to allow any.")
+        hint = phrase("The values that are allowed, one per line. Leave it empty to allow any.")
     elif allowed:
-        hint = phrase("One value a line. These are authorised: {values}.", values=tuple(allowed))
+        hint = phrase("One value per line. These are authorised: {values}.", values=tuple(allowed))
         known = known or allowed[:1] * (len(allowed) == 1)
     elif defined.mandatory:
-        hint = phrase("One value a line.")
+        hint = phrase("One value per line.")
     else:
-        hint = phrase("One value a line. Leave it empty if there is none.")
+        hint = phrase("One value per line. Leave it empty if there is none.")
     typed = at.form.get(name, "") if at.form else "\n".join(known)
     required = within is not None and (defined.mandatory or bool(allowed))
     label = role_fields.mark_label(defined.name, required=required)
@@ -211,7 +211,7 @@ def read_terms(
             errors.append(("end", ENDS_BEFORE_START))
         elif within is not None and not within.start_date <= start_date <= end_date <= within.end_date:
             dates = duration(within.start_date, within.end_date)
-            errors.append(("start", phrase("Choose days within the authorisation, which is {dates}.", dates=dates)))
+            errors.append(("start", phrase("Choose days within the authorisation: {dates}.", dates=dates)))
     parameters: list[Parameter] = []
     for defined in service.parameters:
         name = parameter_field(defined.name)
@@ -310,7 +310,7 @@ async def _find_organisation(at: PortalContext) -> View:
         errors = (
             (
                 "organisation",
-                phrase("There is no organisation of exactly this number or name. Ask them how they are registered."),
+                phrase("No organisation has exactly this number or name. Ask them how they are registered."),
             ),
         )
     rows = (
@@ -444,7 +444,7 @@ async def _enter_offer(at: PortalContext) -> _Entered:
         sentence(Authorisation(grant=wanted, client_entity=at.entity, third_party=to, service=service)),
         phrase("Make the offer"),
         facts=facts(wanted),
-        consequences=(phrase("It gives nothing until {name} accepts it.", name=name), chooses),
+        consequences=(phrase("It has no effect until {name} accepts it.", name=name), chooses),
         hidden=repeated_fields(at),
     )
     return _Entered(changes, page, FormResult("grant-offered", page_of("grant", wanted)))
@@ -461,7 +461,7 @@ async def show_change(at: PortalContext) -> View:
         found.service,
         up(at, found),
         phrase("Limit or change it"),
-        (sentence(found), phrase("Another service or role takes another offer.")),
+        (sentence(found), phrase("For another service or role, make another offer.")),
         start=form.get("start", "") if form else shown_day(grant.start_date),
         end=form.get("end", "") if form else shown_day(grant.end_date),
         end_hint=NO_END_HINT,
@@ -499,10 +499,10 @@ async def _enter_change(at: PortalContext) -> _Entered:
 def _consequence(found: Authorisation, becomes: ThirdPartyGrant) -> Phrase:
     name = found.third_party.name
     if found.grant.state == "offered":
-        return phrase("The offer stands in this form from now on. It gives nothing until {name} accepts it.", name=name)
+        return phrase("These terms apply from now on. The offer has no effect until {name} accepts it.", name=name)
     if becomes.state == "accepted":
         return phrase(
-            "It takes effect at once: what people of {name} have outside these terms has no effect any more.", name=name
+            "It takes effect at once: access of people of {name} outside these terms has no effect any more.", name=name
         )
     return phrase(
         "This is more than {name} has accepted. Until it accepts again, none of its people may act for you here.",
@@ -517,7 +517,10 @@ OFFERS_SECTION: Final = Section[PortalContext](
     fields=FIELDS | {"to", "service"},
     filters=frozenset({"organisation", "to", "service"}),
     prefixes=(PARAMETER,),
-    changes={"grant-offered": phrase("The offer is made."), "grant-changed": phrase("The authorisation is changed.")},
+    changes={
+        "grant-offered": phrase("The offer has been made."),
+        "grant-changed": phrase("The authorisation has been changed."),
+    },
 )
 
 
@@ -607,7 +610,7 @@ async def _enter_role(at: PortalContext) -> _Entered:
         **msgspec.structs.asdict(terms),
     )
     if await grants.is_stored(at.registry, wanted):
-        raise InvalidInput(phrase("{person} has this access already: change it in the list.", person=person.name))
+        raise InvalidInput(phrase("{person} already has this access: change it in the list.", person=person.name))
     changes = await _plan(at, found.service, None, wanted)
     page = _check(
         at, found, wanted, person.name, names_shown(person), phrase("Check the access"), phrase("Give access")
@@ -659,7 +662,7 @@ async def show_role_change(at: PortalContext) -> View:
         within=found.grant,
         hidden=(("version", version(at, row)),),
         back=url(at, "grant", found.grant),
-        further=Link(url=url(at, "take-away", row), text=phrase("Take this access away")),
+        further=Link(url=url(at, "take-away", row), text=phrase("Remove this access")),
     )
 
 
@@ -686,9 +689,9 @@ async def show_removal(at: PortalContext) -> View:
     )
     return confirm(
         up(at, found.under, names=_names(found.given)),
-        phrase("Take this access away?"),
+        phrase("Remove this access?"),
         ends,
-        phrase("Take it away"),
+        phrase("Remove it"),
         facts=facts(row),
         consequences=(phrase("Other access of this person stays."),),
         hidden=(("version", version(at, row)),),
@@ -720,8 +723,8 @@ PEOPLE_SECTION: Final = Section[PortalContext](
     filters=frozenset({PERSON_CHOSEN, "find", "after"}),
     prefixes=(role_fields.PARAMETER,),
     changes={
-        "role-given": phrase("Access is given."),
-        "role-changed": phrase("Access is changed."),
-        "role-taken": phrase("Access is taken away."),
+        "role-given": phrase("The access has been given."),
+        "role-changed": phrase("The access has been changed."),
+        "role-taken": phrase("The access has been removed."),
     },
 )

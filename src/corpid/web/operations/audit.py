@@ -103,7 +103,7 @@ async def show_audit(at: ConsoleContext) -> View:
                 caption=phrase("The latest entries first"),
                 columns=ENTRY_COLUMNS,
                 rows=rows,
-                empty=None if errors else phrase("No entry fits these filters."),
+                empty=None if errors else phrase("No entry matches these filters."),
                 filters=Filters(action=here, fields=_fields(given)),
                 pager=pager_of(
                     here, given, came=bool(before), after=0 if errors else part.before, name="before",

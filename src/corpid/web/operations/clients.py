@@ -116,7 +116,8 @@ _NEW_CLIENT: Final = "new-client"
 _CHECK: Final = "check"
 """the button that only checks a form"""
 _CHANGED: Final = phrase(
-    "Somebody else has changed this client meanwhile. Nothing of your change was saved: this is the client as it is now."
+    "Somebody else has changed this client in the meantime. Your changes were not saved: this is the client as it "
+    "is now."
 )
 
 
@@ -200,7 +201,7 @@ async def show_clients(at: ConsoleContext) -> View:
         at, CLIENTS, partial(list_records, at.registry, at.actor, CLIENT_LIST), row, heading=phrase("Clients"),
         columns=(phrase("Identifier"), phrase("Name"), phrase("Generations"), phrase("State")),
         label=phrase("Identifier begins with"), none=phrase("No client is registered yet."),
-        not_found=phrase("No client is found. Type only the beginning."),
+        not_found=phrase("No client found. Enter only the beginning."),
         add=Link(url=new, text=phrase("Register a client")) if new else None,
     )  # fmt: skip
 
@@ -257,9 +258,7 @@ async def show_client(at: ConsoleContext) -> View:
             _refusals_table(at, phrase("Requests that only name this client, the latest first"), claimed)
             if claimed
             else None,
-            Paragraph(
-                text=phrase("Nobody has proven whose those are. Browsers, and strangers, can send them."), look="hint"
-            )
+            Paragraph(text=phrase("These requests were not authenticated: anybody can send them."), look="hint")
             if claimed
             else None,
             Paragraph(
@@ -295,7 +294,7 @@ def _actions(at: ConsoleContext, client: Client) -> list[Link | None]:
         link("edit-client", phrase("Change this client")),
         link("connect-client", phrase("Connection details")),
         link("switch-client", phrase("Disable it") if client.enabled else phrase("Enable it")),
-        link("drop-keys", phrase("Forget the stored keys")) if client.jwks_uri else None,
+        link("drop-keys", phrase("Clear the stored keys")) if client.jwks_uri else None,
     ]
 
 
@@ -389,7 +388,7 @@ def _refusals_table(at: ConsoleContext, caption: Phrase, refusals: Iterable[Clie
         caption,
         (phrase("Time"), phrase("Request"), phrase("What was wrong"), phrase("What to do")),
         rows,
-        empty=phrase("None of its requests was refused lately."),
+        empty=phrase("None of its requests was refused recently."),
     )
 
 
@@ -489,9 +488,9 @@ async def show_drop(at: ConsoleContext) -> View:
         at,
         CLIENTS,
         Link(url=client_path(at, found.client_id), text=phrase("Go back")),
-        phrase("Forget the stored keys of {name}?", name=found.name),
+        phrase("Clear the stored keys of {name}?", name=found.name),
         (phrase("They are fetched again with its next request. Do this if a key of the client has leaked."),),
-        phrase("Forget the keys"),
+        phrase("Clear the keys"),
         destroys=True,
     )
 
@@ -656,7 +655,7 @@ SECTION: Final = Section[ConsoleContext](
     changes={
         "client-enabled": phrase("The client has been enabled."),
         "client-disabled": phrase("The client has been disabled."),
-        "client-keys": phrase("The stored keys have been dropped."),
+        "client-keys": phrase("The stored keys have been cleared."),
         "client-added": phrase("The client has been registered."),
         "client-changed": phrase("The client has been changed."),
     },

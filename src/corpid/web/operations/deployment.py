@@ -232,8 +232,8 @@ def _process_state(at: ConsoleContext, process: ProcessSummary) -> Value:
 
 def _describe_engines(found: EngineStates) -> Cell:
     """The parts that the asked server uses, and their states."""
-    answers, failing = Label(phrase("Answers"), "good"), Label(phrase("Does not answer"), "error")
-    mail = Label(phrase("Sends"), "good") if found.sends_mail else Label(phrase("Off"), "warning")
+    answers, failing = Label(phrase("Responding"), "good"), Label(phrase("Not responding"), "error")
+    mail = Label(phrase("Sending"), "good") if found.sends_mail else Label(phrase("Off"), "warning")
     return Cell(
         values=(
             phrase("Database: {engine}", engine=found.database),
@@ -254,7 +254,7 @@ async def show_maintenance(at: ConsoleContext) -> View:
             values=(Label(phrase("On"), "warning"), phrase("Nobody can sign in. Clients are asked to try again later."))
         )
     else:
-        state = Cell(values=(Label(phrase("Off"), "good"), phrase("Everything is served.")))
+        state = Cell(values=(Label(phrase("Off"), "good"), phrase("Everything runs as usual.")))
     return Page(
         frame=frame(at, section=MAINTENANCE),
         heading=phrase("Maintenance"),
@@ -271,12 +271,15 @@ async def show_switch(at: ConsoleContext) -> View:
     on = await readiness.maintenance(at.registry, actor=at.actor)
     if on:
         heading, button = phrase("Turn maintenance off?"), phrase("Turn maintenance off")
-        consequences = (phrase("People can sign in again."), phrase("Every running server follows within 5 seconds."))
+        consequences = (
+            phrase("People can sign in again."),
+            phrase("Every running server applies this within 5 seconds."),
+        )
     else:
         heading, button = phrase("Turn maintenance on?"), phrase("Turn maintenance on")
         consequences = (
             phrase("While maintenance is on, nobody can sign in except to this console."),
-            phrase("Clients are asked to try again later. Every running server follows within 5 seconds."),
+            phrase("Clients are asked to try again later. Every running server applies this within 5 seconds."),
         )
     return question(
         at,

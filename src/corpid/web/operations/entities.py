@@ -103,8 +103,8 @@ _OF_PARTIES: Final = (
 
 _WAYS: Final = (("name", phrase("Name")), ("number", phrase("Registration number")), ("id", phrase("Identifier")))
 _CHANGED: Final = phrase(
-    "Somebody else has changed this organisation meanwhile. Nothing of your change was saved: this is the organisation "
-    "as it is now."
+    "Somebody else has changed this organisation in the meantime. Your changes were not saved: this is the "
+    "organisation as it is now."
 )
 
 
@@ -131,7 +131,7 @@ async def show_entities(at: ConsoleContext) -> View:
         at, "entities", partial(list_records, at.registry, at.actor, ENTITIES), row, heading=phrase("Organisations"),
         columns=(phrase("Name"), phrase("Registration number"), phrase("Status"), phrase("State")),
         label=phrase("Name, registration number or identifier"), ways=_WAYS, none=phrase("There are no organisations yet."),
-        not_found=phrase("No organisation is found. Check the spelling."),
+        not_found=phrase("No organisation found. Check the spelling."),
         add=Link(url=new, text=phrase("Add an organisation")) if new else None,
     )  # fmt: skip
 
@@ -176,7 +176,7 @@ async def show_entity(at: ConsoleContext) -> View:
                 more=ONLY_FIRST if third_parties.after else None,
             ),
             table(
-                phrase("For these the organisation may act."),
+                phrase("The organisation may act for these."),
                 _OF_PARTIES,
                 (_party(at, each, each.client_entity_id, found.names) for each in clients.found),
                 more=ONLY_FIRST if clients.after else None,
@@ -233,7 +233,7 @@ def _party(at: ConsoleContext, grant: ThirdPartyGrant, other: str, names: Mappin
         record_link(at, "services", grant.service_id, grant.service_id),
         grant.role or phrase("Any role"),
         last_day(grant.end_date),
-        Label(phrase("Accepted")) if grant.state == "accepted" else Label(phrase("Offered"), "warning"),
+        Label(phrase("Active")) if grant.state == "accepted" else Label(phrase("Offered"), "warning"),
     )
 
 
@@ -249,7 +249,7 @@ async def show_members(at: ConsoleContext) -> View:
         heading=phrase("People of {name}", name=entity.name),
         columns=(phrase("User name"), phrase("Name"), phrase("Administers as"), phrase("State")),
         label=phrase("Name, user name or e-mail address"), none=phrase("Nobody belongs to this organisation yet."),
-        not_found=phrase("Nobody is found. Check the spelling."),
+        not_found=phrase("Nobody found. Check the spelling."),
         up=Link(url=entity_path(at.web, entity.entity_id), text=phrase("Back")),
     )  # fmt: skip
 
@@ -301,7 +301,7 @@ async def switch_entity(at: ConsoleContext) -> FormResult:
     try:
         await set_enabled(at.registry, "entity", {"entity_id": entity.entity_id}, enabled=enables, actor=actor)
     except Refused:
-        raise InvalidInput(phrase("Somebody has done this already. Open the organisation again.")) from None
+        raise InvalidInput(phrase("Somebody has already done this. Open the organisation again.")) from None
     return FormResult("entity-enable" if enables else "entity-disable", entity_page_path(entity.entity_id))
 
 
@@ -412,7 +412,7 @@ async def add_entity(at: ConsoleContext) -> FormResult:
     except (Refused, Conflict) as refused:
         if await _exists(at, entity_id):
             raise InvalidInput(
-                phrase("There is an organisation with this identifier already."), field="entity_id"
+                phrase("There is already an organisation with this identifier."), field="entity_id"
             ) from None
         raise InvalidInput(phrase("It was not added: {reason}.", reason=reason_of(refused))) from None
     return FormResult("entity-add", entity_page_path(entity_id))
@@ -438,7 +438,7 @@ async def show_owner(at: ConsoleContext) -> View:
     )
     replaced = (
         *((user_id, name, None) for user_id, name in held.items()),
-        (_NOBODY, phrase("Nobody: every present owner stays"), None),
+        (_NOBODY, phrase("Nobody: all current owners stay"), None),
     )
     return Page(
         frame=frame(at, section="entities", up=Link(url=back, text=phrase("Back"))),
@@ -506,7 +506,7 @@ async def appoint_owner(at: ConsoleContext) -> FormResult:
     except InvalidDetails as error:
         raise InvalidInput(phrase("Check the owner's name and address: {reason}.", reason=str(error))) from None
     except Forbidden as refused:
-        raise InvalidInput(phrase("You may not do this: {reason}.", reason=refused.reason)) from None
+        raise InvalidInput(phrase("You cannot do this: {reason}.", reason=refused.reason)) from None
     except (Refused, Conflict) as refused:
         raise InvalidInput(phrase("It was not done: {reason}.", reason=reason_of(refused))) from None
     return FormResult("owner-appointed", entity_page_path(entity.entity_id))
@@ -584,11 +584,11 @@ SECTION: Final = Section[ConsoleContext](
     ),
     filters=frozenset({"by", "search", "after", "before"}),
     changes={
-        "entity-add": phrase("The organisation is added."),
-        "entity-edit": phrase("The organisation is changed."),
-        "entity-disable": phrase("The organisation is disabled."),
-        "entity-enable": phrase("The organisation is enabled."),
-        "owner-appointed": phrase("The owner is appointed."),
+        "entity-add": phrase("The organisation has been added."),
+        "entity-edit": phrase("The organisation has been changed."),
+        "entity-disable": phrase("The organisation has been disabled."),
+        "entity-enable": phrase("The organisation has been enabled."),
+        "owner-appointed": phrase("The owner has been appointed."),
         "invitation-sent": phrase("The invitation is on its way."),
     },
 )

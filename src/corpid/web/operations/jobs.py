@@ -36,9 +36,11 @@ VERIFY: Final = "verify-audit"
 TITLE: Final = phrase("Jobs")
 KINDS: Final[Mapping[JobKind, Phrase]] = {"audit verification": phrase("Verification of the audit")}
 FAILURES: Final[Mapping[JobEvent, Phrase]] = {
-    "fail": phrase("An error ended it. The log of the server names it: job_failed, with the identifier of this job."),
-    "stop": phrase("The server was stopped while it ran. Start it again."),
-    "lose": phrase("The server that ran it no longer answers: its process ended. Start it again."),
+    "fail": phrase(
+        "The job ended with an error. Find job_failed with the identifier of this job in the log of the server."
+    ),
+    "stop": phrase("The server was stopped while the job ran. Start the job again."),
+    "lose": phrase("The server that ran the job no longer responds: its process ended. Start the job again."),
 }
 
 
@@ -137,26 +139,28 @@ def _outcome(at: ConsoleContext, job: Job) -> tuple[Component | None, ...]:
     if found.found:
         findings = tuple(each.text for each in found.findings)
         verdict: tuple[Component | None, ...] = (
-            Paragraph(text=phrase("Something is not as it was sealed."), look="warning"),
+            Paragraph(text=phrase("Some entries do not match their seals."), look="warning"),
             Items(items=findings, language="en"),
             Paragraph(text=ONLY_FIRST, look="hint") if found.found > len(found.findings) else None,
         )
     elif found.seals:
-        verdict = (Paragraph(text=phrase("These entries are as they were sealed."), look="summary"),)
+        verdict = (Paragraph(text=phrase("These entries match their seals."), look="summary"),)
     else:
         verdict = (Paragraph(text=phrase("There is no seal yet, so nothing is protected."), look="summary"),)
     return (
         *verdict,
         Facts(
             facts=(
-                (phrase("Seals compared"), found.seals),
-                (phrase("Entries compared"), found.entries),
+                (phrase("Seals verified"), found.seals),
+                (phrase("Entries verified"), found.entries),
                 (phrase("Entries without a seal yet"), found.unsealed),
                 *([(phrase("Sealed until"), at.moment(found.sealed_at))] if found.sealed_at else ()),
             )
         ),
         Paragraph(
-            text=phrase("A missing end is found only with a digest from outside: corpid audit verify --expect."),
+            text=phrase(
+                "To find entries cut off at the end, give a digest kept elsewhere: corpid audit verify --expect."
+            ),
             look="hint",
         ),
     )
@@ -172,7 +176,7 @@ async def show_start(at: ConsoleContext) -> View:
         parts=(
             Paragraph(
                 text=phrase(
-                    "Every entry is compared with its seal. This can take minutes, and goes on if you leave the page."
+                    "Every entry is verified with its seal. This can take minutes, and continues if you leave the page."
                 )
             ),
             Facts(

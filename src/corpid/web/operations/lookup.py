@@ -183,7 +183,8 @@ async def show_search(at: ConsoleContext) -> View:
         parts.append(
             Paragraph(
                 text=phrase(
-                    "Nothing is found. Search for a name, a user name, an e-mail address, an identifier, a key identifier or a reference."
+                    "Nothing found. Search for a name, a user name, an e-mail address, an identifier, a key "
+                    "identifier or a reference."
                 )
                 if text
                 else phrase("Enter what you search for in the field above."),

@@ -66,7 +66,7 @@ SEARCH_CHARACTERS: Final = 100
 AT_ONCE: Final = 50
 """rows of a list on one page"""
 ONLY_FIRST: Final = phrase("Only the first ones are shown.")
-KEPT_BY_AUDIT: Final = phrase("The audit keeps it with your name.")
+KEPT_BY_AUDIT: Final = phrase("It is kept in the audit with your name.")
 """the hint of a reason"""
 
 
@@ -247,7 +247,7 @@ def question(
     """
     typed = Field(
         name="typed",
-        label=phrase("Type this to go on"),
+        label=phrase("Enter this to continue"),
         hint=to_type,
         value=at.form.get("typed", ""),
     )

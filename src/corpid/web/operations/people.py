@@ -108,7 +108,7 @@ async def show_people(at: ConsoleContext) -> View:
         at, "people", partial(list_records, at.registry, at.actor, USERS, {"placeholder": False}), row, heading=phrase("People"),
         columns=(phrase("User name"), phrase("Name"), phrase("E-mail address"), phrase("State")),
         label=phrase("Name, user name or e-mail address"), ways=_WAYS, none=phrase("There are no people yet."),
-        not_found=phrase("Nobody is found. Check the spelling."),
+        not_found=phrase("Nobody found. Check the spelling."),
     )  # fmt: skip
 
 
@@ -146,7 +146,7 @@ async def show_person(at: ConsoleContext) -> View:
             Facts(facts=tuple(_list_factors(at, found))),
             Heading(text=phrase("Organisations")),
             table(
-                phrase("For these the person may act."),
+                phrase("The person may act for these."),
                 (phrase("Organisation"), phrase("Administers as"), phrase("State")),
                 (_membership(at, each) for each in found.memberships.found),
                 empty=phrase("The person belongs to no organisation."),
@@ -256,7 +256,7 @@ def _describe_browser(browser: str) -> Phrase:
 _ACTION_TEXTS: Final[Mapping[str, Phrase]] = {
     "unlock": phrase("Unlock"),
     "link": phrase("Send a link"),
-    "renew": phrase("Start sign-in over"),
+    "renew": phrase("Reset sign-in"),
     "sign-out": phrase("Sign out everywhere"),
     "disable": phrase("Disable"),
     "enable": phrase("Enable"),
@@ -281,7 +281,7 @@ async def show_action(at: ConsoleContext) -> View:
     texts: Mapping[str, tuple[Phrase, tuple[Phrase, ...], Phrase]] = {
         "unlock": (
             phrase("Unlock {name}?", name=name),
-            (phrase("Delays and pauses after wrong passwords and codes end. The person can try again at once."),),
+            (phrase("The person no longer has to wait after wrong passwords and codes, and can try again at once."),),
             phrase("Unlock"),
         ),
         "link": (
@@ -293,7 +293,7 @@ async def show_action(at: ConsoleContext) -> View:
             phrase("Send the link"),
         ),
         "renew": (
-            phrase("Start sign-in over for {name}?", name=name),
+            phrase("Reset sign-in for {name}?", name=name),
             (
                 phrase("Password, authenticator app, passkeys and recovery codes are removed, and all sessions end."),
                 phrase(
@@ -365,7 +365,7 @@ def _list_links(found: PersonDetails) -> list[tuple[str, Phrase, Phrase]]:
         found_links.append(("password", phrase("Choose a new password"), hint))
     if held.password:
         hint = phrase(
-            "The person types the password first. The link works for {hours} hours.",
+            "The person enters the password first. The link works for {hours} hours.",
             hours=SECOND_FACTOR_LINK_SECONDS // HOUR,
         )
         found_links.append(("second_factor", phrase("Set up a new second step"), hint))
@@ -464,7 +464,7 @@ async def show_session(at: ConsoleContext) -> View:
                 purpose=PURPOSES[session.purpose],
                 moment=at.moment(session.auth_time),
             ),
-            phrase("The person has to sign in again there. Other sessions go on."),
+            phrase("The person has to sign in again there. Other sessions continue."),
             phrase("Services that are already open may keep them signed in for a while."),
         ),
         phrase("End the session"),
@@ -498,12 +498,12 @@ SECTION: Final = Section[ConsoleContext](
     fields=frozenset({REASON, "choice", "decision"}),
     filters=frozenset({"by", "search", "after", "before"}),
     changes={
-        "person-unlock": phrase("The person is unlocked."),
+        "person-unlock": phrase("The account has been unlocked."),
         "person-link": phrase("The link is on its way."),
-        "person-renew": phrase("Sign-in starts over. The invitation is on its way."),
-        "person-sign-out": phrase("The person is signed out everywhere."),
-        "person-disable": phrase("The person is disabled."),
-        "person-enable": phrase("The person is enabled."),
+        "person-renew": phrase("Sign-in has been reset. The invitation is on its way."),
+        "person-sign-out": phrase("The person has been signed out everywhere."),
+        "person-disable": phrase("The person has been disabled."),
+        "person-enable": phrase("The person has been enabled."),
         "session-end": phrase("The session has ended."),
     },
 )

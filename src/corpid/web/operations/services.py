@@ -67,7 +67,8 @@ _APPROVAL: Final = form_of(Service, "approval_required")
 _YES: Final = phrase("Yes")
 _NO: Final = phrase("No")
 _CHANGED: Final = phrase(
-    "Somebody else has changed this service meanwhile. Nothing of your change was saved: this is the service as it is now."
+    "Somebody else has changed this service in the meantime. Your changes were not saved: this is the service as it "
+    "is now."
 )
 
 
@@ -82,7 +83,7 @@ async def show_services(at: ConsoleContext) -> View:
         at, "services", partial(list_records, at.registry, at.actor, SERVICES), row, heading=phrase("Services"),
         columns=(phrase("Identifier"), phrase("Name"), phrase("Needs approval"), phrase("State")),
         label=phrase("Identifier begins with"), none=phrase("There are no services yet. A directory file adds them."),
-        not_found=phrase("No service is found. Type only the beginning."),
+        not_found=phrase("No service found. Enter only the beginning."),
     )  # fmt: skip
 
 
@@ -223,5 +224,5 @@ SECTION: Final = Section[ConsoleContext](
     fields=frozenset({*_TEXTS.fields, *_APPROVAL.fields, REASON}),
     filters=frozenset({"search", "after", "before"}),
     prefixes=(_ROLE,),
-    changes={"service-edit": phrase("The service is changed.")},
+    changes={"service-edit": phrase("The service has been changed.")},
 )

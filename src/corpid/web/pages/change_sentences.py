@@ -65,7 +65,7 @@ def describe_change(change: Change, names: RequestNames) -> ChangeInWords:
     return ChangeInWords(sentence=summarise_change(change, names), members=members)
 
 
-_STATES: Final = {"offered": phrase("offered"), "accepted": phrase("accepted")}
+_STATES: Final = {"offered": phrase("offered"), "accepted": phrase("active")}
 _WITHOUT_NEWS: Final = frozenset({"state", "enabled"})
 """members that say nothing new about a record that is added or removed"""
 
@@ -129,7 +129,7 @@ _OF_PERSON: Final[Mapping[str, Callable[[str | Phrase], Phrase]]] = {
     AuditAction.MEMBERSHIP_UPDATE: lambda name: phrase("The membership of {name} was changed", name=name),
     AuditAction.MEMBERSHIP_REMOVE: lambda name: phrase("{name} can no longer act for the organisation", name=name),
     AuditAction.MEMBERSHIP_ACCEPT: lambda name: phrase("{name} accepted the invitation", name=name),
-    AuditAction.MEMBERSHIP_RESEND: lambda name: phrase("The invitation of {name} is sent again", name=name),
+    AuditAction.MEMBERSHIP_RESEND: lambda name: phrase("The invitation of {name} was sent again", name=name),
     AuditAction.MEMBERSHIP_DECLINE: lambda name: phrase("{name} declined the invitation", name=name),
     AuditAction.MEMBERSHIP_SEND_PASSWORD_LINK: lambda name: phrase(
         "Help for {name} with signing in: a link for a new password", name=name
@@ -223,11 +223,11 @@ _ACTIONS: Final = frozenset(action.value for action in AuditAction)
 
 _MEMBERS: Final[Mapping[str, Phrase]] = {
     "service_id": phrase("Service"),
-    "enabled": phrase("Enabled"),
+    "enabled": phrase("Active"),
     "invited": phrase("Invited"),
     "reason": phrase("Reason"),
-    "decided_reason": phrase("Reason of the decision"),
-    "expires_at": phrase("Lasts until"),
+    "decided_reason": phrase("Reason for the decision"),
+    "expires_at": phrase("Valid until"),
 }
 """members that are shown though requests do not name them; the others are keys and bookkeeping"""
 _RECORDS: Final = {str(ACTIONS[kind, "add"]).partition(".")[0]: record for kind, record in RECORDS.items()}
@@ -242,7 +242,7 @@ _VALUES: Final[Mapping[tuple[str, str], Phrase]] = {
     ("state", "withdrawn"): phrase("Withdrawn"),
     ("state", "expired"): phrase("Expired"),
     ("state", "offered"): phrase("Offered"),
-    ("state", "accepted"): phrase("Accepted"),
+    ("state", "accepted"): phrase("Active"),
     ("start_date", NO_BEGINNING): phrase("Always"),
     ("end_date", NO_END): phrase("No end"),
 }
@@ -337,7 +337,7 @@ def list_notes(entry: AuditEntry, names: HistoryNames, own: str) -> tuple[Phrase
     if approver := entry.detail.get("approved_by", ""):
         found.append(phrase("Approved by {name}.", name=name_author(approver, entry, names, own)))
     if entry.detail.get("approval") == "bypassed":
-        found.append(phrase("The operator made this change without the approval that your organisation asks for."))
+        found.append(phrase("The operator made this change without the approval that your organisation requires."))
     if entry.detail.get("cleared") == "user_name":
         found.append(
             phrase(

@@ -103,10 +103,10 @@ class ErrorContext(ViewPart, frozen=True, kw_only=True):
     """whether it is a page of account, portal or console, at which no service waits"""
 
 
-_MEANWHILE: Final = phrase("this was changed at the same moment: look at it and try again")
+_MEANWHILE: Final = phrase("somebody else changed this at the same time: check it and try again")
 _CONFLICTS: Final[Mapping[type[Conflict], Phrase]] = {
     NameTaken: phrase("another person has this user name"),
-    LastOwnerRemoved: phrase("the last owner or the last operator would go"),
+    LastOwnerRemoved: phrase("this would remove the last owner or the last operator"),
 }
 
 
@@ -369,7 +369,7 @@ def _of_own_page(error: OAuthError) -> tuple[Phrase, tuple[Phrase, ...]]:
         )
     return phrase("This page cannot be shown"), (
         error.sentence or phrase("This browser sent something that we cannot use."),
-        phrase("Nothing has changed. Open the page again from the first one."),
+        phrase("Nothing has changed. Start again from the first page."),
     )
 
 

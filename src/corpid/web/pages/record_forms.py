@@ -65,9 +65,7 @@ def form_of(record: type[msgspec.Struct], *members: str) -> RecordForm:
 
 def advise(field: Field, reason: str = "", remedy: Phrase | None = None) -> Phrase:
     """The instruction about a fault: its own, the field's, or the reason."""
-    return (
-        remedy or field.remedy or phrase("This text cannot be used. The reason: {reason}.", reason=reason.rstrip("."))
-    )
+    return remedy or field.remedy or phrase("This text cannot be used: {reason}.", reason=reason.rstrip("."))
 
 
 def _control(name: str, field: Field, value: object, hint: Phrase | None) -> layout.Field:

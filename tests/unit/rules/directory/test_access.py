@@ -308,4 +308,4 @@ def test_what_has_no_entity_belongs_to_none(role: Role) -> None:
 def test_a_refusal_names_actor_action_and_object() -> None:
     with pytest.raises(Forbidden, match=r"user:u2 may not write this client$") as refused:
         authorise(Person("u2"), "write", Object(kind="client"))
-    assert refused.value.reason == "your rights do not include this"
+    assert refused.value.reason == "you do not have permission"

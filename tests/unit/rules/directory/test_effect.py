@@ -75,7 +75,7 @@ def test_each_link_of_the_chain_that_is_disabled_is_a_reason(member: str) -> Non
     """D50."""
     link = msgspec.structs.replace(getattr(role(), member), enabled=False)
     [why] = reasons(msgspec.structs.replace(role(), **{member: link}), TODAY)
-    assert why.endswith(" is disabled")
+    assert why.endswith(" is suspended" if member == "membership" else " is disabled")
 
 
 def test_the_last_day_of_a_third_partys_role_is_cut_to_the_grants() -> None:
