@@ -155,6 +155,7 @@ class _Tasks:
             if now >= self._count_at:
                 self._count_at = now + _COUNTERS_SECONDS
                 await self._flush_counters()
+                await self._tried("words of records", self._provider.registry.outdated_words.refresh())
                 await self._tried("old counters", remove_old(self._provider.registry, now=now))
 
     async def invitations(self) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory.lists import RECORD_LISTS
-from corpid.rules.directory.queries import MemberState, SortedBy, StoredMember
-from corpid.rules.directory.records import Assignment, ThirdPartyGrant
+from corpid.rules.directory.queries import SortedBy, StoredMember
+from corpid.rules.directory.records import Assignment, Entity, ThirdPartyGrant, User
 from corpid.stores.sql.audit import ways
 from corpid.stores.sql.lists import Shape
 from corpid.stores.sql.statements import CompiledStatement
@@ -52,7 +52,7 @@ LISTS: tuple[Shape, ...] = (
         for side in ("client_entity_id", "entity_id")
     ),
     *(
-        Shape(kind, order.columns, given, order.searched, backwards, no_operators)
+        Shape(kind, order.columns, given, order.bounded, backwards, no_operators)
         for kind, listed in RECORD_LISTS.items()
         for order in listed.orders
         for count in range(len(listed.filters) + 1)
@@ -63,6 +63,23 @@ LISTS: tuple[Shape, ...] = (
     ),
 )
 """every page that is asked for"""
+SEARCHES: tuple[Shape, ...] = tuple(
+    Shape(
+        kind, RECORD_LISTS[kind].order(order).columns, ("entity_id",) if kind is StoredMember else (), True, backwards,
+        words=words, service=service, few=few, by_service=service and not words,
+    )
+    for kind, order in ((User, "name"), (Entity, "name"), (StoredMember, "shown_user_name"))
+    for few, backwards in ((False, False), (False, True), (True, False))
+    for words in (0, 1, 2)
+    for service in ((False, True) if kind is StoredMember else (False,))
+    if words or service
+)  # fmt: skip
+SEARCHES += tuple(
+    each._replace(order=(), bounded=False, by_word=True)
+    for each in SEARCHES
+    if each.words and not each.few and not each.by_service
+)
+"""by words, and of members by service, in the orders of the pages that offer them"""
 _NUMBERS = (1, 3)
 """of services or words, for which a statement is made when it is first needed"""
 
@@ -114,15 +131,25 @@ def _make_lists(lists: RecordLists) -> None:
         lists._page(each)
         if each.given or each.bounded:
             lists._count(each._replace(backwards=False))
+    for each in SEARCHES:
+        lists._page(each)
+        lists._count(find_counted(each))
+        if each.words + each.service > 1:
+            lists._frequencies(find_counted(each)._replace(by_word=False))
+        if each.by_word:
+            lists._part_end(Shape(each.kind, (), (), False, each.backwards, words=1, by_word=True))
+
+
+def find_counted(page: Shape) -> Shape:
+    """The statement that counts what is searched."""
+    return page._replace(order=(), bounded=False, backwards=False, few=False)
 
 
 def _make_filters(provisioning: Provisioning) -> None:
-    for state in ("", *get_args(MemberState)):
-        provisioning._search((True, state, False))
-        provisioning._search((True, state, True))
-    for roles in product((False, True), repeat=3):
-        provisioning._found_roles(roles)
-        provisioning._counted_roles(roles)
+    for services, role in product((False, True), repeat=2):
+        provisioning._counted_roles((0, services, role))
+        for words in (0, 1, 2):
+            provisioning._found_roles((words, services, role))
     for shape in FILTERS:
         provisioning._count(shape)
         for sorted_by in get_args(SortedBy):

@@ -1,4 +1,4 @@
-"""Jobs, on both engines: one of a kind at a time, a clear end, and its audit (docs/decisions/0041)."""
+"""Jobs, on both engines: one of a kind at a time, a clear end, and its audit (docs/decisions/0042)."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ async def events(stores: SqlStores) -> list[AuditEntry]:
 
 
 async def test_of_two_starts_at_the_same_moment_in_two_processes_one_does_the_work(place: Place) -> None:
-    """docs/decisions/0041."""
+    """docs/decisions/0042."""
     async with place.opened() as here, place.opened() as there:
         clock, work = Clock(NOW), Work()
         processes = [Process(here, "one", clock), Process(there, "two", clock)]
@@ -96,7 +96,7 @@ async def test_of_two_starts_at_the_same_moment_in_two_processes_one_does_the_wo
 
 
 async def test_a_job_is_seen_running_and_then_with_its_result_and_the_audit_names_who_started_it(place: Place) -> None:
-    """D57, docs/decisions/0041."""
+    """D57, docs/decisions/0042."""
     async with place.opened() as stores:
         clock, work = Clock(NOW), Work('{"found":2}')
         process = Process(stores, "one", clock)
@@ -116,7 +116,7 @@ async def test_a_job_is_seen_running_and_then_with_its_result_and_the_audit_name
 
 
 async def test_a_job_whose_process_is_dead_has_failed_for_everybody_and_another_may_start(place: Place) -> None:
-    """docs/decisions/0041: its last heartbeat is the end."""
+    """docs/decisions/0042: its last heartbeat is the end."""
     async with place.opened() as dead, place.opened() as stores:
         clock, work = Clock(NOW), Work()
         gone, alive = Process(dead, "one", clock), Process(stores, "two", clock)
@@ -143,7 +143,7 @@ async def test_a_job_whose_process_is_dead_has_failed_for_everybody_and_another_
 
 
 async def test_a_process_that_was_counted_as_dead_stops_its_job(place: Place) -> None:
-    """docs/decisions/0041: its next heartbeat finds that the job has ended."""
+    """docs/decisions/0042: its next heartbeat finds that the job has ended."""
     async with place.opened() as stores:
         clock, work = Clock(NOW), Work()
         process = Process(stores, "one", clock)
@@ -156,7 +156,7 @@ async def test_a_process_that_was_counted_as_dead_stops_its_job(place: Place) ->
 
 
 async def test_stopping_the_process_ends_its_jobs_and_says_so(place: Place) -> None:
-    """docs/decisions/0041."""
+    """docs/decisions/0042."""
     async with place.opened() as stores:
         process, work = Process(stores, "one", Clock(NOW)), Work()
         job = await process.jobs.start(OPAL, KIND, work)
@@ -168,7 +168,7 @@ async def test_stopping_the_process_ends_its_jobs_and_says_so(place: Place) -> N
 
 
 async def test_a_job_that_is_stopped_before_its_first_step_says_so(place: Place) -> None:
-    """docs/decisions/0041."""
+    """docs/decisions/0042."""
     async with place.opened() as stores:
         process, work = Process(stores, "one", Clock(NOW)), Work()
         job = await process.jobs.start(OPAL, KIND, work)
@@ -187,7 +187,7 @@ async def test_work_that_raises_fails_and_its_cause_is_logged_without_its_words(
 
 
 async def test_jobs_are_kept_for_thirty_days_after_they_started(place: Place) -> None:
-    """docs/decisions/0041."""
+    """docs/decisions/0042."""
     async with place.opened() as stores:
         clock, work = Clock(NOW), Work()
         work.may_end.set()

@@ -6,9 +6,11 @@ at without being named here. What a real sign-in asks is looked at once more by 
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import TYPE_CHECKING, get_args
 
+import asyncpg
 import pytest
 import sqlalchemy as sa
 
@@ -18,10 +20,10 @@ from corpid.rules.directory.queries import SortedBy, StoredMember
 from corpid.rules.directory.records import Assignment, ChangeRequest, Entity, ThirdPartyAssignment, User
 from corpid.stores.sql import schema
 from corpid.stores.sql.columns import METADATA
-from corpid.stores.sql.lists import Shape, bind_place, find_shape
+from corpid.stores.sql.lists import _WORDS, Shape, bind_place, find_shape
 from tests import engines
 from tests.adapters.databases import Place
-from tests.adapters.prepared_statements import FILTERS, LISTS, make_the_rest, noted
+from tests.adapters.prepared_statements import FILTERS, LISTS, SEARCHES, find_counted, make_the_rest, noted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,6 +53,7 @@ class Filled:
         with noted() as prepared:
             place.run(self._prepare)
         self.statements = {made.text for made in prepared} - self.listed
+        self._plans = {} if self.is_sqlite else asyncio.run(self._explain())
 
     async def _prepare(self, stores: SqlStores) -> None:
         make_the_rest(stores)
@@ -65,6 +68,11 @@ class Filled:
             if len(shape) == 1
         }
         self.pages = {each: registry.lists._page(each) for each in LISTS if not each.no_operators}
+        self.searches = {
+            each: (registry.lists._page(each).text, registry.lists._count(find_counted(each)).text)
+            for each in SEARCHES
+            if each.words
+        }
         self.ending = [registry.directory._totals.text, registry.directory._ending.text]
         self.ending += [registry.notices._ending_on[Assignment].text, registry.notices._count[Assignment].text]
         self.by_last_day = [made.text for made in registry.notices._ending.values()]
@@ -89,10 +97,24 @@ class Filled:
 
     def plan(self, statement: str) -> list[str]:
         """The steps of the plan that serves every value."""
+        if statement in self._plans:
+            return self._plans[statement]
         if self.is_sqlite:
             rows = self.place.sql(f"EXPLAIN QUERY PLAN {statement}", (None,) * statement.count("?"))
             return [str(row[3]) for row in rows]
         return [str(step).strip() for (step,) in self.place.sql(plans.explaining(statement))]
+
+    async def _explain(self) -> dict[str, list[str]]:
+        """PostgreSQL's plans of all statements, by one connection."""
+        connection = await asyncpg.connect(str(self.place.address))
+        found = {}
+        for text in self.statements:
+            asked, _, explained = plans.explaining(text).rpartition("; ")
+            await connection.execute(asked)
+            found[text] = [str(step).strip() for (step,) in await connection.fetch(explained)]
+            await connection.execute("DEALLOCATE asked")
+        await connection.close()
+        return found
 
     def blocks(self, prepared: CompiledStatement, values: dict[str, object]) -> int:
         """The blocks that PostgreSQL looks at for a statement, prepared for every value."""
@@ -105,23 +127,37 @@ class Filled:
     def reads_whole(self, steps: list[str]) -> bool:
         """Whether a plan reads a table that grows from beginning to end.
 
-        A deployment has a handful of keys, operators, serving processes and databases; rows that are counted up to a limit are no table.
+        A deployment has a handful of keys, operators, serving processes, jobs and databases; rows that are counted up to a limit are no table,
+        and of records with outdated words the first ones are read.
         """
         if self.is_sqlite:
             scans = [step for step in steps if step.startswith("SCAN ") and not any(each in step for each in NO_TABLE)]
             return any(
                 not step.startswith(
-                    ("SCAN keys", "SCAN operators", "SCAN server_processes", "SCAN counted", "SCAN sqlite_sequence")
+                    (
+                        "SCAN keys",
+                        "SCAN operators",
+                        "SCAN server_processes",
+                        "SCAN jobs",
+                        "SCAN counted",
+                        "SCAN outdated_words",
+                        "SCAN sqlite_sequence",
+                    )
                 )
                 for step in scans
             )
-        return bool(plans.read_whole("\n".join(steps)) - {"keys", "operators", "server_processes", "pg_database"})
+        return bool(
+            plans.read_whole("\n".join(steps))
+            - {"keys", "operators", "server_processes", "jobs", "outdated_words", "pg_database"}
+        )
 
 
 def _value(column: sa.Column[object], octets: str) -> str:
     """What row n has in this column. Those of a key of several repeat, as identifiers of people and entities do."""
     if isinstance(column.type, sa.Boolean):
         return "true"
+    if column.name == "words":
+        return "'{}'"
     if isinstance(column.type, sa.Integer | sa.Double):
         return "n"
     table = column.table
@@ -147,7 +183,10 @@ def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def test_no_statement_of_a_request_reads_a_whole_table(filled: Filled) -> None:
-    found = {text: filled.plan(text) for text in filled.statements}
+    """Except two searches of operators: of a key among the clients, and of a reference among their few kept refusals."""
+    of_operators = "key_sets.jwks LIKE", "client_refusals.request_id ="
+    statements = (text for text in filled.statements if not any(each in text for each in of_operators))
+    found = {text: filled.plan(text) for text in statements}
     assert {text: steps for text, steps in found.items() if filled.reads_whole(steps)} == {}
     assert len(found) > 50
 
@@ -195,6 +234,21 @@ def test_a_list_is_read_in_an_index_of_its_order(filled: Filled, kind: type, ord
         assert index in steps, steps
         assert "SORT" not in steps.upper().replace("TEMP B-TREE FOR ORDER BY", "SORT"), steps
     assert len(looks) == 2
+
+
+def test_a_search_reads_the_index_of_words(filled: Filled) -> None:
+    """D83: the first word leads, unless a role does, or the list's order in which its records are dense."""
+    for shape, (page, counted) in filled.searches.items():
+        words = _WORDS[shape.kind][0].name
+        for text, leads in ((page, shape.few or shape.by_word), (counted, True)):
+            steps = "\n".join(filled.plan(text))
+            looks = [
+                rf"SEARCH words_{each} USING |(using (pk|ix)_{words}\w*|Bitmap Heap Scan) on {words} words_{each}"
+                for each in range(shape.words)
+            ]
+            assert all(re.search(each, steps) for each in looks), (text, steps)
+            first = rf"SEARCH words_0 USING PRIMARY KEY|using pk_{words} on {words} words_0|Scan on pk_{words}"
+            assert re.search(first, steps) or not leads, (text, steps)
 
 
 @pytest.mark.parametrize("order", ["name", "email", "user_name"])

@@ -149,6 +149,16 @@ LATER_MIGRATIONS: Final = (
     "ALTER TABLE sessions DROP COLUMN browser_key",
     "ALTER TABLE services DROP COLUMN description, DROP COLUMN role_descriptions",
     "ALTER TABLE change_requests DROP COLUMN people",
+    "DROP FUNCTION "
+    + ", ".join(
+        f"{table}_{sort}_{verb}"
+        for table in ("users", "entities", "memberships")
+        for sort in ("words", "outdated")
+        for verb in ("insert", "update")
+    )
+    + " CASCADE",
+    "DROP TABLE user_words, entity_words, member_words, outdated_words",
+    *(f"ALTER TABLE {table} DROP COLUMN words" for table in ("users", "entities", "memberships")),
     "ALTER TABLE memberships DROP COLUMN department, DROP COLUMN job_title",
 )
 """what they made, taken back: otherwise they would fail"""

@@ -111,6 +111,10 @@ async def test_a_total_is_exact_up_to_ten_thousand(place: Place) -> None:
         assert await counted() == (MOST_COUNTED, True)
         place.sql(rows.format(count=2, mark="b"))
         assert await counted() == (MOST_COUNTED, False)
+        place.sql('UPDATE users SET words = \'{"name": ["ann", "anna"]}\'')
+        assert await counted(search="ann") == await counted(search="a") == (MOST_COUNTED, False)
+        place.sql("UPDATE users SET words = '{\"name\": [\"bo\"]}' WHERE user_id IN ('b1', 'b2')")
+        assert await counted(search="ann") == (MOST_COUNTED, True)
         assert await counted(search="b") == (2, True)
         assert await counted(search="c") == (0, True)
 

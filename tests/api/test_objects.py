@@ -289,9 +289,11 @@ def test_an_export_whose_client_leaves_makes_room_for_the_next(world: World, api
     """D47, D83: one at a time, and none that nobody reads."""
     with closing(sqlite3.connect(world.directory / "corpid.sqlite", isolation_level=None)) as database:
         database.execute(
-            "INSERT INTO entities (entity_id, type, registration_number, country, name, status, enabled, search_text)"
+            "INSERT INTO entities (entity_id, type, registration_number, country, name, status, enabled, search_text,"
+            " words)"
             " WITH RECURSIVE rows(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM rows WHERE n <= 3000)"
-            " SELECT 'many' || n, 'UEN', 'R', 'SG', 'N', 'Registered', 1, 'n' FROM rows"
+            " SELECT 'many' || n, 'UEN', 'R', 'SG', 'N', 'Registered', 1, 'n',"
+            ' \'{"entity_id": ["many"]}\' FROM rows'
         )
     api.get("/entities?limit=1")
     path = "/api/v1/entities"
@@ -313,9 +315,11 @@ def test_an_export_of_too_many_objects_is_refused_whole(world: World, api: Api) 
     """D83: 100,000 at most; a file that stops somewhere would look complete."""
     with closing(sqlite3.connect(world.directory / "corpid.sqlite", isolation_level=None)) as database:
         database.execute(
-            "INSERT INTO entities (entity_id, type, registration_number, country, name, status, enabled, search_text)"
+            "INSERT INTO entities (entity_id, type, registration_number, country, name, status, enabled, search_text,"
+            " words)"
             " WITH RECURSIVE rows(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM rows WHERE n <= 100000)"
-            " SELECT 'many' || n, 'UEN', 'R', 'SG', 'N', 'Registered', 1, 'n' FROM rows"
+            " SELECT 'many' || n, 'UEN', 'R', 'SG', 'N', 'Registered', 1, 'n',"
+            ' \'{"entity_id": ["many"]}\' FROM rows'
         )
     answer = api.get("/entities?search=many&format=csv")
     assert answer.status_code == 422

@@ -63,6 +63,9 @@ VISITS: Final[Mapping[str, Visit]] = {
     "console-confirm": Visit("rotate-key-now", {"reason": ""}),
     "console-audit": Visit("audit?since=2027-01-01"),
     "console-audit-none": Visit("audit?action=nonsense&until=soon"),
+    "console-export-audit": Visit(
+        "export-audit", {"since": "3d", "until": "4d", "entity": "200000001A", "action": "client.", "reason": REASON}
+    ),
     "console-levels": Visit("levels"),
     "console-search": Visit("search", {"search": "a"}),
     "console-search-none": Visit("search", {"search": "zebra"}),

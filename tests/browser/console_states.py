@@ -12,10 +12,6 @@ from corpid.flows.operations import signing_keys
 from corpid.rules.directory.actors import CommandLine
 from corpid.rules.limits import DAY, HOUR
 from corpid.rules.oauth.refusals import ClientRefusal
-from corpid.texts import phrase
-from corpid.web.operations.audit import ExportAudit
-from corpid.web.operations.page_context import SECTIONS
-from corpid.web.pages.layout import Frame, Link, Navigation, NavigationLink
 from tests.adapters.opened import EVENT
 from tests.browser.seeded import Visit
 from tests.console.scene import REASON, console, in_console
@@ -25,32 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.rules.server_processes import ServerProcess
-    from corpid.web.pages.views import View
     from tests.browser.seeded import Recorder
     from tests.sign_in.world import World
 
 AT: Final = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 OPS: Final = CommandLine(by="tests@here")
 LONG: Final = "vereinigte-donaudampfschifffahrtsgesellschaft-und-soehne-asia-pacific"
-
-
-def framed(section: str = "", *, up: Link | None = None) -> Frame:
-    """The frame of a console page."""
-    return Frame(
-        form_token="t0ken",
-        up=up,
-        here="/console",
-        navigation=Navigation(
-            label=phrase("Console"),
-            title=phrase("Console of {name}", name="CorpID"),
-            person="Tan Wei Ling",
-            links=tuple(
-                NavigationLink(url=f"/console/{path}".removesuffix("/"), text=name, current=path == section)
-                for path, name in SECTIONS.items()
-            ),
-        ),
-    )
-
 
 PERMITS_KEYS: Final = json.dumps(
     {
@@ -169,15 +145,3 @@ async def _seed(made: World) -> None:
     await signing_keys.rotate(registry, OPS, now=now)
     await signing_keys.revoke(registry, OPS, first.kid, now=now)
     await registry.deployment.set_maintenance(True, EVENT)
-
-
-STATES: Final[Mapping[str, View]] = {
-    "console-export-audit": ExportAudit(
-        frame=framed("audit"),
-        action="/console/export-audit",
-        given={"since": "3d", "until": "1h", "user": "", "entity": "200000001A", "client": "", "action": "client."},
-        reason="",
-        back="/console/audit",
-        errors=(("until", phrase("The end is before the beginning.")),),
-    ),
-}  # fmt: skip

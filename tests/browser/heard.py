@@ -73,7 +73,7 @@ def nodes(page: Page) -> list[Node]:
 def tree(page: Page) -> str:
     """The page's roles, names, states and order, without addresses and references."""
     written = page.locator("body").aria_snapshot() + "\n"
-    return KEY.sub("KEY", CHILDLESS.sub(r"\1\2\n", ADDRESS.sub("", written)))
+    return REFERENCES.sub("REFERENCE", KEY.sub("KEY", CHILDLESS.sub(r"\1\2\n", ADDRESS.sub("", written))))
 
 
 def opened(beholder: Beholder, state: str) -> Page:

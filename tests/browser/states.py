@@ -296,7 +296,6 @@ _VIEWS: Final[Mapping[str, View]] = {
     **invitation_states.STATES,
     **portal_states.STATES,
     **access_states.STATES,
-    **console_states.STATES,
 }
 STATES: Final = Seeded(
     _VIEWS,

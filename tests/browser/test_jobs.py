@@ -1,4 +1,4 @@
-"""A job's page moves with the job, with a script and without (docs/decisions/0041)."""
+"""A job's page moves with the job, with a script and without (docs/decisions/0042)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def stage() -> Iterator[Stage]:
 
 @with_and_without_script
 def test_the_page_of_a_job_shows_its_progress_and_then_its_end_by_itself(visitor: Visitor, stage: Stage) -> None:
-    """docs/decisions/0041: of a job that another process does."""
+    """docs/decisions/0042: of a job that another process does."""
     stage.wait_for(stage.world.write(Operator(user_id="id-alice", level="operator")))
     jobs, now = stage.world.provider.registry.jobs, int(stage.world.clock())
     job = Job(

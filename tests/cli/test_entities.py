@@ -105,7 +105,7 @@ def test_an_entity_is_updated_and_the_rest_of_it_stays(terminal: Terminal) -> No
         (("entity", "update", "20990042K", "--name", "X"), "there is no entity '20990042K'; did you mean '209900042K'?"),
         (("entity", "disable", "20990042K"), "did you mean '209900042K'?"),
         (("entity", "add", "B2", "--name", "B"), "exists already: change it with `corpid entity update`"),
-        (("entity", "list", "--search", "\udcff"), "characters that no identifier has"),
+        (("entity", "list", "--search", "\udcff"), "characters that no record has"),
         (("entity", "show", "\udcff"), "there is no entity"),
         (("service", "show", "TAXED"), "there is no service 'TAXED'; did you mean 'TAXES'?"),
         ((*ADD, "rina", "209900042K", "ownr"), "'ownr' is not one of owner, administrator, sub_administrator; did you mean 'owner'?"),

@@ -1,4 +1,4 @@
-"""Verifying the audit in the console, as a job whose page can be left and read again (D58, docs/decisions/0041)."""
+"""Verifying the audit in the console, as a job whose page can be left and read again (D58, docs/decisions/0042)."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def test_what_is_not_as_it_was_sealed_is_named_and_marks_the_job() -> None
 
 
 async def test_a_job_of_another_process_shows_its_progress_and_refreshes_without_a_script() -> None:
-    """docs/decisions/0041: the record says how far it is, whoever asks."""
+    """docs/decisions/0042: the record says how far it is, whoever asks."""
     async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator")
         await keep(made)
@@ -93,7 +93,7 @@ async def test_a_job_of_another_process_shows_its_progress_and_refreshes_without
 
 
 async def test_a_job_whose_process_died_is_a_clear_failure_that_says_what_to_do() -> None:
-    """docs/decisions/0041."""
+    """docs/decisions/0042."""
     async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator")
         await keep(made)
@@ -111,7 +111,7 @@ async def test_a_job_whose_process_died_is_a_clear_failure_that_says_what_to_do(
 
 
 async def test_a_server_that_stops_leaves_the_sentence_that_it_was_stopped() -> None:
-    """docs/decisions/0041."""
+    """docs/decisions/0042."""
     async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator")
         await keep(made, event="stop", ended_at=int(made.clock()))

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.rules.directory.records import Administrator, Assignment, Operator, User
+from corpid.stores.sql import lists
 from tests.console.scene import ACME, REASON, WITHOUT_PASSKEY, demoted, go, in_console, send
 from tests.postbox import Postbox
 from tests.sign_in.world import World, new_world
@@ -36,6 +37,18 @@ async def test_people_are_found_by_the_beginning_of_user_name_name_or_address(by
         await go(made, browser, f"people?by={by}&search={search.replace(' ', '+')}")
         assert "Alice Tan" in browser.page.text
         assert "Zed Lim" not in browser.page.text
+
+
+async def test_a_search_that_finds_too_many_to_sort_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """D83: the chosen order is not that of the list then."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        browser = await in_console(made, "auditor")
+        await go(made, browser, "people?by=name&search=alice")
+        assert "too broad to be sorted" not in browser.page.text
+        monkeypatch.setattr(lists, "_FEW", 0)
+        await go(made, browser, "people?by=name&search=alice")
+        assert "Alice Tan" in browser.page.text
+        assert "This search is too broad to be sorted. Add a word." in browser.page.text
 
 
 async def test_people_are_listed_fifty_a_page() -> None:

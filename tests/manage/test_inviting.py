@@ -62,7 +62,7 @@ async def test_several_people_are_checked_line_by_line_and_shown_before_anything
     await confirm(browser, people="Priya Nair <priya@example.org>\n\ntom@example.org; Tom\nkim@example.org")
     assert browser.page.heading == "Invite 3 people?"
     assert await invited(made) == {}
-    await browser.fill_and_submit("form_token", "people", button="confirmed")
+    await browser.fill_and_submit("form_token", "people")
     assert "3 people have been invited." in browser.page.text
     assert await invited(made) == {
         "priya@example.org": "Priya Nair",
@@ -100,7 +100,7 @@ async def test_the_limits_of_a_day_are_said_in_a_sentence(monkeypatch: pytest.Mo
         await staffed(made)
         browser = await in_portal(made, "invite/several")
         await confirm(browser, people="a@example.org\nb@example.org")
-        await browser.fill_and_submit("form_token", "people", button="confirmed")
+        await browser.fill_and_submit("form_token", "people")
         assert "An organisation can invite at most 25,000 people a day." in browser.page.text
         assert await invited(made) == {}
 
@@ -111,9 +111,9 @@ async def test_invitations_that_need_approval_become_one_request_with_its_reason
     await demand(made, "all")
     browser = await in_portal(made, "invite/several")
     await confirm(browser, people="a@example.org\nb@example.org")
-    await browser.fill_and_submit("form_token", "people", button="confirmed")
+    await browser.fill_and_submit("form_token", "people")
     assert "Say why, for the person who approves it." in browser.page.text
-    await browser.fill_and_submit("form_token", "people", button="confirmed", reason="New branch")
+    await browser.fill_and_submit("form_token", "people", reason="New branch")
     assert "Your request has been sent." in browser.page.text
     assert await invited(made) == {}
     [request] = await requests(made)
@@ -168,7 +168,7 @@ async def test_ten_people_are_invited_with_a_role_by_one_form_and_one_page_that_
     await browser.fill_and_submit(people=lines, access="NOTICES/", end="year-end")
     assert browser.page.heading == "Invite 10 people?"
     assert "Each of them may act as" in browser.page.text
-    await browser.fill_and_submit("people", button="confirmed")
+    await browser.fill_and_submit("people")
     assert "10 people have been invited." in browser.page.text
     given = await made.audit("assignment.add")
     assert len({entry.object.partition("/")[0] for entry in given}) == 10
@@ -195,6 +195,6 @@ async def test_invitations_with_a_role_wait_where_roles_need_approval(made: Worl
     await demand(made, "roles")
     browser = await in_portal(made, "invite/several")
     await browser.fill_and_submit(people="Kim <kim@acme.example>", access="NOTICES/", end="none")
-    await browser.fill_and_submit("people", button="confirmed", reason="New colleagues")
+    await browser.fill_and_submit("people", reason="New colleagues")
     assert "Nothing changes until it is approved" in browser.page.text
     assert not await made.audit("membership.invite")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from corpid.flows.directory import approvals, grants, lists, portal
 from corpid.rules.directory.records import Administrator, Membership, Service, User
 from corpid.rules.directory.values import NO_END
+from corpid.stores.sql import lists as stored
 from corpid.web.directory import administrators, history
 from corpid.web.directory.third_parties import page_of
 from tests.manage.access_scene import checker, staffed
@@ -49,6 +50,18 @@ async def test_a_search_for_a_third_partys_people_that_stops_goes_on(monkeypatch
         browser = await in_portal(made, page_of("grant", GRANT))
         assert "Finn Goh" in browser.page.text
         assert MORE in browser.page.text
+
+
+async def test_a_search_that_finds_too_many_to_sort_claims_no_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """D83."""
+    async with new_world() as made:
+        await staffed(made)
+        browser = await in_portal(made, "people?q=marcus")
+        assert "People by user name" in browser.page.text
+        monkeypatch.setattr(stored, "_FEW", 0)
+        await go(made, browser, "people?q=marcus")
+        assert "Marcus Lee" in browser.page.text
+        assert "People by user name" not in browser.page.text
 
 
 async def test_a_file_of_the_history_that_stops_early_says_so_in_its_last_line(

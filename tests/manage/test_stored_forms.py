@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SEVERAL = "invite/several"
 TABLE = "user_name;service\nmarcus;NOTICES"
 CHECKED = {
-    SEVERAL: ("people", "Tom <tom@example.org>", "Invite 1 person?", "confirmed"),
+    SEVERAL: ("people", "Tom <tom@example.org>", "Invite 1 person?", "Send 1 invitation"),
     "access/import": ("table", TABLE, "marcus (Marcus Lee) may act at Notices", "confirm"),
 }
 """the field of a page, what is typed there, what its check page says, and the button that confirms it"""

@@ -1,4 +1,4 @@
-"""The last change of a session, undone within ten minutes (D80)."""
+"""The last change of a person in a browser, undone within ten minutes (D80)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.directory.approvals import approve_request
-from corpid.flows.directory.undo import NothingToUndo, keep_for_undo, undo_changes
+from corpid.flows.directory.undo import NothingToUndo, keep_for_undo, name_undoable, undo_changes
 from corpid.flows.directory.write import RequestDetails, write_changes
 from corpid.flows.request_context import request_context
 from corpid.rules.directory.access import Forbidden
@@ -62,7 +62,9 @@ async def write(made: World, *changes: Change, session: str = "s1") -> None:
 async def undo(made: World, *, who: str = "alice", session: str = "s1", **acting: Any) -> ChangeRequest | None:
     now = made.clock()
     actor = replace(owner(made, who), request="r2", **acting)
-    return await undo_changes(await context(made), session, actor, RequestDetails("A mistake", now, "u1"))
+    asked, asking = await context(made), RequestDetails("A mistake", now, "u1")
+    named = await name_undoable(asked, session, actor)
+    return await undo_changes(asked, session, actor, asking, named=named)
 
 
 async def held(made: World) -> list[Assignment]:
@@ -95,7 +97,7 @@ async def test_several_changes_are_undone_together_and_the_history_says_so(made:
     assert {each.actor for each in events} == {"user:id-alice"}
 
 
-async def test_only_the_person_undoes_it_in_the_session_and_within_ten_minutes(made: World) -> None:
+async def test_only_the_person_undoes_it_in_the_browser_and_within_ten_minutes(made: World) -> None:
     await firm(made)
     await write(made, Change(None, ROLE))
     for other in ({"who": "bob"}, {"session": "s2"}):

@@ -252,11 +252,15 @@ def _restoration() -> str:
         tables = file.execute(
             "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name NOT LIKE 'audit%'"
         )
-        statements = [
-            f"DELETE FROM main.{name}{but}; INSERT INTO main.{name} SELECT * FROM template.{name}{but};"
-            for (name,) in tables.fetchall()
-            for but in (" WHERE name <> 'store_in_use'" if name == "deployment" else "",)
+        restored = [
+            (name, " WHERE name <> 'store_in_use'" if name == "deployment" else "") for (name,) in tables.fetchall()
         ]
+    statements = [f"DELETE FROM main.{name}{but};" for name, but in restored]
+    statements += [
+        f"INSERT INTO main.{name} SELECT * FROM template.{name}{but};"
+        for name, but in restored
+        if not name.endswith("_words")  # triggers write these
+    ]
     return f"BEGIN IMMEDIATE; {' '.join(statements)} COMMIT"
 
 

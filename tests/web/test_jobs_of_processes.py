@@ -1,4 +1,4 @@
-"""A job whose server dies or is stopped while it runs: the next server says so (docs/decisions/0041)."""
+"""A job whose server dies or is stopped while it runs: the next server says so (docs/decisions/0042)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def execute(directory: Path, statement: str, *values: object) -> list[tuple[obje
 async def test_the_page_of_a_job_says_after_the_end_of_its_process_that_it_failed(
     tmp_path: Path, dies: bool, sentence: str, event: str
 ) -> None:
-    """docs/decisions/0041: nobody waits for a job that nobody does."""
+    """docs/decisions/0042: nobody waits for a job that nobody does."""
     directory = tmp_path / "directory.json"
     directory.write_text(json.dumps({**DIRECTORY, **OPERATORS}))
     settings = {"port": str(free_port()), "operators_need_passkey": "false", "hashing_threads": "1"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import MAXYEAR, UTC, datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -51,12 +51,14 @@ class CertificateRefused(JoseError):
 def certificate_end(encoded: str) -> int | None:
     """The last moment of a certificate of x5c, epoch seconds.
 
-    None if it cannot be read. Source: RFC 7517 §4.7
+    None if it cannot be read, or has no well-defined end, which the year 9999 says. Source: RFC 7517 §4.7, RFC 5280
+    §4.1.2.5
     """
     try:
-        return int(x509.load_der_x509_certificate(base64.b64decode(encoded)).not_valid_after_utc.timestamp())
+        end = x509.load_der_x509_certificate(base64.b64decode(encoded)).not_valid_after_utc
     except (ValueError, TypeError, UnsupportedAlgorithm):
         return None
+    return int(end.timestamp()) if end.year < MAXYEAR else None
 
 
 def self_signed(private: ec.EllipticCurvePrivateKey, *, kid: str, created_at: int) -> x509.Certificate:

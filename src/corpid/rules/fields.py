@@ -92,6 +92,8 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     """the column that it refers to, such as entities.entity_id; the record ends with the other one"""
     identifies: bool = False
     """part of the record's key"""
+    searched: bool = False
+    """whether records are found by its words (`rules.directory.words`)"""
     added: bool = False
     """whether the column came after the table, so that servers of the previous version do not write it"""
     name: str = ""

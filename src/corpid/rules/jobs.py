@@ -1,4 +1,4 @@
-"""Jobs: work of minutes that a process does beside its requests (docs/decisions/0041).
+"""Jobs: work of minutes that a process does beside its requests (docs/decisions/0042).
 
 | Last event | State | Then |
 |---|---|---|

@@ -48,6 +48,7 @@ from corpid.web.sites import (
     CHANGED_MEANWHILE,
     OTHER_ACCOUNT,
     SAVED,
+    UNDONE,
     At,
     ConfirmationRequired,
     EditConflict,
@@ -269,8 +270,9 @@ async def _shown(site: Site[At], request: Request, at: At, page: SitePage[At], *
     if isinstance(view, Response):
         return view
     if isinstance(view, PageView):
-        if site.undo is not None and at.saved and await site.undo.is_offered(at):
-            view = msgspec.structs.replace(view, undo=ButtonForm(action=site.path(at.web, site.undo.page)))
+        if site.undo is not None and at.saved and (undone := await site.undo.offered(at)):
+            button = ButtonForm(action=site.path(at.web, site.undo.page), fields=((UNDONE, undone),))
+            view = msgspec.structs.replace(view, undo=button)
         news = tuple(each for each in at.errors if each[1] != getattr(view, "refused", None))
         view = msgspec.structs.replace(
             view, errors=view.errors or news, notes=view.notes or at.notes, saved=view.saved or at.saved

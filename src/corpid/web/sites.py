@@ -257,6 +257,10 @@ class Section(Generic[At]):
     """by what a page's `submit` returns"""
 
 
+UNDONE: Final = "undone"
+"""the field that names the change to be undone: another one may be the last by now"""
+
+
 @dataclass(frozen=True, kw_only=True)
 class SiteUndo(Generic[At]):
     """The way in which a site undoes what a form has changed (D80)."""
@@ -265,8 +269,8 @@ class SiteUndo(Generic[At]):
     """whose form undoes it"""
     keep: Callable[[At], Awaitable[object]]
     """after every form that was accepted"""
-    is_offered: Callable[[At], Awaitable[bool]]
-    """whether the last change can be undone now"""
+    offered: Callable[[At], Awaitable[str]]
+    """what names the last change, for the field UNDONE of the form; empty if it cannot be undone"""
 
 
 @dataclass(frozen=True, kw_only=True)

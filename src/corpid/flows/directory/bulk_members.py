@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -83,6 +84,7 @@ async def select_filtered(registry: Registry, wanted: MemberFilter, *, actor: En
         if not page.after:
             return found
         after = page.after
+        await asyncio.sleep(0)
 
 
 def _limit(count: int) -> None:
@@ -111,6 +113,7 @@ async def preview_bulk(
         else:
             members.append(each)
             waits = waits or possible.needs_approval
+        await asyncio.sleep(0)  # SQLite has answered within this task: others have their turn
     digest = sha256(msgspec.json.encode([(action, each.membership) for each in members])).hexdigest()
     return BulkPreview(members=tuple(members), left_out=tuple(left_out), needs_approval=waits, digest=digest)
 

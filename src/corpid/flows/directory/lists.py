@@ -28,12 +28,14 @@ from corpid.rules.directory.records import (
     User,
 )
 from corpid.rules.directory.roles import RoleRecords
+from corpid.rules.directory.words import words_of_search
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.lists import RecordList
+    from corpid.rules.directory.queries import MemberState
     from corpid.stores.sql.directory import Directory
     from corpid.stores.sql.registry import Registry
 
@@ -43,8 +45,6 @@ S = TypeVar("S")
 _SIDES: Final[tuple[Literal["after"], Literal["before"]]] = ("after", "before")
 _ROUNDS: Final = 20
 """how often rows are read for one page of those that fit"""
-_WORDS: Final = {"name": "name", "email": "address", "number": "number"}
-"""what is searched in an order, if it is not the identifier"""
 
 
 class ListPage(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
@@ -58,6 +58,8 @@ class ListPage(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     before: str = ""
     total: ListTotal | None = None
     """of all pages, if it was asked for"""
+    by_word: bool = False
+    """whether it is in the order of what was searched, since too many are found to sort them"""
 
 
 class EntityMember(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,6 +131,8 @@ async def list_records(
     order: str = "",
     descending: bool = False,
     search: str = "",
+    state: MemberState | Literal[""] = "",
+    service_id: str = "",
     after: str = "",
     before: str = "",
     limit: int,
@@ -136,10 +140,10 @@ async def list_records(
 ) -> ListPage[Any]:
     """List records of a kind, those that the actor may read.
 
-    `where` narrows by columns of the list's filters, `search` is how the first column of the order begins; `after` and
-    `before` are places of another page, `count_to` asks for the total, up to a number. Raises
-    UnknownPlace, UnknownSort, Refused for a text that no record has, access.Forbidden, StoreUnavailable. Source: D53,
-    D83
+    `where` narrows by columns of the list's filters. `search` are words of people, entities or members, of other
+    records the beginning of the identifier; `state` and `service_id` narrow members. `after` and `before` are places of
+    another page, `count_to` asks for the total, up to a number. Raises UnknownPlace, UnknownSort, Refused for a text
+    that no record has, access.Forbidden, StoreUnavailable. Source: D53, D83
     """
     where = where or {}
     thing = object_of_list(listed, where)
@@ -147,42 +151,51 @@ async def list_records(
         refuse_early(actor, "read", thing)
     else:
         authorise_list(actor, thing)
-    known = [each.name for each in listed.orders if each.searched or not search]
-    if not order and search and known:
-        order = known[0]
-    if order not in {"", *known} or not known:
+    known = listed.searched_orders if search else [each.name for each in listed.orders]
+    if not known or order not in {"", *known}:
         raise UnknownSort(known)
-    ordered = listed.order(order)
+    ordered, by_words = listed.order(order), listed.found_by_words
     if not is_storable(search):
-        raise Refused(f"this has characters that no {_WORDS.get(ordered.name, 'identifier')} has: leave them out")
-    try:
-        beginning = ordered.fold(search)
-    except ValueError as error:
-        raise Refused(f"{search!r}: {error}") from None
-    if not all(is_storable(str(each)) for each in where.values()):
+        raise Refused("this has characters that no record has: leave them out")
+    words = words_of_search(search) if by_words else ()
+    nothing = search.strip() and by_words and not words
+    if nothing or not all(is_storable(str(each)) for each in (*where.values(), service_id)):
         return ListPage(found=(), total=ListTotal(count=0) if count_to else None)
+    by_word = bool(words) and (before or after).startswith("/")
+    place = parse_place(before or after, 3 if by_word else len(ordered.columns)) if before or after else ()
+    place = place[1:] if by_word else place
     query = ListQuery(
         listed=listed,
         order=ordered,
         where=where,
-        beginning=beginning,
-        place=parse_place(before or after, len(ordered.columns)) if before or after else (),
+        beginning="" if by_words else search,
+        words=(*words, f" {state}") if state else words,
+        service_id=service_id,
+        place=place,
+        by_word=by_word,
         backwards=descending != bool(before),
         limit=limit + 1,
         no_operators=listed.of_people
         and isinstance(actor, DeploymentOperator)
         and not is_allowed(actor, "read", msgspec.structs.replace(thing, operates=True)),
     )
+    total = None
+    if query.words or query.service_id:
+        query, total = await registry.lists.plan(query)
+    elif count_to:
+        total = await registry.lists.total(query, most=count_to)
     rows = await registry.lists.page(query)
     if descending:
         rows.reverse()
     shown = rows[-limit:] if before else rows[:limit]
     further = len(rows) > limit
+    places = [("", *place) if query.by_word else place for _, place in shown]
     return ListPage(
         found=tuple(record for record, _ in shown),
-        after=format_place(shown[-1][1]) if shown and (before or further) else "",
-        before=format_place(shown[0][1]) if shown and (further if before else after) else "",
-        total=await registry.lists.total(query, most=count_to) if count_to else None,
+        after=format_place(places[-1]) if shown and (before or further) else "",
+        before=format_place(places[0]) if shown and (further if before else after) else "",
+        total=total if count_to else None,
+        by_word=query.by_word,
     )
 
 

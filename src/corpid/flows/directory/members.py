@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -16,7 +15,7 @@ from corpid.rules.directory import member_details, names
 from corpid.rules.directory.access import Forbidden, Level, Object, authorise
 from corpid.rules.directory.lists import MEMBERS, MOST_COUNTED
 from corpid.rules.directory.names import canonical, is_storable
-from corpid.rules.directory.queries import SEARCH_WORDS, MemberQuery, MemberSearch, MemberState
+from corpid.rules.directory.queries import MemberQuery, MemberState
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -37,15 +36,10 @@ if TYPE_CHECKING:
     from corpid.rules.directory.queries import StoredMember
     from corpid.stores.sql.registry import Registry
 
-_EXAMINED_AT_ONCE: Final = 2000
-_PARTS: Final = 25
-"""of so many members each: one page of a search examines 50,000 at most"""
 _MOST_ROLES: Final = 1000
 """of one member, that are counted"""
 _CANDIDATES: Final = 5
 """people whom a refusal lists, if a user name means several"""
-_CHARACTERS: Final = 100
-"""of a search"""
 _LONGEST_ID: Final = 100
 _SAME_ADDRESS: Final = 20
 """members with one address that are looked at"""
@@ -55,7 +49,7 @@ class MemberFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Members that a list is narrowed to; empty texts narrow nothing."""
 
     search: str = ""
-    """words of name, user name or e-mail address"""
+    """words of name, user name, e-mail address or other details"""
     state: MemberState | Literal[""] = ""
     service_id: str = ""
 
@@ -210,21 +204,14 @@ async def list_members(
 ) -> ListPage[MemberSummary]:
     """List members of the actor's entity by user name.
 
-    A page costs a few statements; a search examines 50,000 members at most, and may then return fewer although more
-    follow. Raises Refused for an unknown place, access.Forbidden, StoreUnavailable. Source: D53, D61
+    A page costs a few statements. Raises Refused for an unknown place, access.Forbidden, StoreUnavailable. Source: D53,
+    D61, D83
     """
-    entity_id = actor.entity_id
-    words = wanted.search[:_CHARACTERS].split()[:SEARCH_WORDS]
     if wanted.service_id:
-        authorise(actor, "read", Object(kind="assignment", entity_id=entity_id, service_id=wanted.service_id))
-    if not all(map(is_storable, (wanted.search, wanted.service_id))):
-        return ListPage(found=())
-    if words or wanted.state or wanted.service_id:
-        authorise(actor, "read", Object(kind="membership", entity_id=entity_id))
-        search = MemberSearch(entity_id=entity_id, words=tuple(words), state=wanted.state, service_id=wanted.service_id)
-        page = await _search(registry, search, after, limit)
-    else:
-        page = await list_members_by_name(registry, entity_id, actor=actor, after=after, before=before, limit=limit)
+        authorise(actor, "read", Object(kind="assignment", entity_id=actor.entity_id, service_id=wanted.service_id))
+    page = await list_members_by_name(
+        registry, actor.entity_id, wanted, actor=actor, after=after, before=before, limit=limit
+    )
     keys = [each.membership.key for each in page.found]
     levels = await registry.directory.read(Administrator, keys)
     counts = await _count_roles(registry, actor, [each.user.user_id for each in page.found])
@@ -232,21 +219,29 @@ async def list_members(
         MemberSummary(member=each, level=levels[key].level if key in levels else "", roles=counts[each.user.user_id])
         for each, key in zip(page.found, keys, strict=True)
     ]
-    return ListPage(found=tuple(found), after=page.after, before=page.before, total=page.total)
+    return ListPage(found=tuple(found), after=page.after, before=page.before, total=page.total, by_word=page.by_word)
 
 
 async def list_members_by_name(
-    registry: Registry, entity_id: str, *, actor: Actor, after: str, limit: int, before: str = ""
+    registry: Registry,
+    entity_id: str,
+    wanted: MemberFilter | None = None,
+    *,
+    actor: Actor,
+    after: str,
+    limit: int,
+    before: str = "",
 ) -> ListPage[Member]:
     """List the members of an entity by user name.
 
     `after` is the place that the page before names. Raises Refused if there is no such entity or place,
     access.Forbidden, StoreUnavailable. Source: D60
     """
+    wanted = wanted or MemberFilter()
     await find_entity(registry, entity_id, actor=actor)
     page = await list_records(
-        registry, actor, MEMBERS, {"entity_id": entity_id}, order="shown_user_name", after=after, before=before,
-        limit=limit, count_to=MOST_COUNTED,
+        registry, actor, MEMBERS, {"entity_id": entity_id}, order="shown_user_name", search=wanted.search,
+        state=wanted.state, service_id=wanted.service_id, after=after, before=before, limit=limit, count_to=MOST_COUNTED,
     )  # fmt: skip
     return msgspec.structs.replace(page, found=tuple(map(_to_member, page.found)))
 
@@ -369,24 +364,6 @@ def may_send_again(of: Membership, *, actor: EntityAdministrator) -> bool:
     """Return whether an actor may have an invitation sent again. Source: D53, D60"""
     thing = Object(kind="invitation", entity_id=of.entity_id, user_id=of.user_id)
     return of.invited and is_allowed(assume_recent(actor), "write", thing)
-
-
-async def _search(registry: Registry, search: MemberSearch, after: str, limit: int) -> ListPage[Member]:
-    """Search part by part, so that no statement takes long."""
-    name, last = parse_place(after, 2)
-    start: tuple[str, str] | None = (name, last)
-    found: list[tuple[StoredMember, tuple[str, str]]] = []
-    for _ in range(_PARTS):
-        if start is None or len(found) > limit:
-            break
-        part, start = await registry.provisioning.search(
-            search, after=start, limit=limit + 1 - len(found), examined=_EXAMINED_AT_ONCE
-        )
-        found += part
-        await asyncio.sleep(0)
-    page = cut_page([_to_member(stored) for stored, _ in found], limit, [format_place(each) for _, each in found])
-    stopped = start is not None and len(found) <= limit
-    return ListPage(found=page.found, after=format_place(start)) if stopped and start else page
 
 
 async def _count_roles(registry: Registry, actor: EntityAdministrator, user_ids: Collection[str]) -> Counter[str]:

@@ -27,8 +27,6 @@ MOST_COUNTED_PEOPLE: Final = 20_000
 """up to which they are counted, and everything else"""
 MOST_REQUESTS: Final = 100
 """that wait, which are looked through"""
-_WIDTH: Final = 7
-"""parts of a place in the list of roles: last day and key"""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Roles of an entity's people: given, changed and ended (D53, D54, D55).
 
 By administrators of the entity: what a page asks before its form (which services, which people, whether it may be done
-at all), and `submit_role_changes`, which writes or requests.
+at all), the list of all roles, and their end by one selection.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from corpid.rules.directory.approvals import MOST_CHANGES
 from corpid.rules.directory.lists import MOST_COUNTED, SERVICES, ListTotal
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.objects import key_of, object_id
-from corpid.rules.directory.queries import SEARCH_SERVICES, SEARCH_WORDS, MemberRole, RoleSearch
+from corpid.rules.directory.queries import SEARCH_SERVICES, MemberRole, RoleSearch
 from corpid.rules.directory.records import Administrator, Assignment, Change, Entity, Membership, Service, User
 from corpid.rules.directory.role_forms import NO_VALUES, is_open_to, most_frequent_values
+from corpid.rules.directory.words import words_of_search
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -44,8 +45,6 @@ _WIDTH: Final = 6
 _EXAMINED_AT_ONCE: Final = 2000
 _PARTS: Final = 25
 """in which the members of an entity are searched, so that no statement takes long"""
-_CHARACTERS: Final = 100
-"""of a search"""
 
 
 class UnknownRole(Exception):
@@ -56,7 +55,7 @@ class RoleFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Roles that a list is narrowed to; empty texts narrow nothing."""
 
     search: str = ""
-    """words of name, user name or e-mail address"""
+    """words of name, user name, e-mail address or other details"""
     service_id: str = ""
     role: str = ""
     first: str = ""
@@ -129,15 +128,14 @@ async def list_entity_roles(
 ) -> ListPage[EntityRole]:
     """Roles of the actor's entity with their people.
 
-    By user name; by last day if one is given and there are no words.
-    A page examines a bounded number of members or roles, and may then have fewer although more follow. The total is of
-    a list without words. Raises Refused for an unknown place, access.Forbidden, StoreUnavailable. Source: D53, D83
+    By user name; by last day if one is given and there are no words. A page examines a bounded number of members or
+    roles, and may then have fewer although more follow. The total is of a list without words. Raises Refused for an unknown place, access.Forbidden, StoreUnavailable. Source: D53, D83
     """
     authorise(actor, "read", Object(kind="membership", entity_id=actor.entity_id))
     if not all(map(is_storable, (wanted.search, wanted.service_id, wanted.role, after))):
         return ListPage(found=())
     search = _build_search(actor, wanted)
-    if search is None:
+    if search is None or (wanted.search.strip() and not search.words):
         return ListPage(found=(), total=ListTotal(count=0))
     by_day = wanted.by_day
     page = await (_list_by_day if by_day else _list_by_name)(registry, search, after, limit)
@@ -190,7 +188,7 @@ def _build_search(actor: EntityAdministrator, wanted: RoleFilter) -> RoleSearch 
         authorise(actor, "read", Object(kind="assignment", entity_id=actor.entity_id, service_id=each))
     return RoleSearch(
         entity_id=actor.entity_id,
-        words=tuple(wanted.search[:_CHARACTERS].split()[:SEARCH_WORDS]),
+        words=words_of_search(wanted.search),
         services=services,
         role=wanted.role,
         first=wanted.first,
@@ -239,7 +237,7 @@ async def _list_by_day(registry: Registry, search: RoleSearch, after: str, limit
 async def load_roles(registry: Registry, actor: EntityAdministrator, identifiers: Iterable[str]) -> list[EntityRole]:
     """Roles by the identifiers of the admin API.
 
-    Those that do not exist, or that the actor may not see, are left out.     Raises StoreUnavailable. Source: D53, D59
+    Those that do not exist, or that the actor may not see, are left out. Raises StoreUnavailable. Source: D53, D59
     """
     keys = [key for each in identifiers if (key := key_of(each, _WIDTH)) is not None and key[1] == actor.entity_id]
     rows = [each for each in (await registry.directory.read(Assignment, keys)).values() if _may_read(actor, each)]
@@ -301,23 +299,15 @@ async def list_values_in_use(
     return most_frequent_values(row for row in rows if row.end_date >= today)
 
 
-async def load_role(registry: Registry, actor: EntityAdministrator, identifier: str) -> tuple[HeldRole, Member]:
+async def load_role(registry: Registry, actor: EntityAdministrator, identifier: str) -> EntityRole:
     """One role with its person.
 
     `identifier` is that of the admin API. Raises UnknownRole, also for one that is another entity's or that the actor
     may not see, StoreUnavailable. Source: D53, D59
     """
-    key = key_of(identifier, _WIDTH)
-    row = (await registry.directory.read(Assignment, [key])).get(key) if key is not None else None
-    if row is None or row.entity_id != actor.entity_id or not _may_read(actor, row):
-        raise UnknownRole
-    known = await registry.directory.read(Service, [(row.service_id,)])
-    belonging = (row.user_id, row.entity_id)
-    membership = (await registry.directory.read(Membership, [belonging])).get(belonging)
-    user = (await registry.directory.read(User, [(row.user_id,)])).get((row.user_id,))
-    if membership is None or user is None or (row.service_id,) not in known:
-        raise UnknownRole
-    return HeldRole(row=row, service=known[row.service_id,]), Member(membership=membership, user=user)
+    for found in await load_roles(registry, actor, [identifier]):
+        return found
+    raise UnknownRole
 
 
 async def explain_refusal(registry: Registry, actor: EntityAdministrator, found: Member, at: Service) -> str:

@@ -1,27 +1,35 @@
 """Undoing what a person has just changed, for ten minutes (D80).
 
-What was changed last is kept in the transient store, encrypted, one of each session. Undoing it is a new change by the
-same person, authorised and approved as of now, which rests on the records as the first one has left them.
+What was changed last is kept in the transient store, encrypted, one of each browser. Undoing it is a new change by the
+same person, authorised and approved as of now, which rests on the records as the first one has left them, and on the
+people concerned being those who were meant (D68).
 """
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 from msgspec.structs import replace
 
 from corpid.flows import namespaces
+from corpid.flows.directory.person_names import digest_names, read_requested_people
 from corpid.flows.directory.write import Refused, guard_records, write_changes
 from corpid.flows.encrypted_values import decrypt_value, encrypt_value
 from corpid.jose.encoding import MalformedToken
-from corpid.rules.directory.changes import decode_changes, encode_changes, is_undoable
-from corpid.rules.directory.records import Change, Membership
+from corpid.rules.directory.changes import (
+    ChangedMeanwhile,
+    Precondition,
+    decode_changes,
+    encode_changes,
+    is_undoable,
+)
+from corpid.rules.directory.records import Assignment, Change, Membership, ThirdPartyAssignment
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import msgspec
 
     from corpid.flows.directory.write import RequestDetails
     from corpid.flows.namespaces import Entry
@@ -32,6 +40,19 @@ if TYPE_CHECKING:
 _KIND: Final = "undo"
 _MOST_CHARACTERS: Final = 65536
 """of what is kept: some hundred roles"""
+_ROWS: Final = (Assignment, ThirdPartyAssignment)
+_NAME_CHARACTERS: Final = 16
+"""of what names a change that is kept"""
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    """The last change, and the people whom it concerns.
+
+    These are a digest of how they were known then (D68).
+    """
+
+    changes: msgspec.Raw
+    people: str
 
 
 class NothingToUndo(Refused):
@@ -39,15 +60,18 @@ class NothingToUndo(Refused):
 
 
 async def keep_for_undo(
-    context: RequestContext, session_id: str, actor: EntityAdministrator | DeploymentOperator, changes: Sequence[Change]
+    context: RequestContext, browser_id: str, actor: EntityAdministrator | DeploymentOperator, changes: Sequence[Change]
 ) -> bool:
     """Keep what a person has changed, in place of what was before.
 
     False if it is not to be undone: then nothing is, since it was the last. Raises StoreUnavailable. Source: D80
     """
-    entry, place = _locate(context, session_id, actor)
+    entry, place = _locate(context, browser_id, actor)
     text = encode_changes(changes).decode() if changes and all(map(is_undoable, changes)) else ""
     kept = bool(text) and len(text) <= _MOST_CHARACTERS
+    if kept:
+        people = await _read_people(context, actor, changes)
+        text = msgspec.json.encode(_Kept(msgspec.Raw(text.encode()), people)).decode()
     async with context.provider.transient.batch(context.now) as batch:
         if kept:
             await entry.put(batch, encrypt_value(context, text.encode(), _KIND, *place, bound_to=place))
@@ -56,38 +80,67 @@ async def keep_for_undo(
     return kept
 
 
-async def may_undo(context: RequestContext, session_id: str, actor: EntityAdministrator | DeploymentOperator) -> bool:
-    """Return whether the last change of a session is still kept.
+async def name_undoable(
+    context: RequestContext, browser_id: str, actor: EntityAdministrator | DeploymentOperator
+) -> str:
+    """Return the name of the last change of a browser.
 
-    Raises StoreUnavailable. Source: D80
+    Empty if it is not kept. Raises StoreUnavailable. Source: D80
     """
-    entry, _ = _locate(context, session_id, actor)
-    return await entry.read(context.provider.transient, now=context.now) is not None
+    entry, _ = _locate(context, browser_id, actor)
+    sealed = await entry.read(context.provider.transient, now=context.now)
+    return "" if sealed is None else _name(sealed)
+
+
+def _name(sealed: str) -> str:
+    return sha256(sealed.encode()).hexdigest()[:_NAME_CHARACTERS]
 
 
 async def undo_changes(
     context: RequestContext,
-    session_id: str,
+    browser_id: str,
     actor: EntityAdministrator | DeploymentOperator,
     asking: RequestDetails,
+    *,
+    named: str,
 ) -> ChangeRequest | None:
-    """Undo the last change of a session, or request it, once.
+    """Undo the last change of a browser, or request it, once.
 
-    Raises NothingToUndo, ChangedMeanwhile if a record is no longer as the change has left it, and as `write_changes`.
-    Source: D54, D80
+    `named` is its name, as it was offered. Raises NothingToUndo, also if another change is the last by now,
+    ChangedMeanwhile if a record is no longer as the change has left it or somebody is known otherwise, and as
+    `write_changes`. Source: D54, D68, D80
     """
-    entry, place = _locate(context, session_id, actor)
+    entry, place = _locate(context, browser_id, actor)
     sealed = await entry.read(context.provider.transient, now=context.now)
     try:
-        text = decrypt_value(context, sealed or "", _KIND, *place, bound_to=place).decode()
+        text = decrypt_value(
+            context, sealed if sealed and _name(sealed) == named else "", _KIND, *place, bound_to=place
+        )
     except MalformedToken:
         raise NothingToUndo(phrase("this can no longer be undone")) from None
-    changes = [Change(made.after, _as_of(made, now=context.now)) for made in reversed(decode_changes(text))]
-    seen = guard_records(changes)
-    request = await write_changes(context.provider.registry, actor, changes, asking=asking, seen=seen)
+    kept, registry = msgspec.json.decode(text, type=_Kept), context.provider.registry
+    made = decode_changes(bytes(kept.changes).decode())
+    of = {(row.user_id, row.entity_id) for each in made if isinstance(row := each.record, _ROWS)}
+    members = await registry.directory.read(Membership, of)
+    if await _read_people(context, actor, made) != kept.people:
+        raise ChangedMeanwhile("somebody concerned is known otherwise now")
+    changes = [Change(each.after, _as_of(each, now=context.now)) for each in reversed(made)]
+    seen = [*guard_records(changes), *(Precondition(Membership, key, members.get(key)) for key in of)]
+    request = await write_changes(registry, actor, changes, asking=asking, seen=seen)
     async with context.provider.transient.batch(context.now) as batch:
         await entry.take(batch)
     return request
+
+
+async def _read_people(
+    context: RequestContext, actor: EntityAdministrator | DeploymentOperator, changes: Sequence[Change]
+) -> str:
+    """A digest of the people whom changes concern.
+
+    As the entity knows them now. Source: D68
+    """
+    entity_id = str(getattr(actor, "entity_id", ""))
+    return digest_names(await read_requested_people(context.provider.registry, entity_id, changes, ""))
 
 
 def _as_of(made: Change, *, now: float) -> msgspec.Struct | None:
@@ -96,7 +149,7 @@ def _as_of(made: Change, *, now: float) -> msgspec.Struct | None:
 
 
 def _locate(
-    context: RequestContext, session_id: str, actor: EntityAdministrator | DeploymentOperator
+    context: RequestContext, browser_id: str, actor: EntityAdministrator | DeploymentOperator
 ) -> tuple[Entry[str], tuple[str, ...]]:
-    place = session_id, actor.name, str(getattr(actor, "entity_id", ""))
+    place = browser_id, actor.name, str(getattr(actor, "entity_id", ""))
     return namespaces.UNDO.entry(context.provider.policy.base_url, *place), place

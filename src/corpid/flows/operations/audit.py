@@ -126,10 +126,10 @@ async def warn_of_unknown(registry: Registry, query: AuditQuery) -> tuple[str, .
 async def read_part(registry: Registry, query: AuditQuery, *, limit: int, actor: Actor, until: float = 0) -> AuditPart:
     """The last entries that fit, the latest first.
 
-    None is later than `until`, in epoch seconds, unless that is 0. No call looks at more than some thousand entries, so there may be fewer than `limit` although more follow. Of an
-    actor who acts for one entity only what concerns it; addresses and devices are left out then. Of one who may read
-    nothing about operators what concerns nobody of them. Raises access.Forbidden, StoreUnavailable. Source: D53, D57,
-    D59, D61
+    None is later than `until`, in epoch seconds, unless that is 0. No call looks at more than some thousand entries, so
+    there may be fewer than `limit` although more follow. Of an actor who acts for one entity only what concerns it;
+    addresses and devices are left out then. Of one who may read nothing about operators what concerns nobody of them.
+    Raises access.Forbidden, StoreUnavailable. Source: D53, D57, D59, D61
     """
     authorise_list(actor, Object(kind="audit", entity_id=query.entity_id))
     if until and not query.before:

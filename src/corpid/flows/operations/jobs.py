@@ -1,4 +1,4 @@
-"""Jobs: work of minutes in the background of a serving process (docs/decisions/0041)."""
+"""Jobs: work of minutes in the background of a serving process (docs/decisions/0042)."""
 
 from __future__ import annotations
 

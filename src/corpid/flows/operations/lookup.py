@@ -10,12 +10,11 @@ import msgspec
 
 from corpid.flows.directory.actors import is_allowed
 from corpid.flows.directory.lists import list_records
-from corpid.flows.directory.write import Refused
 from corpid.flows.operations import audit, signing_keys
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditEntry
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.lists import CLIENTS, ENTITIES, SERVICES, USERS, ListTotal, RecordList
+from corpid.rules.directory.lists import CLIENTS, ENTITIES, MOST_COUNTED, SERVICES, USERS, ListTotal, RecordList
 from corpid.rules.directory.names import is_storable
 from corpid.rules.hourly_counts import COMPLETED
 from corpid.rules.limits import HOUR
@@ -104,8 +103,6 @@ class SearchGroup(msgspec.Struct, frozen=True, kw_only=True):
     listed: RecordList
     found: tuple[Any, ...]
     total: ListTotal
-    order: str = ""
-    """of the list that shows every one of them; empty: none does"""
 
 
 class SearchResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,45 +130,15 @@ async def search(registry: Registry, text: str, *, actor: DeploymentOperator, li
     """
     if not is_storable(text) or not any(each.isalnum() for each in text):
         return SearchResult(groups=())
-    groups = [await _search_list(registry, actor, listed, where, text, limit) for listed, where in _SEARCHED]
+    groups = []
+    for listed, where in _SEARCHED:
+        page = await list_records(registry, actor, listed, where, search=text, limit=limit, count_to=MOST_COUNTED)
+        if page.found and page.total:
+            groups.append(SearchGroup(listed=listed, found=page.found, total=page.total))
     return SearchResult(
-        groups=tuple(each for each in groups if each.found),
+        groups=tuple(groups),
         keys=tuple(each for each in await signing_keys.list_keys(registry, actor) if each.kid == text),
         key_clients=await _clients_with_key(registry, actor, text),
-    )
-
-
-async def _search_list(
-    registry: Registry,
-    actor: DeploymentOperator,
-    listed: RecordList,
-    where: dict[str, str | bool],
-    text: str,
-    limit: int,
-) -> SearchGroup:
-    """The records that begin with a text, in any order."""
-    found: dict[object, Any] = {}
-    order, totals = "", []
-    for one in listed.orders:
-        if not one.searched:
-            continue
-        try:
-            page = await list_records(
-                registry, actor, listed, where, order=one.name, search=text, limit=limit, count_to=limit
-            )
-        except Refused:
-            continue
-        found |= {getattr(each, "key", None) or each.client_id: each for each in page.found}
-        if page.found:
-            order = order or one.name
-            totals.append(page.total)
-    shown = tuple(found.values())[:limit]
-    exact = len(shown) == len(found) and all(each is None or each.exact for each in totals)
-    return SearchGroup(
-        listed=listed,
-        found=shown,
-        total=ListTotal(count=len(shown), exact=exact),
-        order=order if len(totals) == 1 else "",
     )
 
 
@@ -192,4 +159,4 @@ async def _clients_with_key(registry: Registry, actor: DeploymentOperator, key_i
 
 def _key_ids(jwks: str) -> set[str]:
     keys = json.loads(jwks)["keys"]
-    return {str(key["kid"]) for key in keys if "kid" in key}
+    return {str(key["kid"]) for key in keys if isinstance(key, dict) and "kid" in key}

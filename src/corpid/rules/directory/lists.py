@@ -6,15 +6,12 @@ queries of the admin API.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
 from corpid.rules.directory.access_conditions import ObjectKind
-from corpid.rules.directory.entity_choice import search_words
-from corpid.rules.directory.names import fold_ascii, fold_text
-from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 from corpid.rules.directory.queries import StoredMember
 from corpid.rules.directory.records import (
@@ -30,6 +27,7 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     User,
 )
+from corpid.rules.directory.words import searched_fields
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
 
@@ -51,8 +49,9 @@ FILTERS: Final[Mapping[str, str]] = {
     "service": "Only at this service, by identifier.",
     "client_entity": "Only what this entity grants, by identifier.",
     "third_party": "Only what is granted to this entity, by identifier.",
-    "search": "Only identifiers, of people user names, that begin with this; in another order, what is sorted by.",
-    "name": "Only names that begin with this, sorted by name; not with other filters.",
+    "search": "Words of people and entities, in any order, each at least by its beginning; "
+    "else the beginning of the identifier.",
+    "name": "Words as in a search, sorted by name; not with other filters.",
 }
 """name of a filter → its meaning, for documents and commands"""
 INDEXED_CHARACTERS: Final = 100
@@ -65,10 +64,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     columns: tuple[str, ...]
     """those of an index, after the columns that narrow the list; together they are a record's place"""
-    fold: Callable[[str], str] = str
-    """a text as the first column has it; raises ValueError for one that it cannot have"""
-    searched: bool = True
-    """whether records are found by the beginning of its first column"""
+    bounded: bool = True
+    """whether the list can be narrowed to a beginning of its first column"""
 
 
 class RecordList(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,13 +84,20 @@ class RecordList(msgspec.Struct, frozen=True, kw_only=True):
         return {"": self.orders[0], **{each.name: each for each in self.orders}}[name]
 
     @property
+    def found_by_words(self) -> bool:
+        """True if a search is for words, not the identifier's beginning."""
+        return self.record is StoredMember or bool(searched_fields(self.record))
+
+    @property
+    def searched_orders(self) -> tuple[str, ...]:
+        """The names of the orders in which it can be searched."""
+        return tuple(each.name for each in self.orders if self.found_by_words or each.bounded)
+
+    @property
     def queries(self) -> tuple[str, ...]:
         """The names of FILTERS with which it is narrowed and searched."""
-        searched = {
-            "search": any(each.searched for each in self.orders),
-            "name": self.orders[0].searched and any(each.name == "name" for each in self.orders),
-        }
-        return (*self.filters, *(name for name, is_there in searched.items() if is_there))
+        orders = self.searched_orders
+        return (*self.filters, *(["search"] if orders else []), *(["name"] if "name" in orders else []))
 
     @property
     def of_people(self) -> bool:
@@ -110,6 +114,16 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
     """column → value"""
     beginning: str = ""
     """of the first column of the order, folded"""
+    words: tuple[str, ...] = ()
+    """beginnings of words that a record has, all of them (`rules.directory.words`)"""
+    service_id: str = ""
+    """of members: at which they have a role for the entity"""
+    by_service: bool = False
+    """whether fewer people have such a role than the first word"""
+    few: bool = False
+    """whether those that are found are so few that they are read and sorted"""
+    by_word: bool = False
+    """whether the first word makes the order, then the identifier; otherwise many would be read for a page"""
     place: tuple[str, ...] = ()
     """after which the page begins, or before which it ends if it is read backwards; empty: at the beginning, or end"""
     backwards: bool = False
@@ -126,20 +140,8 @@ class ListTotal(msgspec.Struct, frozen=True, kw_only=True):
     """false if there are more"""
 
 
-def _by_key(*columns: str, searched: bool = False) -> tuple[Order, ...]:
-    return (Order(name="id", columns=columns, searched=searched),)
-
-
-def _fold_entity_name(text: str) -> str:
-    return " ".join(search_words(text))[:INDEXED_CHARACTERS]
-
-
-def _fold_name(text: str) -> str:
-    return fold_ascii(text[:INDEXED_CHARACTERS])
-
-
-def _fold_user_name(text: str) -> str:
-    return mapped(text) if text else ""
+def _by_key(*columns: str, bounded: bool = False) -> tuple[Order, ...]:
+    return (Order(name="id", columns=columns, bounded=bounded),)
 
 
 _ROLE: Final = ("service_id", "role", "sub_entity", "ref")
@@ -147,26 +149,26 @@ _ROLE: Final = ("service_id", "role", "sub_entity", "ref")
 USERS: Final = RecordList(
     record=User, kind="user",
     orders=(
-        Order(name="user_name", columns=("user_name_key",), fold=_fold_user_name),
-        Order(name="name", columns=("name", "user_id"), fold=_fold_name),
-        Order(name="email", columns=("email", "user_id"), fold=_fold_name),
+        Order(name="user_name", columns=("user_name_key",)),
+        Order(name="name", columns=("name", "user_id")),
+        Order(name="email", columns=("email", "user_id")),
     ),
 )  # fmt: skip
 ENTITIES: Final = RecordList(
     record=Entity, kind="entity",
     orders=(
-        *_by_key("entity_id", searched=True),
-        Order(name="name", columns=("name", "entity_id"), fold=_fold_entity_name),
+        *_by_key("entity_id", bounded=True),
+        Order(name="name", columns=("name", "entity_id")),
         Order(name="number", columns=("registration_number", "entity_id")),
     ),
 )  # fmt: skip
-SERVICES: Final = RecordList(record=Service, kind="service", orders=_by_key("service_id", searched=True))
+SERVICES: Final = RecordList(record=Service, kind="service", orders=_by_key("service_id", bounded=True))
 MEMBERS: Final = RecordList(
     record=StoredMember, kind="membership", filters={"entity": "entity_id"},
     orders=(
-        Order(name="membership", columns=("membership_id",), searched=False),
-        Order(name="user_name", columns=("person_name_key",), fold=_fold_user_name),
-        Order(name="shown_user_name", columns=("user_name", "membership_id"), fold=fold_text),
+        Order(name="membership", columns=("membership_id",), bounded=False),
+        Order(name="user_name", columns=("person_name_key",)),
+        Order(name="shown_user_name", columns=("user_name", "membership_id")),
     ),
 )  # fmt: skip
 """of one entity, with their people; `user_name` is that of the account, `shown_user_name` what the entity sees"""
@@ -193,9 +195,9 @@ ADMINISTRATORS: Final = RecordList(
     filters={"user": "user_id", "entity": "entity_id"},
 )  # fmt: skip
 OPERATORS: Final = RecordList(record=Operator, kind="operator", orders=_by_key("user_id"), filters={"level": "level"})
-CLIENTS: Final = RecordList(record=Client, kind="client", orders=_by_key("client_id", searched=True))
+CLIENTS: Final = RecordList(record=Client, kind="client", orders=_by_key("client_id", bounded=True))
 API_CLIENTS: Final = RecordList(
-    record=RegisteredApiClient, kind="API client", orders=_by_key("client_id", searched=True)
+    record=RegisteredApiClient, kind="API client", orders=_by_key("client_id", bounded=True)
 )
 PROVISIONING_TOKENS: Final = RecordList(
     record=RegisteredProvisioningToken, kind="provisioning token", orders=_by_key("token_id"),

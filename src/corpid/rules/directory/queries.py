@@ -14,8 +14,6 @@ MemberName: TypeAlias = Literal["membership_id", "user_name", "any_user_name", "
 ConditionOperator: TypeAlias = Literal["eq", "co", "sw"]
 SortedBy: TypeAlias = Literal["membership_id", "user_name", "external_id", "email"]
 MemberState: TypeAlias = Literal["invited", "active", "suspended", "locked"]
-SEARCH_WORDS: Final = 4
-"""of one search"""
 SEARCH_SERVICES: Final = 100
 """of one search"""
 MemberCondition: TypeAlias = tuple[MemberName, ConditionOperator, str]
@@ -41,17 +39,6 @@ class MemberQuery(msgspec.Struct, frozen=True, kw_only=True):
     limit: int
 
 
-class MemberSearch(msgspec.Struct, frozen=True, kw_only=True):
-    """A search for members of an entity; empty members fit all."""
-
-    entity_id: str
-    words: tuple[str, ...] = ()
-    """parts of name, user name or e-mail address, as the entity sees them; all must match, at most SEARCH_WORDS"""
-    state: MemberState | Literal[""] = ""
-    service_id: str = ""
-    """at which they have a role for the entity"""
-
-
 class MemberRole(msgspec.Struct, frozen=True, kw_only=True):
     """A role of an entity with its member."""
 
@@ -65,7 +52,7 @@ class RoleSearch(msgspec.Struct, frozen=True, kw_only=True):
 
     entity_id: str
     words: tuple[str, ...] = ()
-    """as in MemberSearch"""
+    """beginnings of words that a member has, all of them (`rules.directory.words`)"""
     services: tuple[str, ...] = ()
     """at most SEARCH_SERVICES"""
     role: str = ""

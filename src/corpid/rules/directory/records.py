@@ -139,7 +139,7 @@ class Entity(msgspec.Struct, frozen=True, kw_only=True):
     entity_id: Annotated[
         str,
         Field(
-            read=values.ENTITY_ID, identifies=True, form_label=phrase("Identifier"),
+            read=values.ENTITY_ID, identifies=True, searched=True, form_label=phrase("Identifier"),
             hint=phrase("Services see it. It never changes: usually the registration number."),
             remedy=phrase("Use 1 to 10 letters, digits, full stops, hyphens or underscores."),
         ),
@@ -162,6 +162,7 @@ class Entity(msgspec.Struct, frozen=True, kw_only=True):
             help="The entity's number in the register; by default the identifier of a UEN entity.",
             read=readers.registered_number(50),
             label=phrase("Registration number"),
+            searched=True,
         ),
     ]
     country: Annotated[
@@ -176,7 +177,7 @@ class Entity(msgspec.Struct, frozen=True, kw_only=True):
     name: Annotated[
         str,
         Field(help="The entity's registered name.",
-            read=_ENTITY_NAME, needed=True, label=phrase("Name"),
+            read=_ENTITY_NAME, needed=True, searched=True, label=phrase("Name"),
             remedy=phrase("Enter the name of the organisation, in at most {count} characters.", count=_ENTITY_NAME.most),
         ),
     ]  # fmt: skip
@@ -206,11 +207,17 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
     """A person. `user_id` is a UUID, stable across entities and clients (R-12.4)."""
 
     user_id: Annotated[str, Field(key="id", read=values.stable_id, identifies=True)]
-    user_name: Annotated[str, Field(read=values.login, disclosure=Disclosure.PERSONAL)]
+    user_name: Annotated[str, Field(read=values.login, searched=True, disclosure=Disclosure.PERSONAL)]
     name: Annotated[
-        str, Field(help="The person's full name.", read=readers.name(200), needed=True, disclosure=Disclosure.PERSONAL)
-    ]
-    email: Annotated[str, Field(help="E-mail address.", read=values.email, disclosure=Disclosure.PERSONAL)] = ""
+        str,
+        Field(
+            help="The person's full name.", read=readers.name(200), needed=True, searched=True,
+            disclosure=Disclosure.PERSONAL,
+        ),
+    ]  # fmt: skip
+    email: Annotated[
+        str, Field(help="E-mail address.", read=values.email, searched=True, disclosure=Disclosure.PERSONAL)
+    ] = ""
     language: Annotated[str, Field(help="Language of the pages, such as en.", read=values.language)] = "en"
     identity_number: Annotated[
         str, Field(help="Identity number.", read=readers.registered_number(32), disclosure=Disclosure.MASKED)
@@ -248,12 +255,12 @@ _DETAIL: Final = readers.detail(200)
 
 def _detail(
     label: Phrase, help_text: str, scim: str, read: Reader = _DETAIL, *, in_documents: bool = True,
-    remedy: Phrase | None = None,
+    remedy: Phrase | None = None, searched: bool = True,
 ) -> Field:  # fmt: skip
     """A text that an entity writes about a member."""
     return Field(
         read=read, in_documents=in_documents, label=label, help=help_text, scim=scim, remedy=remedy,
-        disclosure=Disclosure.PERSONAL, added=True,
+        searched=searched, disclosure=Disclosure.PERSONAL, added=True,
     )  # fmt: skip
 
 
@@ -276,7 +283,7 @@ class MemberDetails(msgspec.Struct, frozen=True, kw_only=True):
         str,
         _detail(
             phrase("Identifier in your system"), "The member's identifier in another system.", "externalId",
-            values.foreign_identifier, in_documents=False,
+            values.foreign_identifier, in_documents=False, searched=False,
         ),
     ] = ""  # fmt: skip
     """unique in the entity"""
@@ -288,10 +295,14 @@ class MemberDetails(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = ""  # fmt: skip
     given_name: Annotated[
-        str, _detail(phrase("Given name"), "The person's given name.", "name.givenName", in_documents=False)
+        str,
+        _detail(phrase("Given name"), "The person's given name.", "name.givenName", in_documents=False, searched=False),
     ] = ""
     family_name: Annotated[
-        str, _detail(phrase("Family name"), "The person's family name.", "name.familyName", in_documents=False)
+        str,
+        _detail(
+            phrase("Family name"), "The person's family name.", "name.familyName", in_documents=False, searched=False
+        ),
     ] = ""
     email: Annotated[
         str,

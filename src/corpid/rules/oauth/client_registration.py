@@ -321,6 +321,11 @@ def public_key_set(text: str) -> str:
 
 _PRIVATE: Final = re.compile(r"PRIVATE KEY|[\"'](?:d|k|p|q|dp|dq|qi|oth)\\?[\"']\s*:")
 """what a private key has, in text"""
+_PRIVATE_TEXT: Final = re.compile(
+    rf"{_PRIVATE.pattern}|(?i:private[ -](?:key|lines))"
+    r"|(?<![\w.])(?:d|k|p|q|dp|dq|qi)[ \t]*[:=][ \t]*[\"']?[A-Za-z0-9_-]{16}"
+)
+"""the same in text that is no JSON, such as JavaScript, YAML or the file of another program"""
 _MEMBERS_OF_KEYS: Final = frozenset({"kty", "crv", "x", "n"})
 """members by which an object is recognised as a key, perhaps an incomplete one"""
 
@@ -334,7 +339,7 @@ def public_part(text: str) -> str | None:
         # `key_set_members` reads objects only.
         decoded = key_set_members(f'{{"keys":{text}}}' if text.lstrip().startswith("[") else text)
     except JoseError:
-        return "" if _PRIVATE.search(text) else None
+        return "" if _PRIVATE_TEXT.search(text) else None
     if not _has_private_key(decoded):
         return None
     public = public_key_set(msgspec.json.encode({"keys": decoded.get("keys", [decoded])}).decode())

@@ -179,7 +179,7 @@ def select_processes() -> sa.Select[tuple[object, ...]]:
 
 
 class Jobs:
-    """Jobs, of which one of a kind runs at a time (docs/decisions/0041)."""
+    """Jobs, of which one of a kind runs at a time (docs/decisions/0042)."""
 
     def __init__(self, database: Database, audit: Audit) -> None:
         self._database: Final = database

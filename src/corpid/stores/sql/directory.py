@@ -108,7 +108,6 @@ _CLIENT_ENTITY_END: Final = _THIRD_PARTY_END + _ENTITY_WIDTH
 _READS_AT_ONCE: Final = 200
 _LIMIT: Final = sa.bindparam("limit", type_=sa.Integer)
 _FIRST: Final = sa.bindparam("first", type_=sa.Text)
-_UNTIL: Final = sa.bindparam("until", type_=sa.Text)
 
 
 class Directory:

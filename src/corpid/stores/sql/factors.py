@@ -17,7 +17,7 @@ from corpid.rules.directory.members import Members, compare_members, merge_membe
 from corpid.rules.directory.records import Account, User
 from corpid.rules.directory.sources import sources_after
 from corpid.stores.sql.columns import belongs_to_person, columns, record_codec
-from corpid.stores.sql.mappers import USERS, fold_user_name
+from corpid.stores.sql.mappers import USERS, fold_user_name, words_of
 from corpid.stores.sql.sessions import unless_there
 from corpid.stores.sql.statements import insert, parameters, upsert
 from corpid.stores.sql.tables import (
@@ -422,7 +422,12 @@ class EmailChanges:
             lambda: (
                 sa.update(users)
                 .where(users.c.user_id == sa.bindparam("user"))
-                .values(email=sa.bindparam("new"), source=sa.bindparam("by"), member_sources=sa.bindparam("since"))
+                .values(
+                    email=sa.bindparam("new"),
+                    words=sa.bindparam("found_by"),
+                    source=sa.bindparam("by"),
+                    member_sources=sa.bindparam("since"),
+                )
             )
         )
 
@@ -507,7 +512,7 @@ class EmailChanges:
                 sources_after(event.actor, was, becomes, self._users.decode_sources(row))
             )
             values = {
-                "user": change.user_id, "new": change.new_email,
+                "user": change.user_id, "new": change.new_email, "found_by": words_of(becomes),
                 "by": sources["source"], "since": sources["member_sources"],
             }  # fmt: skip
             await self._database.run(self._set_email, values)

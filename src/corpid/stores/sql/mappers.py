@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import msgspec
 import sqlalchemy as sa
@@ -29,6 +29,7 @@ from corpid.rules.directory.records import (
     User,
 )
 from corpid.rules.directory.sources import UNKNOWN
+from corpid.rules.directory.words import encode_words, searched_fields
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
 from corpid.stores.sql import tables
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from corpid.stores.encryption_at_rest import SecretCipher
     from corpid.stores.sql.statements import CompiledStatement, Database
 
+R = TypeVar("R", bound=msgspec.Struct)
+
 
 def fold_user_name(name: str) -> str:
     """The look-up key of a user name.
@@ -54,36 +57,25 @@ def fold_user_name(name: str) -> str:
         raise NameRefused(f"{name!r}: {error}") from None
 
 
-def _users() -> Codec[User]:
-    codec = record_codec(User)
+def _with_columns(record: type[R], **columns: Callable[[R], str]) -> Codec[R]:
+    """The codec of a record with derived columns, and its words."""
+    codec = record_codec(record)
+    columns["words"] = words_of
     return replace(
         codec,
-        written=(*codec.written, "user_name_key"),
-        encode=lambda user: codec.encode(user) | {"user_name_key": fold_user_name(user.user_name)},
+        written=(*codec.written, *columns),
+        encode=lambda each: codec.encode(each) | {name: follow(each) for name, follow in columns.items()},
     )
 
 
-def _memberships() -> Codec[Membership]:
-    codec = record_codec(Membership)
-    return replace(
-        codec,
-        written=(*codec.written, "user_name_key"),
-        encode=lambda member: codec.encode(member) | {"user_name_key": fold_text(member.user_name)},
-    )
+def words_of(record: msgspec.Struct) -> str:
+    """The words of a record by field, as its column has them (D83)."""
+    return encode_words(msgspec.structs.asdict(record), searched_fields(type(record)))
 
 
-def _entities() -> Codec[Entity]:
-    codec = record_codec(Entity)
-    return replace(
-        codec,
-        written=(*codec.written, "search_text"),
-        encode=lambda entity: codec.encode(entity) | {"search_text": search_text(entity)},
-    )
-
-
-ENTITIES: Final = _entities()
-USERS: Final = _users()
-MEMBERSHIPS: Final = _memberships()
+ENTITIES: Final = _with_columns(Entity, search_text=search_text)
+USERS: Final = _with_columns(User, user_name_key=lambda user: fold_user_name(user.user_name))
+MEMBERSHIPS: Final = _with_columns(Membership, user_name_key=lambda member: fold_text(member.user_name))
 ASSIGNMENTS: Final = record_codec(Assignment)
 CHANGE_REQUESTS: Final = record_codec(ChangeRequest, {"changes": (encode_changes, decode_changes)})
 

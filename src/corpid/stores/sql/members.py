@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 
 from corpid.rules.directory.invitations import SENDING_SECONDS, OpenInvitation, being_sent
-from corpid.rules.directory.member_details import PLAIN_DETAILS
 from corpid.rules.directory.names import fold_ascii, fold_text, is_storable
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
-from corpid.rules.directory.queries import SEARCH_SERVICES, SEARCH_WORDS, MemberRole, StoredMember
+from corpid.rules.directory.queries import SEARCH_SERVICES, MemberRole, StoredMember
 from corpid.rules.directory.values import NO_END
 from corpid.stores.sql.columns import columns, record_codec
 from corpid.stores.sql.directory import bind_values, make_pattern
-from corpid.stores.sql.lists import decode_member
+from corpid.stores.sql.lists import bind_words, decode_member, has_word
 from corpid.stores.sql.mappers import ASSIGNMENTS, ENTITIES, MEMBERSHIPS, USERS
 from corpid.stores.sql.tables import (
     DUE,
@@ -38,8 +37,6 @@ if TYPE_CHECKING:
         MemberCondition,
         MemberName,
         MemberQuery,
-        MemberSearch,
-        MemberState,
         RoleSearch,
         SortedBy,
     )
@@ -47,10 +44,8 @@ if TYPE_CHECKING:
     from corpid.stores.sql.statements import CompiledStatement, Database, Row
 
 Shape = tuple[tuple["MemberName", "ConditionOperator"], ...]
-SearchShape = tuple[bool, "MemberState | Literal['']", bool]
-"""whether there are words, the state, and whether there is a service"""
-RoleShape = tuple[bool, bool, bool]
-"""whether there are words, services and a role"""
+RoleShape = tuple[int, bool, bool]
+"""how many words are searched, and whether services and a role are"""
 
 TOKENS: Final = record_codec(RegisteredProvisioningToken)
 _MEMBERSHIP_END: Final = len(MEMBERSHIPS.columns)
@@ -82,20 +77,6 @@ _VALUES: Final[Mapping[str, sa.ColumnElement[str]]] = {
 
 _INVITED_USER_END: Final = len(USERS.columns)
 _INVITED_MEMBERSHIP_END: Final = _INVITED_USER_END + len(MEMBERSHIPS.columns)
-_SEARCHED: Final = sa.literal_column(
-    f"lower(coalesce(nullif(memberships.name, ''), users.name) || ' ' || {SHOWN_USER_NAME} || ' ' || {SHOWN_EMAIL}"
-    + "".join(f" || ' ' || memberships.{each}" for each in PLAIN_DETAILS)
-    + " || ' ' || memberships.person_name_key)",
-    sa.Text,
-)
-"""name, both user names, address, department and the like of a member, in small letters of ASCII"""
-_STATES: Final[Mapping[str, tuple[sa.ColumnElement[bool], ...]]] = {
-    "": (),
-    "invited": (_OF.invited,),
-    "active": (sa.not_(_OF.invited), _OF.enabled, users.c.enabled),
-    "suspended": (sa.not_(_OF.invited), sa.not_(_OF.enabled)),
-    "locked": (sa.not_(_OF.invited), _OF.enabled, sa.not_(users.c.enabled)),
-}
 
 
 class Provisioning:
@@ -133,9 +114,8 @@ class Provisioning:
             )
         )
         self._identified: Final = prepare(lambda: _select_named(_NAMED_AT_ONCE))
-        self._end_of_part: Final = prepare(_select_place)
         self._roles: Final = prepare(_count_roles)
-        self._search: Final = lru_cache(_SHAPES)(self._prepared_search)
+        self._end_of_part: Final = prepare(_select_place)
         self._found_roles: Final = lru_cache(_SHAPES)(lambda shape: prepare(lambda: _select_roles(shape)))
         self._counted_roles: Final = lru_cache(_SHAPES)(lambda shape: prepare(lambda: _count_roles_found(shape)))
         self._count: Final = lru_cache(_SHAPES)(self._prepared_count)
@@ -146,9 +126,6 @@ class Provisioning:
 
     def _prepared_page(self, shape: Shape, sorted_by: SortedBy, descending: bool) -> CompiledStatement:
         return self._database.prepare(_select_page(shape, sorted_by, descending=descending))
-
-    def _prepared_search(self, shape: SearchShape) -> CompiledStatement:
-        return self._database.prepare(_select_found(shape))
 
     async def member(self, membership_id: str) -> StoredMember | None:
         row = await self._database.row(self._member, {"membership_id": membership_id})
@@ -189,45 +166,21 @@ class Provisioning:
         count = await self._database.row(self._count(shape), values)
         return (count[0] if count else 0), found
 
-    async def search(
-        self, wanted: MemberSearch, *, after: tuple[str, str], limit: int, examined: int
-    ) -> tuple[list[tuple[StoredMember, tuple[str, str]]], tuple[str, str] | None]:
-        """Members that fit among the next `examined` ones, by user name.
-
-        With their places; also the place of the last one that was examined; None if there are no more. Two statements,
-        the first on an index alone.
-        """
-        start = {"entity_id": wanted.entity_id, "first": after[0], "after": after[1]}
-        row = await self._database.row(self._end_of_part, {**start, "offset": examined - 1})
-        end = None if row is None else (str(row[0]), str(row[1]))
-        patterns = [make_pattern(fold_ascii(word)) for word in wanted.words]
-        patterns += ["%"] * (SEARCH_WORDS - len(patterns))
-        shape = bool(wanted.words), wanted.state, bool(wanted.service_id)
-        values = {**start, "until": end[0] if end else _LAST, "until_last": end[1] if end else _LAST, "limit": limit}
-        values |= {f"word_{number}": pattern for number, pattern in enumerate(patterns)} if wanted.words else {}
-        values |= {"service_id": wanted.service_id} if wanted.service_id else {}
-        rows = await self._database.rows(self._search(shape), values)
-        found = [(decode_member(row), str(row[-1])) for row in rows]
-        return [(stored, (name, stored.membership.membership_id)) for stored, name in found], end
-
     async def search_roles(
         self, wanted: RoleSearch, *, after: tuple[str, ...], limit: int, examined: int
     ) -> tuple[list[tuple[MemberRole, tuple[str, ...]]], tuple[str, ...] | None]:
         """Roles that fit of the next `examined` members, by user name.
 
-        Also of the member of the place. With their places, and the place at which the search goes on; None if there are no more members. Two statements,
-        the first on an index alone.
+        Also of the member of the place. With their places, and the place at which the search goes on; None if there are
+        no more members. Two statements, the first on an index alone.
         """
         start = {"entity_id": wanted.entity_id, "first": after[0], "after": after[1]}
         row = await self._database.row(self._end_of_part, {**start, "offset": examined - 1})
         end = None if row is None else (str(row[0]), str(row[1]), *(_LAST,) * len(_OF_ROLE))
-        patterns = [make_pattern(fold_ascii(word)) for word in wanted.words]
-        patterns += ["%"] * (SEARCH_WORDS - len(patterns))
         values: dict[str, object] = {**start, "until": end[0] if end else _LAST, "until_last": end[1] if end else _LAST}
-        values |= {f"word_{number}": pattern for number, pattern in enumerate(patterns)} if wanted.words else {}
-        values |= {f"place_{number}": part for number, part in enumerate(after[2:])}
+        values |= {f"place_{number}": part for number, part in enumerate(after[2:])} | bind_words(wanted.words)
         rows = await self._database.rows(
-            self._found_roles((bool(wanted.words), bool(wanted.services), bool(wanted.role))),
+            self._found_roles((len(wanted.words), bool(wanted.services), bool(wanted.role))),
             {**values, **_bind_roles(wanted), "limit": limit},
         )
         found = []
@@ -242,7 +195,7 @@ class Provisioning:
 
         Words do not count. Of all that fit, up to `most` are counted.
         """
-        statement = self._counted_roles((False, bool(wanted.services), bool(wanted.role)))
+        statement = self._counted_roles((0, bool(wanted.services), bool(wanted.role)))
         values = {"entity_id": wanted.entity_id, **_bind_roles(wanted), "limit": most}
         return [(str(row[0]), str(row[1]), int(row[2])) for row in await self._database.rows(statement, values)]
 
@@ -426,33 +379,6 @@ def _select_place() -> sa.Select[Any]:
     return found.offset(sa.bindparam("offset", type_=sa.Integer))
 
 
-def _select_found(shape: SearchShape) -> sa.Select[Any]:
-    """`entity_id`, two places, `limit`, values → membership, user, name."""
-    words, state, service = shape
-    name, last = _VALUES["user_name"], _OF.membership_id
-    until = sa.bindparam("until", type_=sa.Text), sa.bindparam("until_last", type_=sa.Text)
-    within = [*_after(), name <= until[0], sa.tuple_(name, last) <= sa.tuple_(*until), *_STATES[state]]
-    if words:
-        patterns = (sa.bindparam(f"word_{number}", type_=sa.Text) for number in range(SEARCH_WORDS))
-        within += [_SEARCHED.like(pattern, escape=_ESCAPE) for pattern in patterns]
-    if service:
-        # A service may have a million rows: its index is kept out of the engine's sight.
-        fits = assignments.c.service_id == sa.bindparam("service_id", type_=sa.Text)
-        held = sa.select(assignments.c.user_id).where(
-            assignments.c.user_id == _OF.user_id,
-            assignments.c.entity_id == _OF.entity_id,
-            sa.case((fits, sa.true()), else_=sa.false()),
-        )
-        within.append(sa.exists(held))
-    return (
-        sa.select(*columns(memberships, MEMBERSHIPS), *columns(users, USERS), name)
-        .select_from(_WITH_PERSON)
-        .where(*within)
-        .order_by(name, last)
-        .limit(sa.bindparam("limit", type_=sa.Integer))
-    )
-
-
 def _match_roles(shape: RoleShape) -> list[sa.ColumnElement[bool]]:
     """The conditions on roles; `earliest` and `latest` bound their last days."""
     _, services, role = shape
@@ -495,10 +421,8 @@ def _select_roles(shape: RoleShape) -> sa.Select[Any]:
         name <= until[0],
         sa.tuple_(name, last) <= sa.tuple_(*until),
         *_match_roles(shape),
+        *(has_word(StoredMember, number, _OF.user_id) for number in range(shape[0])),
     ]
-    if shape[0]:
-        patterns = (sa.bindparam(f"word_{number}", type_=sa.Text) for number in range(SEARCH_WORDS))
-        within += [_SEARCHED.like(pattern, escape=_ESCAPE) for pattern in patterns]
     held = sa.and_(assignments.c.user_id == _OF.user_id, assignments.c.entity_id == _OF.entity_id)
     return (
         sa.select(

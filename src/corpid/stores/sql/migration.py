@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import AbstractContextManager
 
-    import sqlalchemy as sa
+    import sqlalchemy as sa  # noqa: TC004 - as below
     from alembic.operations import Operations  # noqa: TC004 - it takes long to load, and migrations load it
 
 EXPAND: Final = "expand"
@@ -40,8 +40,11 @@ class Backfill(msgspec.Struct, frozen=True, kw_only=True):
     table: str
     key: str
     """a column that is unique, indexed, and sorts as its values are compared"""
-    statement: str
-    """one UPDATE of the rows with `:after < key <= :end`; done twice it changes nothing more"""
+    statement: str | Callable[[sa.Connection, dict[str, str | int]], None]
+    """one UPDATE of the rows with `:after < key <= :end`, or the function that writes them, with these values
+
+    Done twice it changes nothing more.
+    """
     rows_per_second: int
     """about how many rows it walks, as was measured; for estimates only"""
     first: str | int = ""

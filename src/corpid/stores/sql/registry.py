@@ -37,6 +37,7 @@ def load_stores() -> None:
         members,
         notices,
         sessions,
+        words,
     )
 
 
@@ -81,6 +82,7 @@ class Registry:
     )
 
     lists = _part(lambda self: sql.lists.RecordLists(self._database, self._kinds))
+    outdated_words = _part(lambda self: sql.words.OutdatedWords(self._database, self._kinds))
     directory = _part(
         lambda self: sql.directory.Directory(self._database, self.audit, self._kinds, self._sign_outs, self.lists)
     )

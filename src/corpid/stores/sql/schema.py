@@ -322,7 +322,11 @@ def _fill_batch(connection: sa.Connection, step: Migration) -> int:
     fill, after = _find_fill(step), _read_position(connection, step)
     end, rows = connection.execute(_format_statement(_NUMBERED, fill), {"after": after}).one()
     if rows:
-        connection.execute(sa.text(fill.statement), {"after": after, "end": end})
+        part = {"after": after, "end": end}
+        if callable(fill.statement):
+            fill.statement(connection, part)
+        else:
+            connection.execute(sa.text(fill.statement), part)
         _put_value(connection, _name_position(step), str(end))
     return int(rows)
 

@@ -50,6 +50,7 @@ COMPLETED_SIGN_IN: Final = f"action = '{AuditAction.SIGN_IN_COMPLETE}'"
 NO_COMPLETED_SIGN_IN: Final = f"action <> '{AuditAction.SIGN_IN_COMPLETE}'"
 """most rows of the audit are of completed sign-ins; each index that leaves them out makes one cheaper"""
 
+NO_WORDS: Final = "{}"
 IDENTIFIED: Final = "membership_id <> ''"
 HAS_USER_NAME: Final = "user_name_key <> ''"
 HAS_EXTERNAL_ID: Final = "external_id <> ''"
@@ -61,7 +62,6 @@ HAS_END: Final = f"end_date <> '{NO_END}'"
 
 BEGINNING_OF_NAME: Final = "substr(search_text, 1, 100)"
 """of an entity, folded: a name may fold to more than PostgreSQL keeps in an index"""
-NAME_CHARACTERS: Final = 100
 BEGINNING_OF_PERSONS_NAME: Final = "lower(substr(name, 1, 100))"
 """of both engines: they fold the letters of ASCII, and no others"""
 BEGINNING_OF_ADDRESS: Final = "lower(substr(email, 1, 100))"
@@ -82,6 +82,7 @@ entities: Final = table(
     "entities",
     *record_columns(Entity),
     text("search_text"),
+    later("words", NO_WORDS),
     source(),
     sa.Index("ix_entities_name", sa.text(BEGINNING_OF_NAME), "entity_id"),
     sa.Index("ix_entities_number", "registration_number", "entity_id"),
@@ -91,6 +92,7 @@ users: Final = table(
     "users",
     *record_columns(User),
     sa.Column("user_name_key", TEXT, nullable=False, unique=True),
+    later("words", NO_WORDS),
     source(),
     later("member_sources", "{}"),
     sa.Index("ix_users_name", sa.text(BEGINNING_OF_PERSONS_NAME), "user_id"),
@@ -101,6 +103,7 @@ memberships: Final = table(
     "memberships",
     *record_columns(Membership),
     *(later(name, "") for name in ("user_name_key", "person_name_key", "person_email")),
+    later("words", NO_WORDS),
     source(),
     sa.Index(None, "entity_id"),
     partial("ix_memberships_membership_id", "membership_id", rows=IDENTIFIED, unique=True),
@@ -115,6 +118,31 @@ memberships: Final = table(
 )
 """Triggers give every row its `membership_id`, and end a placeholder with its invitation. Others copy the person's user
 name and address, so that an entity's members are found and ordered by an index of the entity."""
+
+user_words: Final = table(
+    "user_words", key("word"), key("user_id", foreign_key("users.user_id")), sa.Index(None, "user_id", "word")
+)
+entity_words: Final = table(
+    "entity_words",
+    key("word"),
+    key("entity_id", foreign_key("entities.entity_id")),
+    sa.Index(None, "entity_id", "word"),
+)
+member_words: Final = table(
+    "member_words",
+    key("entity_id"),
+    key("word"),
+    key("user_id"),
+    membership(),
+    sa.Index(None, "user_id", "entity_id", "word"),
+)
+"""Words of records, each of which has them by field, in JSON, in its column `words` (D83).
+
+Triggers write them with the record. A member's are those that the entity wrote, the person's where it wrote none, and
+one of their state, such as ` active`.
+"""
+outdated_words: Final = table("outdated_words", *map(key, ("record", "user_id", "entity_id")))
+"""Records that servers of the previous version wrote, whose words are to be found again; triggers note them."""
 
 provisioning_tokens: Final = table(
     "provisioning_tokens",
@@ -153,6 +181,7 @@ assignments: Final = table(
     membership(),
     sa.Index(None, "entity_id", "user_id"),
     sa.Index(None, "service_id", "user_id"),
+    sa.Index("ix_assignments_holders", "entity_id", "service_id", "user_id"),
     partial("ix_assignments_end_date", "end_date", "entity_id", rows=HAS_END),
     partial("ix_assignments_entity_id_end_date", *_BY_END, rows=HAS_END),
 )

@@ -93,7 +93,7 @@ class Operation:
         return "{id}" in self.path
 
 
-_SORT: Final = "The order, with `-` before it from the end. `search` is the beginning of what is sorted by."
+_SORT: Final = "The order, with `-` before it from the end."
 _COUNTED: Final = "`true`: also count the objects of all pages, up to 10,000."
 _TOTAL: Final = Query(name="total", description=_COUNTED, kind=bool, default=False)
 _FILE: Final = "`csv`: all pages as one CSV file (RFC 4180), of at most 100,000 objects (else 422). One at a time."

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import import_access, members, role_assignment
 from corpid.flows.directory.invitations import InvitationLimit
-from corpid.flows.directory.members import MemberFilter, find_one_member
+from corpid.flows.directory.members import MemberFilter, UnknownMember, load_member
 from corpid.flows.directory.notice_texts import REVIEW_PAGE
 from corpid.flows.directory.role_assignment import UnknownRole
 from corpid.flows.directory.write import Refused, RequestDetails, needs_approval
@@ -42,7 +42,7 @@ from corpid.web.directory.page_context import (
     section_link,
     submit_changes,
 )
-from corpid.web.directory.people import FIND, PERSON, PERSON_CHOSEN, choose_person
+from corpid.web.directory.people import FIND, PEOPLE, PERSON, PERSON_CHOSEN, choose_person
 from corpid.web.pages import role_fields
 from corpid.web.pages.components import (
     Actions,
@@ -59,7 +59,7 @@ from corpid.web.pages.components import (
 )
 from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import Field, FormView, Link, ViewPart
-from corpid.web.sites import ConfirmationRequired, FormResult, InvalidForm, NotFound, Section
+from corpid.web.sites import CHANGED_MEANWHILE, ConfirmationRequired, FormResult, InvalidForm, NotFound, Section
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.import_access import ImportPlan, ImportPlanLine, Verb
     from corpid.flows.directory.members import Member
-    from corpid.flows.directory.role_assignment import HeldRole
+    from corpid.flows.directory.role_assignment import EntityRole
     from corpid.rules.directory.records import Assignment, Entity
     from corpid.rules.directory.role_forms import RoleForm
     from corpid.texts import Phrase
@@ -91,6 +91,7 @@ _HELD: Final = 12
 """roles that are listed before a form"""
 CHECK: Final = "check"
 """the field of a form that is complete"""
+_SEEN: Final = "seen"
 _BOX: Final = "copy-"
 FROM: Final = "from"
 """the parameter of a colleague, or of the page to return to"""
@@ -103,7 +104,6 @@ _NO_SERVICE: Final = Service(service_id="", name="")
 """before one is chosen: it has days only"""
 _GIVE: Final = phrase("Give access")
 _CHANGE: Final = phrase("Change access")
-_PEOPLE: Final = "people"
 _DOES: Final[Mapping[Verb, Phrase]] = {
     "invite": phrase("Invite"),
     "give": phrase("Give"),
@@ -142,12 +142,12 @@ class ImportAccess(FormView, frozen=True, kw_only=True):
 # --- a person and a service
 
 
-async def this_person(at: PortalContext, membership_id: str) -> Member:
-    """The member that an address names. Raises NotFound."""
-    found = await find_one_member(at.registry, at.actor, membership_id)
-    if found is None:
-        raise NotFound
-    return found
+async def this_member(at: PortalContext, membership_id: str) -> Member:
+    """A member of the entity. Raises NotFound."""
+    try:
+        return await load_member(at.registry, membership_id, actor=at.actor)
+    except UnknownMember:
+        raise NotFound from None
 
 
 async def explain_refusal(at: PortalContext, found: Member, service: Service) -> Phrase | None:
@@ -195,8 +195,8 @@ async def show_new(at: PortalContext) -> View:
     page = Page(
         frame=frame(
             at,
-            section="people",
-            up=to_person(at, person) if person else section_link(at, _PEOPLE),
+            section=PEOPLE,
+            up=to_person(at, person) if person else section_link(at, PEOPLE),
             names=names_shown(person) if person else "",
         ),
         heading=_GIVE,
@@ -229,7 +229,7 @@ def _refuse(why: Phrase) -> tuple[Component, ...]:
 async def _find_people(at: PortalContext, given: Mapping[str, str]) -> tuple[Member, ...]:
     """The people who were chosen, or whom the words fit."""
     if given.get("person"):
-        return (await this_person(at, given["person"]),)
+        return (await this_member(at, given["person"]),)
     find = given.get(FIND, "").strip()
     if not find:
         return ()
@@ -436,32 +436,10 @@ def _confirm(
     again: str,
 ) -> tuple[Component, ...]:
     """A role in a sentence, and the form that confirms it."""
+    back = Link(url=again, text=phrase("Change something"))
     return (
-        Paragraph(
-            text=access_texts.sentence(person.name, row, service, at.entity.name, at.context.day), look="summary"
-        ),
-        Items(items=access_texts.details(row)),
-        send_form(needs, button, hidden=kept, back=Link(url=again, text=phrase("Change something"))),
-    )
-
-
-def send_form(
-    needs: bool,
-    button: Phrase,
-    *,
-    parts: tuple[Component | None, ...] = (),
-    hidden: tuple[tuple[str, str], ...] = (),
-    back: Link,
-    danger: bool = False,
-) -> Form:
-    """A form that changes access, or requests it if it needs approval."""
-    return Form(
-        parts=parts,
-        hidden=hidden,
-        needs_approval=needs,
-        button=phrase("Send for approval") if needs else button,
-        danger=danger,
-        back=back,
+        *_as_it_is(at, person, row, service),
+        Form(hidden=kept, needs_approval=needs, button=button, back=back),
     )
 
 
@@ -484,7 +462,7 @@ def explain_no_effect(person: Member) -> tuple[Phrase, ...]:
 
 async def give_access(at: PortalContext) -> FormResult:
     """Give the access that was confirmed. Raises InvalidInput, NotFound."""
-    person = await this_person(at, at.form.get("person", ""))
+    person = await this_member(at, at.form.get("person", ""))
     services = await role_assignment.list_services(at.registry, at.actor, at.entity)
     service = next((each for each in services if each.service_id == at.form.get("service")), None)
     if service is None:
@@ -515,7 +493,7 @@ async def submit_roles(
 # --- changing a role, or taking it away
 
 
-async def _this_role(at: PortalContext) -> tuple[HeldRole, Member]:
+async def _this_role(at: PortalContext) -> EntityRole:
     identifier = at.page.rpartition("/")[2]
     try:
         return await role_assignment.load_role(at.registry, at.actor, identifier)
@@ -525,7 +503,7 @@ async def _this_role(at: PortalContext) -> tuple[HeldRole, Member]:
 
 def _role_page(at: PortalContext, person: Member, heading: Phrase) -> Page:
     up = to_person(at, person)
-    return Page(frame=frame(at, section="people", up=up, names=names_shown(person)), heading=heading, parts=())
+    return Page(frame=frame(at, section=PEOPLE, up=up, names=names_shown(person)), heading=heading, parts=())
 
 
 def _as_it_is(
@@ -538,7 +516,8 @@ def _as_it_is(
 async def show_change(at: PortalContext) -> View:
     """The form that changes a role, then its check."""
     given = {**at.query, **at.form}
-    role, person = await _this_role(at)
+    role = await _this_role(at)
+    person = role.member
     page = replace(_role_page(at, person, _CHANGE), notes=(*at.notes, *explain_no_effect(person)))
     was = _as_it_is(at, person, role.row, role.service)
     why = await explain_refusal(at, person, role.service)
@@ -578,18 +557,32 @@ async def show_change(at: PortalContext) -> View:
             *_as_it_is(at, person, role.row, role.service, ""),
             Heading(text=phrase("From now on")),
             *_confirm(
-                at, person, becomes, role.service, needs=needs, button=_CHANGE, kept=(*kept, (CHECK, "all")),
-                again=query_address(at, at.page, **dict(kept)),
+                at, person, becomes, role.service, needs=needs, button=_CHANGE,
+                kept=(*kept, (CHECK, "all"), _seen(role.row)), again=query_address(at, at.page, **dict(kept)),
             ),
         ),
     )  # fmt: skip
 
 
-def _becomes(at: PortalContext, role: HeldRole, form: RoleForm) -> Assignment:
+def _seen(row: Assignment) -> tuple[str, str]:
+    """The field that names a role as a page showed it."""
+    return _SEEN, sha256(msgspec.json.encode(row)).hexdigest()
+
+
+def _check_seen(at: PortalContext, row: Assignment) -> None:
+    """Refuse a form whose page showed another state of the role.
+
+    Raises InvalidInput. Source: D54
+    """
+    if (_SEEN, at.form.get(_SEEN, "")) != _seen(row):
+        raise InvalidInput(CHANGED_MEANWHILE)
+
+
+def _becomes(at: PortalContext, role: EntityRole, form: RoleForm) -> Assignment:
     return row_of(form, user_id=role.row.user_id, entity_id=role.row.entity_id, today=at.context.day, ref=role.row.ref)
 
 
-async def _changes(at: PortalContext, role: HeldRole, becomes: Assignment) -> list[Change]:
+async def _changes(at: PortalContext, role: EntityRole, becomes: Assignment) -> list[Change]:
     """The changes that make a role what was typed."""
     found = role_assignment.plan_replacement(role.row, becomes)
     if not found:
@@ -602,17 +595,20 @@ async def _changes(at: PortalContext, role: HeldRole, becomes: Assignment) -> li
 
 async def change_access(at: PortalContext) -> FormResult:
     """Change the role as it was confirmed. Raises InvalidInput, NotFound."""
-    role, person = await _this_role(at)
+    role = await _this_role(at)
+    person = role.member
     form = role_fields.read(at.form, role.service)
     for field, text in role_fields.errors_of(faults(form, at.context.day)):
         raise InvalidInput(text, field=field)
+    _check_seen(at, role.row)
     changes = await _changes(at, role, _becomes(at, role, form))
     return await submit_roles(at, person, changes, "access-changed")
 
 
 async def show_removal(at: PortalContext) -> View:
     """The question whether a role is to be taken away."""
-    role, person = await _this_role(at)
+    role = await _this_role(at)
+    person = role.member
     reviewed = at.query.get(FROM) == REVIEW_PAGE
     page, was = _role_page(at, person, phrase("Remove this access?")), _as_it_is(at, person, role.row, role.service)
     why = await explain_refusal(at, person, role.service)
@@ -623,13 +619,17 @@ async def show_removal(at: PortalContext) -> View:
     back = Link(url=leads_to, text=phrase("Keep access"))
     page = replace(page, action=portal_path(at.web, at.here))
     loses = phrase("{name} will no longer be able to do this. Other access of {name} stays as it is.", name=person.name)
-    asked = send_form(needs, phrase("Remove access"), back=back, danger=True)
+    asked = Form(
+        needs_approval=needs, button=phrase("Remove access"), hidden=(_seen(role.row),), back=back, danger=True
+    )
     return replace(page, parts=(*was, Paragraph(text=loses), asked))
 
 
 async def remove_access(at: PortalContext) -> FormResult:
     """Take a role away. Raises InvalidInput, NotFound."""
-    role, person = await _this_role(at)
+    role = await _this_role(at)
+    person = role.member
+    _check_seen(at, role.row)
     done = await submit_roles(at, person, [Change(role.row, None)], "access-removed")
     reviewed = at.query.get(FROM) == REVIEW_PAGE and done.change == "access-removed"
     return done._replace(page=REVIEW_PAGE) if reviewed else done
@@ -648,25 +648,25 @@ class _Copies(NamedTuple):
 async def show_copy(at: PortalContext) -> View:
     """The choice of a colleague, then of their roles. Raises NotFound."""
     given = {**at.query, **at.form}
-    person = await this_person(at, given.get("person", ""))
+    person = await this_member(at, given.get("person", ""))
     why = await _refuse_copy(at, person)
     if why is not None or not given.get(FROM):
         return await choose_person(
             at,
             COPY,
             person_address(at, COPY, field=FROM, person=given["person"]),
-            frame=frame(at, section="people", up=to_person(at, person)),
+            frame=frame(at, section=PEOPLE, up=to_person(at, person)),
             heading=phrase("Copy access for {name}", name=person.name),
             asked=phrase("Whose access?"),
             kept=(("person", given["person"]),),
             refused=why,
         )
-    colleague = await this_person(at, given[FROM])
+    colleague = await this_member(at, given[FROM])
     copies = await _copies(at, person, colleague)
     name, up = person.name, to_person(at, person)
     another = query_address(at, COPY, person=given["person"])
     page = Page(
-        frame=frame(at, section="people", up=up, names=names_shown(person, colleague)),
+        frame=frame(at, section=PEOPLE, up=up, names=names_shown(person, colleague)),
         heading=phrase("Copy a colleague's access"),
         notes=(*at.notes, *explain_no_effect(person)),
         parts=(),
@@ -696,16 +696,18 @@ async def show_copy(at: PortalContext) -> View:
             else None
         )
         parts.append(
-            send_form(
-                needs, _GIVE,
+            Form(
+                needs_approval=needs,
+                button=_GIVE,
                 parts=(
-                    Heading(text=phrase("What do you want to give?")), boxes,
+                    Heading(text=phrase("What do you want to give?")),
+                    boxes,
                     Paragraph(text=more, look="hint") if more else None,
                 ),
                 hidden=(("person", given["person"]), (FROM, given[FROM])),
                 back=Link(url=up.url, text=phrase("Cancel")),
             )
-        )  # fmt: skip
+        )
     else:
         none = phrase("{name} has no access that you can copy here.", name=colleague.name)
         parts.append(Paragraph(text=none, look="empty"))
@@ -751,8 +753,8 @@ def box(row: Assignment, today: str) -> str:
 
 async def copy_access(at: PortalContext) -> FormResult:
     """Give the roles that were ticked. Raises InvalidInput, NotFound."""
-    person = await this_person(at, at.form.get("person", ""))
-    colleague = await this_person(at, at.form.get(FROM, ""))
+    person = await this_member(at, at.form.get("person", ""))
+    colleague = await this_member(at, at.form.get(FROM, ""))
     why = await _refuse_copy(at, person)
     if why is not None:
         raise InvalidInput(why)
@@ -781,7 +783,7 @@ def _import_view(
     errors: tuple[FieldError, ...] = (),
 ) -> ImportAccess:
     return ImportAccess(
-        frame=frame(at, section="people", up=section_link(at, _PEOPLE), names=plan.names if plan else ""),
+        frame=frame(at, section=PEOPLE, up=section_link(at, PEOPLE), names=plan.names if plan else ""),
         table=at.form.get("table", ""),
         columns=(*ACCESS_COLUMNS, f"{PARAMETER}…"),
         most_lines=MOST_ACCESS_LINES,
@@ -795,7 +797,7 @@ def _import_view(
         is_change=bool(plan and plan.changes),
         needs_approval=plan is not None and plan.needs_approval,
         errors=errors,
-        back=portal_path(at.web, _PEOPLE),
+        back=portal_path(at.web, PEOPLE),
     )
 
 
@@ -838,7 +840,7 @@ async def import_table(at: PortalContext) -> FormResult:
         why = error if isinstance(error, InvalidInput) else rejected(error, entity=at.entity)
         field = why.field if why.field == "reason" else ""
         raise ConfirmationRequired((field, why.sentence)) from None
-    return saved_or_requested(request, FormResult("access-imported", _PEOPLE))
+    return saved_or_requested(request, FormResult("access-imported", PEOPLE))
 
 
 async def check_import(at: PortalContext) -> View:
@@ -896,7 +898,7 @@ SECTION: Final = Section[PortalContext](
         _path(CHANGE): PortalPage(view=show_change, submit=change_access, fresh=True, needs=_GIVING),
         _path(REMOVE): PortalPage(view=show_removal, submit=remove_access, fresh=True, needs=("delete", "assignment")),
     },
-    fields=role_fields.FIELDS | {"person", "service", "reason", CHECK, FROM, "table", "decision"},
+    fields=role_fields.FIELDS | {"person", "service", "reason", CHECK, FROM, _SEEN, "table", "decision"},
     filters=role_fields.FIELDS | {"person", "service", FIND, FROM, _ACCESS},
     prefixes=(role_fields.PARAMETER, _BOX),
     changes={

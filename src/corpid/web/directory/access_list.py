@@ -12,14 +12,13 @@ import msgspec
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import role_assignment
 from corpid.flows.directory.role_assignment import RoleFilter
-from corpid.flows.directory.write import needs_approval
 from corpid.rules.directory import access_texts
-from corpid.rules.directory.approvals import MOST_CHANGES
-from corpid.rules.directory.records import Change
+from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.values import NO_BEGINNING
 from corpid.texts import Phrase, counted, phrase
 from corpid.web.directory.page_context import (
     NAMES_CHANGED,
+    NO_REASON,
     REQUESTED,
     PortalContext,
     PortalPage,
@@ -31,8 +30,9 @@ from corpid.web.directory.page_context import (
     request_details,
     section_link,
 )
-from corpid.web.directory.people import PERSON
+from corpid.web.directory.people import MOST_EXPORTED, NOT_ALL, PERSON
 from corpid.web.pages.components import (
+    SELECT,
     Actions,
     Cell,
     Choice,
@@ -47,7 +47,7 @@ from corpid.web.pages.components import (
     last_day,
     table,
 )
-from corpid.web.pages.layout import Field, Link, pager_of, total_text
+from corpid.web.pages.layout import Field, Link, pager_of
 from corpid.web.pages.responses import CsvFile
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator
 from corpid.web.sites import ConfirmationRequired, FormResult, Section, await_found
@@ -70,12 +70,10 @@ ENDING: Final = f"{ACCESS}?ends={SOON_DAYS}"
 """the roles that end soon"""
 _SEARCH: Final = "q"
 _FILTERS: Final = frozenset({_SEARCH, "service", "role", "ends"})
-_SELECT: Final = "select-"
 _SHOWN: Final = 50
 _MOST_ENDED: Final = 1000
 """roles of one selection"""
 _READ_AT_ONCE: Final = 500
-_MOST_EXPORTED: Final = 10_000
 _ENDS: Final[Mapping[str, Phrase]] = {
     "": phrase("Any"),
     str(SOON_DAYS): phrase("Within 30 days"),
@@ -176,12 +174,9 @@ async def show_access(at: PortalContext) -> View:
                     for each in found.found
                 ),
                 empty=_empty(at, bool(kept or found.after)),
-                pager=msgspec.structs.replace(
-                    pager_of(
-                        portal_path(at.web, ACCESS), kept, came=bool(after), after=found.after,
-                        searched_on=len(found.found) < _SHOWN,
-                    ),
-                    total=total_text(found.total) if found.total else None,
+                pager=pager_of(
+                    portal_path(at.web, ACCESS), kept, came=bool(after), after=found.after, total=found.total,
+                    searched_on=len(found.found) < _SHOWN,
                 ),
                 selection=Selection(
                     action=portal_path(at.web, _END),
@@ -278,7 +273,7 @@ async def _selected(at: PortalContext) -> tuple[list[EntityRole], int]:
         wanted = _wanted(at, _filters(at.form))
         found = [each async for each in _read(at, wanted, most=_MOST_ENDED)]
     else:
-        chosen = [name.removeprefix(_SELECT) for name in at.form if name.startswith(_SELECT)]
+        chosen = [name.removeprefix(SELECT) for name in at.form if name.startswith(SELECT)]
         found = await role_assignment.load_roles(at.registry, at.actor, chosen)
     protected = await role_assignment.find_protected(at.registry, at.actor, found)
     mine = [each for each in found if each.member.user.user_id not in protected]
@@ -306,6 +301,10 @@ def _digest(roles: Sequence[EntityRole]) -> str:
     return sha256(msgspec.json.encode(shown)).hexdigest()
 
 
+def _needs_approval(at: PortalContext, roles: Sequence[EntityRole]) -> bool:
+    return any(kind_needs_approval("assignment", at.entity, each.service) for each in roles)
+
+
 async def show_end(at: PortalContext) -> View:
     """The check before selected roles are ended."""
     roles, others = await _selected(at)
@@ -324,9 +323,7 @@ async def show_end(at: PortalContext) -> View:
     notes = (stays,) if stays else ()
     if not roles:
         return msgspec.structs.replace(page, notes=notes, parts=(Paragraph(text=_CHOOSE, look="empty"),))
-    needs = await await_change(
-        needs_approval(at.registry, at.actor, [Change(each.row, None) for each in roles[:MOST_CHANGES]])
-    )
+    needs = _needs_approval(at, roles)
     people = len({each.member.user.user_id for each in roles})
     sentence = counted(
         people, "{count} person loses {roles}.", "{count} people lose {roles}.",
@@ -335,7 +332,7 @@ async def show_end(at: PortalContext) -> View:
     selected = (
         (("all", "yes"), *_filters(at.form).items())
         if at.form.get("all")
-        else tuple((f"{_SELECT}{each.id}", "yes") for each in roles)
+        else tuple((f"{SELECT}{each.id}", "yes") for each in roles)
     )
     parts: tuple[Component | None, ...] = (
         Paragraph(text=sentence, look="summary"),
@@ -355,7 +352,7 @@ async def show_end(at: PortalContext) -> View:
         Form(
             hidden=(*selected, ("seen", _digest(roles)), ("decision", "confirm")),
             needs_approval=needs,
-            button=phrase("Send for approval") if needs else _TAKE_AWAY,
+            button=_TAKE_AWAY,
             danger=True,
             back=Link(
                 url=query_address(at, ACCESS, **_filters(at.form)), text=phrase("Keep access")
@@ -374,8 +371,12 @@ async def end_access(at: PortalContext) -> FormResult:
         raise InvalidInput(_CHOOSE)
     if _digest(roles) != at.form.get("seen"):
         raise ConfirmationRequired(("", NAMES_CHANGED))
-    ending = role_assignment.end_roles(at.registry, at.actor, [each.row for each in roles], request_details(at))
     try:
+        asking = request_details(at)
+        if not asking.reason and _needs_approval(at, roles):
+            # Else what needs no approval could end before the first part that does is refused.
+            raise InvalidInput(NO_REASON, field="reason")
+        ending = role_assignment.end_roles(at.registry, at.actor, [each.row for each in roles], asking)
         requests = await await_change(ending)
     except InvalidInput as refused:
         raise ConfirmationRequired((refused.field, refused.sentence)) from None
@@ -393,10 +394,10 @@ async def export_access(at: PortalContext) -> Response:
     file = CsvFile()
     file.write([say.say(each) for each in _COLUMNS])
     count = 0
-    async for role in _read(at, _wanted(at, _filters(at.query)), most=_MOST_EXPORTED + 1):
+    async for role in _read(at, _wanted(at, _filters(at.query)), most=MOST_EXPORTED + 1):
         count += 1
-        if count > _MOST_EXPORTED:
-            file.write([say.say(_NOT_ALL)])
+        if count > MOST_EXPORTED:
+            file.write([say.say(NOT_ALL)])
             break
         row, member = role.row, role.member
         given = "; ".join(f"{each.name}: {each.value}" for each in row.parameters)
@@ -415,8 +416,6 @@ _COLUMNS: Final = (
     phrase("Name"), phrase("User name"), phrase("E-mail address"), phrase("Service"), phrase("Role"),
     phrase("Part of the organisation"), phrase("Parameters"), phrase("First day"), phrase("Last day"),
 )  # fmt: skip
-_NOT_ALL: Final = phrase("This file is not complete. Narrow the list, and download again.")
-"""the last line of a file that stops before the list does"""
 
 
 SECTION: Final = Section[PortalContext](
@@ -428,5 +427,5 @@ SECTION: Final = Section[PortalContext](
     },
     fields=_FILTERS | {"all", "decision", "seen", "reason"},
     filters=_FILTERS | {"after"},
-    prefixes=(_SELECT,),
+    prefixes=(SELECT,),
 )

@@ -21,7 +21,7 @@ from corpid.rules.directory.access_texts import GONE
 from corpid.rules.directory.objects import object_id
 from corpid.rules.directory.records import Assignment, Membership, Service, User
 from corpid.texts import counted, phrase
-from corpid.web.directory.access import FROM, REMOVE
+from corpid.web.directory.access import FROM, REMOVE, this_member
 from corpid.web.directory.member_texts import REFUSALS, STATES, level_sentence, refusal_sentence, rejected
 from corpid.web.directory.page_context import (
     NAMES_CHANGED,
@@ -44,9 +44,9 @@ from corpid.web.directory.person import (
     ending_sentences,
     membership_id_of,
     name_role,
-    this_member,
 )
 from corpid.web.pages.components import (
+    SELECT,
     Actions,
     Cell,
     Choice,
@@ -57,7 +57,7 @@ from corpid.web.pages.components import (
     Selection,
     Table,
 )
-from corpid.web.pages.layout import Link, Pager
+from corpid.web.pages.layout import Link, pager_of
 from corpid.web.sites import FormResult, NotFound, Section, await_found
 
 if TYPE_CHECKING:
@@ -77,7 +77,6 @@ _SIGN_OFF: Final = f"{REVIEW}/sign-off"
 _BEGIN: Final = "begin"
 """the parameter that shows the list before the review is due"""
 HEADING: Final = phrase("Access review")
-_SELECT: Final = "select-"
 _SHOWN_HERE: Final = "shown-"
 """the prefix of the hidden fields that name everybody of a page"""
 _SHOWN: Final = 40
@@ -214,10 +213,7 @@ async def _table(at: PortalContext, found: lists.ListPage[Found], begin: Mapping
         )
         if choices
         else None,
-        pager=Pager(
-            first=query_address(at, REVIEW, **begin) if after else "",
-            next=query_address(at, REVIEW, **begin, after=found.after) if found.after else "",
-        ),
+        pager=pager_of(portal_path(at.web, REVIEW), begin, came=bool(after), after=found.after),
     )
 
 
@@ -309,7 +305,7 @@ async def keep_access(at: PortalContext) -> FormResult:
 
 def _read_kept(form: Mapping[str, str]) -> list[tuple[str, str]]:
     """Memberships that are chosen, each with the digests of what was shown."""
-    prefix = _SHOWN_HERE if form.get("all") else _SELECT
+    prefix = _SHOWN_HERE if form.get("all") else SELECT
     chosen = [name.removeprefix(prefix) for name in form if name.startswith(prefix)]
     parts = (each.rsplit(".", 2) for each in chosen[: access_review.MOST_DECISIONS])
     return [(each[0], f"{each[1]}.{each[2]}") for each in parts if len(each) > 2]
@@ -417,7 +413,7 @@ SECTION: Final = Section[PortalContext](
     },
     fields=frozenset({"all", "decision", "reason"}),
     filters=frozenset({"after", _BEGIN}),
-    prefixes=(_SELECT, _SHOWN_HERE),
+    prefixes=(SELECT, _SHOWN_HERE),
     changes={
         "access-kept-one": phrase("The access stays as shown."),
         "access-kept": phrase("The access of those people stays as shown."),

@@ -62,7 +62,6 @@ _PERSON: Final = re.compile(rf"{ADMINISTRATORS}/[0-9a-f-]{{36}}")
 _REMOVE: Final = re.compile(rf"{ADMINISTRATORS}/[0-9a-f-]{{36}}/remove")
 _SERVICE: Final = "service-"
 """before a service's identifier in the name of its checkbox"""
-_PAGE: Final = 50
 _MOST_SERVICES: Final = 200
 """that are shown as checkboxes"""
 

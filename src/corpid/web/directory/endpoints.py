@@ -12,7 +12,7 @@ from corpid.flows.authentication.consents import QUERY_CHARACTERS
 from corpid.flows.directory import portal
 from corpid.flows.directory.access_review import load_review_state
 from corpid.flows.directory.notice_texts import OF_ENTITY
-from corpid.flows.directory.undo import keep_for_undo, may_undo, undo_changes
+from corpid.flows.directory.undo import keep_for_undo, name_undoable, undo_changes
 from corpid.flows.directory.write import RequestDetails
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.entity_choice import NUMBERS, search_words
@@ -38,6 +38,7 @@ from corpid.web.directory.page_context import (
     PortalContext,
     PortalPage,
     admit,
+    ask,
     await_change,
     bare_frame,
     choosing,
@@ -64,6 +65,7 @@ from corpid.web.pages.layout import Link
 from corpid.web.pages.responses import see_other
 from corpid.web.pages.views import Choice, ChooseEntity, Problem
 from corpid.web.sites import (
+    UNDONE,
     EntryRefused,
     FormResult,
     Section,
@@ -280,7 +282,19 @@ async def show_ending(_: PortalContext) -> View:
 
 
 async def show_undo(at: PortalContext) -> View:
-    """The reason why nothing was undone. Raises SeeOther if nothing was tried."""
+    """The reason why nothing was undone.
+
+    After a new sign-in the question whether to undo. Raises SeeOther if nothing was tried.
+    """
+    if not at.errors and at.form.get(UNDONE):
+        return ask(
+            frame(at, up=section_link(at, "")),
+            phrase("Undo the last change?"),
+            (),
+            phrase("Undo"),
+            section_link(at, ""),
+            hidden=((UNDONE, at.form[UNDONE]),),
+        )
     if not at.errors:
         raise SeeOther("")
     return Page(
@@ -294,7 +308,8 @@ async def undo(at: PortalContext) -> FormResult:
     """Undo the last change, or request that. Raises InvalidInput. Source: D80"""
     try:
         asking = RequestDetails(str(_REASON), at.context.now, at.provider.new_id())
-        request = await await_change(undo_changes(at.context, at.visit.session.session_id, at.actor, asking))
+        undoing = undo_changes(at.context, at.visit.session.browser_id, at.actor, asking, named=at.form.get(UNDONE, ""))
+        request = await await_change(undoing)
     finally:
         at.actor.written.clear()
     return saved_or_requested(request, FormResult("undone", ""))
@@ -302,11 +317,13 @@ async def undo(at: PortalContext) -> FormResult:
 
 async def _keep_for_undo(at: PortalContext) -> None:
     if at.visit.actor is not None:
-        await keep_for_undo(at.context, at.visit.session.session_id, at.actor, at.actor.written)
+        await keep_for_undo(at.context, at.visit.session.browser_id, at.actor, at.actor.written)
 
 
-async def _offers_undo(at: PortalContext) -> bool:
-    return at.visit.actor is not None and await may_undo(at.context, at.visit.session.session_id, at.actor)
+async def _name_undoable(at: PortalContext) -> str:
+    if at.visit.actor is None:
+        return ""
+    return await name_undoable(at.context, at.visit.session.browser_id, at.actor)
 
 
 SECTION: Final = Section[PortalContext](
@@ -317,7 +334,7 @@ SECTION: Final = Section[PortalContext](
         _UNDO: PortalPage(view=show_undo, submit=undo, fresh=True),
     },
     changes={"undone": phrase("The last change has been undone.")},
-    fields=frozenset({"entity", "query"}),
+    fields=frozenset({"entity", "query", UNDONE}),
     filters=frozenset({"after", "query"}),
 )
 
@@ -358,7 +375,7 @@ _SITE: Final = Site(
     arrive=_arrive,
     admit=admit,
     remembered=remembered,
-    undo=SiteUndo(page=_UNDO, keep=_keep_for_undo, is_offered=_offers_undo),
+    undo=SiteUndo(page=_UNDO, keep=_keep_for_undo, offered=_name_undoable),
     keeps=True,
 )
 

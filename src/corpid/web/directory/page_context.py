@@ -125,8 +125,8 @@ def query_address(at: PortalContext, page: str, **values: str) -> str:
 def admit(at: PortalContext, page: PortalPage) -> None:
     """Require the right that a page declares.
 
-    And that the entity is the one that a link was made for. Only the level counts here: the page itself says if it is about somebody whom that level does not reach. Raises
-    access.Forbidden, EntryRefused. Source: D53, D54
+    And that the entity is the one that a link was made for. Only the level counts here: the page itself says if it is
+    about somebody whom that level does not reach. Raises access.Forbidden, EntryRefused. Source: D53, D54
     """
     of = at.query.get(OF_ENTITY, "")
     if of and at.visit.entity is not None and at.visit.entity.entity_id != of:
@@ -169,7 +169,7 @@ def frame(
 ) -> Frame:
     """The frame of a portal page.
 
-    `section` is a key of SECTIONS, `names` the digest of the people whom a form is about, for `writing.check_names`.
+    `section` is a key of SECTIONS, `names` the digest of the people whom a form is about, for `check_names`.
     """
     web, visit = at.web, at.visit
     level, entity = at.actor.level, at.entity
@@ -219,8 +219,8 @@ def ask(
     button: Phrase,
     back: Link,
     *,
-    hidden: tuple[tuple[str, str], ...] = (),
     taken: tuple[Phrase, ...] = (),
+    hidden: tuple[tuple[str, str], ...] = (),
     refused: Phrase | None = None,
     danger: bool = False,
     needs_approval: bool = False,
@@ -242,8 +242,8 @@ def ask(
             if refused
             else Form(
                 hidden=hidden,
-                button=phrase("Send for approval") if needs_approval else button,
-                danger=danger and not needs_approval,
+                button=button,
+                danger=danger,
                 needs_approval=needs_approval,
             ),
         ),

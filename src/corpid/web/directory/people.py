@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final, cast, get_args
 
 import msgspec
@@ -47,6 +48,7 @@ from corpid.web.directory.page_context import (
     section_link,
 )
 from corpid.web.pages.components import (
+    SELECT,
     Cell,
     Choice,
     Column,
@@ -63,9 +65,10 @@ from corpid.web.pages.components import (
     Value,
     table,
 )
-from corpid.web.pages.layout import Field, Link, Pager, ViewPart, pager_of, total_text
+from corpid.web.pages.layout import Field, Link, ViewPart, pager_of
 from corpid.web.pages.record_forms import advise, form_of
 from corpid.web.pages.responses import CsvFile
+from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator
 from corpid.web.sites import (
     CHANGED_MEANWHILE,
     ConfirmationRequired,
@@ -97,8 +100,10 @@ SELECTED: Final = "people/selected"
 """the page that asks before selected people are changed"""
 PEOPLE_CSV: Final = "people/list.csv"
 _EXPORTED_AT_ONCE: Final = 200
-SELECT: Final = "select-"
-"""begins the names of the checkboxes that select a row"""
+MOST_EXPORTED: Final = 10_000
+"""lines of a downloaded list"""
+NOT_ALL: Final = phrase("This file is not complete. Narrow the list, and download again.")
+"""the last line of a file that stops before the list does"""
 _KEPT: Final = frozenset({"decision", "all", "q", "state", "service"})
 """fields that the page which asks sends again"""
 INVITED: Final = "invited"
@@ -115,6 +120,8 @@ _CHARACTERS: Final = 100
 _PER_PAGE: Final = 25
 SEVERAL: Final = f"{INVITE}/several"
 _CONFIRMED: Final = "confirmed"
+_CHECK: Final = "check"
+"""the button that shows again what the form would do"""
 _LINES: Final = phrase(
     "One person per line, at most {most}: “Marcus Lee <marcus@example.com>”, “Marcus Lee, marcus@example.com” or "
     "only the address. You can paste lines from a mail program or a table.",
@@ -139,14 +146,12 @@ async def show_people(at: PortalContext) -> View:
     except Refused:  # no place of this list
         page = FoundPage(found=())
     filters = {_SEARCH: wanted.search, "state": wanted.state, "service": wanted.service_id}
-    partial = bool(page.after) and len(page.found) < _SHOWN
+    kept = {name: value for name, value in filters.items() if value}
     may_change = members.may_invite(at.actor)
     invite = Link(url=portal_path(at.web, INVITE), text=phrase("Invite people")) if may_change else None
     columns = (phrase("Name"), phrase("User name and e-mail"), phrase("State"), phrase("Access"))
     empty: Value
-    if partial:
-        empty = None
-    elif any(filters.values()):
+    if kept:
         everybody = Link(url=portal_path(at.web, PEOPLE), text=phrase("Show everybody"))
         empty = Cell(values=(phrase("Nobody matches this search. Check the spelling."), everybody))
     else:
@@ -158,7 +163,7 @@ async def show_people(at: PortalContext) -> View:
         saved=_saved(at),
         parts=(
             Table(
-                caption=phrase("People by user name"),
+                caption=phrase("People") if page.by_word else phrase("People by user name"),
                 columns=tuple(map(Column, columns)),
                 rows=tuple(_row(at, each, selects=may_change) for each in page.found),
                 empty=empty,
@@ -180,21 +185,16 @@ async def show_people(at: PortalContext) -> View:
                     action=portal_path(at.web, SELECTED),
                     buttons=tuple((action, each.button) for action, each in BULK_ACTIONS.items()),
                     everything=_everything(page),
-                    kept=tuple((name, value) for name, value in filters.items() if value),
+                    kept=tuple(kept.items()),
                 )
                 if may_change
                 else None,
-                pager=Pager(
-                    first=query_address(at, PEOPLE, **filters) if at.query.get("after") or page.before else "",
-                    previous=query_address(at, PEOPLE, **filters, before=page.before) if page.before else "",
-                    next=query_address(at, PEOPLE, **filters, after=page.after) if page.after else "",
-                    total=total_text(page.total) if page.total else None,
+                pager=pager_of(
+                    portal_path(at.web, PEOPLE), kept, came=bool(at.query.get("after") or page.before),
+                    after=page.after, before=page.before, total=page.total,
                 ),
-                csv=query_address(at, PEOPLE_CSV, **filters),
+                csv=query_address(at, PEOPLE_CSV, **kept),
             ),
-            Paragraph(text=phrase("There are more people to search. Continue with the next page."), look="hint")
-            if partial
-            else None,
             Paragraph(text=phrase("Only access at the services that you administer is counted."), look="hint")
             if at.actor.level == "sub_administrator"
             else None,
@@ -222,14 +222,19 @@ def _row(at: PortalContext, each: MemberSummary, *, selects: bool) -> tuple[Valu
     url = portal_path(at.web, f"{PERSON}/{membership.membership_id}")
     details = [value for detail in PLAIN_DETAILS if (value := getattr(membership, detail))]
     level = (Label(ADMINISTRATOR_LEVELS[each.level]),) if each.level else ()
-    account, email = member.identity, member.email
     return (
-        *([Choice(value=membership.membership_id, name=name)] if selects else []),
+        *([Choice(value=membership.membership_id, name=phrase("Select {name}", name=member.name))] if selects else []),
         Cell(values=(Link(url=url, text=name), *level), notes=(", ".join(details),) if details else ()),
-        Cell(values=(account,) if account else (), notes=(email,) if email and email != account else ()),
+        _identity(member),
         state_label(member.state),
         counted(each.roles, "{count} role", "{count} roles") if each.roles else phrase("None"),
     )
+
+
+def _identity(member: Member) -> Cell:
+    """The user name, and the address if it is another one."""
+    account, email = member.identity, member.email
+    return Cell(values=(account,) if account else (), notes=(email,) if email and email != account else ())
 
 
 def _service_filter(services: Sequence[Service], chosen: str) -> list[Field]:
@@ -259,14 +264,14 @@ def _saved(at: PortalContext) -> Phrase | None:
 
 
 async def download_people(at: PortalContext) -> Response:
-    """The list, as it is filtered, as CSV (D83)."""
+    """The list, as it is filtered, as CSV, bounded in rows (D83)."""
+    say = translator(lookup((at.visit.user.language,), LANGUAGES) or ENGLISH)
     file = CsvFile()
     file.write(("name", "user_name", "email", "state", "level", "roles", *PLAIN_DETAILS))
-    wanted, after = await _wanted(at, at.query), ""
+    wanted, after, left = await _wanted(at, at.query), "", MOST_EXPORTED
     while True:
-        page = await await_found(
-            members.list_members(at.registry, wanted, actor=at.actor, after=after, limit=_EXPORTED_AT_ONCE)
-        )
+        limit = min(left, _EXPORTED_AT_ONCE)
+        page = await await_found(members.list_members(at.registry, wanted, actor=at.actor, after=after, limit=limit))
         for each in page.found:
             member = each.member
             file.write(
@@ -275,9 +280,12 @@ async def download_people(at: PortalContext) -> Response:
                     *(getattr(member.membership, detail) for detail in PLAIN_DETAILS),
                 )
             )  # fmt: skip
-        after = page.after
-        if not after:
+        after, left = page.after, left - len(page.found)
+        if after and not left:
+            file.write([say.say(NOT_ALL)])
+        if not after or not left:
             return file.response("people")
+        await asyncio.sleep(0)  # SQLite has answered within this task: others have their turn
 
 
 # --- several people at once
@@ -370,8 +378,8 @@ async def check_selected(at: PortalContext) -> View:
             Paragraph(text=texts.sentence(at.entity)),
             Form(
                 hidden=(*kept.items(), ("seen", preview.digest), (_CONFIRMED, "yes")),
-                button=phrase("Send for approval") if preview.needs_approval else texts.button,
-                danger=action != "restore" and not preview.needs_approval,
+                button=texts.button,
+                danger=action != "restore",
                 needs_approval=preview.needs_approval,
             )
             if people
@@ -387,10 +395,9 @@ async def check_selected(at: PortalContext) -> View:
 
 
 def _known(at: PortalContext, member: Member) -> tuple[Value, ...]:
-    account, email = member.identity, member.email
     return (
         Link(url=portal_path(at.web, f"{PERSON}/{member.membership.membership_id}"), text=member.name_alone),
-        Cell(values=(account,) if account else (), notes=(email,) if email and email != account else ()),
+        _identity(member),
         state_label(member.state),
     )
 
@@ -473,19 +480,16 @@ async def choose_person(
     search = Field(
         name=FIND, label=phrase("Name, user name or e-mail address"), kind="search", value=find, most=_CHARACTERS
     )
-    nobody = phrase("Nobody found. Check the spelling, or invite the person first.")
     choice = (
         Paragraph(text=lead) if lead else None,
         Heading(text=asked),
         Filters(action=here, fields=(search,), kept=kept),
         Table(
-            caption=phrase("People by user name"),
+            caption=phrase("People") if found.by_word else phrase("People by user name"),
             columns=(Column(phrase("Name")), Column(phrase("User name")), Column(phrase("State"))),
             rows=tuple(map(row, found.found)),
-            empty=None if found.after else nobody,
-            pager=pager_of(
-                here, same, came=bool(after), after=found.after, name=AFTER, searched_on=len(found.found) < _PER_PAGE
-            ),
+            empty=phrase("Nobody found. Check the spelling, or invite the person first."),
+            pager=pager_of(here, same, came=bool(after), after=found.after, name=AFTER),
         ),
     )
     return Page(
@@ -511,7 +515,7 @@ async def show_invitation(at: PortalContext) -> View:
             *_mail_notes(at),
             Form(
                 parts=(Fields(fields=MEMBER.show(at.form)),),
-                button=phrase("Send for approval") if needs_approval else phrase("Send invitation"),
+                button=phrase("Send invitation"),
                 needs_approval=needs_approval,
             ),
             Paragraph(text=Link(url=portal_path(at.web, SEVERAL), text=phrase("Invite several people at once"))),
@@ -643,7 +647,7 @@ async def invite_several(at: PortalContext) -> FormResult:
     """Invite the people of the form, once confirmed. Raises ConfirmationRequired, InvalidForm, InvalidInput."""
     found = await _read_people(at)
     access = await _read_access(at, len(found))
-    if at.form.get(_CONFIRMED) != "yes":
+    if at.form.get(_CONFIRMED) != "yes" or at.form.get("decision") == _CHECK:
         raise ConfirmationRequired
     try:
         return await _submit_invitations(at, found, access[1] if access else None)
@@ -687,10 +691,9 @@ async def check_invitations(at: PortalContext) -> View:
                         parts=(Fields(fields=(_lines_of(at), *_access_fields(at, await _simple_roles(at)))),),
                     ),
                 ),
-                button=phrase("Send for approval")
-                if needs_approval
-                else counted(number, "Send {count} invitation", "Send {count} invitations"),
-                again=phrase("Check again"),
+                hidden=((_CONFIRMED, "yes"),),
+                button=counted(number, "Send {count} invitation", "Send {count} invitations"),
+                other=(_CHECK, phrase("Check again")),
                 needs_approval=needs_approval,
             ),
         ),

@@ -15,7 +15,7 @@ from msgspec import to_builtins
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import approvals, invitations, member_changes, member_help, members
 from corpid.flows.directory.invitations import InvitationLimit
-from corpid.flows.directory.members import Member, UnknownMember, load_member
+from corpid.flows.directory.members import Member, UnknownMember
 from corpid.flows.directory.write import Refused, RequestDetails
 from corpid.flows.operations import history
 from corpid.flows.operations.history import HistoryFilter
@@ -38,6 +38,7 @@ from corpid.web.directory.access import (
     REMOVE,
     administers,
     own_access,
+    this_member,
     to_person,
 )
 from corpid.web.directory.history import HISTORY
@@ -85,7 +86,7 @@ from corpid.web.pages.components import (
     last_day,
     table,
 )
-from corpid.web.pages.layout import Link, Pager, ViewPart
+from corpid.web.pages.layout import Link, ViewPart, pager_of
 from corpid.web.pages.record_forms import RecordForm, advise, form_of
 from corpid.web.sites import CHANGED_MEANWHILE, FormResult, InvalidForm, NotFound, Section, await_found
 
@@ -122,14 +123,6 @@ ACTIONS: Final[Mapping[str, Phrase]] = {
     "end": phrase("End the membership"),
 }
 """the last parts of the addresses of actions"""
-
-
-async def this_member(at: PortalContext, membership_id: str) -> Member:
-    """A member of the entity. Raises NotFound."""
-    try:
-        return await load_member(at.registry, membership_id, actor=at.actor)
-    except UnknownMember:
-        raise NotFound from None
 
 
 def membership_id_of(at: PortalContext) -> str:
@@ -183,10 +176,7 @@ async def show_person(at: PortalContext) -> View:
                 columns=tuple(map(Column, (*columns, *([phrase("Actions")] if may_give else [])))),
                 rows=tuple(_row(at, role, state=state, seen=seen, changeable=may_give) for role in held.roles.found),
                 empty=phrase("{name} has no access yet.", name=name),
-                pager=Pager(
-                    first=here if at.query.get("after") else "",
-                    next=query_address(at, at.page, after=held.roles.after) if held.roles.after else "",
-                ),
+                pager=pager_of(here, {}, came=bool(at.query.get("after")), after=held.roles.after),
             ),
             Paragraph(text=phrase("You see access at the services that you administer."), look="hint") if own else None,
             Paragraph(text=no_access, look="hint") if no_access else None,
@@ -535,7 +525,7 @@ async def show_details(at: PortalContext) -> View:
             Form(
                 parts=(Fields(fields=_DETAILS.show(at.form or to_builtins(membership), hints)),),
                 hidden=(("seen", _digest(membership)),),
-                button=phrase("Send for approval") if possible.needs_approval else phrase("Save"),
+                button=phrase("Save"),
                 needs_approval=possible.needs_approval,
             ),
         ),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import date
-from typing import TYPE_CHECKING, ClassVar, Final
-from urllib.parse import quote, urlencode
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
 
 import msgspec
 from starlette.responses import Response, StreamingResponse
@@ -23,14 +23,16 @@ from corpid.texts import Phrase, phrase
 from corpid.web.operations.jobs import VERIFY
 from corpid.web.operations.page_context import (
     AT_ONCE,
+    KEPT_BY_AUDIT,
     REASON,
-    SECTIONS,
     ConsoleContext,
     ConsolePage,
     actor_with_reason,
     console_path,
     frame,
     path_if_allowed,
+    record_page,
+    section_link,
 )
 from corpid.web.pages import change_sentences
 from corpid.web.pages.components import (
@@ -38,14 +40,16 @@ from corpid.web.pages.components import (
     Cell,
     Column,
     Details,
+    Fields,
     Filters,
+    Form,
     Label,
     LinkedName,
     Page,
     Paragraph,
     Table,
 )
-from corpid.web.pages.layout import Field, FormView, Link, pager_of
+from corpid.web.pages.layout import Field, Link, pager_of
 from corpid.web.pages.responses import NO_STORE
 from corpid.web.sites import FormResult, InvalidForm, NotFound, Section, SeeOther, read_number
 
@@ -75,16 +79,6 @@ _FILE: Final = f"{EXPORT}/file"
 _NAME: Final = "name"
 """the parameter that names a recorded export"""
 _WANTED: Final = "wanted"
-
-
-class ExportAudit(FormView, frozen=True, kw_only=True):
-    """The range and the filters of an export. Fields: FILTERS, until, reason."""
-
-    template: ClassVar[str] = "console/export_audit.html"
-    heading: ClassVar[Phrase] = phrase("Export the audit")
-
-    given: dict[str, str]
-    most: int = audit.EXPORTED_AT_MOST
 
 
 async def show_audit(at: ConsoleContext) -> View:
@@ -188,7 +182,7 @@ def _link_names(at: ConsoleContext, names: HistoryNames) -> HistoryNames:
 
     def linked(known: Mapping[str, str], page: str, shown: Mapping[str, str]) -> dict[str, str]:
         return {
-            key: LinkedName(name, console_path(at.web, f"{page}/{quote(key, safe='')}")) if key in shown else name
+            key: LinkedName(name, console_path(at.web, record_page(page, key))) if key in shown else name
             for key, name in known.items()
         }
 
@@ -281,14 +275,37 @@ def _text_of(side: Mapping[str, object], member: str) -> tuple[str, ...]:
 
 
 async def show_export(at: ConsoleContext) -> View:
-    """The form."""
-    back = console_path(at.web, AUDIT)
+    """The form of an export. Raises access.Forbidden."""
     given = at.form or at.query
-    return ExportAudit(
-        frame=frame(at, section=AUDIT, up=Link(url=back, text=SECTIONS[AUDIT])),
+    labels = {
+        "since": phrase("Since (2h, 3d, 2026-11-22)"),
+        _UNTIL: phrase("Until (1h, 2026-11-23); empty for now"),
+        "user": phrase("User name or identifier"),
+        "entity": phrase("Organisation"),
+        "client": phrase("Client"),
+        "action": phrase("Action"),
+    }
+    fields = tuple(Field(name=name, label=label, value=given.get(name, "")) for name, label in labels.items())
+    return Page(
+        frame=frame(at, section=AUDIT, up=section_link(at, AUDIT)),
+        heading=phrase("Export the audit"),
         action=console_path(at.web, EXPORT),
-        given={name: given.get(name, "") for name in (*FILTERS, _UNTIL)},
-        back=back,
+        parts=(
+            Paragraph(
+                text=phrase(
+                    "The file has one JSON object a line: first the range and whether its entries are as they were "
+                    "sealed, then the entries, the latest first."
+                )
+            ),
+            Paragraph(
+                text=phrase(
+                    "It has at most {most} entries; its last line says whether there are more. It holds names and "
+                    "addresses of people, and the audit records the export.",
+                    most=audit.EXPORTED_AT_MOST,
+                )
+            ),
+            Form(parts=(Fields(fields=fields),), reason=KEPT_BY_AUDIT, button=phrase("Download")),
+        ),
     )
 
 

@@ -6,7 +6,6 @@ import re
 from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote, urlencode
 
 from msgspec.structs import replace
 
@@ -16,7 +15,7 @@ from corpid.flows.directory.lists import list_records
 from corpid.flows.directory.single_records import set_enabled, update_record
 from corpid.flows.directory.write import InvalidMembers, Refused
 from corpid.flows.oauth import client_keys
-from corpid.flows.operations import audit, overview
+from corpid.flows.operations import overview
 from corpid.flows.operations.buffers import REFUSALS_KEPT, list_refusals
 from corpid.flows.operations.migration_report import report_of
 from corpid.rules.audit_actions import AuditAction
@@ -32,6 +31,7 @@ from corpid.rules.oauth.errors import reason_of
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.texts import Phrase, counted, phrase
+from corpid.web.operations.audit import recent_entries
 from corpid.web.operations.page_context import (
     KEPT_BY_AUDIT,
     REASON,
@@ -43,6 +43,8 @@ from corpid.web.operations.page_context import (
     is_current,
     path_if_allowed,
     question,
+    record_link,
+    record_page,
     section_link,
     show_list,
     version_of,
@@ -108,8 +110,6 @@ if TYPE_CHECKING:
 CLIENTS: Final = "clients"
 CLIENT: Final = "client"
 _CHANGES: Final = tuple(action for action in AuditAction if action.startswith("client."))
-_LATEST: Final = 20
-"""changes on a client's page"""
 _REASONS: Final = 20
 """reasons of refusals on a client's page"""
 _NEW_CLIENT: Final = "new-client"
@@ -175,10 +175,15 @@ def reasons_table(traffic: Traffic, *, most: int, with_remedy: bool = False) -> 
     headings = (phrase("Reason"), *((phrase("What to do"),) if with_remedy else ()), phrase("Number"))
     rows: list[tuple[Value, ...]] = []
     for each in traffic.reasons[:most]:
-        known = reason_of(each.reason).value
-        reason = Cell(values=(Code(each.reason),), notes=(English(known.cause),))
-        rows.append((reason, English(known.remedy), each.count) if with_remedy else (reason, each.count))
+        reason, remedy = describe_reason(each.reason)
+        rows.append((reason, remedy, each.count) if with_remedy else (reason, each.count))
     return table(phrase("Refusals by reason"), headings, rows, empty=phrase("Nothing was refused."))
+
+
+def describe_reason(code: str) -> tuple[Cell, English]:
+    """The code and the cause of a refusal, and its remedy."""
+    reason = reason_of(code).value
+    return Cell(values=(Code(code),), notes=(English(reason.cause),)), English(reason.remedy)
 
 
 async def show_clients(at: ConsoleContext) -> View:
@@ -188,10 +193,10 @@ async def show_clients(at: ConsoleContext) -> View:
         generations = ", ".join(each.name for each in used_generations(client, at.web.client_rules))
         ends = date.fromisoformat(client.legacy_until) if client.legacy_until else None
         shown = phrase("{generations}; legacy until {day}", generations=generations, day=ends) if ends else generations
-        link = Link(url=client_path(at, client.client_id), text=client.client_id)
+        link = record_link(at, CLIENT, client.client_id, client.client_id)
         return link, client.name, shown, enabled_label(client.enabled)
 
-    new = path_if_allowed(at, "new-client")
+    new = path_if_allowed(at, _NEW_CLIENT)
     return await show_list(
         at, CLIENTS, partial(list_records, at.registry, at.actor, CLIENT_LIST), row, heading=phrase("Clients"),
         columns=(phrase("Identifier"), phrase("Name"), phrase("Generations"), phrase("State")),
@@ -206,14 +211,9 @@ def client_path(at: ConsoleContext, client_id: str) -> str:
     return console_path(at.web, client_page_path(client_id))
 
 
-def client_link(at: ConsoleContext, client_id: str, name: str) -> Link:
-    """A link to a client's page."""
-    return Link(url=client_path(at, client_id), text=name)
-
-
 def client_page_path(client_id: str, page: str = CLIENT) -> str:
     """The path of a client's page in the console."""
-    return f"{page}/{quote(client_id, safe='')}"
+    return record_page(page, client_id)
 
 
 async def this_client(at: ConsoleContext) -> Client:
@@ -271,7 +271,11 @@ async def show_client(at: ConsoleContext) -> View:
                 look="hint",
             ),
             Heading(text=phrase("History")),
-            *await _load_history(at, found),
+            *await recent_entries(
+                at,
+                AuditQuery(client_id=found.client_id, actions=_CHANGES),
+                {"client": found.client_id, "action": "client."},
+            ),
         ),
     )
 
@@ -368,32 +372,6 @@ def _list_facts(client: Client) -> Iterator[tuple[Phrase, Value]]:
             continue
         label = each.label or phrase("{text}", text=name)
         yield label, ", ".join(value) if isinstance(value, tuple) else str(value)
-
-
-async def _load_history(at: ConsoleContext, client: Client) -> tuple[Component, ...]:
-    """The latest changes of a client's record (D57)."""
-    query = AuditQuery(client_id=client.client_id, actions=_CHANGES)
-    found = await audit.read_part(at.registry, query, limit=_LATEST, actor=at.actor)
-    names = await audit.read_names(at.registry, found.entries, actor=at.actor)
-    rows: list[tuple[Value, ...]] = [
-        (
-            at.moment(each.at),
-            ":".join(names.get(part, part) for part in each.actor.split(":", 1)),
-            Cell(values=(Code(each.action),), notes=tuple(filter(None, [each.detail.get("members", "")]))),
-            each.detail.get("reason_given", ""),
-        )
-        for each in found.entries
-    ]
-    whole = console_path(at.web, f"audit?{urlencode({'client': client.client_id, 'action': 'client.'})}")
-    return (
-        table(
-            phrase("Changes of this client, the latest first"),
-            (phrase("Time"), phrase("Who"), phrase("Action"), phrase("Reason")),
-            rows,
-            empty=phrase("Nothing has been changed yet."),
-        ),
-        Paragraph(text=Link(url=whole, text=phrase("Full history, in the audit"))),
-    )
 
 
 def _refusals_table(at: ConsoleContext, caption: Phrase, refusals: Iterable[ClientRefusal]) -> Table:

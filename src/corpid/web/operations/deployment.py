@@ -11,9 +11,9 @@ from corpid.rules.limits import DAY
 from corpid.rules.server_processes import VERSION
 from corpid.texts import Phrase, counted, phrase
 from corpid.web.operations.clients import (
+    CLIENT,
     RANGE,
     asked_period,
-    client_link,
     client_path,
     reasons_table,
     refused_share,
@@ -29,6 +29,7 @@ from corpid.web.operations.page_context import (
     frame,
     path_if_allowed,
     question,
+    record_link,
     section_link,
 )
 from corpid.web.pages.components import (
@@ -189,7 +190,7 @@ def _clients_table(at: ConsoleContext, found: Overview) -> Table:
     rows: list[tuple[Value, ...]] = []
     for each in found.traffic.clients[:_MOST]:
         link = (
-            client_link(at, each.client_id, each.name)
+            record_link(at, CLIENT, each.client_id, each.name)
             if each.name
             else each.client_id or phrase("no registered client")
         )

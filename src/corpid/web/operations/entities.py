@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from functools import partial
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote
 
 from msgspec import to_builtins
 from msgspec.structs import replace
@@ -43,6 +42,8 @@ from corpid.web.operations.page_context import (
     is_current,
     path_if_allowed,
     question,
+    record_link,
+    record_page,
     section_link,
     show_list,
     step_of,
@@ -114,14 +115,14 @@ def entity_path(web: WebContext, entity_id: str, page: str = "") -> str:
 
 def entity_page_path(entity_id: str, page: str = "") -> str:
     """The path of an organisation's page in the console."""
-    return f"entities/{quote(entity_id, safe='')}" + (f"/{page}" if page else "")
+    return record_page("entities", entity_id, page)
 
 
 async def show_entities(at: ConsoleContext) -> View:
     """A page of organisations, narrowed by what is searched (R-12.4)."""
 
     def row(entity: Entity) -> tuple[Value, ...]:
-        link = Link(url=entity_path(at.web, entity.entity_id), text=entity.name)
+        link = record_link(at, "entities", entity.entity_id, entity.name)
         number = entity.registration_number or entity.entity_id
         return link, number, ENTITY_STATUSES[entity.status], enabled_label(entity.enabled)
 
@@ -129,8 +130,8 @@ async def show_entities(at: ConsoleContext) -> View:
     return await show_list(
         at, "entities", partial(list_records, at.registry, at.actor, ENTITIES), row, heading=phrase("Organisations"),
         columns=(phrase("Name"), phrase("Registration number"), phrase("Status"), phrase("State")),
-        label=phrase("Begins with"), ways=_WAYS, none=phrase("There are no organisations yet."),
-        not_found=phrase("No organisation found. Enter only the beginning, or search by something else."),
+        label=phrase("Name, registration number or identifier"), ways=_WAYS, none=phrase("There are no organisations yet."),
+        not_found=phrase("No organisation found. Check the spelling."),
         add=Link(url=new, text=phrase("Add an organisation")) if new else None,
     )  # fmt: skip
 
@@ -211,7 +212,7 @@ def _administrator(at: ConsoleContext, each: Appointment) -> tuple[Value, ...]:
     membership, user, level = each.membership, each.user, each.administrator
     invited = membership.invited
     active = user.enabled and membership.enabled
-    resend = f"invitation/{quote(membership.membership_id, safe='')}"
+    resend = record_page("invitation", membership.membership_id)
     name = (membership.name or membership.email) if invited else user.name
     url = path_if_allowed(at, entity_page_path(membership.entity_id, resend)) if invited else ""
     services = level.services if level.level == "sub_administrator" else "all"
@@ -228,8 +229,8 @@ def _administrator(at: ConsoleContext, each: Appointment) -> tuple[Value, ...]:
 
 def _party(at: ConsoleContext, grant: ThirdPartyGrant, other: str, names: Mapping[str, str]) -> tuple[Value, ...]:
     return (
-        Link(url=entity_path(at.web, other), text=names.get(other, other)),
-        Link(url=console_path(at.web, f"services/{quote(grant.service_id, safe='')}"), text=grant.service_id),
+        record_link(at, "entities", other, names.get(other, other)),
+        record_link(at, "services", grant.service_id, grant.service_id),
         grant.role or phrase("Any role"),
         last_day(grant.end_date),
         Label(phrase("Active")) if grant.state == "accepted" else Label(phrase("Offered"), "warning"),
@@ -247,15 +248,15 @@ async def show_members(at: ConsoleContext) -> View:
         partial(_member, at),
         heading=phrase("People of {name}", name=entity.name),
         columns=(phrase("User name"), phrase("Name"), phrase("Administers as"), phrase("State")),
-        label=phrase("User name begins with"), none=phrase("Nobody belongs to this organisation yet."),
-        not_found=phrase("Nobody found. Enter only the beginning."),
+        label=phrase("Name, user name or e-mail address"), none=phrase("Nobody belongs to this organisation yet."),
+        not_found=phrase("Nobody found. Check the spelling."),
         up=Link(url=entity_path(at.web, entity.entity_id), text=phrase("Back")),
     )  # fmt: skip
 
 
 def _member(at: ConsoleContext, each: EntityMember) -> tuple[Value, ...]:
     membership, user = each.membership, each.user
-    resend = entity_page_path(membership.entity_id, f"invitation/{quote(membership.membership_id, safe='')}")
+    resend = entity_page_path(membership.entity_id, record_page("invitation", membership.membership_id))
     url = path_if_allowed(at, resend) if membership.invited else person_path(at.web, user.user_id)
     name = identity(membership, user)
     return (

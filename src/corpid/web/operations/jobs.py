@@ -1,4 +1,4 @@
-"""Jobs in the console: list, progress and result (docs/decisions/0041)."""
+"""Jobs in the console: list, progress and result (docs/decisions/0042)."""
 
 from __future__ import annotations
 

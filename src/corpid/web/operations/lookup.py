@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from corpid.flows.encrypted_values import decrypt_value, encrypt_value
 from corpid.flows.operations import lookup as flow
 from corpid.jose.encoding import MalformedToken
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.limits import MINUTE
-from corpid.rules.oauth.errors import reason_of
 from corpid.rules.references import LOG_FIELD, REFERENCE, find_reference
 from corpid.texts import phrase
 from corpid.web.operations.audit import ENTRY_COLUMNS, REFERENCE_PAGE, entry_rows
-from corpid.web.operations.clients import client_path
+from corpid.web.operations.clients import CLIENT, client_path, describe_reason
 from corpid.web.operations.page_context import (
     SEARCH,
     SEARCH_CHARACTERS,
@@ -23,10 +22,11 @@ from corpid.web.operations.page_context import (
     ConsolePage,
     console_path,
     frame,
+    record_link,
     section_link,
 )
-from corpid.web.operations.people import person_path, state_of
-from corpid.web.pages.components import Cell, Facts, Heading, Page, Paragraph, Table, enabled_label, table
+from corpid.web.operations.people import state_of
+from corpid.web.pages.components import Code, English, Facts, Heading, Page, Paragraph, Table, enabled_label, table
 from corpid.web.pages.layout import Link
 from corpid.web.sites import FormResult, Section
 
@@ -87,16 +87,16 @@ def _facts(at: ConsoleContext, found: ReferenceRecords) -> tuple[tuple[Phrase, V
 
 
 def _refusal(at: ConsoleContext, refusal: ClientRefusal) -> list[Component | None]:
-    declared = reason_of(refusal.reason).value
+    reason, remedy = describe_reason(refusal.reason)
     return [
         Heading(text=phrase("Why it was refused")),
         Facts(
             facts=(
-                (phrase("Client"), Link(url=client_path(at, refusal.client_id), text=refusal.client_id)),
-                (phrase("Request"), f"{refusal.method} {refusal.path}"),
-                (phrase("Reason"), Cell(values=(declared.cause,), notes=(refusal.reason,))),
-                (phrase("Received"), refusal.detail),
-                (phrase("What to do"), declared.remedy),
+                (phrase("Client"), record_link(at, CLIENT, refusal.client_id, refusal.client_id)),
+                (phrase("Request"), Code(f"{refusal.method} {refusal.path}")),
+                (phrase("Reason"), reason),
+                (phrase("Received"), English(refusal.detail) if refusal.detail else None),
+                (phrase("What to do"), remedy),
             )
         ),
         Paragraph(text=phrase("The request named this client without proving that it is the client's."), look="hint")
@@ -121,11 +121,7 @@ def _nothing(at: ConsoleContext, found: ReferenceRecords) -> list[Component | No
         table(
             phrase("Refusals in the hour of this request, of all clients"),
             (phrase("Reason"), phrase("What to do"), phrase("Count")),
-            (
-                (Cell(values=(declared.cause,), notes=(each.reason,)), declared.remedy, each.count)
-                for each in found.counts
-                for declared in (reason_of(each.reason).value,)
-            ),
+            ((*describe_reason(each.reason), each.count) for each in found.counts),
         )
         if found.counts
         else None,
@@ -210,28 +206,25 @@ def _group(at: ConsoleContext, group: SearchGroup, text: str) -> list[Component 
         return [table(caption, headings, (row(at, each) for each in group.found))]
     if not group.total.exact:
         caption = phrase("{kind}: more than {count}", kind=kind, count=count)
-    every = {"search": text, **({"by": group.order} if group.order else {})}
-    link = Link(url=f"{console_path(at.web, path)}?{urlencode(every)}", text=phrase("Show all"), about=str(kind))
+    every = urlencode({"search": text})
+    link = Link(url=f"{console_path(at.web, path)}?{every}", text=phrase("Show all"), about=str(kind))
     return [table(caption, headings, (row(at, each) for each in group.found)), Paragraph(text=link)]
 
 
 def _entity(at: ConsoleContext, each: Entity) -> tuple[Value, ...]:
-    url = console_path(at.web, f"entities/{quote(each.entity_id, safe='')}")
-    return Link(url=url, text=each.name), each.entity_id, enabled_label(each.enabled)
+    return record_link(at, "entities", each.entity_id, each.name), each.entity_id, enabled_label(each.enabled)
 
 
 def _person(at: ConsoleContext, each: User) -> tuple[Value, ...]:
-    return Link(url=person_path(at.web, each.user_id), text=each.user_name), each.name, state_of(each)
+    return record_link(at, "people", each.user_id, each.user_name), each.name, state_of(each)
 
 
 def _service(at: ConsoleContext, each: Service) -> tuple[Value, ...]:
-    return Link(
-        url=console_path(at.web, f"services/{quote(each.service_id, safe='')}"), text=each.name
-    ), each.service_id
+    return record_link(at, "services", each.service_id, each.name), each.service_id
 
 
 def _client(at: ConsoleContext, each: Client) -> tuple[Value, ...]:
-    return Link(url=client_path(at, each.client_id), text=each.client_id), each.name, enabled_label(each.enabled)
+    return record_link(at, CLIENT, each.client_id, each.client_id), each.name, enabled_label(each.enabled)
 
 
 _NAME, _IDENTIFIER, _STATE = phrase("Name"), phrase("Identifier"), phrase("State")

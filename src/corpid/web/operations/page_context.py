@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
-from urllib.parse import urlencode
+from urllib.parse import quote
 
 import msgspec
 from msgspec.structs import replace
@@ -21,7 +21,7 @@ from corpid.rules.directory.lists import MOST_COUNTED
 from corpid.texts import phrase
 from corpid.web import sites
 from corpid.web.pages.components import Column, Fields, Filters, Form, Page, Paragraph, Radios, Table, Value
-from corpid.web.pages.layout import Field, Frame, Link, Navigation, NavigationLink, pager_of, total_text
+from corpid.web.pages.layout import Field, Frame, Link, Navigation, NavigationLink, pager_of
 from corpid.web.sites import PageContext, site_path
 
 if TYPE_CHECKING:
@@ -72,6 +72,16 @@ KEPT_BY_AUDIT: Final = phrase("It is kept in the audit with your name.")
 
 def console_path(web: WebContext, page: str = "") -> str:
     return site_path(web, "console", page)
+
+
+def record_page(section: str, key: str, page: str = "") -> str:
+    """The path of a record's page in the console."""
+    return f"{section}/{quote(key, safe='')}" + (f"/{page}" if page else "")
+
+
+def record_link(at: ConsoleContext, section: str, key: str, name: str) -> Link:
+    """A link to a record's page."""
+    return Link(url=console_path(at.web, record_page(section, key)), text=name)
 
 
 def section_link(at: ConsoleContext, section: str) -> Link:
@@ -146,19 +156,25 @@ async def show_list(
                     action=here,
                     fields=(
                         *(
-                            [Field(name="by", label=phrase("Search by"), kind="words", value=by, words=ways)]
+                            [Field(name="by", label=phrase("Sort by"), kind="words", value=by, words=ways)]
                             if ways
                             else []
                         ),
                         searched,
                     ),
                 ),
-                pager=replace(
-                    pager_of(here, known, came=bool(after or page.before), after=page.after),
-                    previous=f"{here}?{urlencode({**known, 'before': page.before})}" if page.before else "",
-                    total=total_text(page.total) if page.total else None,
+                pager=pager_of(
+                    here,
+                    known,
+                    came=bool(after or page.before),
+                    after=page.after,
+                    before=page.before,
+                    total=page.total,
                 ),
             ),
+            Paragraph(text=phrase("This search is too broad to be sorted. Add a word."), look="hint")
+            if ways and page.by_word
+            else None,
         ),
     )
 

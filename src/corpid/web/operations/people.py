@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from functools import partial
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.authentication.throttle import LINK_GUESSES, UNKNOWN_BROWSERS
@@ -35,6 +34,8 @@ from corpid.web.operations.page_context import (
     console_path,
     frame,
     question,
+    record_link,
+    record_page,
     section_link,
     show_list,
 )
@@ -88,7 +89,7 @@ _NONE: Final = phrase("None")
 
 def person_path(web: WebContext, user_id: str, action: str = "") -> str:
     """The address path of a person's page."""
-    return console_path(web, f"people/{quote(user_id, safe='')}" + (f"/{action}" if action else ""))
+    return console_path(web, record_page("people", user_id, action))
 
 
 def state_of(user: User) -> Label:
@@ -100,14 +101,14 @@ async def show_people(at: ConsoleContext) -> View:
     """A page of people, narrowed by what is searched (D51)."""
 
     def row(user: User) -> tuple[Value, ...]:
-        link = Link(url=person_path(at.web, user.user_id), text=user.user_name)
+        link = record_link(at, "people", user.user_id, user.user_name)
         return link, user.name, user.email, state_of(user)
 
     return await show_list(
         at, "people", partial(list_records, at.registry, at.actor, USERS, {"placeholder": False}), row, heading=phrase("People"),
         columns=(phrase("User name"), phrase("Name"), phrase("E-mail address"), phrase("State")),
-        label=phrase("Begins with"), ways=_WAYS, none=phrase("There are no people yet."),
-        not_found=phrase("Nobody found. Enter only the beginning, or search by something else."),
+        label=phrase("Name, user name or e-mail address"), ways=_WAYS, none=phrase("There are no people yet."),
+        not_found=phrase("Nobody found. Check the spelling."),
     )  # fmt: skip
 
 
@@ -178,7 +179,7 @@ async def show_person(at: ConsoleContext) -> View:
 
 def _membership(at: ConsoleContext, each: Belonging) -> tuple[Value, ...]:
     return (
-        Link(url=console_path(at.web, f"entities/{quote(each.entity.entity_id, safe='')}"), text=each.entity.name),
+        record_link(at, "entities", each.entity.entity_id, each.entity.name),
         ADMINISTRATOR_LEVELS[each.level] if each.level else None,  # type: ignore[index]
         enabled_label(each.membership.enabled and each.entity.enabled),
     )
@@ -187,14 +188,10 @@ def _membership(at: ConsoleContext, each: Belonging) -> tuple[Value, ...]:
 def _role(at: ConsoleContext, each: RoleRecords) -> tuple[Value, ...]:
     service = each.service
     return (
-        Link(url=console_path(at.web, f"services/{quote(service.service_id, safe='')}"), text=service.name),
+        record_link(at, "services", service.service_id, service.name),
         each.row.role,
         Cell(
-            values=(
-                Link(
-                    url=console_path(at.web, f"entities/{quote(each.entity.entity_id, safe='')}"), text=each.entity.name
-                ),
-            ),
+            values=(record_link(at, "entities", each.entity.entity_id, each.entity.name),),
             notes=(each.row.sub_entity,) if each.row.sub_entity else (),
         ),
         last_day(each.row.end_date),
@@ -390,7 +387,7 @@ async def carry_out(at: ConsoleContext) -> FormResult:
     actor = actor_with_reason(at)
     user = found.user
     registry = at.provider.registry
-    here = f"people/{quote(user.user_id, safe='')}"
+    here = record_page("people", user.user_id)
     try:
         match action:
             case "unlock":

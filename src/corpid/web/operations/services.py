@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from functools import partial
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote
 
 from msgspec import to_builtins
 from msgspec.structs import replace
@@ -35,6 +34,8 @@ from corpid.web.operations.page_context import (
     frame,
     is_current,
     path_if_allowed,
+    record_link,
+    record_page,
     section_link,
     show_list,
     step_of,
@@ -75,7 +76,7 @@ async def show_services(at: ConsoleContext) -> View:
     """A page of services by identifier."""
 
     def row(service: Service) -> tuple[Value, ...]:
-        link = Link(url=console_path(at.web, _here(service)), text=service.service_id)
+        link = record_link(at, "services", service.service_id, service.service_id)
         return link, service.name, _YES if service.approval_required else _NO, enabled_label(service.enabled)
 
     return await show_list(
@@ -87,7 +88,7 @@ async def show_services(at: ConsoleContext) -> View:
 
 
 def _here(service: Service, page: str = "") -> str:
-    return f"services/{quote(service.service_id, safe='')}" + (f"/{page}" if page else "")
+    return record_page("services", service.service_id, page)
 
 
 async def _load_service(at: ConsoleContext) -> Service:

@@ -73,8 +73,12 @@ class LinkedName(str):
         return made
 
 
+SELECT: Final = "select-"
+"""begins the names of the checkboxes that select a row"""
+
+
 class Choice(ViewPart, frozen=True, kw_only=True):
-    """The checkbox `select-VALUE` that selects a row."""
+    """The checkbox that selects a row."""
 
     value: str
     name: Phrase | str
@@ -309,7 +313,7 @@ class Filters(Component, frozen=True, kw_only=True):
 class Selection(ViewPart, frozen=True, kw_only=True):
     """The form that acts on selected rows.
 
-    The form sends `select-VALUE` for each chosen row, or `all` with what is kept of the list, and the button's
+    The form sends SELECT and its value for each chosen row, or `all` with what is kept of the list, and the button's
     `decision`.
     """
 
@@ -413,6 +417,7 @@ class Form(Component, frozen=True, kw_only=True):
     parts: tuple[Component | None, ...] = ()
     hidden: tuple[tuple[str, str], ...] = ()
     button: Phrase
+    """its text, unless it needs approval"""
     danger: bool = False
     """whether it takes something away"""
     decision: str = ""
@@ -429,8 +434,6 @@ class Form(Component, frozen=True, kw_only=True):
     """whether it only asks: its fields stand in the address"""
     back: Link | None = None
     """in place of the page's way back"""
-    again: Phrase | None = None
-    """a second button, which sends the form to be checked again; the first one then sends `confirmed`"""
 
 
 class Page(FormView, frozen=True, kw_only=True):

@@ -23,9 +23,13 @@ class ViewPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ButtonForm(msgspec.Struct, frozen=True, kw_only=True):
-    """The target of a form of one button. Fields: form_token, step."""
+    """The target of a form of one button.
+
+    Fields: form_token, step, those of `fields`.
+    """
 
     action: str
+    fields: tuple[tuple[str, str], ...] = ()
 
 
 class Link(ViewPart, frozen=True, kw_only=True):
@@ -201,17 +205,27 @@ class Pager(ViewPart, frozen=True, kw_only=True):
 
 
 def pager_of(
-    here: str, kept: Mapping[str, str], *, came: bool, after: object, name: str = "after", searched_on: bool = False
+    here: str,
+    kept: Mapping[str, str],
+    *,
+    came: bool,
+    after: object,
+    name: str = "after",
+    before: str = "",
+    total: ListTotal | None = None,
+    searched_on: bool = False,
 ) -> Pager:
-    """The addresses of the first and the next page of a list.
+    """The addresses of the other pages of a list.
 
     `kept` are its filters; `came` says that this is not the first page; `after` is the place at which the next one
-    begins, empty if there is none, and `name` its parameter.
+    begins, and `name` its parameter; `before` is the place before which the previous one ends. Empty if there is none.
     """
     first = f"{here}?{urlencode(kept)}" if kept else here
     return Pager(
         first=first if came else "",
+        previous=f"{here}?{urlencode({**kept, 'before': before})}" if before else "",
         next=f"{here}?{urlencode({**kept, name: after})}" if after else "",
+        total=total_text(total) if total else None,
         searched_on=bool(after) and searched_on,
     )
 

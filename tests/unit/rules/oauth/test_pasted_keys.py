@@ -174,3 +174,26 @@ def test_a_byte_order_mark_before_it_is_ignored_and_hides_no_private_key() -> No
     secret = json.dumps({"keys": [key(private=True), key("enc")]})
     assert read_pasted("\ufeff" + secret).private
     assert "d" not in keys_of(public_key_set("\ufeff" + secret))[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{kty: "EC", d: "SECRETSECRETSECRETSECRET"}',
+        "kty: EC\nd: SECRETSECRETSECRETSECRET\n",
+        "-----begin private key-----\nSECRETSECRETSECRETSECRET",
+        "PuTTY-User-Key-File-2: ssh-rsa\nPrivate-Lines: 14\nSECRETSECRETSECRETSECRET",
+    ],
+)
+def test_a_private_key_in_another_notation_is_not_kept_either(text: str) -> None:
+    """D27, D48: what a form shows again, and keeps for ten minutes, has nothing private."""
+    found = read_pasted(text)
+    assert (found.private, found.jwks) == (True, "")
+    assert found.fault
+
+
+@pytest.mark.parametrize(
+    "text", ["<html>d: no</html>", "did:example:0123456789abcdef", "https://x.example/a?id=SOMETHINGLONGHERE12"]
+)
+def test_other_text_is_not_taken_for_a_private_key(text: str) -> None:
+    assert not read_pasted(text).private

@@ -1,4 +1,4 @@
-"""Jobs: long work with its progress and result (docs/decisions/0041)."""
+"""Jobs: long work with its progress and result (docs/decisions/0042)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sqlalchemy as sa
 if TYPE_CHECKING:
     from alembic.operations import Operations
 
-revision = "0041"
+revision = "0046"
 phase = "expand"
 locks = "nothing: the table is new"
 

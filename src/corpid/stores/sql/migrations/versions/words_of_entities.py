@@ -1,0 +1,12 @@
+"""Words of the entities that were there before."""
+
+from __future__ import annotations
+
+from corpid.rules.directory.records import Entity
+from corpid.stores.sql.migrations import words
+
+revision = "0044"
+phase = "fill"
+locks = "a thousand rows of entities at a time"
+
+fill = words.fill(Entity, "entities", ("entity_id",), rows_per_second=1_000)

@@ -1,0 +1,12 @@
+"""Words of the members who were there before."""
+
+from __future__ import annotations
+
+from corpid.rules.directory.records import Membership
+from corpid.stores.sql.migrations import words
+
+revision = "0045"
+phase = "fill"
+locks = "a thousand rows of memberships at a time"
+
+fill = words.fill(Membership, "memberships", ("user_id", "entity_id"), rows_per_second=1_000)
