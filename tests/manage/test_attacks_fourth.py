@@ -62,7 +62,7 @@ async def test_the_button_undoes_the_change_beside_which_it_stands(made: World) 
     await browser.fill_and_submit("form_token", button="Suspend")
     browser.page = earlier
     await press_undo(browser)
-    assert "there is nothing that can be undone any more" in browser.page.text
+    assert "this can no longer be undone" in browser.page.text
     assert not (await marcus(made)).enabled
     assert not (await member(made, "id-nadia")).enabled
 
@@ -107,7 +107,7 @@ async def test_an_approval_is_not_undone(made: World) -> None:
     found = await requested(made)
     browser = await in_portal(made, f"requests/decide/{found.request_id}")
     await browser.fill_and_submit(button="approve", reason="She starts on Monday")
-    assert "The request is approved, and the change is made." in browser.page.text
+    assert "The request has been approved, and the change has been made." in browser.page.text
     assert not offers_undo(browser)
 
 
@@ -122,7 +122,7 @@ async def test_undo_that_needs_a_fresh_sign_in_asks_again_after_it(made: World) 
     await made.factors(browser, made.people["alice"])
     assert browser.page.heading == "Undo the last change?"
     await browser.fill_and_submit("undone")
-    assert "The last change is undone." in browser.page.text
+    assert "The last change has been undone." in browser.page.text
     assert (await marcus(made)).enabled
 
 
