@@ -293,8 +293,8 @@ async def show_export(at: ConsoleContext) -> View:
         parts=(
             Paragraph(
                 text=phrase(
-                    "The file has one JSON object a line: first the range and whether its entries are as they were "
-                    "sealed, then the entries, the latest first."
+                    "The file has one JSON object per line: first the range and whether its entries match their "
+                    "seals, then the entries, the latest first."
                 )
             ),
             Paragraph(
