@@ -65,8 +65,8 @@ class Recorder:
 class Seeded(Mapping[str, "View"]):
     """States by name: views, and visits, which a walk makes when one is first looked at."""
 
-    def __init__(self, views: Mapping[str, View], *walks: tuple[Mapping[str, Visit], Callable[..., Any]]) -> None:
-        self._views = views
+    def __init__(self, views: dict[str, View], *walks: tuple[Mapping[str, Visit], Callable[..., Any]]) -> None:
+        self.views = views
         self._walks = walks
         self._walk_of = {name: number for number, (visits, _) in enumerate(walks) for name in visits}
         self._recorded = cache(self._record)
@@ -74,21 +74,21 @@ class Seeded(Mapping[str, "View"]):
     def __getitem__(self, name: str) -> View:
         if name in self._walk_of:
             return self._recorded(self._walk_of[name])[name]
-        return self._views[name]
+        return self.views[name]
 
     def __iter__(self) -> Iterator[str]:
-        yield from self._views
+        yield from self.views
         yield from self._walk_of
 
     def __len__(self) -> int:
-        return len(self._views) + len(self._walk_of)
+        return len(self.views) + len(self._walk_of)
 
     def sort(self, name: str) -> object:
         """The page and whether it shows an error: the same for states that look alike."""
         if name in self._walk_of:
             visit = self._walks[self._walk_of[name]][0][name]
             return visit.page.partition("?")[0], visit.form is not None
-        return type(self._views[name]), bool(getattr(self._views[name], "errors", ()))
+        return type(self.views[name]), bool(getattr(self.views[name], "errors", ()))
 
     def _record(self, number: int) -> dict[str, View]:
         visits, walk = self._walks[number]

@@ -45,7 +45,7 @@ from tests.browser.common_states import LIMIT, NO_PASSKEY, PASSKEY, WRONG, WRONG
 from tests.browser.seeded import Seeded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from corpid.web.pages.views import View
 
@@ -194,7 +194,7 @@ CROWD: Final = errors.problem(
     "0123456789abcdef",
 )
 
-_VIEWS: Final[Mapping[str, View]] = {
+_VIEWS: Final[dict[str, View]] = {
     "sign-in": SIGN_IN,
     "sign-in-passkey-first": replace(SIGN_IN, passkey_first=True),
     "sign-in-without-passkeys": replace(SIGN_IN, passkey=None, frame=structs.replace(FRAME, limit=LAST_LIMIT)),

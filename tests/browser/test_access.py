@@ -50,7 +50,7 @@ SPACED: Final = """() => {
 UNSPACED: Final = "() => { document.adoptedStyleSheets = []; }"
 SMALL: Final = """() => [...document.querySelectorAll("button, .button, summary, input, .languages a, .links a, .error-summary a")].map(
     each => [each, (each.closest(".choice, .select label") ?? each).getBoundingClientRect()]
-).filter(([each, box]) => each.type !== "hidden" && !each.matches(".visually-hidden") && box.width && (box.width < 43.9 || box.height < 43.9)
+).filter(([each, box]) => each.type !== "hidden" && each.checkVisibility() && !each.matches(".visually-hidden") && box.width && (box.width < 43.9 || box.height < 43.9)
 ).map(([each, box]) => `${Math.round(box.width)}x${Math.round(box.height)} ${each.outerHTML.slice(0, 120)}`)"""
 OVERLAPPING: Final = """() => {
     const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), lines = [];
@@ -67,7 +67,7 @@ OVERLAPPING: Final = """() => {
         ([other]) => `${text.slice(0, 60)} lies over ${other.slice(0, 60)}`));
 }"""
 CRAMPED: Final = """() => [...document.querySelectorAll("input:not([type=radio], [type=checkbox], [type=hidden]), select")].filter(
-    each => each.clientWidth && each.clientWidth < 6 * parseFloat(getComputedStyle(each).fontSize)).map(each => each.outerHTML)"""
+    each => each.checkVisibility() && each.clientWidth && each.clientWidth < 6 * parseFloat(getComputedStyle(each).fontSize)).map(each => each.outerHTML)"""
 MOVING: Final = """() => [...document.querySelectorAll("*")].flatMap(each => ["", "::before", "::after"].map(
     part => [each, part, getComputedStyle(each, part)])).filter(([, , style]) =>
     style.animationName !== "none" || style.transitionDuration !== "0s" || style.scrollBehavior !== "auto"

@@ -84,7 +84,7 @@ def test_the_readiness_report_moves_by_itself_from_the_first_line_to_the_results
 ) -> None:
     """D66: by the script, and where none runs by loading again."""
     run = Run(asked=CHECKED)
-    monkeypatch.setitem(STATES, "readiness-under-way", replace(READINESS, run=run))
+    monkeypatch.setitem(STATES.views, "readiness-under-way", replace(READINESS, run=run))
     with (
         served(Renderer(developer_mode=True, added="corpid_dev")) as address,
         chromium.new_context(java_script_enabled=script) as context,

@@ -87,7 +87,7 @@ def test_a_browser_that_cannot_copy_says_what_else_to_do(visitor: Visitor, stage
 def test_on_a_phone_a_button_opens_the_app_before_the_picture(visitor: Visitor, stage: Stage) -> None:
     """D45: a phone cannot scan its own screen."""
     page = at(visitor, stage, "app")
-    button = page.get_by_role("link", name="Open my authenticator app")
+    button = page.get_by_role("link", name="Open the app on this device")
     expect(button).to_be_visible()
     assert (button.get_attribute("href") or "").startswith("otpauth://totp/")
     picture = page.locator("img.qr").bounding_box()
@@ -101,5 +101,5 @@ def test_on_a_phone_a_button_opens_the_app_before_the_picture(visitor: Visitor, 
 def test_elsewhere_the_picture_comes_first(visitor: Visitor, stage: Stage) -> None:
     """D45."""
     page = at(visitor, stage, "app")
-    expect(page.get_by_role("link", name="Open my authenticator app")).to_be_hidden()
+    expect(page.locator(".on-phone a")).to_be_hidden()
     expect(page.locator("img.qr")).to_be_visible()
