@@ -13,6 +13,7 @@ from benchmarks.in_turn import compared
 from benchmarks.relying_party import FORM_HEADER, authentication, bound, generate_key, open_key, proof, public_jwk
 from benchmarks.steps import require
 from corpid.flows.directory.clients import add_api_client
+from corpid.flows.directory.lists import format_place
 from corpid.rules.oauth.api_client import API_SCOPES
 from corpid.rules.oauth.client_registration import PLAIN_RULES
 from corpid.stores.sql.open import open_postgresql
@@ -118,7 +119,7 @@ def _calls(portal: Portal, places: Places) -> dict[str, Call]:
     user, member = places.user, places.member
 
     def at(*parts: str) -> str:
-        return f"cursor={write_cursor(parts)}"
+        return f"cursor={write_cursor((format_place(parts),))}"
 
     return {
         "people": _list(portal, lambda n: f"users?{at(user(n))}"),

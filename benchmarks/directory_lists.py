@@ -62,8 +62,8 @@ class Places:
         return f"crowd{number * _STRIDE % (self.crowd // 2):05}"
 
     def members_name(self, number: int) -> str:
-        """The beginning of eleven names in the largest entity."""
-        return f"person {_of_eleven(number, self.crowd)}"
+        """Words by which ten names of the largest entity are found: their numbers have five digits."""
+        return f"member {number * _STRIDE % (self.crowd // 10):04}"
 
     def firm(self, number: int) -> str:
         """An entity for which the person with many entities acts, too."""
@@ -104,7 +104,7 @@ async def crowded(dsn: str, cipher: SecretCipher, places: Places) -> float:
 async def _import(registry: Registry, passwords: Argon2Passwords, crowd: int) -> float:
     firm = Entity(entity_id=CROWD_ID, type="UEN", registration_number=CROWD_ID, country="SG", name="The Crowd")
     await registry.directory.write([Change(None, firm)])
-    rows = "".join(f"crowd{number:05},Person {number}\n" for number in range(crowd))
+    rows = "".join(f"crowd{number:05},Member {number:05}\n" for number in range(crowd))
     begun = time.perf_counter()
     await import_people(
         registry, passwords, f"user_name,name\n{rows}".encode(), file="crowd.csv", entity_id=CROWD_ID,

@@ -51,8 +51,10 @@ def test_a_sign_in_asks_a_large_database_no_more_than_a_small_one(tmp_path: Path
     assert bytes_taken["entries_a_sign_in"]["pushed_request"]["count"] == 1
     assert "| pushed_request | 1 |" in printed
     assert directory["crowd"] == {"small": 1000, "large": 1000}
-    assert directory["read_whole"] == {}
+    # Of so few people PostgreSQL reads them all to sort those that a search by words has found (docs/decisions/0041).
+    assert [text for text in directory["read_whole"] if "AS key_0" not in text] == []
     kinds = [*directory["commands"].values(), *directory["api"].values()]
+    assert [name for side in ("commands", "api") for name, one in directory[side].items() if not one["items"]] == []
     assert all(one["items"] > 0 and one["small"]["p50_ms"] > 0 and one["large"]["p50_ms"] > 0 for one in kinds)
     assert directory["api"]["people of the largest entity"]["items"] == 50
     assert "| people of the largest entity | 50 |" in printed
