@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import redis
 from redis.crc import key_slot
 
-from corpid.stores.valkey import link
+from corpid.stores.valkey import incarnations
 from tests import engines
 from tests.engines import RedisServer
 from tests.machine import free_port
@@ -139,7 +139,7 @@ def raw_information(node: ClusterNode) -> str:
 
 def slot(part: int) -> int:
     """The slot in which a part of the memory lies."""
-    return int(key_slot(link.name_marker(part)))
+    return int(key_slot(incarnations.name_marker(part)))
 
 
 def until(true: Callable[[], bool]) -> None:

@@ -14,7 +14,7 @@ from corpid.stores.encryption_at_rest import SecretCipher
 from corpid.stores.lmdb import LmdbEngine, LmdbTransientStore
 from corpid.stores.memory import MemoryTransientStore
 from corpid.stores.sql.open import SqlStores, open_postgresql, open_sqlite
-from corpid.stores.valkey.link import NoOrderlyStops
+from corpid.stores.valkey.incarnations import NoOrderlyStops
 from tests import engines, quick_start
 
 if TYPE_CHECKING:

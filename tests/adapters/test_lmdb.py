@@ -38,7 +38,7 @@ ENTRIES: Final = 2000
 WRITER: Final = f"""
 import json
 from corpid.stores.transient import transient_engine
-from corpid.stores.valkey.link import NoOrderlyStops
+from corpid.stores.valkey.incarnations import NoOrderlyStops
 
 async def main():
     engine = transient_engine(sys.argv[1])
@@ -56,7 +56,7 @@ asyncio.run(main())
 
 SPENDING: Final = """
 from corpid.stores.transient import transient_engine
-from corpid.stores.valkey.link import NoOrderlyStops
+from corpid.stores.valkey.incarnations import NoOrderlyStops
 
 async def main():
     store = await transient_engine(sys.argv[1]).open(clock=time.time, stops=NoOrderlyStops())

@@ -19,7 +19,7 @@ from corpid.stores import data_loss
 from corpid.stores.encryption_at_rest import SecretCipher
 from corpid.stores.sql.deployment import NamedValues, SqlOrderlyStops
 from corpid.stores.sql.open import open_sqlite
-from corpid.stores.valkey import link as incarnations
+from corpid.stores.valkey import incarnations
 from corpid.stores.valkey.transient import open_valkey
 from tests.adapters.on_redis import PASSWORD, RULES, recovered, until
 from tests.adapters.opened import KEY

@@ -28,7 +28,7 @@ from corpid.stores.sql.mappers import RecordType
 from corpid.stores.sql.postgresql import PostgresDatabase
 from corpid.stores.sql.sqlite import SqliteDatabase
 from corpid.stores.sql.statements import CompiledStatement, parameters, upsert
-from corpid.stores.valkey import link
+from corpid.stores.valkey import incarnations
 from corpid.stores.valkey.link import EngineLink, packed
 from corpid.web.pages.rendering import Renderer
 from corpid.web.telemetry import access_log
@@ -53,7 +53,7 @@ _HOME: Final = str(Path(corpid.__file__).parent)
 _STARTED: Final = 0
 """the argument of RESUME where a function begins; others are of generators and coroutines that go on"""
 _ARGUMENT: Final = 3
-_LOOKS: Final = {packed(("GET", link.name_marker(part))) for part in range(1024)}
+_LOOKS: Final = {packed(("GET", incarnations.name_marker(part))) for part in range(1024)}
 _TRANSACTION: Final = ("BEGIN", "COMMIT", "ROLLBACK")
 _ON_SQLITE: Final = SqliteDatabase._at_once.__code__
 _ON_POSTGRESQL: Final = PostgresDatabase._run_translated.__code__

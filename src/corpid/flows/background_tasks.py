@@ -1,22 +1,19 @@
 """Background tasks, delayed so that a response's time does not reveal them.
 
 Source: D47
-
-Work on many records without blocking the event loop (D59).
 """
 
 from __future__ import annotations
 
 import asyncio
-import gc
 import secrets
 from collections import Counter
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from contextvars import Context
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+    from collections.abc import Awaitable, Callable
 
 WAITING: Final = 200
 """tasks that wait or run at most; if there are more, one is dropped"""
@@ -100,42 +97,3 @@ class BackgroundTasks:
             await work()
         except Exception as error:  # noqa: BLE001 - it has no caller, and what it says may name somebody (D48)
             self._log("background_task_failed", type(error).__name__)
-
-
-T = TypeVar("T")
-
-AT_ONCE: Final = 50
-"""records read in a loop before it yields to other tasks"""
-MANY: Final = 500
-"""the number of records above which work runs in a thread"""
-
-
-async def in_thread_if_many(work: Callable[[], T], number: int) -> T:
-    """Run pure work on a number of records.
-
-    For many records it runs in a thread, so that the event loop continues. Raises the exceptions of `work`. Source: D59
-    """
-    return await asyncio.to_thread(work) if number > MANY else work()
-
-
-async def in_turns(items: Iterable[T]) -> AsyncIterator[T]:
-    """Yield each item, and yield to other tasks regularly. Source: D59"""
-    for number, item in enumerate(items, start=1):
-        yield item
-        if number % AT_ONCE == 0:
-            await asyncio.sleep(0)
-
-
-@contextmanager
-def without_collector() -> Iterator[None]:
-    """Keep the garbage collector away from a large document.
-
-    Each of its runs over some million objects would stop every thread. They leave no cycles. Source: D59
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()

@@ -11,8 +11,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from corpid.flows.rate_limits import LimitCounts
-from corpid.rules import networks
 from corpid.rules.audit_records import AuditEvent
+from corpid.rules.authentication import devices
 from corpid.rules.oauth.records import FIRST_ISSUER
 
 if TYPE_CHECKING:
@@ -265,7 +265,7 @@ class RequestContext:
 
         Source: RFC 9110 §10.1.5
         """
-        return networks.device(self.user_agent) if self.user_agent else ""
+        return devices.device(self.user_agent) if self.user_agent else ""
 
     @property
     def day(self) -> date:

@@ -20,9 +20,9 @@ What is noticed, and how:
 - `use_store`: `transient_url` names another store than before, or the store was emptied while no process looked on. The
   deployment table holds the store identity that was used last; a process that starts compares it. An LMDB file that was
   removed after a restart of the machine, copied or deleted has another one.
-- stores.sql.deployment and stores.valkey.link: a restart of Redis or Valkey that is proven to have lost
+- stores.sql.deployment and stores.valkey.incarnations: a restart of Redis or Valkey that is proven to have lost
   nothing is no loss; the deployment table has the name of the one marker that proves it.
-- stores.valkey.link and stores.valkey.transient: Redis or Valkey lost data while processes watch: it restarted,
+- stores.valkey.incarnations and stores.valkey.transient: Redis or Valkey lost data while processes watch: it restarted,
   was emptied, went back to a snapshot, or a slot moved. Markers in every part name the run of the engine and the
   incarnation; one that does not fit begins a new incarnation for all parts, in the same store identity. They are with
   their engine, since commands travel with a look at the marker; an engine without such markers needs only a store

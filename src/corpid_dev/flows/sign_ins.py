@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from corpid.flows.authentication import (
     browsers,
     completion,
-    consents,
+    entity_selection,
     interaction_context,
     interactions,
     sessions,
@@ -385,14 +385,14 @@ async def _require_entity(
     Without any usable entity the sign-in itself ends with access_denied.
     """
     user_id, client = account.user.user_id, loaded.client
-    offer = await consents.offer(context, user_id, client, query="", preselected="")
+    offer = await entity_selection.offer(context, user_id, client, query="", preselected="")
     usable = [each.entity.entity_id for each in offer.choices if each.usable]
     known = ", ".join(usable[:_NAMED]) + (" and more" if len(usable) > _NAMED else "")
     if entity_id:
-        if await consents.usable_here(context, user_id, entity_id, client) is None:
+        if await entity_selection.usable_here(context, user_id, entity_id, client) is None:
             raise _unfit(f"entity is none that this person can act for at this client: {known or 'there is none'}")
         return
-    if usable and not await consents.find_only_entity(context, user_id, client, loaded.interaction.request):
+    if usable and not await entity_selection.find_only_entity(context, user_id, client, loaded.interaction.request):
         raise _unfit(f"entity is missing, and the person would be asked to choose: {known}")
 
 

@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 from msgspec.structs import replace
 
-from corpid.flows.authentication.consents import SHOWN
+from corpid.flows.authentication.entity_selection import SHOWN
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.texts import phrase
 from corpid.web.account import enrolment as enrolment_views

@@ -12,7 +12,14 @@ import msgspec
 from msgspec.structs import replace
 
 from corpid.flows import namespaces, notifications
-from corpid.flows.authentication import browsers, completion, consents, interactions, own_pages, throttle
+from corpid.flows.authentication import (
+    browsers,
+    completion,
+    entity_selection,
+    interactions,
+    own_pages,
+    throttle,
+)
 from corpid.flows.authentication.interaction_context import with_consent
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import sign_in as machine
@@ -286,7 +293,7 @@ async def _decided(
     There is no session if the sign-in ends here and nothing else would use one.
     """
     before, user = loaded.interaction, shown.account.user
-    entity_id = await consents.find_only_entity(context, user.user_id, loaded.client, before.request)
+    entity_id = await entity_selection.find_only_entity(context, user.user_id, loaded.client, before.request)
     after = machine.with_factors(
         before,
         user_id=user.user_id,

@@ -17,6 +17,7 @@ from corpid.flows.authentication import (
     browsers,
     completion,
     consents,
+    entity_selection,
     factors,
     interactions,
     own_pages,
@@ -180,11 +181,11 @@ async def current(context: RequestContext, loaded: InteractionContext, *, query:
         agreeing = ConsentQuestion if state is SignInState.CONSENT else SignInConfirmation
         return agreeing(user=acting.user, choice=EntityChoice(entity=acting.entity))
     user_id, client = interaction.user_id, loaded.client
-    if not await consents.any_usable(context, user_id, client):
-        everything = await consents.offer(context, user_id, client, query="", preselected="")
+    if not await entity_selection.any_usable(context, user_id, client):
+        everything = await entity_selection.offer(context, user_id, client, query="", preselected="")
         return NoEntity(choices=everything.choices, total=everything.total)
     last = await _last_entity(context, loaded)
-    offer = await consents.offer(context, user_id, client, query=query, preselected=last)
+    offer = await entity_selection.offer(context, user_id, client, query=query, preselected=last)
     return EntityQuestion(choices=offer.choices, total=offer.total, preselected=offer.preselected)
 
 
@@ -196,7 +197,7 @@ async def find_chosen_entity(context: RequestContext, loaded: InteractionContext
     user_id, entity_id = loaded.interaction.user_id, loaded.interaction.entity_id
     if not entity_id:
         return None
-    return await consents.usable_here(context, user_id, entity_id, loaded.client)
+    return await entity_selection.usable_here(context, user_id, entity_id, loaded.client)
 
 
 async def _last_entity(context: RequestContext, loaded: InteractionContext) -> str:
@@ -534,7 +535,7 @@ async def submit_entity(context: RequestContext, loaded: InteractionContext, *, 
     """
     interaction = loaded.interaction
     loaded.require(context, SignInEvent.ENTITY, usable=await find_chosen_entity(context, loaded) is not None)
-    if await consents.usable_here(context, interaction.user_id, entity_id, loaded.client) is None:
+    if await entity_selection.usable_here(context, interaction.user_id, entity_id, loaded.client) is None:
         raise InvalidInput(phrase("Choose the organisation you act for."))
     after = machine.with_entity(interaction, entity_id)
     if loaded.asks_consent:
@@ -648,7 +649,9 @@ async def cancel(context: RequestContext, loaded: InteractionContext) -> Interac
     """
     interaction = loaded.interaction
     loaded.require(context, SignInEvent.CANCEL)
-    nothing = interaction.signed_in and not await consents.any_usable(context, interaction.user_id, loaded.client)
+    nothing = interaction.signed_in and not await entity_selection.any_usable(
+        context, interaction.user_id, loaded.client
+    )
     refused = await completion.refuse(context, interaction, AccessDenied(*(_NO_ENTITY if nothing else _CANCELLED)))
     await sessions.end_with_sign_in(context, _made(loaded))
     return replace(loaded, interaction=refused)

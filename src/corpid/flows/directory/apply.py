@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
-from corpid.flows.background_tasks import in_thread_if_many, in_turns
 from corpid.flows.directory.write import REMOVALS, InvalidMembers, Refused, audit_event, read_pages, write_changes
+from corpid.flows.large import in_thread_if_many, in_turns
 from corpid.jose.keys import KeySetError, parse_client_key_set
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditQuery

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from corpid.flows.background_tasks import in_thread_if_many, in_turns
 from corpid.flows.directory.actors import check_still_acting, guard_acting, is_last_owner
 from corpid.flows.directory.person_names import read_requested_people
+from corpid.flows.large import in_thread_if_many, in_turns
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import Credentials

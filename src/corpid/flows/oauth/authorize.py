@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows import namespaces
-from corpid.flows.authentication import browsers, completion, consents, interactions, sessions
+from corpid.flows.authentication import browsers, completion, consents, entity_selection, interactions, sessions
 from corpid.flows.authentication.browsers import Browser
 from corpid.flows.authentication.interactions import PendingRequest
 from corpid.flows.oauth.client_authentication import not_admitted
@@ -459,7 +459,7 @@ async def _sso_result(context: RequestContext, attempt: AuthorizationAttempt) ->
             else "the sign-in is older than max_age, or does not reach the acr",
         )
         return SsoResult(interaction=interaction, required_prompt=refusal, cookie=cookie)
-    only = await consents.find_only_entity(context, session.user_id, attempt.client, attempt.request)
+    only = await entity_selection.find_only_entity(context, session.user_id, attempt.client, attempt.request)
     known = msgspec.structs.replace(
         interaction,
         user_id=session.user_id,

@@ -9,7 +9,8 @@ from redis.crc import key_slot
 
 from corpid.event_log import log
 from corpid.rules.failures import StoreUnavailable
-from corpid.stores.valkey.link import ANSWER_SECONDS, connect, name_marker
+from corpid.stores.valkey import incarnations
+from corpid.stores.valkey.link import ANSWER_SECONDS, connect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -271,7 +272,7 @@ class Topology:
     async def _view(self, link: EngineLink) -> list[EngineAddress | None]:
         if not self.clustered:
             return [link.address]
-        return await find_owners(link, [name_marker(part) for part in range(_PARTS)])
+        return await find_owners(link, [incarnations.name_marker(part) for part in range(_PARTS)])
 
     def _follow(self, addresses: Iterable[EngineAddress]) -> None:
         wanted = {**self._seeds, **{address.name: address for address in addresses}}

@@ -36,16 +36,9 @@ from corpid.rules.oauth.errors import OAuthError
 from corpid.rules.transient import EngineCondition
 from corpid.stores import READINESS, READINESS_SECONDS, milliseconds
 from corpid.stores.transient import TransientEngine
-from corpid.stores.valkey import link as incarnations
-from corpid.stores.valkey.link import (
-    ANSWER_SECONDS,
-    Closing,
-    NoOrderlyStops,
-    StoreIncarnation,
-    connect,
-    packed,
-    parse_addresses,
-)
+from corpid.stores.valkey import incarnations
+from corpid.stores.valkey.incarnations import Closing, NoOrderlyStops, StoreIncarnation
+from corpid.stores.valkey.link import ANSWER_SECONDS, connect, packed, parse_addresses
 from corpid.stores.valkey.nodes import PAUSE_SECONDS, Topology, primaries
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from corpid.flows import namespaces
-from corpid.flows.background_tasks import in_thread_if_many
 from corpid.flows.directory.objects import Administration, ObjectNotFound
+from corpid.flows.large import in_thread_if_many
 from corpid.flows.operations.idempotency import KEY_CHARACTERS, once_at_end, run_once
 from corpid.rules.directory.members import visible_members
 from corpid.rules.directory.names import is_storable

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from starlette.responses import StreamingResponse
 
-from corpid.flows.background_tasks import in_thread_if_many, without_collector
 from corpid.flows.directory import apply, objects
 from corpid.flows.directory.lists import UnknownPlace, UnknownSort
+from corpid.flows.large import in_thread_if_many, without_collector
 from corpid.flows.oauth import token
 from corpid.rules.directory.access import Object, refuse_early
 from corpid.rules.directory.document import from_nodes, parse

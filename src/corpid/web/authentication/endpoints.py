@@ -28,7 +28,7 @@ from corpid.flows.authentication import (
 )
 from corpid.flows.authentication.browsers import FormHandled, SubmittedForm
 from corpid.flows.authentication.completion import AlreadyCompleted, OtherBrowser
-from corpid.flows.authentication.consents import QUERY_CHARACTERS
+from corpid.flows.authentication.entity_selection import QUERY_CHARACTERS
 from corpid.flows.authentication.own_pages import PATHS, SIGN_OUT_PATH
 from corpid.flows.authentication.sign_in import InvalidInput, SignInStopped
 from corpid.flows.authentication.throttle import Throttled

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 from msgspec.structs import replace
 
-from corpid.flows.authentication import consents, interactions, own_pages, passkeys, sign_in
+from corpid.flows.authentication import consents, entity_selection, interactions, own_pages, passkeys, sign_in
 from corpid.flows.authentication.factors import SecondFactorQuestion
 from corpid.flows.authentication.own_pages import RECOVERY_PATH
 from corpid.rules.authentication import sign_in as machine
@@ -150,7 +150,7 @@ async def _chooses(context: RequestContext, loaded: InteractionContext) -> bool:
     if not interaction.signed_in or not sign_in.asks_entity(loaded):
         return sign_in.asks_entity(loaded)
     user_id, request = interaction.user_id, interaction.request
-    return not await consents.find_only_entity(context, user_id, loaded.client, request)
+    return not await entity_selection.find_only_entity(context, user_id, loaded.client, request)
 
 
 def _shown(choice: EntityChoice, preselected: str) -> views.Choice:

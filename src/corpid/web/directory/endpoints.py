@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.authentication.consents import QUERY_CHARACTERS
+from corpid.flows.authentication.entity_selection import QUERY_CHARACTERS
 from corpid.flows.directory import portal
 from corpid.flows.directory.access_review import load_review_state
 from corpid.flows.directory.notice_texts import OF_ENTITY

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Protocol, cast
 import msgspec
 from msgspec.structs import replace
 
-from corpid.flows.authentication.consents import SHOWN
+from corpid.flows.authentication.entity_selection import SHOWN
 from corpid.rules.authentication.sign_in import SecondFactorMethod
 from corpid.rules.directory.members import masked_address
 from corpid.rules.limits import DAY, MAILED_CODE_SECONDS, MINUTE, PASSKEY_OFFER_AGAIN_SECONDS
