@@ -8,7 +8,7 @@ from urllib.parse import urljoin
 from msgspec.structs import replace
 
 from corpid.rules.directory.records import Assignment
-from corpid.web.directory import access_list
+from corpid.web.directory import people as people_pages
 from tests.manage.access_scene import (
     HARBOUR,
     checker,
@@ -235,6 +235,6 @@ async def test_the_list_is_downloaded_as_it_is_filtered(made: World, monkeypatch
     assert lines[1] == "Marcus Lee,marcus,marcus@acme.example,'=Harbour,Approver,,Permit Year: 2026,,"
     assert lines[2] == "Marcus Lee,marcus,marcus@acme.example,'=Harbour,Checker,Jurong,Permit Year: 2026,,2099-12-31"
     assert len(lines) == 3
-    monkeypatch.setattr(access_list, "MOST_EXPORTED", 1)
+    monkeypatch.setattr(people_pages, "MOST_EXPORTED", 1)
     await go(made, browser, "access/csv?service=HARBOUR")
     assert browser.response.text.splitlines()[-1].startswith('"This file is not complete.')

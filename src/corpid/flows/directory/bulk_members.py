@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from corpid.flows.directory import member_changes
+from corpid.flows.directory.lists import read_all
+from corpid.flows.directory.member_changes import plan_removals, translate_refusals
 from corpid.flows.directory.members import Member, list_members, load_member, preview_change
-from corpid.flows.directory.write import Refused, guard_records, write_changes
-from corpid.rules.directory.approvals import MOST_CHANGES
+from corpid.flows.directory.write import Refused, cut_parts, write_parts
 from corpid.rules.directory.records import Change, ChangeRequest
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Sequence
 
-    from corpid.flows.directory.invitations import InvitationLimit
-    from corpid.flows.directory.members import MemberFilter
+    from corpid.flows.directory.lists import ListPage
+    from corpid.flows.directory.members import MemberFilter, MemberSummary
     from corpid.flows.directory.write import RequestDetails
     from corpid.rules.directory.actors import EntityAdministrator
+    from corpid.rules.directory.records import Membership
     from corpid.stores.sql.registry import Registry
 
 MemberAction: TypeAlias = Literal["suspend", "restore", "end"]
@@ -75,16 +76,13 @@ async def select_filtered(registry: Registry, wanted: MemberFilter, *, actor: En
 
     Raises Refused if they are too many, access.Forbidden, StoreUnavailable. Source: D81
     """
-    found: list[Member] = []
-    after = ""
-    while True:
-        page = await list_members(registry, wanted, actor=actor, after=after, limit=_PAGE)
-        found += [each.member for each in page.found]
-        _limit(len(found))
-        if not page.after:
-            return found
-        after = page.after
-        await asyncio.sleep(0)
+
+    def read(after: str, limit: int) -> Awaitable[ListPage[MemberSummary]]:
+        return list_members(registry, wanted, actor=actor, after=after, limit=limit)
+
+    found = [each.member async for each in read_all(read, most=MOST_SELECTED + 1, at_once=_PAGE)]
+    _limit(len(found))
+    return found
 
 
 def _limit(count: int) -> None:
@@ -120,7 +118,6 @@ async def preview_bulk(
 
 async def change_members(
     registry: Registry,
-    limit: InvitationLimit,
     members: Sequence[Member],
     action: MemberAction,
     *,
@@ -132,39 +129,28 @@ async def change_members(
     A hundred are one transaction or one request, all or nothing; after a part that is refused nothing more is changed.
     Raises what the first part is refused with, as `member_changes.submit_switch`. Source: D81
     """
+
+    def becomes(membership: Membership) -> Membership | None:
+        changed = replace(membership, enabled=action == "restore", changed_at=int(asking.now))
+        return None if action == "end" else changed
+
+    async def plan_ends(part: Sequence[Change]) -> list[Change]:
+        return [row for each in part for row in await plan_removals(registry, each.record)]
+
+    parts = cut_parts([Change(each.membership, becomes(each.membership)) for each in members])
+    writing = write_parts(
+        registry, actor, parts, batch=actor.request, asking=asking, guarded=True,
+        along=plan_ends if action == "end" else None,
+    )  # fmt: skip
     done = 0
     requests: list[ChangeRequest] = []
-    for first in range(0, len(members), MOST_CHANGES):
-        part = members[first : first + MOST_CHANGES]
-        numbered = replace(asking, unique=f"{asking.unique}-{first:04}")
-        try:
-            request = await _change_part(registry, limit, part, action, actor=actor, asking=numbered)
-        except Exception as refused:
-            if not done:
-                raise
-            return BulkOutcome(done=done, requests=tuple(requests), stopped=refused)
-        done += len(part)
-        requests += [request] if request is not None else []
+    try:
+        with translate_refusals():
+            async for number, request in writing:
+                done += len(parts[number - 1])
+                requests += [request] if request is not None else []
+    except Exception as refused:
+        if not done:
+            raise
+        return BulkOutcome(done=done, requests=tuple(requests), stopped=refused)
     return BulkOutcome(done=done, requests=tuple(requests))
-
-
-async def _change_part(
-    registry: Registry,
-    limit: InvitationLimit,
-    members: Sequence[Member],
-    action: MemberAction,
-    *,
-    actor: EntityAdministrator,
-    asking: RequestDetails,
-) -> ChangeRequest | None:
-    memberships = [each.membership for each in members]
-    if action == "end":
-        changes = [Change(each, None) for each in memberships]
-        rows = [row for each in memberships for row in await member_changes.plan_removals(registry, each)]
-        with member_changes.translate_refusals():
-            return await write_changes(
-                registry, actor, changes, asking=asking, along=rows, seen=guard_records(changes), batch=actor.request
-            )
-    enabled = action == "restore"
-    changes = [Change(each, replace(each, enabled=enabled, changed_at=int(asking.now))) for each in memberships]
-    return await member_changes.write_members(registry, limit, changes, actor=actor, now=asking.now, asking=asking)

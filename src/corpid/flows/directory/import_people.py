@@ -10,7 +10,7 @@ import msgspec
 from corpid.flows.directory.apply import prepare_document
 from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.member_changes import plan_invitation
-from corpid.flows.directory.write import IdentifierConflict, needs_approval, write_parts
+from corpid.flows.directory.write import IdentifierConflict, cut_parts, needs_approval, write_parts
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.invitations import UNREACHABLE, is_unreachable
 from corpid.rules.directory.nodes import DirectoryError, FileProblem
@@ -139,7 +139,7 @@ async def import_members(
     if problems:
         raise DirectoryError(file, problems)
     if not dry_run:
-        parts = [changes[start : start + PEOPLE_AT_ONCE] for start in range(0, len(changes), PEOPLE_AT_ONCE)]
+        parts = cut_parts(changes, PEOPLE_AT_ONCE)
         async for number, _ in write_parts(registry, actor, parts, planned=True, guarded=True, batch=new_id()):
             report("imported", min(number * PEOPLE_AT_ONCE, len(changes)), len(changes))
     return ImportResult(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Required, TypedDict, TypeVar, Unpack
 from urllib.parse import quote, unquote
 
@@ -31,7 +32,7 @@ from corpid.rules.directory.roles import RoleRecords
 from corpid.rules.directory.words import words_of_search
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.lists import RecordList
@@ -60,6 +61,22 @@ class ListPage(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """of all pages, if it was asked for"""
     by_word: bool = False
     """whether it is in the order of what was searched, since too many are found to sort them"""
+
+
+async def read_all(read: Callable[[str, int], Awaitable[ListPage[T]]], *, most: int, at_once: int) -> AsyncIterator[T]:
+    """The first `most` records of a list, read page by page.
+
+    `read` takes a place and a limit. Raises as it does. Source: D83
+    """
+    after = ""
+    while most > 0:
+        page = await read(after, min(most, at_once))
+        for each in page.found:
+            yield each
+        after, most = page.after, most - len(page.found)
+        if not after:
+            return
+        await asyncio.sleep(0)  # SQLite has answered within this task: others have their turn
 
 
 class EntityMember(msgspec.Struct, frozen=True, kw_only=True):

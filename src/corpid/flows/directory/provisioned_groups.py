@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.directory.write import Refused, read_pages, write_parts
+from corpid.flows.directory.write import Refused, cut_parts, read_pages, write_parts
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.records import Assignment, Change, Entity, GroupRole, Membership, Service
 
@@ -115,7 +115,7 @@ async def change_group(
     made = [change for change in changes if change is not None]
     if len(made) > MOST_CHANGES:
         raise Refused(f"this gives or takes a role more than {MOST_CHANGES:,} times: change the group in several steps")
-    parts = [made[start : start + _AT_ONCE] for start in range(0, len(made), _AT_ONCE)]
+    parts = cut_parts(made, _AT_ONCE)
     async for number, _ in write_parts(registry, actor, parts, batch=actor.request_id):
         if still is not None and number < len(parts):
             await still()

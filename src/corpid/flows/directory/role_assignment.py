@@ -15,9 +15,8 @@ from corpid.flows.directory.actors import is_allowed
 from corpid.flows.directory.lists import ListPage, cut_page, format_place, parse_place, search_page
 from corpid.flows.directory.lists import load_roles as load_role_records
 from corpid.flows.directory.members import Member
-from corpid.flows.directory.write import authorise_changes, write_parts
+from corpid.flows.directory.write import authorise_changes, cut_parts, write_parts
 from corpid.rules.directory.access import Forbidden, Object, authorise
-from corpid.rules.directory.approvals import MOST_CHANGES
 from corpid.rules.directory.lists import MOST_COUNTED, SERVICES, ListTotal
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.objects import key_of, object_id
@@ -276,8 +275,7 @@ async def end_roles(
 
     A hundred are one transaction or request. Raises as `write_parts`; the hundreds before stay. Source: D55, D81
     """
-    changes = [Change(row, None) for row in rows]
-    parts = [changes[start : start + MOST_CHANGES] for start in range(0, len(changes), MOST_CHANGES)]
+    parts = cut_parts([Change(row, None) for row in rows])
     writing = write_parts(registry, actor, parts, batch=asking.unique, asking=asking, guarded=True)
     return [request async for _, request in writing if request is not None]
 

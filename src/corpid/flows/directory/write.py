@@ -284,6 +284,11 @@ async def write_changes(
     return request
 
 
+def cut_parts(changes: Sequence[Change], most: int = MOST_CHANGES) -> list[Sequence[Change]]:
+    """The parts of many changes, for `write_parts`. Source: D81"""
+    return [changes[start : start + most] for start in range(0, len(changes), most)]
+
+
 async def write_parts(
     registry: Registry,
     actor: Actor,
@@ -293,12 +298,13 @@ async def write_parts(
     asking: RequestDetails | None = None,
     planned: bool = False,
     guarded: bool = False,
+    along: Callable[[Sequence[Change]], Awaitable[Sequence[Change]]] | None = None,
 ) -> AsyncIterator[tuple[int, ChangeRequest | None]]:
     """Write many changes, each part in one transaction, or request it.
 
     After each part its number, from 1, and its request. All events have the same batch; the identifiers of requests
-    begin alike. `guarded`: the records must be as the changes were decided on. The rest is as in `write_changes`; after
-    an exception the parts before stay. Source: D55, D81
+    begin alike. `guarded`: the records must be as the changes were decided on. `along` gives what ends with a part. The
+    rest is as in `write_changes`; after an exception the parts before stay. Source: D55, D81
     """
     for number, part in enumerate(parts, start=1):
         started = time.monotonic()
@@ -306,8 +312,9 @@ async def write_parts(
         seen = guard_records(part) if guarded else ()
         request = None
         if part:
+            ends = await along(part) if along is not None else ()
             request = await write_changes(
-                registry, actor, part, asking=details, planned=planned, seen=seen, batch=batch
+                registry, actor, part, asking=details, planned=planned, seen=seen, along=ends, batch=batch
             )
         # SQLite has no queue for writers: others need a gap between two writes.
         await asyncio.sleep(time.monotonic() - started)

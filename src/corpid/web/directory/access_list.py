@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import date, timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
@@ -11,6 +10,7 @@ import msgspec
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import role_assignment
+from corpid.flows.directory.lists import read_all
 from corpid.flows.directory.role_assignment import RoleFilter
 from corpid.rules.directory import access_texts
 from corpid.rules.directory.approvals import kind_needs_approval
@@ -30,7 +30,7 @@ from corpid.web.directory.page_context import (
     request_details,
     section_link,
 )
-from corpid.web.directory.people import MOST_EXPORTED, NOT_ALL, PERSON
+from corpid.web.directory.people import PERSON, export_list
 from corpid.web.pages.components import (
     SELECT,
     Actions,
@@ -48,15 +48,14 @@ from corpid.web.pages.components import (
     table,
 )
 from corpid.web.pages.layout import Field, Link, pager_of
-from corpid.web.pages.responses import CsvFile
-from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator
 from corpid.web.sites import ConfirmationRequired, FormResult, Section, await_found
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from starlette.responses import Response
 
+    from corpid.flows.directory.lists import ListPage
     from corpid.flows.directory.role_assignment import EntityRole
     from corpid.web.pages.components import Component, Value
     from corpid.web.pages.views import View
@@ -271,7 +270,8 @@ async def _selected(at: PortalContext) -> tuple[list[EntityRole], int]:
     """
     if at.form.get("all"):
         wanted = _wanted(at, _filters(at.form))
-        found = [each async for each in _read(at, wanted, most=_MOST_ENDED)]
+        every = read_all(_page_reader(at, wanted), most=_MOST_ENDED, at_once=_READ_AT_ONCE)
+        found = [each async for each in every]
     else:
         chosen = [name.removeprefix(SELECT) for name in at.form if name.startswith(SELECT)]
         found = await role_assignment.load_roles(at.registry, at.actor, chosen)
@@ -280,19 +280,10 @@ async def _selected(at: PortalContext) -> tuple[list[EntityRole], int]:
     return mine, len(found) - len(mine)
 
 
-async def _read(at: PortalContext, wanted: RoleFilter, *, most: int) -> AsyncIterator[EntityRole]:
-    """The whole list, up to so many."""
-    after = ""
-    while most:
-        page = await role_assignment.list_entity_roles(
-            at.registry, at.actor, wanted, after=after, limit=min(most, _READ_AT_ONCE)
-        )
-        for each in page.found:
-            yield each
-        after, most = page.after, most - len(page.found)
-        if not after:
-            return
-        await asyncio.sleep(0)
+def _page_reader(at: PortalContext, wanted: RoleFilter) -> Callable[[str, int], Awaitable[ListPage[EntityRole]]]:
+    return lambda after, limit: role_assignment.list_entity_roles(
+        at.registry, at.actor, wanted, after=after, limit=limit
+    )
 
 
 def _digest(roles: Sequence[EntityRole]) -> str:
@@ -389,27 +380,20 @@ async def end_access(at: PortalContext) -> FormResult:
 
 
 async def export_access(at: PortalContext) -> Response:
-    """The filtered list as CSV (RFC 4180), bounded in rows."""
-    say = translator(lookup((at.visit.user.language,), LANGUAGES) or ENGLISH)
-    file = CsvFile()
-    file.write([say.say(each) for each in _COLUMNS])
-    count = 0
-    async for role in _read(at, _wanted(at, _filters(at.query)), most=MOST_EXPORTED + 1):
-        count += 1
-        if count > MOST_EXPORTED:
-            file.write([say.say(NOT_ALL)])
-            break
-        row, member = role.row, role.member
-        given = "; ".join(f"{each.name}: {each.value}" for each in row.parameters)
-        first = "" if row.start_date == NO_BEGINNING else row.start_date
-        last = last_day(row.end_date)
-        file.write(
-            [
-                member.name_alone, member.identity, member.email, role.service.name, row.role, row.sub_entity, given,
-                first, str(last) if isinstance(last, date) else "",
-            ]
-        )  # fmt: skip
-    return file.response(f"access-{at.context.today}")
+    """The filtered list as CSV."""
+    read = _page_reader(at, _wanted(at, _filters(at.query)))
+    return await export_list(at, f"access-{at.context.today}", _COLUMNS, read, _line, at_once=_READ_AT_ONCE)
+
+
+def _line(role: EntityRole) -> Iterable[str]:
+    row, member = role.row, role.member
+    given = "; ".join(f"{each.name}: {each.value}" for each in row.parameters)
+    first = "" if row.start_date == NO_BEGINNING else row.start_date
+    last = last_day(row.end_date)
+    return (
+        member.name_alone, member.identity, member.email, role.service.name, row.role, row.sub_entity, given,
+        first, str(last) if isinstance(last, date) else "",
+    )  # fmt: skip
 
 
 _COLUMNS: Final = (

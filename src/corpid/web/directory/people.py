@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING, Final, cast, get_args
+from typing import TYPE_CHECKING, Final, TypeVar, cast, get_args
 
 import msgspec
 
@@ -12,6 +11,7 @@ from corpid.flows.directory import member_changes, members, role_assignment
 from corpid.flows.directory.bulk_members import change_members, preview_bulk, select_filtered, select_members
 from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.lists import ListPage as FoundPage
+from corpid.flows.directory.lists import read_all
 from corpid.flows.directory.member_changes import MOST_INVITED
 from corpid.flows.directory.members import MemberFilter, UnknownMember
 from corpid.flows.directory.write import NoReason, Refused
@@ -80,7 +80,7 @@ from corpid.web.sites import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from starlette.responses import Response
 
@@ -90,6 +90,8 @@ if TYPE_CHECKING:
     from corpid.rules.directory.tables import PastedPerson
     from corpid.web.pages.layout import FieldError, Frame
     from corpid.web.pages.views import View
+
+T = TypeVar("T")
 
 PEOPLE: Final = "people"
 PERSON: Final = "person"
@@ -102,7 +104,7 @@ PEOPLE_CSV: Final = "people/list.csv"
 _EXPORTED_AT_ONCE: Final = 200
 MOST_EXPORTED: Final = 10_000
 """lines of a downloaded list"""
-NOT_ALL: Final = phrase("This file is not complete. Narrow the list, and download again.")
+_NOT_ALL: Final = phrase("This file is not complete. Narrow the list, and download again.")
 """the last line of a file that stops before the list does"""
 _KEPT: Final = frozenset({"decision", "all", "q", "state", "service"})
 """fields that the page which asks sends again"""
@@ -263,29 +265,47 @@ def _saved(at: PortalContext) -> Phrase | None:
     return counted(int(number), "{count} person has been invited.", "{count} people have been invited.")
 
 
-async def download_people(at: PortalContext) -> Response:
-    """The list, as it is filtered, as CSV, bounded in rows (D83)."""
+async def export_list(
+    at: PortalContext,
+    name: str,
+    columns: Iterable[Phrase | str],
+    read: Callable[[str, int], Awaitable[FoundPage[T]]],
+    line: Callable[[T], Iterable[str]],
+    *,
+    at_once: int,
+) -> Response:
+    """A list as CSV (RFC 4180), bounded in lines.
+
+    The last line says so if there are more. Source: D83
+    """
     say = translator(lookup((at.visit.user.language,), LANGUAGES) or ENGLISH)
-    file = CsvFile()
-    file.write(("name", "user_name", "email", "state", "level", "roles", *PLAIN_DETAILS))
-    wanted, after, left = await _wanted(at, at.query), "", MOST_EXPORTED
-    while True:
-        limit = min(left, _EXPORTED_AT_ONCE)
-        page = await await_found(members.list_members(at.registry, wanted, actor=at.actor, after=after, limit=limit))
-        for each in page.found:
-            member = each.member
-            file.write(
-                (
-                    member.name_alone, member.identity, member.email, member.state, each.level, str(each.roles),
-                    *(getattr(member.membership, detail) for detail in PLAIN_DETAILS),
-                )
-            )  # fmt: skip
-        after, left = page.after, left - len(page.found)
-        if after and not left:
-            file.write([say.say(NOT_ALL)])
-        if not after or not left:
-            return file.response("people")
-        await asyncio.sleep(0)  # SQLite has answered within this task: others have their turn
+    file, left = CsvFile(), MOST_EXPORTED
+    file.write(say.say(each) if isinstance(each, Phrase) else each for each in columns)
+    async for each in read_all(read, most=MOST_EXPORTED + 1, at_once=at_once):
+        if not left:
+            file.write([say.say(_NOT_ALL)])
+            break
+        file.write(line(each))
+        left -= 1
+    return file.response(name)
+
+
+async def download_people(at: PortalContext) -> Response:
+    """The list, as it is filtered, as CSV."""
+    wanted = await _wanted(at, at.query)
+
+    def read(after: str, limit: int) -> Awaitable[FoundPage[MemberSummary]]:
+        return await_found(members.list_members(at.registry, wanted, actor=at.actor, after=after, limit=limit))
+
+    def line(each: MemberSummary) -> Iterable[str]:
+        member = each.member
+        return (
+            member.name_alone, member.identity, member.email, member.state, each.level, str(each.roles),
+            *(getattr(member.membership, detail) for detail in PLAIN_DETAILS),
+        )  # fmt: skip
+
+    columns = ("name", "user_name", "email", "state", "level", "roles", *PLAIN_DETAILS)
+    return await export_list(at, "people", columns, read, line, at_once=_EXPORTED_AT_ONCE)
 
 
 # --- several people at once
@@ -417,11 +437,8 @@ async def change_selected(at: PortalContext) -> FormResult:
     if at.form.get("seen") != preview.digest:
         raise ConfirmationRequired(("", CHANGED_MEANWHILE))
     check_names(at, names_shown(*preview.members))
-    limit = InvitationLimit.for_request(at.context)
     try:
-        outcome = await change_members(
-            at.registry, limit, preview.members, action, actor=at.actor, asking=request_details(at)
-        )
+        outcome = await change_members(at.registry, preview.members, action, actor=at.actor, asking=request_details(at))
     except NoReason:
         raise ConfirmationRequired(("reason", NO_REASON)) from None
     except REFUSALS as error:
