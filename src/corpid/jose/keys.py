@@ -1,11 +1,7 @@
-"""Public keys of clients, alone and in sets.
+"""Public keys of clients, alone and in sets, and their algorithms.
 
-Those that verify signatures are EC, those that encrypt EC or RSA. Source: RFC 7517, RFC 7518 §6, D27
-
-ECDSA algorithms, and public keys that are ready to verify.
-
-Each algorithm has one curve. AWS-LC verifies ES256, OpenSSL the others (docs/decisions/0035). Source: RFC 7518 §3.4,
-RFC 8812 §3.2
+Those that verify signatures are EC, those that encrypt EC or RSA. Each ECDSA algorithm has one curve; AWS-LC verifies
+ES256, OpenSSL the others (docs/decisions/0035). Source: RFC 7517, RFC 7518 §3.4, §6, RFC 8812 §3.2, D27
 """
 
 from __future__ import annotations

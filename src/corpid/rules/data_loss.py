@@ -1,13 +1,11 @@
 """Lost short-lived data, and what may be accepted after it.
 
 A store that lost data no longer knows what was spent. What may have been spent before is refused; what was certainly
-made afterwards is accepted at once. Source: D49, D67
+made afterwards is accepted at once.
 
-The skew of a client's clock, and its use after a loss.
-
-It is the clock skew that assertions show: above 0 if the client's clock is ahead. Every assertion that is spent
-has an iat at most the recorded skew after the engine's time. So one that is dated later than a loss by more than that
-skew was not spent before it. Source: D67, docs/decisions/0026
+Which assertions were made afterwards is known by the skew of the client's clock, above 0 if that is ahead. Every
+assertion that is spent has an iat at most the recorded skew after the engine's time. So one that is dated later than a
+loss by more than that skew was not spent before it. Source: D49, D67, docs/decisions/0026
 """
 
 from __future__ import annotations

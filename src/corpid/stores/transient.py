@@ -1,11 +1,7 @@
-"""The interface of transient stores, and of their engines.
+"""The interface of transient stores, and the table of their engines.
 
-The table of engines, by URL scheme.
-
-Settings, doctor, metrics and traces read this.
-
-Another engine for what lives for minutes takes its own module with a TransientEngine and a line here, a
-line in tests/adapters/transient_stores.py, and its part of docs/reliability.md.
+The table is by URL scheme; settings, doctor, metrics and traces read it. Another engine takes its own module with a
+TransientEngine, a line here, a line in tests/adapters/transient_stores.py, and its part of docs/reliability.md.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """The route table: path, methods, endpoint, error rendering.
 
-The one way to extend a provider, which developer mode alone uses (D66).
-
-The developer kit (`corpid-dev`) has two extensions. A demo passes its own to `app.create`. Without one, `app.create` in
-developer mode loads the other, which has no test people, by the entry point `corpid.developer_mode`. Nothing here names
-a module of the kit.
+Only developer mode extends it, by an `Extension` (D66). The developer kit (`corpid-dev`) has two extensions. A demo
+passes its own to `app.create`. Without one, `app.create` in developer mode loads the other, which has no test people,
+by the entry point `corpid.developer_mode`. Nothing here names a module of the kit.
 """
 
 from __future__ import annotations

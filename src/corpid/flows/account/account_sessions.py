@@ -1,11 +1,9 @@
-"""Account sessions: sign-in, and re-authentication for changes (D30, D34).
+"""Account sessions: sign-in, re-authentication for changes, and their list (D30, D34).
 
 This session is none of single sign-on's: no client is answered with it, and single sign-on does not open the account.
 
 An opened page for changes has its own time limit, which the page shows, so that no limit unknown to the person ends it.
 The limit is stored with the session, and ends with it.
-
-Signed-in browsers, past sign-ins, and language of a person.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Enrolments in progress, each bound to one browser and one link (D34).
+"""Enrolments and password recoveries in progress (D34).
+
+Each is bound to one browser and one link.
 
 Opening a link with its code binds it to no browser, since programs that check e-mail may run a page's script, too:
 only the button of the page that follows begins an enrolment. What names an opened link in an address works in its
@@ -8,9 +10,7 @@ What an enrolment is about to write is kept in it, and written at once after the
 person has changed. The secrets that a page shows (an app's key, recovery codes) are derived, and stored by nobody
 before they are confirmed (D45).
 
-Recovery of a forgotten password by a link, with the second factor.
-
-Every request gets the same answer, and work that depends on the account is done after it.
+Every request for a new password gets the same answer, and work that depends on the account is done after it.
 Source: D44, D45, D47
 """
 

@@ -1,8 +1,6 @@
-"""The token endpoint (Spec 4.3, Spec "The order of a request", D18-D21).
+"""The token endpoint, and the tokens of the admin API.
 
-Tokens of the admin API, issued and verified.
-
-Source: RFC 6749 §4.4, RFC 9449, D59
+Source: Spec 4.3, Spec "The order of a request", RFC 6749 §4.4, RFC 9449, D18-D21, D59
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """A person's factors, sessions, links and waiting e-mail address (D44, D45, D46, D50, D61).
 
-Codes of links, carried in the fragment or typed.
-
-A fragment is never part of a request (RFC 9110 §4.2.5), so no log of a proxy or server holds the code.
+The code of a link is carried in the fragment or typed: a fragment is never part of a request (RFC 9110 §4.2.5), so no
+log of a proxy or server holds the code.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Clients of the admin API: their scopes, and the record of one.
+"""Clients of the admin API, and its authorization server.
 
-The authorization server of the admin API: addresses, metadata, requests, tokens.
-
-It has an issuer of its own, so that the discovery document of the specification stays as it is. Source: D59
+The server has an issuer of its own, so that the discovery document of the specification stays as it is. Source: D59
 """
 
 from __future__ import annotations

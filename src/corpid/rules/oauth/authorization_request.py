@@ -1,16 +1,8 @@
-"""The authorization request: each parameter declared once.
+"""The authorization request, each parameter declared once, and its responses.
 
 From a parameter's declaration follow the names that are read (D14), its value in the record, the inspector's check of
 it, its rows in docs/reference/endpoints.md and the OpenAPI documents, and its place in the Bruno collections.
-Source: Spec 4.1, RFC 6749 §4.1.1, D10-D14, D40
-
-Authorization responses: address, code, refusal.
-
-Source: Spec 4.2, RFC 6749 §4.1.2, RFC 9207, D38
-
-Scopes that a client requests.
-
-Source: Spec 4.9, R-4.1
+Source: Spec 4.1, 4.2, 4.9, R-4.1, RFC 6749 §4.1.1, §4.1.2, RFC 9207, D10-D14, D38, D40
 """
 
 from __future__ import annotations

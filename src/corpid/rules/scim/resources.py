@@ -1,15 +1,12 @@
-"""The resources of SCIM: attributes, supported features, and their documents.
+"""The resources of SCIM: their documents, filters, sorting and PATCH.
 
 A User is a membership, a Group is a role at a service that needs no parameters. Each has the attributes that CorpID
 stores, and no others: what a client sends in addition is dropped.
-Source: RFC 7643 §3.1, §4.1, §4.2, §5, D60, D61
-
-Filters, sorting and PATCH of SCIM, as CorpID carries them out.
 
 Filters become conditions that an index answers. Anything else is refused by a sentence that names the supported ones: a
 filter that is quietly ignored would show everybody. A User's operations are applied by scim2-models. Those of a group
 become members to add and to remove, so that changing one of twenty thousand does not load them all.
-Source: RFC 7644 §3.4.2.2, §3.4.2.3, §3.5.2, D60
+Source: RFC 7643 §3.1, §4.1, §4.2, §5, RFC 7644 §3.4.2.2, §3.4.2.3, §3.5.2, D60, D61
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Listening sockets, connections and shutdown (D47, D52).
+"""Listening sockets, connections, TLS and shutdown (D47, D52).
 
-TLS with a certificate that may be renewed while serving (D52).
+A certificate may be renewed while serving.
 """
 
 from __future__ import annotations
