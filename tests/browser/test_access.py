@@ -108,11 +108,12 @@ FOCUSED: Final = """() => {
     const each = document.activeElement;
     if (each === document.body) return null;
     const framed = each.closest(".choice, .select label") ?? each;
-    const style = getComputedStyle(framed), box = each.getBoundingClientRect();
+    const ringed = style => style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2;
+    const box = each.getBoundingClientRect();
     const top = document.elementFromPoint(box.x + box.width / 2, box.y + Math.min(box.height, innerHeight) / 2);
     return {
         html: each.outerHTML.slice(0, 160),
-        ring: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2,
+        ring: [framed, each].some(one => ringed(getComputedStyle(one))),
         seen: !!top && (framed.contains(top) || top.contains(each)),
     };
 }"""

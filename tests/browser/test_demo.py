@@ -304,7 +304,7 @@ def test_a_newcomer_sets_up_a_passkey_and_uses_it_at_once(demo: str, page: Page)
     page.goto(link(demo))
     page.get_by_role("button", name="Sign in", exact=True).click()
     page.get_by_role("button", name="Sign in with a passkey").click()
-    page.get_by_role("heading", level=1, name="Accept the invitation").wait_for()
+    page.get_by_role("heading", level=1, name="Choose who you act for").wait_for()
     page.goto(f"{link(demo)}/mail")
     # The directory of the demo says that she reads Chinese.
     page.locator("h2[lang=zh-Hans]").get_by_text("您的登录方式已设置").wait_for()

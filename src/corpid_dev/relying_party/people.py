@@ -29,7 +29,8 @@ class Person:
     entities: tuple[str, ...] = ()
     """identifiers of the entities they act for"""
     about: str = ""
-    used_step: int = field(default=0, compare=False)
+    used_step: int = field(default=0, init=False, compare=False)
+    """what their app has shown last; a copy (`dataclasses.replace`) has used none"""
 
     def code(self, now: float) -> str:
         """The present code of their app (`now` in epoch seconds)."""
