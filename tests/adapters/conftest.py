@@ -27,6 +27,16 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
         yield Place(dsn)
 
 
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.full)])
+def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    """A database without a schema of each engine; that of SQLite is a file that is not there yet."""
+    if request.param == "sqlite":
+        yield Place(tmp_path / "empty.db")
+        return
+    with engines.postgresql() as dsn:
+        yield Place(dsn)
+
+
 @pytest.fixture
 def postgresql() -> Iterator[Place]:
     """A migrated, empty database on PostgreSQL."""

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from importlib import import_module
 from io import StringIO
 from typing import TYPE_CHECKING
 
 import pytest
-import sqlalchemy as sa
-from alembic.autogenerate import compare_metadata
 from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 
 from corpid.stores.sql import schema
-from corpid.stores.sql.columns import METADATA
-from corpid.stores.sql.migration import DatabaseUnreachable, SchemaNewer, SchemaOlder, is_last, read_steps
+from corpid.stores.sql.migration import OLDEST, DatabaseUnreachable, SchemaNewer, SchemaOlder, is_last, read_steps
 from tests.adapters.opened import EVENT, race, sqlite
 
 if TYPE_CHECKING:
@@ -55,28 +51,6 @@ def test_a_fresh_database_passes_the_check_and_a_second_migration_changes_nothin
     assert schema_of(tmp_path) == before
 
 
-@pytest.mark.filterwarnings("ignore:.*expression-based index")
-def test_the_migrations_make_exactly_the_tables_of_the_code(tmp_path: Path) -> None:
-    schema.migrate(tmp_path / "corpid.db")
-    engine = sa.create_engine(f"sqlite:///{tmp_path / 'corpid.db'}")
-    with engine.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"compare_type": True})
-        assert compare_metadata(context, METADATA) == []
-    engine.dispose()
-
-
-def test_the_migrations_make_the_same_statements_as_the_tables_of_the_code(tmp_path: Path) -> None:
-    """What Alembic does not compare: WITHOUT ROWID, AUTOINCREMENT, cascades."""
-    schema.migrate(tmp_path / "corpid.db")
-    engine = sa.create_engine(f"sqlite:///{tmp_path / 'tables.db'}")
-    METADATA.create_all(engine)
-    engine.dispose()
-    made = [part_of(tmp_path / name, "table") for name in ("corpid.db", "tables.db")]
-    made[0].pop("alembic_version")
-    assert made[0] == made[1]
-    assert part_of(tmp_path / "corpid.db", "index") == part_of(tmp_path / "tables.db", "index")
-
-
 def sql_of(step: Migration) -> str:
     """What a migration sends to PostgreSQL; nothing of one that only builds indexes beside the writers."""
     sent = StringIO()
@@ -90,8 +64,8 @@ def sql_of(step: Migration) -> str:
 def test_migrations_are_numbered_without_gaps() -> None:
     """So a database's revision and the number of files say whether anything is to be done."""
     numbers = [step.revision for step in read_steps()]
-    assert numbers == [f"{number:04}" for number in range(1, len(numbers) + 1)]
-    assert [each for each in (*numbers, None, "") if is_last(each)] == numbers[-1:]
+    assert numbers == [f"{int(OLDEST) + number:04}" for number in range(1, len(numbers) + 1)]
+    assert [each for each in (OLDEST, *numbers, None, "") if is_last(each)] == numbers[-1:]
 
 
 def test_a_migration_that_adds_a_column_says_that_it_keeps_readers_out_too() -> None:
@@ -104,40 +78,6 @@ def test_a_migration_that_adds_a_column_says_that_it_keeps_readers_out_too() -> 
                 found += 1
                 assert locked.partition("against ")[2].startswith("readers"), (step.revision, table, step.locks)
     assert found > 0
-
-
-def first_release(path: Path) -> None:
-    """A database as the first migration alone leaves it, with a client and a key in it."""
-    engine = sa.create_engine(f"sqlite:///{path / 'corpid.db'}")
-    with engine.begin() as connection:
-        import_module("corpid.stores.sql.migrations.versions.initial").upgrade(
-            Operations(MigrationContext.configure(connection))
-        )
-        connection.execute(sa.text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"))
-        connection.execute(sa.text("INSERT INTO alembic_version VALUES ('0001')"))
-    engine.dispose()
-    changed(path, "INSERT INTO clients VALUES ('rp', 'RP', 1, '{}')")
-    changed(path, "INSERT INTO keys VALUES ('a', 'sig', 'sealed', 1, 2, 3, NULL)")
-
-
-def test_a_database_of_the_first_release_keeps_its_keys_and_gets_what_is_new(tmp_path: Path) -> None:
-    first_release(tmp_path)
-    with pytest.raises(SchemaOlder, match="run `corpid migrate`"):
-        schema.check(tmp_path / "corpid.db")
-    schema.migrate(tmp_path / "corpid.db")
-    schema.check(tmp_path / "corpid.db")
-    connection = sqlite3.connect(tmp_path / "corpid.db")
-    assert connection.execute("SELECT * FROM keys").fetchall() == [("a", "sig", "sealed", 1, 2, 3, None, None)]
-    assert connection.execute("SELECT count(*) FROM generation_use").fetchone() == (0,)
-    connection.close()
-
-
-def part_of(path: Path, sort: str) -> dict[str, list[str]]:
-    """Each statement as its words in order of the alphabet, since constraints may stand in any order."""
-    connection = sqlite3.connect(path)
-    rows = connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = ? AND sql <> ''", (sort,)).fetchall()
-    connection.close()
-    return {name: sorted(text.replace(",", " ").replace(")", " ) ").replace("(", " ( ").split()) for name, text in rows}
 
 
 @pytest.mark.full
@@ -180,7 +120,7 @@ def test_a_missing_directory_and_a_file_of_another_kind_are_unreachable(tmp_path
 
 
 def test_a_migration_that_fails_leaves_the_schema_as_it_was(tmp_path: Path) -> None:
-    """One transaction: a table in the way of the first migration undoes what it had made."""
+    """One transaction: a table in the way of a new one undoes what was made before it."""
     changed(tmp_path, "CREATE TABLE transient (x)")
     before = schema_of(tmp_path)
     with pytest.raises(DatabaseUnreachable, match="transient already exists"):

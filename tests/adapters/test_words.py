@@ -26,6 +26,7 @@ from corpid.stores.sql.mappers import words_of
 from corpid.stores.sql.migration import MigrationStopped, read_steps
 from tests.adapters.opened import EVENT
 from tests.adapters.stored_records import BOOKS, LEVY, LIM, write
+from tests.upgrades.databases import StopAfter, make_oldest
 
 if TYPE_CHECKING:
     from corpid.stores.sql.open import SqlStores
@@ -290,37 +291,34 @@ async def test_a_new_membership_waits_for_its_persons_words(postgresql: Place) -
         assert stored(postgresql) == await expected(stores)
 
 
-async def test_the_words_of_earlier_records_are_filled_and_an_interrupted_filling_goes_on(place: Place) -> None:
+async def test_the_words_of_earlier_records_are_filled_and_an_interrupted_filling_goes_on(empty: Place) -> None:
     """docs/decisions/0009: in batches, each its own transaction; what has words already stays."""
-    some = [user(f"u{number:04}", f"Tan {number}", "", True) for number in range(2500)]
-
-    async with place.opened() as stores:
-        await write(stores, BOOKS, *some)
-        await write(stores, *(member(f"u{number:04}", "E2", "", "", True, f"Part {number}") for number in range(1200)))
-        whole = stored(place)
-        for table in ("users", "entities", "memberships"):
-            place.sql(f"UPDATE {table} SET words = '{{}}'")
-        assert {len(words) for table, words in stored(place).items() if table != "member_words"} == {0}
-    first = next(each.revision for each in read_steps() if each.fill is not None and callable(each.fill.statement))
-    before = f"{int(first) - 1:04}"
-    place.sql("DROP TABLE jobs")  # that a later migration makes
-    place.sql(f"UPDATE alembic_version SET version_num = '{before}'")
-    stop = StopAfterTwo()
+    place = make_oldest(empty.address)
+    place.sql(f"""
+        INSERT INTO users (
+            user_id, user_name, user_name_key, name, email, language, identity_number, identity_country, account_type, enabled
+        ) {numbers(2500)} SELECT 'u' || i, 'u' || i, 'u' || i, 'Tan ' || i, '', 'en', '', '', '', TRUE FROM n
+    """)
+    place.sql("""
+        INSERT INTO entities (entity_id, type, registration_number, country, name, status, enabled, search_text)
+        VALUES ('E2', 'company', 'T08', 'SG', 'Books', 'active', TRUE, 'books')
+    """)
+    place.sql(f"""
+        INSERT INTO memberships (user_id, entity_id, enabled, department)
+        {numbers(1200)} SELECT 'u' || i, 'E2', TRUE, 'Part ' || i FROM n
+    """)
+    first = next(at for at, each in enumerate(read_steps()) if each.fill is not None)
     with pytest.raises(MigrationStopped, match="stopped after 2,000 of about 2,500 rows"):
-        schema.migrate(place.address, stop=stop)  # type: ignore[arg-type]
+        schema.migrate(place.address, stop=StopAfter(first + 2))
     schema.migrate(place.address)
-    assert stored(place) == whole
+    async with place.opened() as stores:
+        assert stored(place) == await expected(stores)
+    assert [len(words) for words in stored(place).values()] == [2500 * 3, 3, 1200 * 5]
 
 
-class StopAfterTwo:
-    """An event that is set once it was asked for the third time: before the step, and after each batch."""
-
-    def __init__(self) -> None:
-        self.asked = 0
-
-    def is_set(self) -> bool:
-        self.asked += 1
-        return self.asked > 2
+def numbers(count: int) -> str:
+    """What begins a statement that selects from `n`, numbers from 1 on."""
+    return f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})"
 
 
 async def test_entities_are_found_by_number_and_identifier_too(place: Place) -> None:

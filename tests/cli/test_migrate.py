@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.stores.sql import migration
+from corpid.stores.sql import migration, schema
 from tests import engines
 from tests.machine import free_port, key_file
 from tests.upgrades.later import MIGRATIONS
@@ -19,30 +19,30 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Terminal
 
 
-def first_release(terminal: Terminal) -> None:
-    """A database that lacks everything but the first two migrations, as far as a plan looks."""
+def oldest(terminal: Terminal) -> None:
+    """A database that lacks every migration, as far as a plan looks."""
     terminal.done("migrate")
     with closing(sqlite3.connect(terminal.folder / "data" / "corpid.sqlite", isolation_level=None)) as database:
-        database.execute("UPDATE alembic_version SET version_num = '0002'")
+        database.execute("UPDATE alembic_version SET version_num = ?", (migration.OLDEST,))
 
 
 def test_a_plan_names_every_step_and_changes_nothing(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "300")
-    first_release(terminal)
+    oldest(terminal)
     said = terminal.done("migrate", "--plan")
-    assert "0003" in said
-    assert "the table of sessions, for a moment" in said
+    assert "0041" in said
+    assert "the tables users, entities and memberships against readers and writers, for a moment" in said
     assert "Nothing was changed." in said
     assert "Servers of the previous version may keep running." in said
     assert terminal.done("migrate", "--plan") == said
 
 
 def test_a_plan_is_told_to_machines_as_json(terminal: Terminal) -> None:
-    first_release(terminal)
+    oldest(terminal)
     plan = json.loads(terminal.done("migrate", "--plan", "--json"))
     assert (plan["schema"], plan["now"][0]["revision"], plan["now"][0]["phase"], plan["later"]) == (
-        "0002",
-        "0003",
+        "0040",
+        "0041",
         "expand",
         [],
     )
@@ -72,9 +72,11 @@ def test_a_plan_of_contract_is_of_what_that_would_do(terminal: Terminal, monkeyp
 def test_an_empty_postgresql_is_planned_without_a_word_of_who_may_serve(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
     with engines.postgresql() as database_url:
         monkeypatch.setenv("CORPID_DATABASE_URL", database_url)
         said = terminal.done("migrate", "--plan")
+    assert "Every table of an empty database" in said
     assert "\n\n" not in said
     assert "the version before" not in said
 
@@ -99,7 +101,7 @@ def test_a_database_that_cannot_hold_every_name_is_refused_by_every_command(term
 
 def test_a_database_that_needs_nothing_is_told_so(empty_terminal: Terminal) -> None:
     said = empty_terminal.done("migrate")
-    assert "0001: done (expand: The first schema)" in said
+    assert f"{schema.find_head()}: done (expand: Every table of an empty database)" in said
     assert said.endswith("has the schema of this version.\n")
     assert "needs no migration" in empty_terminal.done("migrate", "--plan")
     assert "done" not in empty_terminal.done("migrate", "--contract")

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.stores.sql import migration
-from tests.adapters.conftest import place, postgresql
+from tests.adapters.conftest import empty, place, postgresql
 from tests.upgrades.later import MIGRATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-__all__ = ["later", "place", "postgresql"]
+__all__ = ["empty", "later", "place", "postgresql"]
 
 
 @pytest.fixture

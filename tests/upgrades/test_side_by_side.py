@@ -38,7 +38,8 @@ BETWEEN_FLOWS = 0.1
 """seconds; so that the commands get some of the processor as well"""
 MOST_FLOWS = 5000
 ADD_PEOPLE = f"""
-INSERT INTO users SELECT 'u' || n, 'u' || n, 'u' || n, 'NAME', '', 'en', '', '', '', TRUE FROM generate_series(1, {PEOPLE}) n
+INSERT INTO users (user_id, user_name, user_name_key, name, email, language, identity_number, identity_country, account_type, enabled)
+SELECT 'u' || n, 'u' || n, 'u' || n, 'NAME', '', 'en', '', '', '', TRUE FROM generate_series(1, {PEOPLE}) n
 """
 
 

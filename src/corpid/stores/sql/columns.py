@@ -93,7 +93,7 @@ def membership() -> sa.ForeignKeyConstraint:
 def partial(name: str, *columns: str, rows: str, unique: bool = False) -> sa.Index:
     """An index of some rows.
 
-    Declared for SQLite only: PostgreSQL's declaration would load its dialect. `postgresql_schema` adds it.
+    Declared for SQLite only: PostgreSQL's declaration would load its dialect. `schema` adds it.
     """
     return sa.Index(name, *columns, unique=unique, sqlite_where=sa.text(rows))
 

@@ -31,6 +31,8 @@ CONTRACT: Final = "contract"
 PHASES: Final = (EXPAND, FILL, CONTRACT)
 LOCATIONS: Final = [str(Path(__file__).parent / "migrations" / "versions")]
 """the folders of migrations"""
+OLDEST: Final = "0040"
+"""the oldest schema that migrations lead on from: they are numbered after it"""
 T = TypeVar("T")
 
 
@@ -125,6 +127,10 @@ class SchemaOlder(SchemaError):
     """The database waits for `corpid migrate`."""
 
 
+class SchemaTooOld(SchemaError):
+    """No migration leads on from the database's schema."""
+
+
 class ContractFirst(SchemaError):
     """Contracting is refused while servers of the previous version run."""
 
@@ -161,22 +167,25 @@ def read_steps() -> tuple[Migration, ...]:
 def is_last(revision: str | None) -> bool:
     """Return whether this is the revision of the last migration.
 
-    They are numbered from 0001 without gaps, so counting the files is enough, and takes a tenth of reading them.
+    They are numbered without gaps, so counting the files is enough, and takes a tenth of reading them.
     """
-    return revision == f"{len(_list_files(tuple(LOCATIONS))):04}"
+    return revision == f"{int(OLDEST) + len(_list_files(tuple(LOCATIONS))):04}"
 
 
-def find_pending(every: Sequence[Migration], revision: str | None) -> tuple[Migration, ...]:
+def find_pending(every: Sequence[Migration], revision: str) -> tuple[Migration, ...]:
     """The migrations that a schema lacks, in order.
 
     Raises LookupError for a schema that this version does not know.
     """
-    if revision is None:
-        return tuple(every)
-    known = [step.revision for step in every]
+    known = list_known(every)
     if revision not in known:
         raise LookupError(revision)
-    return tuple(every[known.index(revision) + 1 :])
+    return tuple(every[known.index(revision) :])
+
+
+def list_known(every: Sequence[Migration]) -> list[str]:
+    """The revisions of the schemas that this version knows, in order."""
+    return [OLDEST, *(step.revision for step in every)]
 
 
 def is_enough(lacking: Sequence[Migration]) -> bool:
@@ -194,17 +203,17 @@ def find_serves_since(every: Sequence[Migration], revision: str) -> str:
     """
     done = every[: len(every) - len(find_pending(every, revision))]
     contracted = [step.revision for step in done if step.phase == CONTRACT]
-    return contracted[-1] if contracted else every[0].revision
+    return contracted[-1] if contracted else OLDEST
 
 
-def choose_outstanding(every: Sequence[Migration], revision: str | None, *, through: str) -> tuple[Migration, ...]:
+def choose_outstanding(every: Sequence[Migration], revision: str, *, through: str) -> tuple[Migration, ...]:
     """The steps of a command that may go `through` a phase.
 
-    Up to there, and whatever this version cannot run without. An empty database gets everything. Raises ContractFirst
-    and LookupError. docs/decisions/0009.
+    Up to there, and whatever this version cannot run without. Raises ContractFirst and LookupError.
+    docs/decisions/0009
     """
     lacking = find_pending(every, revision)
-    if revision is None or through == CONTRACT:
+    if through == CONTRACT:
         return lacking
     allowed = PHASES[: PHASES.index(through) + 1]
     held_back = next((at for at, step in enumerate(lacking) if step.phase not in allowed), len(lacking))

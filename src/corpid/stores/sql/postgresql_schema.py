@@ -16,7 +16,6 @@ import asyncpg
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from corpid.stores.sql.columns import METADATA
 from corpid.stores.sql.migration import (
     DatabaseBusy,
     DatabaseForgetful,
@@ -220,10 +219,6 @@ def open_target(url: str) -> Iterator[PostgresTarget]:
         place = parse_address(url)
     except ValueError as error:
         raise DatabaseUnreachable(f"the database's address cannot be read: {error}") from error
-    # Declare indexes of some rows for PostgreSQL as they are for SQLite. With the tables, the declaration would load
-    # PostgreSQL's dialect for commands on SQLite.
-    for index in (each for table in METADATA.tables.values() for each in table.indexes):
-        index.dialect_options["postgresql"]["where"] = index.dialect_options["sqlite"]["where"]
     with closing(_Loop()) as runner:
         found = PostgresTarget(runner, place)
         found.read(lambda connection: _refuse_unsuitable(connection, place.shown))

@@ -1,4 +1,4 @@
-"""The database schema: migrated by Alembic, checked at start.
+"""The database schema: made as declared, migrated by Alembic, checked at start.
 
 A database is a SQLite file, given as its path, or PostgreSQL, given as its address. Everything here blocks.
 """
@@ -15,18 +15,23 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import sqlalchemy as sa
 
+from corpid.stores.sql.columns import METADATA
 from corpid.stores.sql.migration import (
     CONTRACT,
+    EXPAND,
     FILL,
+    OLDEST,
     MigrationStopped,
     SchemaNewer,
     SchemaOlder,
+    SchemaTooOld,
     choose_outstanding,
     find_fills_before,
     find_pending,
     find_serves_since,
     is_enough,
     is_last,
+    list_known,
     read_steps,
 )
 from corpid.stores.sql.sqlite import SqliteTarget
@@ -48,6 +53,7 @@ _REVISION: Final = sa.Table(
 """Alembic's own table: the last migration that was done"""
 _SERVES_SINCE: Final = "schema_serves_since"
 """the oldest version that may run on this schema, named by its last migration"""
+_CREATION: Final = "Every table of an empty database"
 
 
 class PlannedMigration(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,14 +106,15 @@ def migrate(
 ) -> str:
     """Bring a database to this version's schema.
 
-    A SQLite file is made (mode 0600) if need be. Its name.
+    A SQLite file is made (mode 0600) if need be. An empty database gets every table as it is declared, in one
+    transaction. Its name.
 
     `through` says how far: EXPAND what this version cannot run without, FILL also rows, CONTRACT everything, which
     needs all servers of the version before gone. `report` gets sentences about progress; `stop`, when it is set,
     ends a fill after its batch. Each step is one transaction, so an interrupted one leaves the schema as it was;
     a backfill continues at its last position. Processes that migrate at once wait for one another.
 
-    Raises SchemaError. docs/decisions/0009
+    Raises SchemaError. docs/decisions/0009, 0043
     """
     stop = stop or threading.Event()
     with _open_target(database, create=True) as place, place.hold_lock(report, stop):
@@ -115,16 +122,21 @@ def migrate(
         if is_last(state.revision):
             return place.display_name
         every = read_steps()
-        if _is_later(state, every, place.display_name):
+        if state.revision is None:
+            place.refuse_pooler()
+            place.transact(partial(_create, every=every))
+            report(f"{every[-1].revision}: done ({EXPAND}: {_CREATION})")
+            return place.display_name
+        if _is_later(state.revision, state.serves_since, every, place.display_name):
             return place.display_name
         walked: set[str] = set()
         missing = choose_outstanding(every, state.revision, through=through)
         if missing:
             place.refuse_pooler()
         for step in missing:
-            if step.phase == CONTRACT and state.revision is not None:
+            if step.phase == CONTRACT:
                 # Refuse while older servers run, and fill their rows. They may have written rows after the backfill.
-                place.refuse_served([each.revision for each in every[: every.index(step)]])
+                place.refuse_served([OLDEST, *(each.revision for each in every[: every.index(step)])])
                 for fill in find_fills_before(every, step):
                     if fill.revision not in walked:
                         _walk(place, fill, report, stop)
@@ -144,11 +156,15 @@ def check(database: Path | str) -> None:
         if is_last(state.revision):
             return
         every = read_steps()
-        if not _is_later(state, every, place.display_name) and not is_enough(find_pending(every, state.revision)):
-            raise SchemaOlder(
-                f"the database {place.display_name} has an older schema than this CorpID needs: run `corpid migrate` "
-                "(`corpid migrate --plan` says what that will do)"
-            )
+        if state.revision is not None and (
+            _is_later(state.revision, state.serves_since, every, place.display_name)
+            or is_enough(find_pending(every, state.revision))
+        ):
+            return
+        raise SchemaOlder(
+            f"the database {place.display_name} has an older schema than this CorpID needs: run `corpid migrate` "
+            "(`corpid migrate --plan` says what that will do)"
+        )
 
 
 def plan(database: Path | str) -> MigrationPlan:
@@ -156,13 +172,27 @@ def plan(database: Path | str) -> MigrationPlan:
     every = read_steps()
     with _open_target(database, create=False) as place:
         state = place.read(_schema_state)
-        if _is_later(state, every, place.display_name):
+        if state.revision is None:
+            return MigrationPlan(database=place.display_name, schema=None, now=(_plan_creation(every),), later=())
+        if _is_later(state.revision, state.serves_since, every, place.display_name):
             return MigrationPlan(database=place.display_name, schema=state.revision, now=(), later=())
         lacking = find_pending(every, state.revision)
         now = choose_outstanding(every, state.revision, through=FILL)
         planned = tuple(place.read(lambda connection: [_describe_step(connection, step) for step in lacking]))
     return MigrationPlan(
         database=place.display_name, schema=state.revision, now=planned[: len(now)], later=planned[len(now) :]
+    )
+
+
+def _plan_creation(every: Sequence[Migration]) -> PlannedMigration:
+    return PlannedMigration(
+        revision=every[-1].revision,
+        title=_CREATION,
+        phase=EXPAND,
+        locks="nothing: there is nobody yet",
+        concurrently=False,
+        rows=None,
+        seconds=None,
     )
 
 
@@ -197,6 +227,21 @@ def _carry_out(
     report(f"{step.revision}: done ({step.phase}: {step.title})")
 
 
+def _create(connection: sa.Connection, every: Sequence[Migration]) -> None:
+    """Make every table with its triggers, and note this version's last migration."""
+    # A server on a database that is there starts sooner without these. Imported, the tables are in METADATA.
+    from corpid.stores.sql import tables, triggers  # noqa: F401, PLC0415
+
+    dialect = connection.dialect.name
+    if dialect == triggers.POSTGRESQL:
+        for index in (each for table in METADATA.tables.values() for each in table.indexes):
+            index.dialect_options[dialect]["where"] = index.dialect_options["sqlite"]["where"]
+    METADATA.create_all(connection, checkfirst=False)
+    for statement in triggers.write_triggers(dialect):
+        connection.exec_driver_sql(statement)
+    _note_done(connection, every, every[-1].revision)
+
+
 def _operations(connection: sa.Connection) -> Operations:
     # A server that has nothing to migrate starts sooner without these.
     from alembic.operations import Operations  # noqa: PLC0415
@@ -208,14 +253,18 @@ def _operations(connection: sa.Connection) -> Operations:
 def _upgrade(connection: sa.Connection, every: Sequence[Migration], step: Migration) -> None:
     if step.upgrade is not None:
         step.upgrade(_operations(connection))
-    # Write the last migration that was done.
-    _REVISION.create(connection, checkfirst=True)
-    # One statement: outside of a transaction a process may die between two.
-    if not connection.execute(_REVISION.update().values(version_num=step.revision)).rowcount:
-        connection.execute(_REVISION.insert().values(version_num=step.revision))
+    _note_done(connection, every, step.revision)
     if step.fill is not None:
         _forget_position(connection, step)
-    _put_value(connection, _SERVES_SINCE, find_serves_since(every, step.revision))
+
+
+def _note_done(connection: sa.Connection, every: Sequence[Migration], revision: str) -> None:
+    """Write the last migration, and the oldest version that may run now."""
+    _REVISION.create(connection, checkfirst=True)
+    # One statement: outside of a transaction a process may die between two.
+    if not connection.execute(_REVISION.update().values(version_num=revision)).rowcount:
+        connection.execute(_REVISION.insert().values(version_num=revision))
+    _put_value(connection, _SERVES_SINCE, find_serves_since(every, revision))
 
 
 def _schema_state(connection: sa.Connection) -> _SchemaState:
@@ -227,17 +276,22 @@ def _schema_state(connection: sa.Connection) -> _SchemaState:
     return _SchemaState(revision, since)
 
 
-def _is_later(state: _SchemaState, every: Sequence[Migration], shown: str) -> bool:
+def _is_later(revision: str, serves_since: str | None, every: Sequence[Migration], shown: str) -> bool:
     """Return whether a compatible newer version has migrated the database.
 
-    Raises SchemaNewer for an incompatible one.
+    Raises SchemaNewer for an incompatible one, and SchemaTooOld.
     """
-    known = {step.revision for step in every}
-    if state.revision is None or state.revision in known:
+    known = list_known(every)
+    if revision in known:
         return False
-    if state.serves_since not in known:
+    if revision < OLDEST:
+        raise SchemaTooOld(
+            f"the database {shown} has the schema {revision!r}, which only states of CorpID before 0.1.0 made: run "
+            "`corpid migrate` of commit 4af0316b on it first, then use this version"
+        )
+    if serves_since not in known:
         raise SchemaNewer(
-            f"the database {shown} was migrated by a newer CorpID (its schema is {state.revision!r}), and this "
+            f"the database {shown} was migrated by a newer CorpID (its schema is {revision!r}), and this "
             "version can use it no longer: run that version, or restore a backup from before the migration"
         )
     return True

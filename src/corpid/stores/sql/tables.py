@@ -3,7 +3,7 @@
 Moments are epoch seconds (`transient.expires_at`: milliseconds), structured fields JSON text, secrets encrypted (D43).
 A record's fields are columns of the same name.
 
-A migration repeats what changes here; a test compares the two.
+A new database is made from them, and from `triggers`. A migration repeats what changes here; a test compares the two.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Migrations of the schema; `schema` runs them."""
+"""Migrations of a schema that is there; `schema` runs them."""

@@ -44,9 +44,5 @@ def build(
     )
 
 
-def drop(op: Operations, name: str, table: str) -> None:
-    op.drop_index(name, table, if_exists=True, postgresql_concurrently=_is_concurrent(op))
-
-
 def _is_concurrent(op: Operations) -> bool:
     return op.get_context().dialect.name == "postgresql"
