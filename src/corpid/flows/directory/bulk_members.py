@@ -37,7 +37,7 @@ class LeftOut(msgspec.Struct, frozen=True):
 
     member: Member
     refusal: str
-    """the reason of a condition (`access_conditions`); empty: the action does not fit the member's state"""
+    """the reason of a condition (`access`); empty: the action does not fit the member's state"""
 
 
 class BulkPreview(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,7 +139,7 @@ async def change_members(
 
     parts = cut_parts([Change(each.membership, becomes(each.membership)) for each in members])
     writing = write_parts(
-        registry, actor, parts, batch=actor.request, asking=asking, guarded=True,
+        registry, actor, parts, batch=actor.request_id, asking=asking, guarded=True,
         along=plan_ends if action == "end" else None,
     )  # fmt: skip
     done = 0

@@ -24,8 +24,7 @@ from corpid.flows.directory.write import (
     guard_records,
     write_changes,
 )
-from corpid.rules.directory.access import Forbidden, Object, refuse_early
-from corpid.rules.directory.access_conditions import OWNER_STAYS
+from corpid.rules.directory.access import OWNER_STAYS, Forbidden, Object, refuse_early
 from corpid.rules.directory.approvals import MOST_CHANGES
 from corpid.rules.directory.changes import (
     ChangedMeanwhile,

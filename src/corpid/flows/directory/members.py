@@ -120,7 +120,7 @@ class ChangePreview(msgspec.Struct, frozen=True, kw_only=True):
     """The refusal of a change, or its need for approval."""
 
     refusal: str = ""
-    """the reason of a condition (`access_conditions`); empty: it is allowed"""
+    """the reason of a condition (`access`); empty: it is allowed"""
     needs_approval: bool = False
 
 

@@ -66,13 +66,9 @@ async def admit_operator(
     """
     session = request.session
     actor = await load_operator(
-        context.provider.registry,
-        request.user.user_id,
-        auth_time=session.auth_time,
-        now=context.now,
-        request=context.request_id,
-        address=context.address,
+        context.provider.registry, request.user.user_id, auth_time=session.auth_time, now=context.now
     )
+    actor = replace(actor, request_id=context.request_id, address=context.address)
     if needs_passkey and tuple(session.amr) not in acr.BY_PASSKEY:
         raise NeedsPasskey
     return ConsoleRequest(user=request.user, browser=request.browser, session=session, actor=actor)

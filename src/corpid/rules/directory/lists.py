@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from corpid.rules.directory.access_conditions import ObjectKind
+from corpid.rules.directory.access import ObjectKind
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 from corpid.rules.directory.queries import StoredMember
 from corpid.rules.directory.records import (

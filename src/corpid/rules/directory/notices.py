@@ -7,7 +7,7 @@ when its e-mail is written. Those of one person, kind and entity go into one e-m
 from __future__ import annotations
 
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -20,6 +20,7 @@ from corpid.rules.limits import DAY, MINUTE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from corpid.rules.audit_records import AuditEntry
     from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
     from corpid.rules.directory.records import Administrator, AppointmentStatus, Assignment
 
@@ -76,26 +77,7 @@ class QueuedNotice(msgspec.Struct, frozen=True, kw_only=True):
     due_at: int
 
 
-class Entry(Protocol):
-    @property
-    def number(self) -> int: ...
-    @property
-    def at(self) -> int: ...
-    @property
-    def actor(self) -> str: ...
-    @property
-    def action(self) -> str: ...
-    @property
-    def object(self) -> str: ...
-    @property
-    def entity_id(self) -> str: ...
-    @property
-    def before(self) -> Mapping[str, Any]: ...
-    @property
-    def after(self) -> Mapping[str, Any]: ...
-
-
-def person_of(entry: Entry) -> str:
+def person_of(entry: AuditEntry) -> str:
     """The person whose role, level or membership an entry is about.
 
     Source: docs/decisions/0022
@@ -103,7 +85,7 @@ def person_of(entry: Entry) -> str:
     return entry.object.partition("/")[0]
 
 
-def of_access(entry: Entry) -> QueuedNotice | None:
+def of_access(entry: AuditEntry) -> QueuedNotice | None:
     """The notice to a person that somebody else changed their access.
 
     None if they did it themselves, if it comes from a directory file or SCIM, and if nothing changed for them. Source:
@@ -125,7 +107,7 @@ def of_access(entry: Entry) -> QueuedNotice | None:
     )
 
 
-def _access_facts(entry: Entry) -> dict[str, str]:
+def _access_facts(entry: AuditEntry) -> dict[str, str]:
     """The facts of a change; none if it means nothing."""
     if entry.action in _ROLES:
         members = {**_key_members(entry), **entry.before, **entry.after}
@@ -143,7 +125,7 @@ def _access_facts(entry: Entry) -> dict[str, str]:
     return {}
 
 
-def _key_members(entry: Entry) -> dict[str, str]:
+def _key_members(entry: AuditEntry) -> dict[str, str]:
     """Members of a role's key, from the object of an entry."""
     _, _, *parts = entry.object.split("/")
     if entry.action == AuditAction.ASSIGNMENT_UPDATE and len(parts) == len(("service", "role", "sub-entity", "ref")):
@@ -153,7 +135,7 @@ def _key_members(entry: Entry) -> dict[str, str]:
     return {}
 
 
-def owner_change(entry: Entry) -> Literal["", "appointed", "ended"]:
+def owner_change(entry: AuditEntry) -> Literal["", "appointed", "ended"]:
     """Return how an entry changes who is an owner; else nothing. Source: D53"""
     if entry.action not in _LEVELS:
         return ""
@@ -162,7 +144,7 @@ def owner_change(entry: Entry) -> Literal["", "appointed", "ended"]:
 
 
 def of_owner(
-    entry: Entry, label: str, administrators: Iterable[AppointmentStatus[Administrator]]
+    entry: AuditEntry, label: str, administrators: Iterable[AppointmentStatus[Administrator]]
 ) -> list[QueuedNotice]:
     """The notices that an owner was appointed or is none any more.
 
@@ -185,12 +167,12 @@ def of_owner(
     ]
 
 
-def is_request(entry: Entry) -> bool:
+def is_request(entry: AuditEntry) -> bool:
     """Return whether an entry is about a new change request. Source: D55"""
     return entry.action == AuditAction.APPROVAL_REQUEST
 
 
-def is_decision(entry: Entry) -> bool:
+def is_decision(entry: AuditEntry) -> bool:
     """Return whether a request was decided, or expired. Source: D55"""
     return entry.action in _DECISIONS
 
@@ -213,7 +195,7 @@ def may_approve(held: Administrator, thing: Object, *, now: float) -> bool:
     return True
 
 
-def of_request(entry: Entry, user_ids: Iterable[str]) -> list[QueuedNotice]:
+def of_request(entry: AuditEntry, user_ids: Iterable[str]) -> list[QueuedNotice]:
     """The notices about a request that waits or was decided.
 
     Source: docs/decisions/0022

@@ -18,8 +18,7 @@ from corpid.flows.directory.notice_texts import REVIEW_PAGE
 from corpid.flows.directory.role_assignment import UnknownRole
 from corpid.flows.directory.write import Refused, RequestDetails, needs_approval
 from corpid.rules.directory import access_texts
-from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.access_conditions import SOMEBODY_ELSE, WITHIN_REACH
+from corpid.rules.directory.access import SOMEBODY_ELSE, WITHIN_REACH, Forbidden
 from corpid.rules.directory.approvals import MOST_CHANGES
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.objects import object_id

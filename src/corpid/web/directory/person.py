@@ -95,7 +95,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.members import ChangePreview, MemberAccess
     from corpid.rules.audit_records import AuditEntry
-    from corpid.rules.directory.access_conditions import Condition
+    from corpid.rules.directory.access import Condition
     from corpid.rules.directory.records import ChangeRequest, Membership
     from corpid.rules.directory.roles import RoleRecords
     from corpid.web.directory.member_texts import HelpPage

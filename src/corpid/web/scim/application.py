@@ -249,7 +249,7 @@ async def _admit(request: Request, web: WebContext) -> tuple[RequestContext, Pro
     request.scope["state"]["log"]["client_id"] = actor.token_id
     await provider.rate_limits.client(rate_limits.SCIM, actor.token_id, context.address, context.now, context.counts)
     await provider.registry_cache.refuse_maintenance(context.now)
-    return context, msgspec.structs.replace(actor, request=context.request_id, address=context.address)
+    return context, msgspec.structs.replace(actor, request_id=context.request_id, address=context.address)
 
 
 def _response(found: ScimResponse) -> Response:
