@@ -52,8 +52,8 @@ from tests.world.provider import CheapPasswords
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from corpid.flows.directory.members import Member
     from corpid.rules.directory.actors import Actor
+    from corpid.rules.directory.queries import Member
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 

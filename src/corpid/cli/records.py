@@ -57,9 +57,9 @@ if TYPE_CHECKING:
     from corpid.engines import Stores
     from corpid.flows.directory.apply import ApplyResult
     from corpid.flows.directory.lists import Appointment, Belonging, EntityMember, ListPage, PageOptions
-    from corpid.flows.directory.members import Member
     from corpid.flows.directory.single_records import NamedRecord
     from corpid.rules.directory.objects import Resource
+    from corpid.rules.directory.queries import Member
     from corpid.rules.directory.sections import Kind
     from corpid.rules.fields import Field
     from corpid.rules.oauth.records import Client
@@ -592,9 +592,8 @@ def _appointment_data(held: Appointment, _: View) -> dict[str, Any]:
     }
 
 
-def _member_data(held: EntityMember | Member, _: View) -> dict[str, object]:
+def _member_data(member: Member, _: View) -> dict[str, object]:
     """A member for JSON, as the entity knows them (D61, D68)."""
-    member = members.Member(membership=held.membership, user=held.user)
     return {
         "membership_id": member.membership.membership_id,
         "user": member.user.user_name,

@@ -11,8 +11,9 @@ from msgspec.structs import replace
 
 from corpid.flows.directory.lists import read_all
 from corpid.flows.directory.member_changes import plan_removals, translate_refusals
-from corpid.flows.directory.members import Member, list_members, load_member, preview_change
+from corpid.flows.directory.members import list_members, load_member, preview_change
 from corpid.flows.directory.write import Refused, cut_parts, write_parts
+from corpid.rules.directory.queries import Member
 from corpid.rules.directory.records import Change, ChangeRequest
 from corpid.texts import phrase
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import asdict, replace
 
 from corpid.flows.directory.finding import find_entity
-from corpid.flows.directory.members import Member, load_member
+from corpid.flows.directory.members import load_member
 from corpid.flows.directory.write import (
     IdentifierConflict,
     Refused,
@@ -35,7 +35,7 @@ from corpid.rules.directory.changes import (
 )
 from corpid.rules.directory.invitations import is_redirection, refuse_unreachable
 from corpid.rules.directory.member_details import InvalidDetails, check_details, details_of
-from corpid.rules.directory.queries import MemberQuery
+from corpid.rules.directory.queries import Member, MemberQuery
 from corpid.rules.directory.records import (
     DUE,
     NOT_TO_BE_SENT,

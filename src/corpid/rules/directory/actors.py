@@ -43,7 +43,7 @@ SYSTEM: Final = "system"
 
 
 class _Actor(msgspec.Struct, frozen=True, kw_only=True):
-    """What the audit knows of every actor besides its name (D57)."""
+    """Details of an actor for the audit, besides its name (D57)."""
 
     request_id: str = ""
     """of the request that they make"""

@@ -66,8 +66,8 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from corpid.flows.directory.import_access import ImportPlan, ImportPlanLine, Verb
-    from corpid.flows.directory.members import Member
     from corpid.flows.directory.role_assignment import EntityRole
+    from corpid.rules.directory.queries import Member
     from corpid.rules.directory.records import Assignment, Entity
     from corpid.rules.directory.role_forms import RoleForm
     from corpid.texts import Phrase

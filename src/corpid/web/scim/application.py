@@ -76,10 +76,9 @@ if TYPE_CHECKING:
     from scim2_server.routing import Target
     from starlette.requests import Request
 
-    from corpid.flows.directory.members import Member
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.actors import ProvisioningToken
-    from corpid.rules.directory.queries import MemberCondition
+    from corpid.rules.directory.queries import Member, MemberCondition
     from corpid.rules.directory.records import GroupRole
     from corpid.rules.scim.resources import FilterCondition, MemberChanges
     from corpid.web.context import WebContext
