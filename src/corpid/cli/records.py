@@ -21,8 +21,8 @@ from corpid.cli.running import with_stores
 from corpid.flows.directory import appointments, approvals, lists, members, single_records
 from corpid.flows.directory.finding import find_user
 from corpid.flows.directory.objects import read_user_names
-from corpid.rules.directory import member_details
-from corpid.rules.directory.differences import difference, to_text
+from corpid.rules.directory import differences, member_details
+from corpid.rules.directory.differences import to_text
 from corpid.rules.directory.lists import (
     ADMINISTRATORS,
     ASSIGNMENTS,
@@ -42,7 +42,7 @@ from corpid.rules.directory.lists import (
     RecordList,
 )
 from corpid.rules.directory.objects import MEMBERSHIP, to_json_object
-from corpid.rules.directory.records import Change, Entity, Operator, User
+from corpid.rules.directory.records import Entity, Operator, User
 from corpid.rules.directory.roles import RoleRecords, last_day, reasons
 from corpid.rules.directory.tables import CsvRows
 from corpid.rules.directory.values import ALL, NO_BEGINNING, NO_END
@@ -495,7 +495,7 @@ def name_record(noun: Noun, found: NamedRecord) -> str:
     if noun.keyed:
         [name] = found.names.values()
         return name
-    return difference(Change(None, found.record), found.user_names).subject
+    return differences.name_record(noun.kind, found.record.key, found.user_names)
 
 
 def _add(_: str, noun: Noun) -> Command:
