@@ -274,8 +274,8 @@ async def write_changes(
         written = await in_thread_if_many(partial(record_changes, found, along, action, detail), len(changes))
     if approved is not None:
         decision = Change(approved.before, approved.after, approved.event)
-        written.append(decision)
-        guards += guard_records([decision, *changes])
+        written += [decision, *guard_records([decision])]
+        guards += guard_records(changes)
     written += await in_thread_if_many(lambda: dict.fromkeys(guards), len(guards))
     await registry.directory.write(written, summary, within)
     if isinstance(actor, EntityAdministrator):

@@ -152,19 +152,34 @@ def of_owner(
     """
     _, _, by = entry.actor.partition(":")
     facts = {"change": owner_change(entry), "label": label, "by": entry.actor}
+    told = [each.record.user_id for each in administrators if each.enabled]
+    others = [each for each in told if each not in {by, person_of(entry)}]
+    subject, due_at = f"{entry.number:020}", entry.at + COLLECTED_SECONDS
+    return _to_each(others, "owner", entry.entity_id, subject, facts, at=entry.at, due_at=due_at)
+
+
+def _to_each(
+    user_ids: Iterable[str],
+    kind: NoticeKind,
+    entity_id: str,
+    subject: str,
+    facts: dict[str, str],
+    *,
+    at: int,
+    due_at: int,
+) -> list[QueuedNotice]:
+    """The same notice to several people."""
     return [
         QueuedNotice(
-            user_id=each.record.user_id,
-            kind="owner",
-            entity_id=entry.entity_id,
-            subject=f"{entry.number:020}",
-            facts=facts,
-            created_at=entry.at,
-            due_at=entry.at + COLLECTED_SECONDS,
+            user_id=each, kind=kind, entity_id=entity_id, subject=subject, facts=facts, created_at=at, due_at=due_at
         )
-        for each in administrators
-        if each.enabled and each.record.user_id not in {by, person_of(entry)}
+        for each in user_ids
     ]
+
+
+def _list_owners(administrators: Iterable[AppointmentStatus[Administrator]]) -> list[str]:
+    """The user identifiers of those owners who can act."""
+    return [each.record.user_id for each in administrators if each.enabled and each.record.level == "owner"]
 
 
 def is_request(entry: AuditEntry) -> bool:
@@ -200,17 +215,8 @@ def of_request(entry: AuditEntry, user_ids: Iterable[str]) -> list[QueuedNotice]
 
     Source: docs/decisions/0022
     """
-    return [
-        QueuedNotice(
-            user_id=user_id,
-            kind="request" if is_request(entry) else "decision",
-            entity_id=entry.entity_id,
-            subject=entry.object,
-            created_at=entry.at,
-            due_at=entry.at,
-        )
-        for user_id in user_ids
-    ]
+    kind: NoticeKind = "request" if is_request(entry) else "decision"
+    return _to_each(user_ids, kind, entry.entity_id, entry.object, {}, at=entry.at, due_at=entry.at)
 
 
 def last_day_told(today: date) -> str:
@@ -268,19 +274,8 @@ def of_token(
     """
     if token.expires_at - token.created_at <= days * DAY:
         return []
-    return [
-        QueuedNotice(
-            user_id=each.record.user_id,
-            kind="token",
-            entity_id=token.entity_id,
-            subject=f"{token.token_id}/{days}",
-            facts={"token": token.token_id},
-            created_at=int(now),
-            due_at=int(now),
-        )
-        for each in administrators
-        if each.enabled and each.record.level == "owner"
-    ]
+    owners, subject, facts = _list_owners(administrators), f"{token.token_id}/{days}", {"token": token.token_id}
+    return _to_each(owners, "token", token.entity_id, subject, facts, at=int(now), due_at=int(now))
 
 
 def of_review(
@@ -290,19 +285,9 @@ def of_review(
 
     Source: docs/decisions/0022
     """
-    return [
-        QueuedNotice(
-            user_id=each.record.user_id,
-            kind="review",
-            entity_id=entity_id,
-            subject=f"{due_at}{'/again' if again else ''}",
-            facts={"due_at": str(due_at), **({"again": "true"} if again else {})},
-            created_at=int(now),
-            due_at=int(now),
-        )
-        for each in administrators
-        if each.enabled and each.record.level == "owner"
-    ]
+    owners, subject = _list_owners(administrators), f"{due_at}{'/again' if again else ''}"
+    facts = {"due_at": str(due_at), **({"again": "true"} if again else {})}
+    return _to_each(owners, "review", entity_id, subject, facts, at=int(now), due_at=int(now))
 
 
 class NoticeGroup(msgspec.Struct, frozen=True, kw_only=True):
