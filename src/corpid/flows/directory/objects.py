@@ -50,7 +50,6 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     User,
 )
-from corpid.rules.oauth.records import Client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -237,7 +236,7 @@ async def list_objects(
     of_members = "entity" in narrowed and "user" not in narrowed and MEMBERS in resource.lists
     listed = MEMBERS if of_members else resource.lists[0]
     order, search = find_order(narrowed, sort)
-    columns = {name: column for each in resource.lists for name, column in each.filters.items()}
+    columns = resource.filter_columns
     where = {columns[name]: value for name, value in narrowed.items() if name in columns and name != "user"}
     if resource.record is Entity and by.actor.entity_id:
         where = {"entity_id": by.actor.entity_id}
@@ -375,8 +374,6 @@ async def _grants_anything(registry: Registry, client_entity: str, third_party: 
 
 
 async def _stored(registry: Registry, resource: Resource, key: tuple[str, ...]) -> Written | None:
-    if resource.record is Client:
-        return await registry.clients.get(key[0])
     found: Mapping[tuple[str, ...], Any] = await registry.directory.read(resource.record, [key])
     return found.get(key)
 
