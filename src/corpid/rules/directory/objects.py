@@ -99,7 +99,7 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def filter_columns(self) -> dict[str, str]:
-        """Name of a filter of its lists → the column that it narrows."""
+        """The columns that the filters of its lists narrow, by filter."""
         return {name: column for each in self.lists for name, column in each.filters.items()}
 
     @property
