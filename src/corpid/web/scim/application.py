@@ -634,17 +634,14 @@ class Storage(AsyncScimStorage):
         if not isinstance(resource, User):
             raise ForbiddenException(detail=f"A {resource_type.name} cannot be created with a token")
         written = resources.read_details(resource)
-        invited = await member_changes.invite_member(
-            self._registry,
-            self._limit,
-            written.details,
+        invitation = member_changes.plan_invitation(
+            written.details, self._actor.entity_id, now=self._context.now, new_id=self._web.new_user_id,
             enabled=written.active is not False,
-            actor=self._actor,
-            now=self._context.now,
-            new_id=self._web.new_user_id,
-            reachable=True,
+        )  # fmt: skip
+        await member_changes.write_members(
+            self._registry, self._limit, [invitation], actor=self._actor, now=self._context.now, reachable=True
         )
-        return await self._user(invited)
+        return await self._user(await self._member(invitation.record.membership_id))
 
     async def update(
         self,
