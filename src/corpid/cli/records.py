@@ -42,7 +42,7 @@ from corpid.rules.directory.lists import (
     RecordList,
 )
 from corpid.rules.directory.objects import MEMBERSHIP, to_json_object
-from corpid.rules.directory.records import Entity, Operator, User
+from corpid.rules.directory.records import Entity, Membership, Operator, User
 from corpid.rules.directory.roles import RoleRecords, last_day, reasons
 from corpid.rules.directory.tables import CsvRows
 from corpid.rules.directory.values import ALL, NO_BEGINNING, NO_END
@@ -575,12 +575,6 @@ def _role_state(role: RoleRecords, view: View) -> str:
 
 def _appointment_data(held: Appointment, _: View) -> dict[str, Any]:
     """An administrator for JSON, with why they cannot act at present."""
-    links = {
-        "the invitation has not been accepted": not held.membership.invited,
-        "the person is disabled": held.user.enabled or held.user.placeholder,
-        "the membership is suspended": held.membership.enabled,
-        "the entity is disabled": held.entity.enabled,
-    }
     own = held.administrator
     return {
         "user": held.user.user_name,
@@ -588,8 +582,19 @@ def _appointment_data(held: Appointment, _: View) -> dict[str, Any]:
         "entity": held.entity.entity_id,
         "level": own.level,
         "services": own.services if own.level == "sub_administrator" else ALL,
-        "not_effective": [why for why, enabled in links.items() if not enabled],
+        "not_effective": list_obstacles(held.user, held.membership, held.entity),
     }
+
+
+def list_obstacles(user: User, membership: Membership, entity: Entity) -> list[str]:
+    """Why somebody cannot act for an entity at present."""
+    links = {
+        "the invitation has not been accepted": not membership.invited,
+        "the person is disabled": user.enabled or user.placeholder,
+        "the membership is suspended": membership.enabled,
+        "the entity is disabled": entity.enabled,
+    }
+    return [why for why, enabled in links.items() if not enabled]
 
 
 def _member_data(member: Member, _: View) -> dict[str, object]:

@@ -166,9 +166,11 @@ async def list_members(
     """
     if wanted.service_id:
         authorise(actor, "read", Object(kind="assignment", entity_id=actor.entity_id, service_id=wanted.service_id))
-    page = await list_members_by_name(
-        registry, actor.entity_id, wanted, actor=actor, after=after, before=before, limit=limit
-    )
+    await find_entity(registry, actor.entity_id, actor=actor)
+    page = await list_records(
+        registry, actor, MEMBERS, {"entity_id": actor.entity_id}, order="shown_user_name", search=wanted.search,
+        state=wanted.state, service_id=wanted.service_id, after=after, before=before, limit=limit, count_to=MOST_COUNTED,
+    )  # fmt: skip
     keys = [each.membership.key for each in page.found]
     levels = await registry.directory.read(Administrator, keys)
     counts = await _count_roles(registry, actor, [each.user.user_id for each in page.found])
@@ -176,30 +178,7 @@ async def list_members(
         MemberSummary(member=each, level=levels[key].level if key in levels else "", roles=counts[each.user.user_id])
         for each, key in zip(page.found, keys, strict=True)
     ]
-    return ListPage(found=tuple(found), after=page.after, before=page.before, total=page.total, by_word=page.by_word)
-
-
-async def list_members_by_name(
-    registry: Registry,
-    entity_id: str,
-    wanted: MemberFilter | None = None,
-    *,
-    actor: Actor,
-    after: str,
-    limit: int,
-    before: str = "",
-) -> ListPage[Member]:
-    """List the members of an entity by user name.
-
-    `after` is the place that the page before names. Raises Refused if there is no such entity or place,
-    access.Forbidden, StoreUnavailable. Source: D60
-    """
-    wanted = wanted or MemberFilter()
-    await find_entity(registry, entity_id, actor=actor)
-    return await list_records(
-        registry, actor, MEMBERS, {"entity_id": entity_id}, order="shown_user_name", search=wanted.search,
-        state=wanted.state, service_id=wanted.service_id, after=after, before=before, limit=limit, count_to=MOST_COUNTED,
-    )  # fmt: skip
+    return msgspec.structs.replace(page, found=tuple(found))
 
 
 async def query_members(registry: Registry, query: MemberQuery, *, actor: Actor) -> tuple[int, list[Member]]:

@@ -284,9 +284,7 @@ async def _find_references(
         for name in resource.identity or ("user_name",)
         if name in _FINDERS
     }
-    return found, {
-        name: read_shown_key(each) if isinstance(each, User) else each.key[0] for name, each in found.items()
-    }
+    return found, {name: read_shown_key(each) for name, each in found.items()}
 
 
 async def _check_services(registry: Registry, resource: Resource, members: Mapping[str, object], actor: Actor) -> None:
