@@ -161,7 +161,7 @@ def _translations(language: Language, packages: Sequence[str]) -> NullTranslatio
 
 
 def has_all_forms(message: Message) -> bool:
-    """Return True if a message is translated, each of its plural forms too."""
+    """Return whether a message is translated, with each plural form."""
     forms = (message.string,) if isinstance(message.string, str) else message.string
     return forms is not None and all(forms)
 
