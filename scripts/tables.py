@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, get_args
 
 import msgspec
 
 from corpid.cli.doctor import local_checks, request_checks
+from corpid.rules import readers
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.directory import values
 from corpid.rules.directory.access import ACTIONS, CONDITIONS, OBJECT_KINDS, ROLES, RULES
 from corpid.rules.directory.member_details import PLAIN_DETAILS
+from corpid.rules.directory.sections import SECTIONS
 from corpid.rules.oauth.api_client import API_SCOPE_MEANINGS
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
 
 _DOCS: Final = Path(__file__).parents[1] / "docs"
 _REFERENCE: Final = _DOCS / "reference"
+
 _BEGIN: Final = "<!-- made by `make tables` -->\n"
 _END: Final = "<!-- end -->\n"
 
@@ -54,16 +58,66 @@ def written(page: str, made: str) -> str:
 
 
 def with_details(page: str) -> str:
-    """The page with the plain details of a member between its marks, as keys or as attributes of SCIM."""
-    keys = [f"`{name}`" for name in PLAIN_DETAILS]
-    scim = [
+    """The page with the plain details of a member between its marks, as attributes of SCIM."""
+    names = [
         f"`{attribute}`{' of the enterprise extension' if schema else ''}"
         for schema, _, attribute in (each.scim.rpartition(":") for each in PLAIN_DETAILS.values())
     ]
-    for kind, names in (("keys", keys), ("scim", scim)):
-        made = f"<!-- {kind} of details -->{', '.join(names[:-1])} and {names[-1]}<!-- end of details -->"
-        page = re.sub(rf"<!-- {kind} of details -->.*?<!-- end of details -->", made, page, flags=re.DOTALL)
+    made = f"<!-- scim of details -->{', '.join(names[:-1])} and {names[-1]}<!-- end of details -->"
+    return re.sub(r"<!-- scim of details -->.*?<!-- end of details -->", made, page, flags=re.DOTALL)
+
+
+_FORMATS: Final[Mapping[object, str]] = {
+    readers.yes_or_no: "`true` or `false`",
+    readers.day: "day",
+    values.login: "user name",
+    values.ENTITY_ID: "entity identifier",
+    values.SERVICE_ID: "service identifier",
+    values.stable_id: "UUID",
+    values.country: "ISO 3166-1 alpha-2",
+    values.country_or_empty: "ISO 3166-1 alpha-2",
+    values.email: "address, in ASCII before the @",
+    values.language: "tag such as `en` or `zh-Hans`",
+    values.row_parameters: "name → value, or name → list of values",
+    values.parameter_definitions: "name (at most 30) → `{kind, mandatory}`; kind is one of "
+    + ", ".join(f"`{word}`" for word in get_args(values.ParameterKind)),
+    values.role_descriptions: f"role → text {values.DESCRIPTION_CHARACTERS}",
+    values.administered_services: "list of services, or the word `all`",
+}
+"""reader → what it takes, if words and length do not say it"""
+
+
+def with_fields(page: str) -> str:
+    """The page with the keys of each section between its marks."""
+    for name, section in SECTIONS.items():
+        before, begin, rest = page.partition(f"<!-- keys of {name} -->\n")
+        _, end, after = rest.partition("<!-- end of keys -->\n")
+        rows = "".join(_field_row(key, each) for key, each in section.keys.items()) if begin else ""
+        head = "| Key | Value | Default | Meaning |\n|---|---|---|---|\n" if begin else ""
+        page = before + begin + head + rows + end + after
     return page
+
+
+def _field_row(key: str, declared: Field) -> str:
+    cells = (
+        f"`{key}`{' *new*' if declared.needed else ''}",
+        declared.doc or _format(declared),
+        declared.default_doc or ("none" if declared.default == () else _default(declared)),
+        declared.help.rstrip("."),
+    )
+    return "|".join(("", *(f" {cell} " if cell else " " for cell in cells), "\n"))
+
+
+def _format(declared: Field) -> str:
+    """The values that a key can have."""
+    if declared.words:
+        optional = [""] if "" in (declared.default if declared.listed else (declared.default,)) else []
+        words = [f"`{word}`" if word else '`""`' for word in (*declared.words, *optional)]
+        return f"list of {', '.join(words)}" if declared.listed else f"{', '.join(words[:-1])} or {words[-1]}"
+    if declared.read in _FORMATS:
+        return _FORMATS[declared.read]
+    length = getattr(declared.read.item if isinstance(declared.read, readers.ListReader) else declared.read, "most", 0)
+    return f"list of texts {length}" if declared.listed else f"text {length}"
 
 
 def client_members() -> str:
@@ -194,10 +248,15 @@ def _row(declared: Field) -> str:
 def _default(declared: Field) -> str:
     default = declared.default
     if isinstance(default, tuple):
-        return f"`[{', '.join(map(str, default))}]`"
+        return f"`[{', '.join(map(_stated, default))}]`"
     if default in (None, msgspec.NODEFAULT):
         return "`none`" if declared.clearable else ""
-    return f"`{str(default).lower() if isinstance(default, bool) else default}`"
+    return f"`{_stated(default)}`"
+
+
+def _stated(value: object) -> str:
+    """A value as a file has it."""
+    return str(value).lower() if isinstance(value, bool) else str(value) or '""'
 
 
 if __name__ == "__main__":
@@ -209,5 +268,5 @@ if __name__ == "__main__":
     API_DOCUMENT.write_bytes(document(API_BASE_URL))
     for path, made in PAGES.items():
         path.write_text(written(path.read_text(encoding="utf-8"), made()), encoding="utf-8")
-    for path in (_DOCS / "directory.md", _DOCS / "scim.md"):
-        path.write_text(with_details(path.read_text(encoding="utf-8")), encoding="utf-8")
+    for path, fill in ((_DOCS / "directory.md", with_fields), (_DOCS / "scim.md", with_details)):
+        path.write_text(fill(path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -11,7 +11,7 @@ import pytest
 
 from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory.lists import RECORD_LISTS
-from corpid.rules.directory.queries import SortedBy, StoredMember
+from corpid.rules.directory.queries import Member, SortedBy
 from corpid.rules.directory.records import Assignment, Entity, ThirdPartyGrant, User
 from corpid.stores.sql.audit import ways
 from corpid.stores.sql.lists import Shape
@@ -59,19 +59,19 @@ LISTS: tuple[Shape, ...] = (
         for given in combinations(sorted(listed.filters.values()), count)
         for backwards in (False, True)
         for no_operators in ((False, True) if listed.of_people else (False,))
-        if given or kind is not StoredMember  # of one entity
+        if given or kind is not Member  # of one entity
     ),
 )
 """every page that is asked for"""
 SEARCHES: tuple[Shape, ...] = tuple(
     Shape(
-        kind, RECORD_LISTS[kind].order(order).columns, ("entity_id",) if kind is StoredMember else (), True, backwards,
+        kind, RECORD_LISTS[kind].order(order).columns, ("entity_id",) if kind is Member else (), True, backwards,
         words=words, service=service, few=few, by_service=service and not words,
     )
-    for kind, order in ((User, "name"), (Entity, "name"), (StoredMember, "shown_user_name"))
+    for kind, order in ((User, "name"), (Entity, "name"), (Member, "shown_user_name"))
     for few, backwards in ((False, False), (False, True), (True, False))
     for words in (0, 1, 2)
-    for service in ((False, True) if kind is StoredMember else (False,))
+    for service in ((False, True) if kind is Member else (False,))
     if words or service
 )  # fmt: skip
 SEARCHES += tuple(

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from tests.adapters.databases import Place
 
 NOW = 1_800_000_000
-OPAL = DeploymentOperator(user_id="opal", level="operator", auth_time=NOW, now=NOW, request="r1", address="192.0.2.7")
+OPAL = DeploymentOperator(
+    user_id="opal", level="operator", auth_time=NOW, now=NOW, request_id="r1", address="192.0.2.7"
+)
 SUPPORT = DeploymentOperator(user_id="sue", level="support", auth_time=NOW, now=NOW)
 KIND: Final = "audit verification"
 

@@ -52,8 +52,8 @@ from tests.world.provider import CheapPasswords
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from corpid.flows.directory.members import Member
     from corpid.rules.directory.actors import Actor
+    from corpid.rules.directory.queries import Member
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 
@@ -75,12 +75,18 @@ def limit(stores: SqlStores) -> InvitationLimit:
 
 
 async def invited(
-    stores: SqlStores, details: MemberDetails = NEW, *, actor: Actor = TOKEN, ids: Callable[[], str] | None = None
+    stores: SqlStores,
+    details: MemberDetails = NEW,
+    *,
+    actor: Actor = TOKEN,
+    ids: Callable[[], str] | None = None,
+    entity_id: str = "",
+    send: bool = True,
 ) -> Member:
-    new_id = ids or identifiers()
-    return await member_changes.invite_member(
-        stores.registry, limit(stores), details, actor=actor, now=NOW, new_id=new_id
-    )
+    own = entity_id or str(getattr(actor, "entity_id", ""))
+    change = member_changes.plan_invitation(details, own, now=NOW, new_id=ids or identifiers(), send=send)
+    await member_changes.write_members(stores.registry, limit(stores), [change], actor=actor, now=NOW)
+    return await load_member(stores.registry, change.record.membership_id, actor=actor)
 
 
 async def prepared(stores: SqlStores) -> None:
@@ -190,9 +196,7 @@ async def test_an_entity_reads_and_changes_no_other_entitys_members(place: Place
             with pytest.raises(Forbidden):
                 await query_members(registry, MemberQuery(entity_id="E2", limit=9), actor=actor)
             with pytest.raises(Forbidden):
-                await member_changes.invite_member(
-                    registry, limit(stores), NEW, actor=actor, entity_id="E2", now=NOW, new_id=identifiers()
-                )
+                await invited(stores, actor=actor, entity_id="E2")
 
 
 async def test_what_a_token_writes_is_the_memberships_and_never_the_persons(place: Place) -> None:
@@ -367,9 +371,7 @@ async def test_invitations_to_an_address_and_of_an_entity_are_limited(
                 registry, limit(stores), tan.membership.membership_id, NEW, enabled=True, actor=TOKEN, now=NOW
             )
         await invited(stores, NEW, actor=replace(TOKEN, entity_id="E2"), ids=ids)
-        operators = await member_changes.invite_member(
-            registry, limit(stores), NEW, actor=OPERATOR, entity_id="E1", now=NOW, new_id=ids, send=False
-        )
+        operators = await invited(stores, actor=OPERATOR, entity_id="E1", ids=ids, send=False)
         assert operators.membership.invitation_sent_at == NOT_TO_BE_SENT
 
 
@@ -380,9 +382,7 @@ async def test_a_changed_address_of_an_invited_member_gets_a_letter(place: Place
         registry, ids = stores.registry, identifiers()
         moved = MemberDetails(user_name="mei", email="mei@new.example")
         for send, expected in ((True, DUE), (False, NOT_TO_BE_SENT)):
-            mei = await member_changes.invite_member(
-                registry, limit(stores), NEW, actor=TOKEN, now=NOW, new_id=ids, send=send
-            )
+            mei = await invited(stores, ids=ids, send=send)
             if send:
                 await write(stores, replace(mei.membership, invitation_sent_at=5))
             after = await member_changes.change_member(

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from benchmarks import plans
 from corpid.rules.directory.lists import RECORD_LISTS, ListQuery
-from corpid.rules.directory.queries import SortedBy, StoredMember
+from corpid.rules.directory.queries import Member, SortedBy
 from corpid.rules.directory.records import Assignment, ChangeRequest, Entity, ThirdPartyAssignment, User
 from corpid.stores.sql import schema
 from corpid.stores.sql.columns import METADATA
@@ -219,9 +219,9 @@ def test_the_first_keystrokes_of_a_search_read_the_persons_memberships_only(fill
         (User, "email", "ix_users_email"),
         (Entity, "name", "ix_entities_name"),
         (Entity, "number", "ix_entities_number"),
-        (StoredMember, "membership", "ix_memberships_entity_id_membership_id"),
-        (StoredMember, "user_name", "ix_memberships_person"),
-        (StoredMember, "shown_user_name", "ix_memberships_shown_name"),
+        (Member, "membership", "ix_memberships_entity_id_membership_id"),
+        (Member, "user_name", "ix_memberships_person"),
+        (Member, "shown_user_name", "ix_memberships_shown_name"),
     ],
 )
 def test_a_list_is_read_in_an_index_of_its_order(filled: Filled, kind: type, order: str, index: str) -> None:

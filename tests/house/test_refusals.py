@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import corpid.flows
 from corpid.flows.directory.write import Refused
-from corpid.rules.directory import access_conditions as conditions
+from corpid.rules.directory import access as conditions
 from corpid.rules.directory.access import Forbidden
 from corpid.texts import Phrase
 

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from msgspec.structs import replace
+from typer.testing import CliRunner
 
+from corpid import cli
+from corpid.cli.records import NOUNS as COMMANDS_ON_RECORDS
 from corpid.flows.directory.apply import apply_document, prepare_entry
 from corpid.flows.directory.approvals import StaleRequest, approve_request
 from corpid.flows.directory.single_records import BY_KIND
@@ -38,6 +41,7 @@ from corpid.rules.directory.records import (
 from corpid.rules.directory.sections import NOUNS
 from corpid.rules.directory.sections import SECTIONS as EVERY_SECTION
 from corpid.rules.directory.tables import parse_access, parse_people
+from corpid.rules.scim import resources
 from tests.manage.scene import ACME, BANYAN
 from tests.manage.test_requests import acme
 from tests.manage.test_who_is_meant import owner
@@ -304,6 +308,8 @@ UNKNOWN: Final = [
     *product((unknown_in_the_api,), BY_KIND),
     *product((unknown_in_a_table,), ("user", "assignment")),
 ]
+"""not SCIM, which leaves such an attribute out, since large vendors send some (RFC 7644 §3.3); nor the options of
+commands, which typer refuses before anything of the command runs"""
 
 
 @pytest.mark.parametrize(("door", "kind"), UNKNOWN)
@@ -311,6 +317,30 @@ def test_a_field_that_a_kind_does_not_have_is_refused_in_the_same_words(
     door: Callable[[Kind], list[str]], kind: Kind
 ) -> None:
     assert f"'zzz' is not a field of {NOUNS[kind]}" in door(kind)
+
+
+@pytest.mark.parametrize("kind", FILED)
+async def test_a_command_refuses_such_a_field_in_the_same_words(made: World, kind: Kind) -> None:
+    """What a command hands on, beyond the options that typer knows."""
+    [section] = [name for name, each in EVERY_SECTION.items() if each.kind == kind]
+    with pytest.raises(InvalidMembers) as refused:
+        await prepare_entry(made.provider.registry, made.provider.passwords, section, KEYS.get(kind), STRANGE)
+    assert f"'zzz' is not a field of {NOUNS[kind]}" in sentences(refused.value)
+
+
+@pytest.mark.parametrize("noun", sorted(COMMANDS_ON_RECORDS))
+def test_an_option_that_a_command_does_not_have_is_refused_by_typer(noun: str) -> None:
+    runner = CliRunner()
+    refused = runner.invoke(cli.app, [noun, "list", "--zzz", "red"])
+    assert refused.exit_code == 2
+    assert "No such option: --zzz" in refused.output
+
+
+def test_scim_leaves_an_attribute_out_that_it_does_not_know() -> None:
+    """RFC 7644 §3.3."""
+    sent = {"schemas": ["urn:ietf:params:scim:schemas:core:2.0:User"], "userName": "cora", "zzz": "red"}
+    read = resources.USER.model_validate(sent, scim_policy=resources.POLICY)
+    assert resources.read_details(read).details.user_name == "cora"
 
 
 @pytest.mark.parametrize(
@@ -324,3 +354,9 @@ def test_a_kind_that_there_is_not_is_refused_in_the_same_words(door: Callable[[b
     with pytest.raises(DirectoryError) as refused:
         door(written)
     assert sentences(refused.value) == ["'colours' is not a section"]
+
+
+def test_a_noun_that_no_command_has_is_refused_by_typer() -> None:
+    refused = CliRunner().invoke(cli.app, ["colours", "list"])
+    assert refused.exit_code == 2
+    assert "No such command 'colours'" in refused.output

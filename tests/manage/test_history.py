@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -13,8 +14,12 @@ import corpid
 from corpid.flows.directory import approvals
 from corpid.flows.directory.actors import load_administrator
 from corpid.flows.directory.write import RequestDetails, write_changes
-from corpid.rules.audit_records import AuditEvent
+from corpid.flows.operations.history import HistoryNames
+from corpid.rules.audit_records import AuditEntry, AuditEvent
 from corpid.rules.directory.records import Administrator, Assignment, Change, Service, ThirdPartyGrant
+from corpid.rules.fields import fields_of
+from corpid.texts import Phrase
+from corpid.web.pages import change_sentences
 from corpid.web.pages.responses import CsvFile
 from tests import contexts
 from tests.manage.scene import ACME, BANYAN, appoint, follow, go, in_portal, portal
@@ -210,6 +215,26 @@ async def test_an_appointment_is_told_with_its_level(made: World, level: Adminis
     await write(made, Change(None, bob, event("administrator.add", subject=f"id-bob/{ACME}")))
     browser = await in_portal(made, "history")
     assert f"bob (Bob Lim) became {told}" in browser.page.text
+
+
+CLOSED: Final = [
+    (noun, member, value)
+    for noun, record in change_sentences._RECORDS.items()
+    for member, field in fields_of(record).items()
+    for value in field.choices
+    if field.label and value
+]
+
+
+@pytest.mark.parametrize(("noun", "member", "value"), CLOSED, ids=str)
+def test_a_value_of_a_closed_list_is_told_in_the_words_of_its_field(noun: str, member: str, value: str) -> None:
+    """D57: a level, a setting and a status have the names that forms give them, in each language."""
+    nobody = HistoryNames(people={}, outside=frozenset(), user_names={}, services={}, entities={})
+    entry = AuditEntry(number=1, at=0, actor="command:a", action=f"{noun}.update", after={member: value})
+    [(_, before, (after,))] = change_sentences.list_differences(entry, nobody, ZoneInfo("UTC"))
+    assert not before
+    assert isinstance(after, Phrase)
+    assert after == fields_of(change_sentences._RECORDS[noun])[member].choices[value]
 
 
 def test_every_kind_of_change_has_a_sentence_of_its_own() -> None:

@@ -54,14 +54,14 @@ async def firm(made: World) -> None:
 
 
 async def write(made: World, *changes: Change, session: str = "s1") -> None:
-    alice = replace(owner(made, "alice"), request="r1")
+    alice = replace(owner(made, "alice"), request_id="r1")
     await write_changes(made.provider.registry, alice, changes)
     await keep_for_undo(await context(made), session, alice, changes)
 
 
 async def undo(made: World, *, who: str = "alice", session: str = "s1", **acting: Any) -> ChangeRequest | None:
     now = made.clock()
-    actor = replace(owner(made, who), request="r2", **acting)
+    actor = replace(owner(made, who), request_id="r2", **acting)
     asked, asking = await context(made), RequestDetails("A mistake", now, "u1")
     named = await name_undoable(asked, session, actor)
     return await undo_changes(asked, session, actor, asking, named=named)

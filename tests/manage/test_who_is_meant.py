@@ -32,7 +32,7 @@ from tests.manage.test_requests import ROLE, acme, requested, roles, state
 from tests.sign_in.world import World, entity, form_of, shown_again
 
 if TYPE_CHECKING:
-    from corpid.flows.directory.members import Member
+    from corpid.rules.directory.queries import Member
 
 INVITED = Membership(
     user_id="f1e2", entity_id=ACME, membership_id="m-gina", invited=True,

@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 import typer
 
-from corpid import settings
 from corpid.cli import output
-from corpid.cli.running import run, with_stores
-from corpid.engines import open_registry
+from corpid.cli.running import with_stores
 from corpid.flows.operations import audit, audit_seals, audit_stream
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditQuery
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from corpid.flows.operations.audit_seals import SealVerification
     from corpid.flows.operations.audit_stream import Progress
     from corpid.rules.audit_records import AuditEntry
+    from corpid.settings import Settings
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -93,7 +93,9 @@ def list_entries(
         output.fail("--limit goes with --after; without it, --last says how many")
     if after is not None and any(asked[name] is not None for name in _FILTERS):
         output.fail("--after gives every entry in order, and goes with --limit and --json only")
-    shown = run(_following(after, limit or 100) if after is not None else _latest(asked))
+    shown = with_stores(
+        partial(_following, after=after, limit=limit or 100) if after is not None else partial(_latest, asked=asked)
+    )
     if json:
         output.json_lines(_for_programs(shown))
         return
@@ -125,7 +127,7 @@ def verify(
     """
     if expect is not None and not _DIGEST.fullmatch(expect):
         output.fail("--expect takes the digest of a seal: 64 hexadecimal digits, as the log has it (audit_sealed)")
-    found, zone = run(_verify(expect or ""))
+    found, zone = with_stores(partial(_verify, expect=expect or ""))
     if json:
         output.as_json(found)
     else:
@@ -146,11 +148,15 @@ def export(
     The export includes addresses and names of people.
     """
     if str(file) == "-":
-        run(_export(output.json_lines))
+        with_stores(lambda stores, _: _export(stores, output.json_lines))
         return
     try:
         with private_files.new_file(file) as opened:  # whole or not at all
-            run(_export(lambda values: opened.writelines(msgspec.json.encode(value) + b"\n" for value in values)))
+
+            def write(values: list[dict[str, Any]]) -> None:
+                opened.writelines(msgspec.json.encode(value) + b"\n" for value in values)
+
+            with_stores(lambda stores, _: _export(stores, write))
     except FileExistsError:
         output.fail(f"{file} exists already, and an export never replaces a file: name another one")
     except OSError as error:
@@ -163,7 +169,7 @@ def seal() -> None:
 
     A running server does it by itself, at least once an hour.
     """
-    made, unsealed = run(_seal())
+    made, unsealed = with_stores(lambda stores, _: _seal(stores))
     if not made and not unsealed:
         output.say("Every entry is sealed already.")
     if unsealed:
@@ -182,7 +188,7 @@ def stream(
 
     A smaller number sends entries again, a larger one leaves some out.
     """
-    to, progress, zone = run(_stream(after))
+    to, progress, zone = with_stores(partial(_stream, after=after))
     position = progress.position
     if not to:
         left = f" An earlier stream ended at entry {position.number}." if position.number else ""
@@ -215,24 +221,20 @@ def erase(
     output.say(f"Erased the details of {erased:,} entries of the person {user_id}.")
 
 
-async def _following(after: int, limit: int) -> _EntryPrinter:
-    chosen = settings.load()
-    async with open_registry(chosen) as stores:
-        entries = await stores.registry.audit.entries(after=after, limit=limit)
-        return await _with_names(stores, entries, chosen.timezone)
+async def _following(stores: Stores, chosen: Settings, *, after: int, limit: int) -> _EntryPrinter:
+    entries = await stores.registry.audit.entries(after=after, limit=limit)
+    return await _with_names(stores, entries, chosen.timezone)
 
 
-async def _latest(asked: Mapping[str, str | int | None]) -> _EntryPrinter:
-    chosen = settings.load()
-    async with open_registry(chosen) as stores:
-        try:
-            query = await _query(stores, {name: str(value) for name, value in asked.items() if value}, chosen.timezone)
-        except audit_reading.InvalidFilter as error:
-            output.fail(str(error))
-        last = asked["last"]
-        entries = await stores.registry.audit.latest(query, limit=last if isinstance(last, int) else _LAST)
-        shown = await _with_names(stores, entries, chosen.timezone)
-        return shown if entries else replace(shown, unknown=await audit.warn_of_unknown(stores.registry, query))
+async def _latest(stores: Stores, chosen: Settings, *, asked: Mapping[str, str | int | None]) -> _EntryPrinter:
+    try:
+        query = await _query(stores, {name: str(value) for name, value in asked.items() if value}, chosen.timezone)
+    except audit_reading.InvalidFilter as error:
+        output.fail(str(error))
+    last = asked["last"]
+    entries = await stores.registry.audit.latest(query, limit=last if isinstance(last, int) else _LAST)
+    shown = await _with_names(stores, entries, chosen.timezone)
+    return shown if entries else replace(shown, unknown=await audit.warn_of_unknown(stores.registry, query))
 
 
 async def _query(stores: Stores, asked: Mapping[str, str], zone: ZoneInfo) -> AuditQuery:
@@ -265,38 +267,31 @@ async def _with_names(stores: Stores, entries: list[AuditEntry], zone: ZoneInfo)
     )
 
 
-async def _verify(expect: str) -> tuple[SealVerification, ZoneInfo]:
-    chosen = settings.load()
-    async with open_registry(chosen) as stores:
-        return await audit_seals.verify(
-            stores.registry, stores.actor, now=stores.clock(), expect=expect
-        ), chosen.timezone
+async def _verify(stores: Stores, chosen: Settings, *, expect: str) -> tuple[SealVerification, ZoneInfo]:
+    found = await audit_seals.verify(stores.registry, stores.actor, now=stores.clock(), expect=expect)
+    return found, chosen.timezone
 
 
-async def _export(write: Callable[[list[dict[str, Any]]], None]) -> None:
-    async with open_registry(settings.load()) as stores:
-        async for line in audit_seals.export(stores.registry, stores.actor, now=stores.clock()):
-            write([line])
+async def _export(stores: Stores, write: Callable[[list[dict[str, Any]]], None]) -> None:
+    async for line in audit_seals.export(stores.registry, stores.actor, now=stores.clock()):
+        write([line])
 
 
-async def _stream(after: int | None) -> tuple[str, Progress, ZoneInfo]:
+async def _stream(stores: Stores, chosen: Settings, *, after: int | None) -> tuple[str, Progress, ZoneInfo]:
     """Move the stream, if `after` is given; target, progress, time zone."""
-    chosen = settings.load()
-    async with open_registry(chosen) as stores:
-        registry = stores.registry
-        if after is not None and not await audit_stream.set_position(registry, stores.actor, after, now=stores.clock()):
-            output.fail("the position changed at the same moment: try again")
-        return chosen.audit_stream, await audit_stream.read_progress(registry, stores.actor), chosen.timezone
+    registry = stores.registry
+    if after is not None and not await audit_stream.set_position(registry, stores.actor, after, now=stores.clock()):
+        output.fail("the position changed at the same moment: try again")
+    return chosen.audit_stream, await audit_stream.read_progress(registry, stores.actor), chosen.timezone
 
 
-async def _seal() -> tuple[int, int]:
+async def _seal(stores: Stores) -> tuple[int, int]:
     """The number of seals made, and of entries without one."""
-    async with open_registry(settings.load()) as stores:
-        seals = stores.registry.seals
-        made = await audit_seals.Sealer(stores.registry, output.say).seal_all(stores.actor, now=stores.clock())
-        last = await seals.last()
-        unsealed, _, _ = await seals.unsealed(after=0 if last is None else last.last)
-        return made, unsealed
+    seals = stores.registry.seals
+    made = await audit_seals.Sealer(stores.registry, output.say).seal_all(stores.actor, now=stores.clock())
+    last = await seals.last()
+    unsealed, _, _ = await seals.unsealed(after=0 if last is None else last.last)
+    return made, unsealed
 
 
 def _verified(found: SealVerification, expect: str, zone: ZoneInfo) -> Iterator[str]:

@@ -80,13 +80,11 @@ async def _write_invitation(
         change = member_changes.plan_invitation(details, entity, now=stores.clock(), new_id=new_user_id, send=send)
         membership = change.record
         await find_entity(stores.registry, entity, actor=stores.actor)
-        await needs_approval(stores.registry, stores.actor, [change])
-        if not dry_run:
+        if dry_run:
+            await needs_approval(stores.registry, stores.actor, [change])
+        else:
             limit = InvitationLimit(transient=stores.transient, issuer=chosen.base_url)
-            await member_changes.invite_member(
-                stores.registry, limit, details, actor=stores.actor, entity_id=entity, now=stores.clock(),
-                new_id=new_user_id, send=send,
-            )  # fmt: skip
+            await member_changes.write_members(stores.registry, limit, [change], actor=stores.actor, now=stores.clock())
     except (InvalidDetails, IdentifierConflict) as error:
         raise Refused(str(error)) from None
     made = difference(change, {membership.user_id: member_details.identity(membership, placeholder(membership))})

@@ -21,8 +21,8 @@ from corpid.cli.running import with_stores
 from corpid.flows.directory import appointments, approvals, lists, members, single_records
 from corpid.flows.directory.finding import find_user
 from corpid.flows.directory.objects import read_user_names
-from corpid.rules.directory import member_details
-from corpid.rules.directory.differences import difference, to_text
+from corpid.rules.directory import differences, member_details
+from corpid.rules.directory.differences import to_text
 from corpid.rules.directory.lists import (
     ADMINISTRATORS,
     ASSIGNMENTS,
@@ -42,7 +42,7 @@ from corpid.rules.directory.lists import (
     RecordList,
 )
 from corpid.rules.directory.objects import MEMBERSHIP, to_json_object
-from corpid.rules.directory.records import Change, Entity, Operator, User
+from corpid.rules.directory.records import Entity, Membership, Operator, User
 from corpid.rules.directory.roles import RoleRecords, last_day, reasons
 from corpid.rules.directory.tables import CsvRows
 from corpid.rules.directory.values import ALL, NO_BEGINNING, NO_END
@@ -57,9 +57,9 @@ if TYPE_CHECKING:
     from corpid.engines import Stores
     from corpid.flows.directory.apply import ApplyResult
     from corpid.flows.directory.lists import Appointment, Belonging, EntityMember, ListPage, PageOptions
-    from corpid.flows.directory.members import Member
     from corpid.flows.directory.single_records import NamedRecord
     from corpid.rules.directory.objects import Resource
+    from corpid.rules.directory.queries import Member
     from corpid.rules.directory.sections import Kind
     from corpid.rules.fields import Field
     from corpid.rules.oauth.records import Client
@@ -495,7 +495,7 @@ def name_record(noun: Noun, found: NamedRecord) -> str:
     if noun.keyed:
         [name] = found.names.values()
         return name
-    return difference(Change(None, found.record), found.user_names).subject
+    return differences.name_record(noun.kind, found.record.key, found.user_names)
 
 
 def _add(_: str, noun: Noun) -> Command:
@@ -575,12 +575,6 @@ def _role_state(role: RoleRecords, view: View) -> str:
 
 def _appointment_data(held: Appointment, _: View) -> dict[str, Any]:
     """An administrator for JSON, with why they cannot act at present."""
-    links = {
-        "the invitation has not been accepted": not held.membership.invited,
-        "the person is disabled": held.user.enabled or held.user.placeholder,
-        "the membership is suspended": held.membership.enabled,
-        "the entity is disabled": held.entity.enabled,
-    }
     own = held.administrator
     return {
         "user": held.user.user_name,
@@ -588,13 +582,23 @@ def _appointment_data(held: Appointment, _: View) -> dict[str, Any]:
         "entity": held.entity.entity_id,
         "level": own.level,
         "services": own.services if own.level == "sub_administrator" else ALL,
-        "not_effective": [why for why, enabled in links.items() if not enabled],
+        "not_effective": list_obstacles(held.user, held.membership, held.entity),
     }
 
 
-def _member_data(held: EntityMember | Member, _: View) -> dict[str, object]:
+def list_obstacles(user: User, membership: Membership, entity: Entity) -> list[str]:
+    """Why somebody cannot act for an entity at present."""
+    links = {
+        "the invitation has not been accepted": not membership.invited,
+        "the person is disabled": user.enabled or user.placeholder,
+        "the membership is suspended": membership.enabled,
+        "the entity is disabled": entity.enabled,
+    }
+    return [why for why, enabled in links.items() if not enabled]
+
+
+def _member_data(member: Member, _: View) -> dict[str, object]:
     """A member for JSON, as the entity knows them (D61, D68)."""
-    member = members.Member(membership=held.membership, user=held.user)
     return {
         "membership_id": member.membership.membership_id,
         "user": member.user.user_name,

@@ -12,7 +12,7 @@ import msgspec
 import typer
 
 from corpid.cli import listing, output, records
-from corpid.cli.records import LEVELS, View, role_data
+from corpid.cli.records import LEVELS, View, list_obstacles, role_data
 from corpid.cli.running import with_stores
 from corpid.engines import new_id, new_user_id, open_mail
 from corpid.flows.account.links import PURPOSES
@@ -123,7 +123,7 @@ def _waiting(change: EmailChange | None, view: View) -> str:
 def _sentences(shown: PersonRecords, today: str) -> Iterator[str]:
     name = shown.user.user_name
     for held in shown.memberships.found:
-        off = _off(shown.user, held)
+        off = "; ".join(list_obstacles(shown.user, held.membership, held.entity))
         level = LEVELS.get(held.level, "")
         article = "an" if level[:1] in {"o", "a"} else "a"
         at = f", {article} {level} of it" if level else ""
@@ -175,19 +175,6 @@ def _source(shown: PersonRecords, kind: type, key: tuple[str, ...]) -> dict[str,
     """The last writer of a record for JSON; None if unknown."""
     actor = shown.written_by.get((kind, key), "")
     return {"source": channel(actor), "actor": actor, "by": in_words(actor, shown.user_names)} if actor else None
-
-
-def _off(user: User, held: Belonging) -> str:
-    reasons = (
-        "the invitation has not been accepted"
-        if held.membership.invited
-        else ""
-        if user.enabled
-        else "the person is disabled",
-        "" if held.membership.enabled else "the membership is suspended",
-        "" if held.entity.enabled else "the entity is disabled",
-    )
-    return "; ".join(filter(None, reasons))
 
 
 def _services(held: Belonging) -> str:

@@ -29,8 +29,7 @@ from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.directory.write import Refused
 from corpid.flows.encrypted_values import StoredForm
 from corpid.rules.authentication.sign_in import StaleStep
-from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.access_conditions import NO_RIGHT
+from corpid.rules.directory.access import NO_RIGHT, Forbidden
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest

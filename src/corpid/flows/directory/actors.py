@@ -31,18 +31,9 @@ SHARED: Final = phrase("the administrators of this entity have changed: open the
 
 
 async def load_administrator(
-    registry: Registry,
-    user_id: str,
-    entity_id: str,
-    *,
-    auth_time: float,
-    now: float,
-    request: str = "",
-    address: str = "",
+    registry: Registry, user_id: str, entity_id: str, *, auth_time: float, now: float
 ) -> EntityAdministrator:
     """Return a person as the administrator of the entity chosen at sign-in.
-
-    `request` and `address` are those of the request, for the audit.
 
     Raises access.Forbidden if the person has no level there, or person, entity or membership is gone or disabled, and
     StoreUnavailable. Source: D50, D54
@@ -61,25 +52,19 @@ async def load_administrator(
         only_approver=not approvers(each for each in administrators if each.record.user_id != user_id),
         auth_time=auth_time,
         now=now,
-        request=request,
-        address=address,
     )
 
 
-async def load_operator(
-    registry: Registry, user_id: str, *, auth_time: float, now: float, request: str = "", address: str = ""
-) -> DeploymentOperator:
+async def load_operator(registry: Registry, user_id: str, *, auth_time: float, now: float) -> DeploymentOperator:
     """Return a person as an operator of the deployment.
 
-    `auth_time` and `now` are in epoch seconds, `request` and `address` for the audit. Raises access.Forbidden if the
-    person is none, or is gone or disabled, and StoreUnavailable. Source: D50, D53, D54
+    `auth_time` and `now` are in epoch seconds. Raises access.Forbidden if the person is none, or is gone or disabled,
+    and StoreUnavailable. Source: D50, D53, D54
     """
     found = await _find_operator(registry, user_id)
     if found is None:
         raise Forbidden(Person(user_id), "read", "operator", NO_OPERATOR_ANY_MORE)
-    return DeploymentOperator(
-        user_id=user_id, level=found[1].level, auth_time=auth_time, now=now, request=request, address=address
-    )
+    return DeploymentOperator(user_id=user_id, level=found[1].level, auth_time=auth_time, now=now)
 
 
 async def list_entities_without_owner(registry: Registry, user_id: str) -> list[str]:

@@ -380,8 +380,7 @@ async def _read_everything(registry: Registry) -> tuple[Records, AllSources]:
     records, sources = _make_empty(), _make_empty()
     for kind, record in _EVERY.items():
         async for found in registry.directory.scan_sourced(record):  # type: ignore[type-var]
-            key = (found.record.client_id,) if isinstance(found.record, Client) else found.record.key  # type: ignore[attr-defined]
-            _add(records, sources, kind, key, found)
+            _add(records, sources, kind, found.record.key, found)  # type: ignore[attr-defined]
     return records, sources
 
 

@@ -13,12 +13,11 @@ from corpid.flows.directory.actors import is_last_owner
 from corpid.flows.directory.apply import prepare_addition
 from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.member_changes import plan_invitation
-from corpid.flows.directory.members import Member
 from corpid.flows.directory.write import write_changes
-from corpid.rules.directory.access import Object, authorise, find_obstacle
-from corpid.rules.directory.access_conditions import APPOINTS, Condition
+from corpid.rules.directory.access import APPOINTS, Condition, Object, authorise, find_obstacle
 from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.names import user_name as mapped
+from corpid.rules.directory.queries import Member
 from corpid.rules.directory.records import (
     Administrator,
     Change,

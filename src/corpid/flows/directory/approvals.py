@@ -29,6 +29,7 @@ from corpid.flows.directory.write import (
     build_object,
     build_request_event,
     check_reason,
+    guard_records,
     read_current,
     read_user_names,
     require_reason,
@@ -264,11 +265,9 @@ async def expire_requests(registry: Registry, *, now: float) -> int:
         if state_at(request, now) is not ApprovalState.EXPIRED:
             break
         after = decide_request(request, ApprovalEvent.EXPIRE, by=SYSTEM, reason="", now=now)
-        event = build_request_event(AuditAction.APPROVAL_EXPIRE, request, by=SYSTEM)
+        decision = Change(request, after, build_request_event(AuditAction.APPROVAL_EXPIRE, request, by=SYSTEM))
         try:
-            await registry.directory.write(
-                [Precondition(ChangeRequest, request.key, request), Change(None, after, event)]
-            )
+            await registry.directory.write([*guard_records([decision]), decision])
         except ChangedMeanwhile:  # another process did it, or somebody decided at the last moment
             continue
         ended += 1
@@ -572,8 +571,8 @@ async def _write_decision(
     registry: Registry, found: ChangeRequest, after: ChangeRequest, event: ApprovalEvent, actor: Actor
 ) -> ChangeRequest:
     """Write a decision, if the request is still as it was."""
-    made = _build_event(found, event, actor)
-    await registry.directory.write([Precondition(ChangeRequest, found.key, found), Change(None, after, made)])
+    decision = Change(found, after, _build_event(found, event, actor))
+    await registry.directory.write([*guard_records([decision]), decision])
     return after
 
 

@@ -11,8 +11,9 @@ from msgspec.structs import replace
 
 from corpid.flows.directory.lists import read_all
 from corpid.flows.directory.member_changes import plan_removals, translate_refusals
-from corpid.flows.directory.members import Member, list_members, load_member, preview_change
+from corpid.flows.directory.members import list_members, load_member, preview_change
 from corpid.flows.directory.write import Refused, cut_parts, write_parts
+from corpid.rules.directory.queries import Member
 from corpid.rules.directory.records import Change, ChangeRequest
 from corpid.texts import phrase
 
@@ -37,7 +38,7 @@ class LeftOut(msgspec.Struct, frozen=True):
 
     member: Member
     refusal: str
-    """the reason of a condition (`access_conditions`); empty: the action does not fit the member's state"""
+    """the reason of a condition (`access`); empty: the action does not fit the member's state"""
 
 
 class BulkPreview(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,7 +140,7 @@ async def change_members(
 
     parts = cut_parts([Change(each.membership, becomes(each.membership)) for each in members])
     writing = write_parts(
-        registry, actor, parts, batch=actor.request, asking=asking, guarded=True,
+        registry, actor, parts, batch=actor.request_id, asking=asking, guarded=True,
         along=plan_ends if action == "end" else None,
     )  # fmt: skip
     done = 0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from corpid.flows.directory.member_changes import plan_invitation, translate_refusals
-from corpid.flows.directory.members import AmbiguousName, Member, find_member
+from corpid.flows.directory.members import AmbiguousName, find_member
 from corpid.flows.directory.person_names import digest_names, name_as_known
 from corpid.flows.directory.role_assignment import find_stored_role, list_services
 from corpid.flows.directory.write import (
@@ -26,6 +26,7 @@ from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.member_details import InvalidDetails
 from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.nodes import DirectoryError, FileProblem
+from corpid.rules.directory.queries import Member
 from corpid.rules.directory.records import Assignment, Change, MemberDetails, Membership, Service, User
 from corpid.rules.directory.role_forms import ENDLESS, ON_DAY, RoleForm, faults, form_of, row_of
 from corpid.rules.directory.tables import parse_access

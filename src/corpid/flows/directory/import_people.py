@@ -10,7 +10,7 @@ import msgspec
 from corpid.flows.directory.apply import prepare_document
 from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.member_changes import plan_invitation
-from corpid.flows.directory.write import IdentifierConflict, cut_parts, needs_approval, write_parts
+from corpid.flows.directory.write import IdentifierConflict, authorise_changes, check_changes, cut_parts, write_parts
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.invitations import UNREACHABLE, is_unreachable
 from corpid.rules.directory.nodes import DirectoryError, FileProblem
@@ -125,7 +125,7 @@ async def import_members(
     for number, (line, details) in enumerate(rows, start=1):
         change = plan_invitation(details, entity_id, now=now, new_id=new_id, send=send)
         try:
-            await needs_approval(registry, actor, [change])
+            await check_changes(registry, actor, [change])
         except IdentifierConflict as taken:
             if taken.member != "user_name":
                 problems.append(FileProblem(line, str(taken)))
@@ -138,7 +138,9 @@ async def import_members(
             await asyncio.sleep(0)
     if problems:
         raise DirectoryError(file, problems)
-    if not dry_run:
+    if dry_run:
+        await authorise_changes(registry, actor, changes)
+    else:
         parts = cut_parts(changes, PEOPLE_AT_ONCE)
         async for number, _ in write_parts(registry, actor, parts, planned=True, guarded=True, batch=new_id()):
             report("imported", min(number * PEOPLE_AT_ONCE, len(changes)), len(changes))

@@ -9,12 +9,11 @@ from msgspec.structs import replace
 
 from corpid.flows.directory.actors import check_still_acting
 from corpid.flows.directory.lists import cut_page
-from corpid.flows.directory.write import Refused, audit_event, is_of_entity, name_invitation
+from corpid.flows.directory.write import Refused, audit_event, guard_records, is_of_entity, name_invitation
 from corpid.flows.namespaces import INVITATIONS, count_each
 from corpid.flows.rate_limits import LimitCounts
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.invitations import is_invitation, is_redirection
 from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.records import DUE, Change, Membership
@@ -136,7 +135,6 @@ async def send_invitation_again(
     event = audit_event(
         actor, AuditAction.MEMBERSHIP_RESEND, "/".join(becomes.key), entity_id=becomes.entity_id, **named
     )
-    await registry.directory.write(
-        [*guards, Precondition(Membership, invited.key, invited), Change(None, becomes, event)]
-    )
+    change = Change(invited, becomes, event)
+    await registry.directory.write([*guards, *guard_records([change]), change])
     return becomes

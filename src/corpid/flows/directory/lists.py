@@ -15,7 +15,7 @@ from corpid.rules.directory.access import Object, refuse_early
 from corpid.rules.directory.actors import ApiClient, DeploymentOperator
 from corpid.rules.directory.lists import ListQuery, ListTotal
 from corpid.rules.directory.names import is_storable
-from corpid.rules.directory.queries import StoredMember
+from corpid.rules.directory.queries import Member
 from corpid.rules.directory.records import (
     Administrator,
     AdministratorServices,
@@ -79,11 +79,9 @@ async def read_all(read: Callable[[str, int], Awaitable[ListPage[T]]], *, most: 
         await asyncio.sleep(0)  # SQLite has answered within this task: others have their turn
 
 
-class EntityMember(msgspec.Struct, frozen=True, kw_only=True):
+class EntityMember(Member, frozen=True, kw_only=True):
     """A person of an entity, with their level there."""
 
-    user: User
-    membership: Membership
     level: str = ""
 
 
@@ -299,7 +297,7 @@ async def _load_belongings(directory: Directory, rows: Sequence[Membership]) -> 
     return tuple(found)
 
 
-async def _load_levels(directory: Directory, rows: Sequence[StoredMember]) -> tuple[EntityMember, ...]:
+async def _load_levels(directory: Directory, rows: Sequence[Member]) -> tuple[EntityMember, ...]:
     levels = await directory.read(Administrator, [each.membership.key for each in rows])
     return tuple(
         EntityMember(
@@ -366,7 +364,7 @@ async def load_roles(
 
 _LOADERS: Final[Mapping[type, Callable[[Directory, Any], Awaitable[tuple[Any, ...]]]]] = {
     Assignment: load_roles, ThirdPartyAssignment: load_roles, Administrator: _load_appointments,
-    Membership: _load_belongings, StoredMember: _load_levels, DeletionRequest: _load_deletions,
+    Membership: _load_belongings, Member: _load_levels, DeletionRequest: _load_deletions,
 }  # fmt: skip
 """record of a list → what loads the records that its own depend on"""
 

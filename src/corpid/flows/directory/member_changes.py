@@ -1,7 +1,7 @@
 """Changes of memberships: invited, given, suspended, restored, ended (D55, D60, D61).
 
 For an entity's administrators (`submit_…`, `end_membership`: what needs approval is requested) and for programs
-(`invite_member`, `change_member`, `end_member`: it is refused). Operators' commands change them under the rules of a
+(`write_members`, `change_member`, `end_member`: it is refused). Operators' commands change them under the rules of a
 file.
 
 An invitation never looks for accounts, so that its result reveals nothing about them. Only members of the membership
@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import asdict, replace
 
-from corpid.flows.directory.finding import find_entity
-from corpid.flows.directory.members import Member, load_member
+from corpid.flows.directory.members import load_member
 from corpid.flows.directory.write import (
     IdentifierConflict,
     Refused,
@@ -24,8 +23,7 @@ from corpid.flows.directory.write import (
     guard_records,
     write_changes,
 )
-from corpid.rules.directory.access import Forbidden, Object, refuse_early
-from corpid.rules.directory.access_conditions import OWNER_STAYS
+from corpid.rules.directory.access import OWNER_STAYS, Forbidden, Object, refuse_early
 from corpid.rules.directory.approvals import MOST_CHANGES
 from corpid.rules.directory.changes import (
     ChangedMeanwhile,
@@ -36,7 +34,7 @@ from corpid.rules.directory.changes import (
 )
 from corpid.rules.directory.invitations import is_redirection, refuse_unreachable
 from corpid.rules.directory.member_details import InvalidDetails, check_details, details_of
-from corpid.rules.directory.queries import MemberQuery
+from corpid.rules.directory.queries import Member, MemberQuery
 from corpid.rules.directory.records import (
     DUE,
     NOT_TO_BE_SENT,
@@ -113,33 +111,6 @@ async def submit_invitations(
     return await write_members(registry, limit, changes, actor=actor, now=asking.now, asking=asking)
 
 
-async def invite_member(
-    registry: Registry,
-    limit: InvitationLimit,
-    details: MemberDetails,
-    *,
-    actor: Actor,
-    now: float,
-    new_id: Callable[[], str],
-    entity_id: str = "",
-    enabled: bool = True,
-    send: bool = True,
-    reachable: bool = False,
-) -> Member:
-    """Invite a person to an entity.
-
-    `entity_id` is the actor's if it is empty; `now` is in epoch seconds; `new_id` gives UUIDs. The e-mail is sent
-    later, if `send` and there is an address, which is required if `reachable`. Raises InvalidDetails,
-    IdentifierConflict, TooManyInvitations, Refused if there is no such entity, access.Forbidden (also if it needs
-    approval), Conflict, StoreUnavailable. Source: D60
-    """
-    own = entity_id or str(getattr(actor, "entity_id", ""))
-    change = plan_invitation(details, own, now=now, new_id=new_id, enabled=enabled, send=send)
-    await find_entity(registry, own, actor=actor)
-    await write_members(registry, limit, [change], actor=actor, now=now, reachable=reachable)
-    return await load_member(registry, change.record.membership_id, actor=actor)
-
-
 async def submit_invitation(
     registry: Registry,
     limit: InvitationLimit,
@@ -153,7 +124,7 @@ async def submit_invitation(
 ) -> Membership | ChangeRequest:
     """Invite a person to an entity, or request it for approval.
 
-    As `invite_member`. Raises InvalidDetails (also of `entity`, if there is none), IdentifierConflict,
+    The e-mail is sent later, if `send` and there is an address; `new_id` gives UUIDs. Raises InvalidDetails (also of `entity`, if there is none), IdentifierConflict,
     TooManyInvitations, NoReason, access.Forbidden, Conflict, StoreUnavailable. Source: D55, D59, D60
     """
     change = plan_invitation(details, entity_id, now=asking.now, new_id=new_id, send=send)

@@ -19,8 +19,7 @@ from corpid.flows.directory.actors import check_still_acting
 from corpid.flows.directory.write import Refused, audit_event
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditEvent
-from corpid.rules.directory.access import Action, Forbidden, Object, ObjectKind, authorise, find_obstacle
-from corpid.rules.directory.access_conditions import BELOW
+from corpid.rules.directory.access import BELOW, Action, Forbidden, Object, ObjectKind, authorise, find_obstacle
 from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.changes import Conflict, Precondition
 from corpid.rules.directory.records import Administrator, Entity, Membership, Operator
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.directory.access_conditions import Condition
+    from corpid.rules.directory.access import Condition
     from corpid.rules.directory.actors import EntityAdministrator
     from corpid.rules.directory.records import User
     from corpid.stores.sql.registry import Registry

@@ -11,11 +11,10 @@ from corpid.flows.directory.actors import assume_recent, is_allowed
 from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.lists import ListPage, cut_page, format_place, list_records, load_roles, parse_place
 from corpid.flows.directory.write import Refused, authorise_changes
-from corpid.rules.directory import member_details, names
 from corpid.rules.directory.access import Forbidden, Level, Object, authorise
 from corpid.rules.directory.lists import MEMBERS, MOST_COUNTED
 from corpid.rules.directory.names import canonical, is_storable
-from corpid.rules.directory.queries import MemberQuery, MemberState
+from corpid.rules.directory.queries import Member, MemberQuery, MemberState
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
     from corpid.rules.directory.access import ObjectKind
     from corpid.rules.directory.actors import Actor, EntityAdministrator
-    from corpid.rules.directory.queries import StoredMember
     from corpid.stores.sql.registry import Registry
 
 _MOST_ROLES: Final = 1000
@@ -52,46 +50,6 @@ class MemberFilter(msgspec.Struct, frozen=True, kw_only=True):
     """words of name, user name, e-mail address or other details"""
     state: MemberState | Literal[""] = ""
     service_id: str = ""
-
-
-class Member(msgspec.Struct, frozen=True, kw_only=True):
-    """A member of an entity, whose person may be a placeholder."""
-
-    membership: Membership
-    user: User
-
-    @property
-    def name(self) -> str:
-        """The identity, with the name that the entity wrote (D68)."""
-        return member_details.shown_name(self.membership, self.user)
-
-    @property
-    def identity(self) -> str:
-        """The account's user name, or an invitation's address (D68)."""
-        return member_details.identity(self.membership, self.user)
-
-    @property
-    def name_alone(self) -> str:
-        """The name that the entity wrote, else their own, else the identity (D61)."""
-        return names.bound_name(member_details.member_full_name(self.membership, self.user)) or self.identity
-
-    @property
-    def email(self) -> str:
-        """The address at which the entity knows them; may be empty (D61).
-
-        That of an invitation is in small letters (D68).
-        """
-        address = member_details.member_email(self.membership, self.user)
-        return address.lower() if self.membership.invited else address
-
-    @property
-    def state(self) -> MemberState:
-        """The state of sign-in that the entity may know (D61)."""
-        if self.membership.invited:
-            return "invited"
-        if not self.membership.enabled:
-            return "suspended"
-        return "active" if self.user.enabled else "locked"
 
 
 class MemberSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,7 +78,7 @@ class ChangePreview(msgspec.Struct, frozen=True, kw_only=True):
     """The refusal of a change, or its need for approval."""
 
     refusal: str = ""
-    """the reason of a condition (`access_conditions`); empty: it is allowed"""
+    """the reason of a condition (`access`); empty: it is allowed"""
     needs_approval: bool = False
 
 
@@ -150,7 +108,7 @@ async def load_member(registry: Registry, membership_id: str, *, actor: Actor) -
     if found is None or entity_id not in {"", found.membership.entity_id}:
         raise UnknownMember("there is no such member")
     authorise(actor, "read", Object(kind="membership", entity_id=found.membership.entity_id))
-    return _to_member(found)
+    return found
 
 
 async def find_one_member(registry: Registry, actor: EntityAdministrator, membership_id: str) -> Member | None:
@@ -173,8 +131,7 @@ async def find_member(registry: Registry, entity_id: str, named: str) -> Member 
     if not named or not is_storable(named):
         return None
     query = MemberQuery(entity_id=entity_id, conditions=(("any_user_name", "eq", named),), limit=_CANDIDATES)
-    _, stored = await registry.provisioning.members(query)
-    found = list(map(_to_member, stored))
+    _, found = await registry.provisioning.members(query)
     known = {each.membership.membership_id: each.name for each in found}
     if known:  # an address identifies whom it invites, and means nobody (D68)
         known |= {
@@ -209,9 +166,11 @@ async def list_members(
     """
     if wanted.service_id:
         authorise(actor, "read", Object(kind="assignment", entity_id=actor.entity_id, service_id=wanted.service_id))
-    page = await list_members_by_name(
-        registry, actor.entity_id, wanted, actor=actor, after=after, before=before, limit=limit
-    )
+    await find_entity(registry, actor.entity_id, actor=actor)
+    page = await list_records(
+        registry, actor, MEMBERS, {"entity_id": actor.entity_id}, order="shown_user_name", search=wanted.search,
+        state=wanted.state, service_id=wanted.service_id, after=after, before=before, limit=limit, count_to=MOST_COUNTED,
+    )  # fmt: skip
     keys = [each.membership.key for each in page.found]
     levels = await registry.directory.read(Administrator, keys)
     counts = await _count_roles(registry, actor, [each.user.user_id for each in page.found])
@@ -219,31 +178,7 @@ async def list_members(
         MemberSummary(member=each, level=levels[key].level if key in levels else "", roles=counts[each.user.user_id])
         for each, key in zip(page.found, keys, strict=True)
     ]
-    return ListPage(found=tuple(found), after=page.after, before=page.before, total=page.total, by_word=page.by_word)
-
-
-async def list_members_by_name(
-    registry: Registry,
-    entity_id: str,
-    wanted: MemberFilter | None = None,
-    *,
-    actor: Actor,
-    after: str,
-    limit: int,
-    before: str = "",
-) -> ListPage[Member]:
-    """List the members of an entity by user name.
-
-    `after` is the place that the page before names. Raises Refused if there is no such entity or place,
-    access.Forbidden, StoreUnavailable. Source: D60
-    """
-    wanted = wanted or MemberFilter()
-    await find_entity(registry, entity_id, actor=actor)
-    page = await list_records(
-        registry, actor, MEMBERS, {"entity_id": entity_id}, order="shown_user_name", search=wanted.search,
-        state=wanted.state, service_id=wanted.service_id, after=after, before=before, limit=limit, count_to=MOST_COUNTED,
-    )  # fmt: skip
-    return msgspec.structs.replace(page, found=tuple(map(_to_member, page.found)))
+    return msgspec.structs.replace(page, found=tuple(found))
 
 
 async def query_members(registry: Registry, query: MemberQuery, *, actor: Actor) -> tuple[int, list[Member]]:
@@ -256,8 +191,7 @@ async def query_members(registry: Registry, query: MemberQuery, *, actor: Actor)
         raise Refused(f"a filter has at most {PROVISIONING_CONDITIONS} conditions")
     if not all(is_storable(value) for _, _, value in query.conditions):
         return 0, []
-    total, found = await registry.provisioning.members(query)
-    return total, list(map(_to_member, found))
+    return await registry.provisioning.members(query)
 
 
 async def list_invited_at(registry: Registry, entity_id: str, address: str) -> list[Member]:
@@ -269,7 +203,7 @@ async def list_invited_at(registry: Registry, entity_id: str, address: str) -> l
         return []
     query = MemberQuery(entity_id=entity_id, conditions=(("email", "eq", address),), limit=_SAME_ADDRESS)
     _, found = await registry.provisioning.members(query)
-    return [_to_member(each) for each in found if each.membership.invited]
+    return [each for each in found if each.membership.invited]
 
 
 def refuse_several(named: str, candidates: Sequence[str]) -> None:
@@ -377,7 +311,3 @@ async def _count_roles(registry: Registry, actor: EntityAdministrator, user_ids:
 
 def _sees(actor: EntityAdministrator, kind: ObjectKind, service_id: str = "") -> bool:
     return is_allowed(actor, "read", Object(kind=kind, entity_id=actor.entity_id, service_id=service_id))
-
-
-def _to_member(found: StoredMember) -> Member:
-    return Member(membership=found.membership, user=found.user)

@@ -22,7 +22,7 @@ from corpid.flows.directory.lists import (
     object_of_list,
 )
 from corpid.flows.directory.members import find_person
-from corpid.flows.directory.write import Refused, RequestDetails, build_object, write_changes
+from corpid.flows.directory.write import Refused, RequestDetails, object_of, write_changes
 from corpid.rules.directory.access import Forbidden, Object, authorise, refuse_early
 from corpid.rules.directory.actors import ALL_SCOPES, ApiClient
 from corpid.rules.directory.changes import ChangedMeanwhile, NameTaken, Precondition
@@ -50,7 +50,6 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     User,
 )
-from corpid.rules.oauth.records import Client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -118,7 +117,7 @@ async def read_written(by: Administration, resource: Resource, identifier: str) 
     For an answer that is repeated. Raises ObjectNotFound, access.Forbidden, StoreUnavailable. Source: D59, D61
     """
     record = await _visible(by, resource, identifier)
-    refuse_early(by.actor, "write", build_object(Change(None, record)))
+    refuse_early(by.actor, "write", object_of(record))
     return to_api_object(by, resource, record, await read_user_names(by.registry, [record]))
 
 
@@ -157,7 +156,7 @@ async def change_object(
     record = await _visible(by, resource, identifier)
     if not matches(by.tag(record)):
         raise ObjectChanged
-    refuse_early(by.actor, "write", build_object(Change(None, record)))
+    refuse_early(by.actor, "write", object_of(record))
     users = await read_user_names(by.registry, [record])
     read_one = read_changed(resource, _whole(by, resource, record, users, patch), record)
     if isinstance(record, User) and read_one.entry.key[0] != record.user_name:
@@ -237,7 +236,7 @@ async def list_objects(
     of_members = "entity" in narrowed and "user" not in narrowed and MEMBERS in resource.lists
     listed = MEMBERS if of_members else resource.lists[0]
     order, search = find_order(narrowed, sort)
-    columns = {name: column for each in resource.lists for name, column in each.filters.items()}
+    columns = resource.filter_columns
     where = {columns[name]: value for name, value in narrowed.items() if name in columns and name != "user"}
     if resource.record is Entity and by.actor.entity_id:
         where = {"entity_id": by.actor.entity_id}
@@ -341,7 +340,7 @@ async def _visible(by: Administration, resource: Resource, identifier: str) -> W
 
 
 async def _authorise_reading(by: Administration, actor: ApiClient, record: msgspec.Struct) -> None:
-    thing = build_object(Change(None, record))
+    thing = object_of(record)
     if isinstance(record, User) and actor.entity_id:
         held = await by.registry.directory.read(Membership, [(record.user_id, actor.entity_id)])
         thing = msgspec.structs.replace(thing, entity_id=actor.entity_id, belongs=bool(held))
@@ -375,8 +374,6 @@ async def _grants_anything(registry: Registry, client_entity: str, third_party: 
 
 
 async def _stored(registry: Registry, resource: Resource, key: tuple[str, ...]) -> Written | None:
-    if resource.record is Client:
-        return await registry.clients.get(key[0])
     found: Mapping[tuple[str, ...], Any] = await registry.directory.read(resource.record, [key])
     return found.get(key)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from corpid.flows.account.own_sessions import SelfServiceRequest
 from corpid.flows.authentication import sessions
 from corpid.flows.authentication.sign_in import InvalidInput
@@ -126,14 +128,9 @@ async def _store_choice(context: RequestContext, visit: PortalRequest, entity_id
 async def _load_actor(context: RequestContext, visit: PortalRequest) -> PortalRequest:
     registry, session = context.provider.registry, visit.session
     actor = await load_administrator(
-        registry,
-        visit.user.user_id,
-        session.entity_id,
-        auth_time=session.auth_time,
-        now=context.now,
-        request=context.request_id,
-        address=context.address,
+        registry, visit.user.user_id, session.entity_id, auth_time=session.auth_time, now=context.now
     )
+    actor = msgspec.structs.replace(actor, request_id=context.request_id, address=context.address)
     key = (session.entity_id,)
     entity = (await registry.directory.read(Entity, [key]))[key]
     several = len(await list_administered(context, visit.user.user_id)) > 1

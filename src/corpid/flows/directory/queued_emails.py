@@ -8,9 +8,10 @@ it, and if it is sent twice, the first link ends.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from datetime import datetime
 from secrets import SystemRandom
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -41,7 +42,7 @@ from corpid.rules.limits import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 
     from corpid.flows.namespaces import Namespace
     from corpid.flows.request_context import Provider
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from corpid.rules.emails import Email
     from corpid.texts import Phrase
 
+T = TypeVar("T")
 INVITATION_OUTCOMES: Final = ("sent", "refused", "delayed", "put off")
 NOTICE_OUTCOMES: Final = (*INVITATION_OUTCOMES, "dropped")
 _AT_ONCE: Final = 20
@@ -66,81 +68,158 @@ _LONGEST_STOP_SECONDS: Final = 86400.0
 """while the server refuses CorpID itself: an operator has to change something, and then starts it again"""
 
 
-class _Pauses:
-    """The pauses of one task.
-
-    Each is longer than the one before, until an e-mail is sent. `log` writes an event and its detail to the log;
-    `delayed` and `stopped` are the names of the events.
-    """
-
-    def __init__(
-        self, clock: Callable[[], float], log: Callable[[str, str], None], *, delayed: str, stopped: str
-    ) -> None:
-        self._clock: Final = clock
-        self._log: Final = log
-        self._delayed: Final = delayed
-        self._stopped: Final = stopped
-        self._pause = 0.0
-        self._wait_until = 0.0
-        self._stopped_by = ""
-        """the refusal that was logged last"""
-
-    @property
-    def waits(self) -> bool:
-        """True if nothing is to be sent now."""
-        return self._clock() < self._wait_until
-
-    @property
-    def seconds(self) -> float:
-        """The pause between two attempts; 0.0 if the last e-mail was sent."""
-        return self._pause
-
-    def delay(self, reason: str) -> None:
-        """Wait up to 15 minutes: the server takes nothing."""
-        self._pause = min(max(_FIRST_PAUSE_SECONDS, 2 * self._pause), _LONGEST_PAUSE_SECONDS)
-        self._wait_until = self._clock() + self._pause
-        self._log(self._delayed, f"{reason}; the next attempt follows in {self._pause:g} seconds")
-
-    def stop(self, reason: str) -> None:
-        """Log a refusal of CorpID itself once, and try rarely."""
-        self._pause = min(max(_FIRST_STOP_SECONDS, 2 * self._pause), _LONGEST_STOP_SECONDS)
-        self._wait_until = self._clock() + self._pause
-        if reason != self._stopped_by:
-            self._stopped_by = reason
-            self._log(
-                self._stopped,
-                f"{reason}: the mail server refuses this deployment. Look at mail_url and mail_from, then restart",
-            )
-
-    def end(self) -> None:
-        """Begin with short pauses again: an e-mail was sent."""
-        self._pause, self._stopped_by = 0.0, ""
-
-
-class _Sender:
+class _Sender(ABC, Generic[T]):
     """The sending of one process, within limits.
 
-    By minute, and by recipient and day.
-
-    `log` writes an event and its detail to the log, `count` counts an outcome.
+    By minute, and by recipient and day. A subclass says which e-mails are due, and what becomes of one that this
+    process has taken. `log` writes an event and its detail to the log, `count` counts an outcome.
     """
 
     delayed: ClassVar[str]
     stopped: ClassVar[str]
+    refused: ClassVar[str]
+    """names of events in the log"""
     per_minute: ClassVar[Namespace[int]]
     per_day: ClassVar[Namespace[int]]
+    most_per_minute: ClassVar[int]
+    most_per_day: ClassVar[int]
 
     def __init__(self, provider: Provider, log: Callable[[str, str], None], count: Callable[[str], None]) -> None:
         self._provider: Final = provider
         self._registry: Final = provider.registry
         self._log: Final = log
         self._count: Final = count
-        self._pauses: Final = _Pauses(provider.clock, log, delayed=self.delayed, stopped=self.stopped)
+        self._wait_until = 0.0
+        self._stopped_by = ""
+        """the refusal that was logged last"""
+        self._untaken: dict[str, str] = {}
+        """domain of an address that takes nothing now → the server's words"""
+        self.pause_seconds = 0.0
+        """between two attempts, longer than the one before; 0.0 if the last e-mail was sent"""
 
-    @property
-    def pause_seconds(self) -> float:
-        """The pause between two attempts; 0.0 if the last e-mail was sent."""
-        return self._pauses.seconds
+    @abstractmethod
+    async def _take_due(self) -> AsyncIterator[T]:
+        """E-mails that are due, each taken by this process."""
+        yield  # type: ignore[misc]
+
+    @abstractmethod
+    def _name(self, taken: T) -> str:
+        """Whom it is for, in the log."""
+
+    @abstractmethod
+    def _find_recipient(self, taken: T) -> str:
+        """By whom e-mails of a day are counted."""
+
+    @abstractmethod
+    async def _write_email(self, taken: T) -> Email | None:
+        """The e-mail; None if nothing is left to tell.
+
+        Raises Conflict if it is no longer wanted.
+        """
+
+    @abstractmethod
+    async def _give_back(self, taken: T) -> None:
+        """Leave it to whoever sends next."""
+
+    @abstractmethod
+    async def _postpone(self, taken: T, until: float) -> None:
+        """Have it due at a moment, in epoch seconds."""
+
+    @abstractmethod
+    async def _settle(self, taken: T, outcome: str) -> None:
+        """Store that it is done."""
+
+    async def round(self) -> int:
+        """Send the e-mails that are due, and return how many were sent.
+
+        While the mail server takes none, the next attempt waits longer each time, up to 15 minutes, and up to a day if
+        it refuses CorpID itself; what is due stays due. An e-mail that alone is not taken waits for an hour, and keeps
+        no other from being sent. Raises StoreUnavailable. Source: D60, docs/decisions/0022
+        """
+        sent = 0
+        self._untaken = {}
+        if not self._provider.mail.works or self._provider.clock() < self._wait_until:
+            return 0
+        async for taken in self._take_due():
+            if await self._count_minute() > self.most_per_minute:
+                await self._give_back(taken)
+                return sent
+            try:
+                sent += await self._send(taken)
+            except MailDelayed as delayed:
+                await self._leave(taken)
+                self._count("delayed")
+                (self._stop if isinstance(delayed, SenderRefused) else self._delay)(str(delayed))
+                return sent
+        if not sent and len(self._untaken) >= _SEVERAL_DOMAINS:
+            self._stop(next(iter(self._untaken.values())))
+        return sent
+
+    async def _send(self, taken: T) -> bool:
+        """Send one taken e-mail, and store the outcome."""
+        recipient, outcome = self._find_recipient(taken), "dropped"
+        if await self._count_recipient(recipient, 1) > self.most_per_day:
+            await self._postpone(taken, (self._provider.clock() // self.per_day.seconds + 1) * self.per_day.seconds)
+            self._count("put off")
+            return False
+        try:
+            email = await self._write_email(taken)
+            if email is not None:
+                outcome = await self._deliver(taken, email)
+        except Conflict:
+            return False
+        except (MailDelayed, StoreUnavailable):
+            await self._count_recipient(recipient, -1)
+            raise
+        if outcome in {"dropped", "delayed"}:
+            await self._count_recipient(recipient, -1)
+        if outcome != "delayed":
+            await self._settle(taken, outcome)
+        self._count(outcome)
+        return outcome == "sent"
+
+    async def _deliver(self, taken: T, email: Email) -> str:
+        """Hand an e-mail to the mail server, and return the outcome.
+
+        Raises MailDelayed if the server takes nothing now.
+        """
+        try:
+            await self._provider.mail.deliver(email)
+        except EmailDelayed as delayed:
+            self._untaken[email.to.rpartition("@")[2].casefold()] = str(delayed)
+            await self._put_off(taken, str(delayed))
+            return "delayed"
+        except MailRefused as refused:
+            self._log(self.refused, f"{self._name(taken)}: {refused}")
+            return "refused"
+        self.pause_seconds, self._stopped_by = 0.0, ""
+        return "sent"
+
+    async def _put_off(self, taken: T, reason: str) -> None:  # noqa: ARG002 - one of the two logs it
+        """Wait for an hour: the server does not take this one now."""
+        await self._postpone(taken, self._provider.clock() + HOUR)
+
+    async def _leave(self, taken: T) -> None:
+        """Leave it while the server takes nothing; as it is, by default."""
+
+    def _delay(self, reason: str) -> None:
+        """Wait up to 15 minutes: the server takes nothing."""
+        self._pause(_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS)
+        self._log(self.delayed, f"{reason}; the next attempt follows in {self.pause_seconds:g} seconds")
+
+    def _stop(self, reason: str) -> None:
+        """Log a refusal of CorpID itself once, and try rarely."""
+        self._pause(_FIRST_STOP_SECONDS, _LONGEST_STOP_SECONDS)
+        if reason != self._stopped_by:
+            self._stopped_by = reason
+            self._log(
+                self.stopped,
+                f"{reason}: the mail server refuses this deployment. Look at mail_url and mail_from, then restart",
+            )
+
+    def _pause(self, first: float, longest: float) -> None:
+        self.pause_seconds = min(max(first, 2 * self.pause_seconds), longest)
+        self._wait_until = self._provider.clock() + self.pause_seconds
 
     async def _count_minute(self) -> int:
         """Count an e-mail of this minute."""
@@ -160,203 +239,123 @@ class _Sender:
         async with self._provider.transient.batch(now) as batch:
             return await entry.count(batch, by)
 
-    def _tomorrow(self) -> float:
-        return (self._provider.clock() // self.per_day.seconds + 1) * self.per_day.seconds
 
+class InvitationEmails(_Sender["tuple[OpenInvitation, float]"]):
+    """The sending of invitations by one process.
 
-class InvitationEmails(_Sender):
-    """The sending of invitations by one process."""
+    Each is taken at a moment, in epoch seconds.
+    """
 
-    delayed, stopped = "invitation_delayed", "invitations_stopped"
+    delayed, stopped, refused = "invitation_delayed", "invitations_stopped", "invitation_refused"
     per_minute, per_day = namespaces.INVITATION_EMAILS, namespaces.INVITATIONS_TO_ADDRESS
+    most_per_minute, most_per_day = INVITATIONS_PER_MINUTE, EMAILS_PER_ADDRESS
 
-    async def round(self) -> int:
-        """Send the e-mails that are due, and return how many were sent.
-
-        While the mail server takes none, the next attempt waits longer each time, up to 15 minutes, and up to a day if
-        it refuses CorpID itself; what is due stays due. An e-mail that alone is not taken waits for an hour, and keeps
-        no other from being sent. Raises StoreUnavailable. Source: D60
-        """
-        provider, sent = self._provider, 0
-        untaken: dict[str, str] = {}
-        if not provider.mail.works or self._pauses.waits:
-            return 0
-        found = await self._registry.invitations.due(now=provider.clock(), limit=_AT_ONCE)
+    async def _take_due(self) -> AsyncIterator[tuple[OpenInvitation, float]]:
+        found = await self._registry.invitations.due(now=self._provider.clock(), limit=_AT_ONCE)
         # Processes that find the same e-mails begin with different ones.
         SystemRandom().shuffle(found)
         for invited in found:
-            taken = provider.clock()
-            if not await self._registry.invitations.take(invited, now=taken):
-                continue
-            if await self._count_minute() > INVITATIONS_PER_MINUTE:
-                seen = invited.membership.invitation_sent_at
-                await self._registry.invitations.settle(invited, taken=taken, becomes=seen)
-                return sent
-            try:
-                sent += await self._send(invited, taken)
-            except SenderRefused as refused:
-                self._pauses.stop(str(refused))
-                self._count("delayed")
-                return sent
-            except EmailDelayed as delayed:
-                untaken[invited.membership.email.rpartition("@")[2].casefold()] = str(delayed)
-                await self._put_off(invited, taken, str(delayed))
-            except MailDelayed as delayed:
-                self._pauses.delay(str(delayed))
-                self._count("delayed")
-                return sent
-        if not sent and len(untaken) >= _SEVERAL_DOMAINS:
-            self._pauses.stop(next(iter(untaken.values())))
-            self._count("delayed")
-        return sent
+            taken = self._provider.clock()
+            if await self._registry.invitations.take(invited, now=taken):
+                yield invited, taken
 
-    async def _send(self, invited: OpenInvitation, taken: float) -> bool:
-        """Send one taken e-mail, and store the outcome."""
-        provider, address = self._provider, invited.membership.email
-        if await self._count_recipient(address.casefold(), 1) > EMAILS_PER_ADDRESS:
-            outcome, becomes = "put off", being_sent(self._tomorrow() - SENDING_SECONDS)
-        else:
-            code = records.code_from(provider.new_id())
-            event = AuditEvent(
-                actor=SYSTEM,
-                action=links.PURPOSES["membership"].made,
-                object=invited.user.user_id,
-                entity_id=invited.membership.entity_id,
-                detail={"membership": invited.membership.membership_id},
-            )
-            try:
-                link = links.make_invitation_link(invited, code, now=taken)
-                await provider.registry.factors.keep_link(link, event)
-            except Conflict:  # it was revoked
-                return False
-            except StoreUnavailable:
-                await self._count_recipient(address.casefold(), -1)
-                raise
-            try:
-                await provider.mail.deliver(self._write_email(invited, code, link.expires_at))
-            except MailDelayed:
-                await self._count_recipient(address.casefold(), -1)
-                raise
-            except MailRefused as refused:
-                self._log("invitation_refused", f"membership {invited.membership.membership_id}: {refused}")
-                outcome, becomes = "refused", REFUSED
-            else:
-                self._pauses.end()
-                outcome, becomes = "sent", int(provider.clock())
-        await self._registry.invitations.settle(invited, taken=taken, becomes=becomes)
-        self._count(outcome)
-        return outcome == "sent"
+    def _name(self, taken: tuple[OpenInvitation, float]) -> str:
+        return f"membership {taken[0].membership.membership_id}"
 
-    def _write_email(self, invited: OpenInvitation, code: str, expires_at: int) -> Email:
-        policy = self._provider.policy
+    def _find_recipient(self, taken: tuple[OpenInvitation, float]) -> str:
+        return taken[0].membership.email.casefold()
+
+    async def _write_email(self, taken: tuple[OpenInvitation, float]) -> Email:
+        (invited, at), provider, policy = taken, self._provider, self._provider.policy
+        code = records.code_from(provider.new_id())
+        event = AuditEvent(
+            actor=SYSTEM,
+            action=links.PURPOSES["membership"].made,
+            object=invited.user.user_id,
+            entity_id=invited.membership.entity_id,
+            detail={"membership": invited.membership.membership_id},
+        )
+        link = links.make_invitation_link(invited, code, now=at)
+        await provider.registry.factors.keep_link(link, event)
         return notifications.invitation(
             invited.entity,
-            NewLink(page=policy.deployment_url + links.PATH, code=code, expires_at=expires_at),
+            NewLink(page=policy.deployment_url + links.PATH, code=code, expires_at=link.expires_at),
             to=invited.membership.email,
             lead=links.PURPOSES["membership"].lead,
             language=invited.user.language,
             provider_name=policy.name,
         )
 
-    async def _put_off(self, invited: OpenInvitation, taken: float, reason: str) -> None:
-        becomes = being_sent(self._provider.clock() + HOUR - SENDING_SECONDS)
-        await self._registry.invitations.settle(invited, taken=taken, becomes=becomes)
-        self._log("invitation_delayed", f"membership {invited.membership.membership_id}: {reason}; again in an hour")
-        self._count("delayed")
+    async def _give_back(self, taken: tuple[OpenInvitation, float]) -> None:
+        invited, at = taken
+        seen = invited.membership.invitation_sent_at
+        await self._registry.invitations.settle(invited, taken=at, becomes=seen)
+
+    async def _postpone(self, taken: tuple[OpenInvitation, float], until: float) -> None:
+        invited, at = taken
+        await self._registry.invitations.settle(invited, taken=at, becomes=being_sent(until - SENDING_SECONDS))
+
+    async def _settle(self, taken: tuple[OpenInvitation, float], outcome: str) -> None:
+        invited, at = taken
+        becomes = REFUSED if outcome == "refused" else int(self._provider.clock())
+        await self._registry.invitations.settle(invited, taken=at, becomes=becomes)
+
+    async def _put_off(self, taken: tuple[OpenInvitation, float], reason: str) -> None:
+        await super()._put_off(taken, reason)
+        self._log(self.delayed, f"{self._name(taken)}: {reason}; again in an hour")
 
 
-class NoticeEmails(_Sender):
+class _TakenNotices(NamedTuple):
+    group: NoticeGroup
+    queued: Sequence[QueuedNotice]
+    by: str
+    """names this process and moment in the store"""
+
+
+class NoticeEmails(_Sender[_TakenNotices]):
     """The sending of notices by one process."""
 
-    delayed, stopped = "notice_delayed", "notices_stopped"
+    delayed, stopped, refused = "notice_delayed", "notices_stopped", "notice_refused"
     per_minute, per_day = namespaces.NOTICE_EMAILS, namespaces.NOTICES_TO_PERSON
+    most_per_minute, most_per_day = NOTICES_PER_MINUTE, NOTICES_PER_PERSON
 
-    async def round(self) -> int:
-        """Send the notices that are due; return the number of e-mails.
-
-        While the mail server takes none, the next attempt waits longer each time, as that of invitations does. Raises
-        StoreUnavailable. Source: docs/decisions/0022
-        """
-        provider, sent = self._provider, 0
-        untaken: dict[str, str] = {}
-        if not provider.mail.works or self._pauses.waits:
-            return 0
-        found = await self._registry.notices.due(now=provider.clock(), limit=_GROUPS_AT_ONCE)
+    async def _take_due(self) -> AsyncIterator[_TakenNotices]:
+        found = await self._registry.notices.due(now=self._provider.clock(), limit=_GROUPS_AT_ONCE)
         # Processes that find the same notices begin with different ones.
         SystemRandom().shuffle(found)
         for group in found[:_AT_ONCE]:
-            by, now = provider.new_id(), provider.clock()
-            queued = await self._registry.notices.take(group, by=by, now=now)
-            if not queued:
-                continue
-            if await self._count_minute() > NOTICES_PER_MINUTE:
-                await self._registry.notices.settle(group, by=by, due_at=int(now))
-                return sent
-            try:
-                sent += await self._send(group, queued, by, untaken)
-            except SenderRefused as refused:
-                await self._put_off(group, by, 0)
-                self._pauses.stop(str(refused))
-                return sent
-            except MailDelayed as delayed:
-                await self._put_off(group, by, 0)
-                self._pauses.delay(str(delayed))
-                return sent
-        if not sent and len(untaken) >= _SEVERAL_DOMAINS:
-            self._pauses.stop(next(iter(untaken.values())))
-        return sent
+            by = self._provider.new_id()
+            if queued := await self._registry.notices.take(group, by=by, now=self._provider.clock()):
+                yield _TakenNotices(group, queued, by)
 
-    async def _send(self, group: NoticeGroup, queued: Sequence[QueuedNotice], by: str, untaken: dict[str, str]) -> bool:
-        """Send one e-mail about taken notices, and store the outcome.
+    def _name(self, taken: _TakenNotices) -> str:
+        return f"person {taken.group.user_id}"
 
-        `untaken` gets the domain of an address that takes nothing now.
-        """
-        provider = self._provider
-        now = provider.clock()
-        fresh = [each for each in queued if each.created_at >= now - LONGEST_WAIT_SECONDS]
-        email = await self._write_email(group, fresh) if fresh else None
-        outcome = "dropped"
-        if email is not None:
-            if await self._count_recipient(group.user_id, 1) > NOTICES_PER_PERSON:
-                await self._registry.notices.settle(group, by=by, due_at=int(self._tomorrow()))
-                self._count("put off")
-                return False
-            try:
-                await provider.mail.deliver(email)
-            except EmailDelayed as delayed:
-                await self._count_recipient(group.user_id, -1)
-                untaken[email.to.rpartition("@")[2].casefold()] = str(delayed)
-                await self._put_off(group, by, HOUR)
-                return False
-            except MailDelayed:
-                await self._count_recipient(group.user_id, -1)
-                raise
-            except MailRefused as refused:
-                self._log("notice_refused", f"person {group.user_id}: {refused}")
-                outcome = "refused"
-            else:
-                self._pauses.end()
-                outcome = "sent"
-        await self._registry.notices.settle(group, by=by, sent_at=int(provider.clock()))
-        self._count(outcome)
-        return outcome == "sent"
+    def _find_recipient(self, taken: _TakenNotices) -> str:
+        return taken.group.user_id
 
-    async def _put_off(self, group: NoticeGroup, by: str, seconds: int) -> None:
-        await self._registry.notices.settle(group, by=by, due_at=int(self._provider.clock()) + seconds)
-        self._count("delayed")
+    async def _give_back(self, taken: _TakenNotices) -> None:
+        await self._postpone(taken, self._provider.clock())
 
-    async def _write_email(self, group: NoticeGroup, queued: Sequence[QueuedNotice]) -> Email | None:
-        """The e-mail about notices.
+    async def _leave(self, taken: _TakenNotices) -> None:
+        await self._give_back(taken)
 
-        None if nothing is left to tell, or nobody to tell it to.
-        """
+    async def _postpone(self, taken: _TakenNotices, until: float) -> None:
+        await self._registry.notices.settle(taken.group, by=taken.by, due_at=int(until))
+
+    async def _settle(self, taken: _TakenNotices, outcome: str) -> None:  # noqa: ARG002 - all are done alike
+        await self._registry.notices.settle(taken.group, by=taken.by, sent_at=int(self._provider.clock()))
+
+    async def _write_email(self, taken: _TakenNotices) -> Email | None:
+        """None also if there is nobody to tell it to."""
+        group, oldest = taken.group, self._provider.clock() - LONGEST_WAIT_SECONDS
+        queued = [each for each in taken.queued if each.created_at >= oldest]
         user = await self._registry.directory.user(group.user_id)
         key = (group.entity_id,)
         entity = (await self._registry.directory.read(Entity, [key])).get(key)
-        if user is None or entity is None or not user.enabled or user.placeholder or not user.email:
+        if not queued or user is None or entity is None or not user.enabled or user.placeholder or not user.email:
             return None
-        policy = self._provider.policy
-        reader = Reader(user=user, entity=entity, deployment_url=policy.deployment_url)
+        reader = Reader(user=user, entity=entity, deployment_url=self._provider.policy.deployment_url)
         write: Mapping[NoticeKind, Callable[[Reader, Sequence[QueuedNotice]], Awaitable[Email | None]]] = {
             "access": self._write_access,
             "access_ends": self._write_ending,

@@ -14,13 +14,12 @@ import msgspec
 from corpid.flows.directory.actors import is_allowed
 from corpid.flows.directory.lists import ListPage, cut_page, format_place, parse_place, search_page
 from corpid.flows.directory.lists import load_roles as load_role_records
-from corpid.flows.directory.members import Member
 from corpid.flows.directory.write import authorise_changes, cut_parts, write_parts
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.lists import MOST_COUNTED, SERVICES, ListTotal
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.objects import key_of, object_id
-from corpid.rules.directory.queries import SEARCH_SERVICES, MemberRole, RoleSearch
+from corpid.rules.directory.queries import SEARCH_SERVICES, Member, MemberRole, RoleSearch
 from corpid.rules.directory.records import Administrator, Assignment, Change, Entity, Membership, Service, User
 from corpid.rules.directory.role_forms import NO_VALUES, is_open_to, most_frequent_values
 from corpid.rules.directory.words import words_of_search
@@ -68,19 +67,6 @@ class RoleFilter(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.last) and not self.search.split()
 
 
-class EntityRole(msgspec.Struct, frozen=True, kw_only=True):
-    """A role with its member and service."""
-
-    row: Assignment
-    member: Member
-    service: Service
-
-    @property
-    def id(self) -> str:
-        """The identifier of the role in addresses, as in the admin API."""
-        return object_id(self.row.key)
-
-
 class HeldRole(msgspec.Struct, frozen=True, kw_only=True):
     """A person's role at a service."""
 
@@ -91,6 +77,12 @@ class HeldRole(msgspec.Struct, frozen=True, kw_only=True):
     def id(self) -> str:
         """The identifier of the role in addresses, as in the admin API."""
         return object_id(self.row.key)
+
+
+class EntityRole(HeldRole, frozen=True, kw_only=True):
+    """A role with its member and service."""
+
+    member: Member
 
 
 async def list_services(registry: Registry, actor: EntityAdministrator, entity: Entity) -> list[Service]:
@@ -140,11 +132,7 @@ async def list_entity_roles(
     page = await (_list_by_day if by_day else _list_by_name)(registry, search, after, limit)
     services = await registry.directory.read(Service, {(each.row.service_id,) for each in page.found})
     found = tuple(
-        EntityRole(
-            row=each.row,
-            member=Member(membership=each.membership, user=each.user),
-            service=services[each.row.service_id,],
-        )
+        EntityRole(row=each.row, member=each.member, service=services[each.row.service_id,])
         for each in page.found
         if (each.row.service_id,) in services
     )
@@ -226,7 +214,7 @@ async def _list_by_day(registry: Registry, search: RoleSearch, after: str, limit
     users = await directory.read(User, {(each.user_id,) for each in page.found})
     held = await directory.read(Membership, {each.key[:2] for each in page.found})
     found = tuple(
-        MemberRole(row=each, membership=held[each.key[:2]], user=users[each.user_id,])
+        MemberRole(row=each, member=Member(membership=held[each.key[:2]], user=users[each.user_id,]))
         for each in page.found
         if (each.user_id,) in users and each.key[:2] in held
     )

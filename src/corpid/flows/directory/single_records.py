@@ -196,10 +196,13 @@ async def update_record(
         raise Refused(f"nothing was named to change: `corpid {command} update --help` lists what can be")
     if isinstance(found.record, RegisteredApiClient):
         return await update_api_client(registry, found.record, members, actor=actor, rules=rules, dry_run=dry_run)
-    if isinstance(found.record, Administrator | Operator) and members.get("level") is None:  # a row has to name it
-        members = {**members, "level": found.record.level}
-    await _check_services(registry, BY_KIND[kind], members, actor)
-    entry = _to_entry(BY_KIND[kind], found.names, members)
+    resource = BY_KIND[kind]
+    if resource.names_user:  # a row has to name what a new one needs
+        needed = (key for key in resource.keys.values() if key.needed and not key.identifies)
+        stated = {name: value for name, value in members.items() if value is not None}
+        members = {key.key: getattr(found.record, key.name) for key in needed} | stated
+    await _check_services(registry, resource, members, actor)
+    entry = _to_entry(resource, found.names, members)
     prepared = await prepare_entry(registry, passwords, *entry, rules=rules)
     return await carry_out(registry, prepared, actor=actor, verbs=CHANGES, dry_run=dry_run, was=was)
 
@@ -284,9 +287,7 @@ async def _find_references(
         for name in resource.identity or ("user_name",)
         if name in _FINDERS
     }
-    return found, {
-        name: read_shown_key(each) if isinstance(each, User) else each.key[0] for name, each in found.items()
-    }
+    return found, {name: read_shown_key(each) for name, each in found.items()}
 
 
 async def _check_services(registry: Registry, resource: Resource, members: Mapping[str, object], actor: Actor) -> None:

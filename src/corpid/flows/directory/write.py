@@ -13,7 +13,7 @@ import time
 from collections import defaultdict
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -64,6 +64,7 @@ from corpid.rules.directory.invitations import CARRIED, is_invitation, is_redire
 from corpid.rules.directory.plan import APPROVERS
 from corpid.rules.directory.queries import MemberCondition, MemberQuery
 from corpid.rules.directory.records import (
+    KIND_OF,
     RECORDS,
     Administrator,
     Change,
@@ -265,17 +266,15 @@ async def write_changes(
         event = asking.event or AuditEvent(actor=actor.name, action=AuditAction.APPROVAL_REQUEST, detail=actor.detail)
         event = replace(event, object=request.request_id, entity_id=request.entity_id)
         written: list[StoreChange] = [Change(None, request, event)]
-        guards += [*guard_records(kept), Precondition(ChangeRequest, request.key, None)]
+        guards += guard_records([*kept, Change(None, request)])
     else:
         detail = approved.detail if approved is not None else {}
         if len(changes) + len(along) > 1 and (batch or actor.request_id):
             detail = {**detail, "batch": batch or actor.request_id}
         written = await in_thread_if_many(partial(record_changes, found, along, action, detail), len(changes))
     if approved is not None:
-        written += [
-            Change(None, approved.after, approved.event),
-            Precondition(ChangeRequest, approved.before.key, approved.before),
-        ]
+        decision = Change(approved.before, approved.after, approved.event)
+        written += [decision, *guard_records([decision])]
         guards += guard_records(changes)
     written += await in_thread_if_many(lambda: dict.fromkeys(guards), len(guards))
     await registry.directory.write(written, summary, within)
@@ -561,17 +560,27 @@ def build_object(change: Change) -> Object:
 
     Without facts that have to be looked up. Source: D53, D56
     """
-    record = change.record
+    members = frozenset(_list_differing(change)) if change.before and change.after else None
+    return object_of(change.record, members=members, sides=sides(*_grants(change)))
+
+
+def object_of(
+    record: Any,  # noqa: ANN401 - of any kind
+    *,
+    members: frozenset[str] | None = None,
+    sides: frozenset[AuthorisationSide] = frozenset(),
+) -> Object:
+    """Return a record as an object of access control. Source: D53, D56"""
     parties = getattr(record, "entity_id", ""), getattr(record, "client_entity_id", "")
-    entity_id, other = reversed(parties) if change.kind == "grant" else parties
+    entity_id, other = reversed(parties) if isinstance(record, ThirdPartyGrant) else parties
     return Object(
-        kind=change.kind,
+        kind=KIND_OF[type(record)],  # type: ignore[arg-type]  # one of them
         entity_id=entity_id,
         other_entity_id=other,
         service_id=getattr(record, "service_id", ""),
         user_id=getattr(record, "user_id", ""),
-        members=frozenset(_list_differing(change)) if change.before and change.after else None,
-        sides=sides(*_grants(change)),
+        members=members,
+        sides=sides,
     )
 
 
@@ -777,7 +786,8 @@ async def _decline_requests(
             after = decide_request(request, Decision.DECLINE, by=SYSTEM, reason=str(REDIRECTED), now=becomes.changed_at)
             event = build_request_event(AuditAction.APPROVAL_DECLINE, request, by=SYSTEM)
             event = replace(event, request_id=actor.request_id)
-            ended += [Precondition(ChangeRequest, request.key, request), Change(None, after, event)]
+            decision = Change(request, after, event)
+            ended += [*guard_records([decision]), decision]
     return ended
 
 

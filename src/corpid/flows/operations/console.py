@@ -23,7 +23,7 @@ from corpid.rules.authentication.records import PersonFactors, Session
 from corpid.rules.authentication.throttling import CodeGuesses
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.lists import ADMINISTRATORS, ASSIGNMENTS, GRANTS, MEMBERSHIPS
-from corpid.rules.directory.queries import MemberQuery, StoredMember
+from corpid.rules.directory.queries import Member, MemberQuery
 from corpid.rules.directory.records import Entity, Operator, OperatorLevel, ThirdPartyGrant, User
 from corpid.rules.directory.roles import RoleRecords
 from corpid.rules.oauth import acr
@@ -66,13 +66,9 @@ async def admit_operator(
     """
     session = request.session
     actor = await load_operator(
-        context.provider.registry,
-        request.user.user_id,
-        auth_time=session.auth_time,
-        now=context.now,
-        request=context.request_id,
-        address=context.address,
+        context.provider.registry, request.user.user_id, auth_time=session.auth_time, now=context.now
     )
+    actor = replace(actor, request_id=context.request_id, address=context.address)
     if needs_passkey and tuple(session.amr) not in acr.BY_PASSKEY:
         raise NeedsPasskey
     return ConsoleRequest(user=request.user, browser=request.browser, session=session, actor=actor)
@@ -136,7 +132,7 @@ async def load_entity(
 
 async def find_open_invitation(
     registry: Registry, entity_id: str, membership_id: str, *, actor: DeploymentOperator
-) -> StoredMember | None:
+) -> Member | None:
     """An invitation of an entity that is not accepted.
 
     None if there is none. Raises access.Forbidden, StoreUnavailable. Source: D53, D60

@@ -6,66 +6,389 @@ and nobody has loaded count as unfavourable. docs/administration.md shows the ta
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 import msgspec
 
-from corpid.rules.directory.access_conditions import (
-    ACTIONS,
-    ADDRESS_STAYS,
-    ANOTHERS_REQUEST,
-    ANSWERS,
-    APPOINTS,
-    AUDIT_READ,
-    BELONGS,
-    BELONGS_OR_INVITED,
-    BELOW,
-    CLIENTS_READ,
-    CLIENTS_WRITE,
-    CONDITIONS,
-    COVERED,
-    DIRECTORY_READ,
-    DIRECTORY_WRITE,
-    EITHER_SIDE,
-    LISTED_SERVICE,
-    NO_OPERATOR,
-    NO_OWNER,
-    OBJECT_KINDS,
-    OPERATIONS,
-    OWN,
-    OWN_CHOICE,
-    OWN_ENTITY,
-    OWN_REQUEST,
-    OWNER_STAYS,
-    RECENT,
-    RECENT_SECONDS,
-    RECIPIENT_STAYS,
-    REVIEWER,
-    ROLES,
-    SETTINGS,
-    SOMEBODY_ELSE,
-    SPEAKING_SIDE,
-    STAYS_STRICT,
-    WITHIN_REACH,
-    WITHOUT_PARAMETERS,
-    Action,
-    Condition,
-    Forbidden,
-    Level,
-    Object,
-    ObjectKind,
-    on_self,
+from corpid.rules.directory.actors import (
+    Actor,
+    ApiClient,
+    DeploymentOperator,
+    EntityAdministrator,
+    Person,
+    ProvisioningToken,
+    Role,
 )
-from corpid.rules.directory.actors import Actor, Role
-from corpid.rules.directory.sections import KINDS
+from corpid.rules.directory.records import Administrator, AdministratorLevel
+from corpid.rules.directory.sections import KINDS, Kind
+from corpid.rules.directory.third_parties import AuthorisationSide
+from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = [
-    "ACTIONS", "CONDITIONS", "OBJECT_KINDS", "RECENT_SECONDS", "ROLES", "RULES", "RULES_WRITTEN", "Action", "Condition", "Forbidden", "Level", "Object",
-    "ObjectKind", "Rule", "authorise", "find_obstacle", "on_self", "refuse_early",
+    from corpid.rules.oauth.api_client import ApiScope
+
+Action: TypeAlias = Literal["read", "write", "delete"]
+OtherKind: TypeAlias = Literal[
+    "session", "consent", "lock", "link", "password link", "second factor link", "identity number", "audit", "approval", "withdrawal", "API client",
+    "provisioning token", "key", "deployment", "invitation", "deletion request", "access review", "access request",
+    "audit export", "audit verification",
 ]  # fmt: skip
+"""kinds of object that are no record of the directory; `lock` is a pause after wrong guesses, to write an `approval` is
+to decide on a change request, to write a `withdrawal` to take it back, to write an `invitation` to send its e-mail
+again, to delete a `deletion request` to withdraw it, to write an `access review` to keep somebody's access or to sign
+the review off, to write an `access request` to ask for a role of one's own, to read an `audit export` to download
+entries of the audit as a file, to read an `audit verification` to have the whole audit compared with its seals"""
+ObjectKind: TypeAlias = Kind | OtherKind
+Level: TypeAlias = AdministratorLevel | Literal[""]
+
+ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
+ROLES: Final[tuple[Role, ...]] = get_args(Role)
+OBJECT_KINDS: Final[tuple[ObjectKind, ...]] = (*KINDS, *get_args(OtherKind))
+
+RECENT_SECONDS: Final = 900
+"""a change by a person needs a sign-in not older than this (D54)"""
+
+
+class Object(msgspec.Struct, frozen=True, kw_only=True):
+    """The object of an action: kind of record, tenant and person.
+
+    None: nobody has looked, and no condition on it holds.
+    """
+
+    kind: ObjectKind
+    entity_id: str = ""
+    """of a grant the client entity, of a third-party row the third party"""
+    other_entity_id: str = ""
+    """of a grant the third party, of a third-party row the client entity"""
+    service_id: str = ""
+    user_id: str = ""
+    level: Level | None = None
+    """the person's level at the entity, as it is"""
+    becomes: Level | None = None
+    """the person's level at the entity, as it would be"""
+    belongs: bool = False
+    """whether the person is a member of the entity already"""
+    takes_last_owner: bool | None = None
+    """whether the entity would have no owner who can act"""
+    operates: bool | None = None
+    """whether the person is an operator of the deployment, of any level"""
+    parameters: bool | None = None
+    """whether the role carries parameters"""
+    members: frozenset[str] | None = None
+    """the members of the record that change"""
+    sides: frozenset[AuthorisationSide] = frozenset()
+    """the parties to a grant of which each may make this change alone"""
+    requester: str = ""
+    """of a change request, as the audit names the actor"""
+    ends_approval: bool | None = None
+    """whether a service that demands approval would no longer do so"""
+    moves_address: bool | None = None
+    """whether a person's e-mail address, to which links for recovery go, or that of an invitation would be another
+    one"""
+    invites: bool | None = None
+    """whether it is an invitation of somebody who is no person of the directory yet"""
+    answers: bool = False
+    """whether the person accepts or declines an invitation"""
+    has_other_reviewer: bool | None = None
+    """whether somebody else could keep the access of the actor in a review"""
+    covered: bool | None = None
+    """whether an accepted grant covers the role of a third party's person"""
+
+
+NO_RIGHT: Final = phrase("you do not have permission")
+
+
+class Forbidden(Exception):
+    """No rule allows this actor this action on this object.
+
+    `reason` is a sentence for people, and says nothing about whether anything exists.
+    """
+
+    def __init__(self, actor: Actor, action: Action, kind: ObjectKind, reason: str = "") -> None:
+        self.reason = reason or NO_RIGHT
+        super().__init__(f"{actor.name} may not {action} this {kind}{f': {reason}' if reason else ''}")
+
+
+class Condition(msgspec.Struct, frozen=True, kw_only=True):
+    """A condition of a rule, and its words for people."""
+
+    holds: Callable[[Actor, Object], bool]
+    description: str
+    """completes "only …" in docs/administration.md"""
+    source: str
+    """the decision that asks for it"""
+    reason: str
+    """the sentence of a refusal"""
+    needs_facts: bool = True
+    """false if it follows from actor and object alone"""
+
+
+def _anothers_request(actor: Actor, thing: Object) -> bool:
+    own = f"user:{actor.user_id}" if isinstance(actor, EntityAdministrator | DeploymentOperator) else ""
+    return bool(thing.requester) and thing.requester not in {own, actor.name}
+
+
+def _entity(actor: Actor) -> str:
+    return actor.entity_id if isinstance(actor, EntityAdministrator | ApiClient | ProvisioningToken) else ""
+
+
+def _speaking_side(actor: Actor, thing: Object) -> bool:
+    parties = {AuthorisationSide.CLIENT_ENTITY: thing.entity_id, AuthorisationSide.THIRD_PARTY: thing.other_entity_id}
+    return bool(_entity(actor)) and _entity(actor) in {parties[side] for side in thing.sides}
+
+
+def _recent(actor: Actor, _thing: Object) -> bool:
+    if not isinstance(actor, EntityAdministrator | DeploymentOperator):
+        return False
+    return 0 <= actor.now - actor.auth_time <= RECENT_SECONDS
+
+
+def _somebody_else(actor: Actor, thing: Object) -> bool:
+    if not isinstance(actor, EntityAdministrator | DeploymentOperator) or not thing.user_id:
+        return False
+    return actor.user_id != thing.user_id or on_self(actor, thing)
+
+
+def on_self(actor: Actor, thing: Object) -> bool:
+    """Return whether an owner, the only administrator, changes their own.
+
+    The history marks such a change `self`. Source: D54
+    """
+    return (
+        isinstance(actor, EntityAdministrator)
+        and actor.user_id == thing.user_id
+        and actor.level == "owner"
+        and actor.alone
+        and thing.kind != "membership"
+    )
+
+
+_REACH: Final[Mapping[AdministratorLevel, frozenset[Level]]] = {
+    "owner": frozenset({"", "sub_administrator", "administrator", "owner"}),
+    "administrator": frozenset({"", "sub_administrator"}),
+    "sub_administrator": frozenset({"", "sub_administrator"}),
+}
+"""level → levels of the people whose membership and roles it changes (D53)"""
+_APPOINTS: Final[Mapping[AdministratorLevel, frozenset[Level]]] = {
+    "owner": frozenset({"", "sub_administrator", "administrator", "owner"}),
+    "administrator": frozenset({"", "sub_administrator"}),
+    "sub_administrator": frozenset(),
+}
+"""level → levels that it gives; the empty one takes a level away (D53)"""
+
+
+_BELOW: Final[Mapping[AdministratorLevel, frozenset[Level]]] = {
+    "owner": frozenset({"", "sub_administrator", "administrator"}),
+    "administrator": frozenset({"", "sub_administrator"}),
+    "sub_administrator": frozenset(),
+}
+"""level → levels of the people whom it helps to sign in (D69)"""
+
+
+def _no_owner(_actor: Actor, thing: Object) -> bool:
+    lower: frozenset[Level | None] = frozenset({"", "sub_administrator", "administrator"})
+    return thing.level in lower and thing.becomes in lower
+
+
+def _listed_service(actor: Actor, thing: Object) -> bool:
+    if not isinstance(actor, EntityAdministrator):
+        return False
+    held = Administrator(user_id=actor.user_id, entity_id=actor.entity_id, level=actor.level, services=actor.services)
+    return bool(thing.service_id) and held.serves(thing.service_id)
+
+
+def _reviewer(actor: Actor, thing: Object) -> bool:
+    own = isinstance(actor, EntityAdministrator) and actor.user_id == thing.user_id
+    return not own or thing.has_other_reviewer is False
+
+
+def _scope(scope: ApiScope) -> Condition:
+    return Condition(
+        holds=lambda actor, _thing: isinstance(actor, ApiClient) and scope in actor.scopes,
+        description=f"with the scope `{scope}`",
+        source="D59",
+        reason=f"the token lacks the scope {scope}",
+        needs_facts=False,
+    )
+
+
+OWN: Final = Condition(
+    holds=lambda actor, thing: isinstance(actor, Person) and bool(actor.user_id) and actor.user_id == thing.user_id,
+    description="of the person's own account",
+    source="SECURITY.md",
+    reason=phrase("it belongs to somebody else"),
+    needs_facts=False,
+)
+OWN_CHOICE: Final = Condition(
+    holds=lambda _, thing: thing.members is not None and thing.members <= {"language", "email"},
+    description="the language and the e-mail address",
+    source="D61",
+    reason=phrase("only an operator can change this"),
+)
+OWN_REQUEST: Final = Condition(
+    holds=lambda actor, thing: bool(thing.requester) and actor.name == thing.requester,
+    description="of the actor's own request",
+    source="D55",
+    reason=phrase("only the person who made a request can withdraw it"),
+)
+ANOTHERS_REQUEST: Final = Condition(
+    holds=_anothers_request,
+    description="of another person's request",
+    source="D55",
+    reason=phrase("nobody can decide on their own request"),
+)
+SETTINGS: Final = Condition(
+    holds=lambda _, thing: thing.members is not None and thing.members <= {"approvals"},
+    description="`approvals`",
+    source="D55",
+    reason=phrase("only an operator can change this member of an entity"),
+)
+OWN_ENTITY: Final = Condition(
+    holds=lambda actor, thing: bool(_entity(actor)) and _entity(actor) == thing.entity_id,
+    description="of the actor's own entity",
+    source="D54, D59, D60",
+    reason=phrase("it does not belong to the entity that you act for"),
+    needs_facts=False,
+)
+EITHER_SIDE: Final = Condition(
+    holds=lambda actor, thing: bool(_entity(actor)) and _entity(actor) in {thing.entity_id, thing.other_entity_id},
+    description="if the actor's entity is one of the two",
+    source="D56",
+    reason=OWN_ENTITY.reason,
+    needs_facts=False,
+)
+SPEAKING_SIDE: Final = Condition(
+    holds=_speaking_side,
+    description="if the actor's entity is the side that decides this: the client entity offers and narrows, the "
+    "third party accepts",
+    source="D56",
+    reason=phrase("only the client entity can offer this, and only the third party can accept it"),
+)
+COVERED: Final = Condition(
+    holds=lambda _, thing: thing.covered is True,
+    description="if an accepted grant covers it",
+    source="D56",
+    reason=phrase("no grant accepted by your entity covers this"),
+)
+STAYS_STRICT: Final = Condition(
+    holds=lambda _, thing: thing.ends_approval is False,
+    description="if it does not turn off `approval_required`",
+    source="D55",
+    reason=phrase("only an operator can end approval for roles at this service"),
+)
+ADDRESS_STAYS: Final = Condition(
+    holds=lambda _, thing: thing.moves_address is False,
+    description="if the person's e-mail address stays",
+    source="D61",
+    reason=phrase("only the person or an operator can change the address for sign-in and recovery"),
+)
+RECIPIENT_STAYS: Final = Condition(
+    holds=lambda _, thing: thing.level == "" or thing.moves_address is False,
+    description="if an invitation with a level keeps its address",
+    source="D53, D60",
+    reason=phrase("the invited person already has a level: revoke the invitation and send a new one, or ask an owner"),
+)
+RECENT: Final = Condition(
+    holds=_recent,
+    description="with a sign-in at most 15 minutes old",
+    source="D54",
+    reason=phrase("a change needs a sign-in within the last 15 minutes: sign in again"),
+    needs_facts=False,
+)
+SOMEBODY_ELSE: Final = Condition(
+    holds=_somebody_else,
+    description="of another person; an owner who is the only administrator also their own roles and level",
+    source="D54",
+    reason=phrase("nobody can change their own membership, roles or level"),
+)
+REVIEWER: Final = Condition(
+    holds=_reviewer,
+    description="of another person; their own access only if nobody else can review it",
+    source="D54",
+    reason=phrase("another owner or administrator has to review your own access"),
+)
+WITHIN_REACH: Final = Condition(
+    holds=lambda actor, thing: isinstance(actor, EntityAdministrator) and thing.level in _REACH[actor.level],
+    description="of a person of no higher level; an administrator not of an owner or another administrator",
+    source="D53",
+    reason=phrase("you cannot make changes to a person of this level"),
+)
+BELOW: Final = Condition(
+    holds=lambda actor, thing: isinstance(actor, EntityAdministrator) and thing.level in _BELOW[actor.level],
+    description="of a person below the actor's own level",
+    source="D69",
+    reason=phrase("you can help only people below your own level to sign in"),
+)
+APPOINTS: Final = Condition(
+    holds=lambda actor, thing: isinstance(actor, EntityAdministrator) and thing.becomes in _APPOINTS[actor.level],
+    description="up to the level that the actor can appoint: an owner every level, an administrator sub-administrators",
+    source="D53",
+    reason=phrase("you cannot give this level"),
+)
+NO_OWNER: Final = Condition(
+    holds=_no_owner,
+    description="if the person is not an owner before or after it",
+    source="D59",
+    reason=phrase("only people can appoint owners"),
+)
+BELONGS: Final = Condition(
+    holds=lambda _, thing: thing.belongs,
+    description="of a person who is already a member of the entity",
+    source="D53, D60, D61",
+    reason=phrase("this is only for people who are already members of the entity"),
+)
+BELONGS_OR_INVITED: Final = Condition(
+    holds=lambda _, thing: thing.belongs or thing.invites is True,
+    description="of a person who is already a member of the entity, or as an invitation",
+    source="D53, D60, D61",
+    reason=phrase("people become members by accepting an invitation: invite them"),
+)
+ANSWERS: Final = Condition(
+    holds=lambda _, thing: thing.answers,
+    description="by accepting an invitation",
+    source="D60",
+    reason=phrase("only the entity can give a membership"),
+)
+LISTED_SERVICE: Final = Condition(
+    holds=_listed_service,
+    description="at a service in the sub-administrator's list",
+    source="D53",
+    reason=phrase("you do not administer this service"),
+)
+OWNER_STAYS: Final = Condition(
+    holds=lambda _, thing: thing.takes_last_owner is False,
+    description="if an owner who can act remains",
+    source="D54",
+    reason=phrase("the last owner must stay: appoint another owner first"),
+)
+NO_OPERATOR: Final = Condition(
+    holds=lambda _, thing: thing.operates is False,
+    description="of a person who does not operate the deployment",
+    source="D53",
+    reason=phrase("operators cannot be changed here"),
+)
+WITHOUT_PARAMETERS: Final = Condition(
+    holds=lambda _, thing: thing.parameters is False,
+    description="if the role needs no parameters",
+    source="D60",
+    reason=phrase("provisioning cannot give roles with parameters"),
+)
+DIRECTORY_READ: Final = _scope("directory.read")
+DIRECTORY_WRITE: Final = _scope("directory.write")
+CLIENTS_READ: Final = _scope("clients.read")
+CLIENTS_WRITE: Final = _scope("clients.write")
+AUDIT_READ: Final = _scope("audit.read")
+OPERATIONS: Final = _scope("operations")
+
+CONDITIONS: Final = (
+    OWN, OWN_CHOICE, OWN_REQUEST, ANOTHERS_REQUEST, SETTINGS, OWN_ENTITY, EITHER_SIDE, SPEAKING_SIDE, COVERED, STAYS_STRICT, ADDRESS_STAYS, RECIPIENT_STAYS, RECENT, SOMEBODY_ELSE, REVIEWER, WITHIN_REACH, BELOW, APPOINTS,
+    NO_OWNER, BELONGS, BELONGS_OR_INVITED, ANSWERS, LISTED_SERVICE, OWNER_STAYS, NO_OPERATOR, WITHOUT_PARAMETERS, DIRECTORY_READ, DIRECTORY_WRITE,
+    CLIENTS_READ, CLIENTS_WRITE, AUDIT_READ, OPERATIONS,
+)  # fmt: skip
+"""in the order of docs/administration.md"""
 
 
 class Rule(msgspec.Struct, frozen=True):

@@ -42,18 +42,21 @@ SYSTEM: Final = "system"
 """the audit's name for CorpID itself"""
 
 
-class _Actor(msgspec.Struct, frozen=True):
-    """Default detail of an actor: none."""
+class _Actor(msgspec.Struct, frozen=True, kw_only=True):
+    """Details of an actor for the audit, besides its name (D57)."""
+
+    request_id: str = ""
+    """of the request that they make"""
+    address: str = ""
+    """where the request comes from"""
+    reason: str = ""
+    """why they do it, as they say"""
 
     @property
     def detail(self) -> dict[str, str]:
-        """Details of the actor for the audit, in addition to its name."""
-        return {}
-
-    @property
-    def request_id(self) -> str:
-        """The request that the actor makes, for the audit."""
-        return ""
+        """The address of the request and the reason, those that are known."""
+        detail = {"address": self.address, "reason_given": self.reason}
+        return {name: value for name, value in detail.items() if value}
 
 
 class CommandLine(_Actor, frozen=True, kw_only=True):
@@ -61,19 +64,12 @@ class CommandLine(_Actor, frozen=True, kw_only=True):
 
     by: str
     """user@host, as the operating system says"""
-    reason: str = ""
-    """why they do it, as they say"""
     role: ClassVar[Role] = "command line"
 
     @property
     def name(self) -> str:
         """The actor as the audit table writes it."""
         return f"command:{self.by}"
-
-    @property
-    def detail(self) -> dict[str, str]:
-        """The reason, if one was given (D57)."""
-        return {"reason_given": self.reason} if self.reason else {}
 
 
 class DirectoryFile(_Actor, frozen=True, kw_only=True):
@@ -126,10 +122,6 @@ class EntityAdministrator(_Actor, frozen=True, kw_only=True):
     """whether no other owner or administrator is there, who could approve what the actor requests"""
     auth_time: float
     now: float
-    request: str = ""
-    """the identifier of the request that they make"""
-    address: str = ""
-    """where the request comes from"""
     written: list[Change] = msgspec.field(default_factory=list)
     """what they have changed or requested in this request, to be undone (D80)"""
 
@@ -143,16 +135,6 @@ class EntityAdministrator(_Actor, frozen=True, kw_only=True):
         """The actor as the audit table writes it."""
         return f"user:{self.user_id}"
 
-    @property
-    def detail(self) -> dict[str, str]:
-        """The address of the request (D57)."""
-        return {"address": self.address} if self.address else {}
-
-    @property
-    def request_id(self) -> str:
-        """The request that they make (D57)."""
-        return self.request
-
 
 class DeploymentOperator(_Actor, frozen=True, kw_only=True):
     """A person who operates the deployment, in the browser (D53)."""
@@ -161,12 +143,6 @@ class DeploymentOperator(_Actor, frozen=True, kw_only=True):
     level: OperatorLevel
     auth_time: float
     now: float
-    request: str = ""
-    """the identifier of the request that they make"""
-    address: str = ""
-    """where the request comes from"""
-    reason: str = ""
-    """why they do it, as they say"""
 
     @property
     def role(self) -> Role:
@@ -178,17 +154,6 @@ class DeploymentOperator(_Actor, frozen=True, kw_only=True):
         """The actor as the audit table writes it."""
         return f"operator:{self.user_id}"
 
-    @property
-    def detail(self) -> dict[str, str]:
-        """The address of the request, and the reason if one was given (D57)."""
-        detail = {"address": self.address, "reason_given": self.reason}
-        return {name: value for name, value in detail.items() if value}
-
-    @property
-    def request_id(self) -> str:
-        """The request that they make (D57)."""
-        return self.request
-
 
 class ApiClient(_Actor, frozen=True, kw_only=True):
     """A client of the admin API, with the scopes of its token (D59)."""
@@ -197,12 +162,6 @@ class ApiClient(_Actor, frozen=True, kw_only=True):
     scopes: frozenset[ApiScope]
     entity_id: str = ""
     """the entity that it is bound to"""
-    request: str = ""
-    """the identifier of the request that it makes"""
-    address: str = ""
-    """where the request comes from"""
-    reason: str = ""
-    """why it does it, as it says"""
 
     @property
     def role(self) -> Role:
@@ -214,43 +173,18 @@ class ApiClient(_Actor, frozen=True, kw_only=True):
         """The actor as the audit table writes it."""
         return f"client:{self.client_id}"
 
-    @property
-    def detail(self) -> dict[str, str]:
-        """The address of the request, and the reason if one was given (D57)."""
-        detail = {"address": self.address, "reason_given": self.reason}
-        return {name: value for name, value in detail.items() if value}
-
-    @property
-    def request_id(self) -> str:
-        """The request that it makes (D57)."""
-        return self.request
-
 
 class ProvisioningToken(_Actor, frozen=True, kw_only=True):
     """A bearer token of SCIM, which chooses one entity (D60)."""
 
     token_id: str
     entity_id: str
-    request: str = ""
-    """the identifier of the request that it makes"""
-    address: str = ""
-    """where the request comes from"""
     role: ClassVar[Role] = "provisioning token"
 
     @property
     def name(self) -> str:
         """The actor as the audit table writes it."""
         return f"token:{self.token_id}"
-
-    @property
-    def detail(self) -> dict[str, str]:
-        """The address of the request (D57)."""
-        return {"address": self.address} if self.address else {}
-
-    @property
-    def request_id(self) -> str:
-        """The request that it makes (D57)."""
-        return self.request
 
 
 class Anonymous(_Actor, frozen=True):

@@ -29,7 +29,7 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from corpid.rules.directory.access_conditions import Level
+    from corpid.rules.directory.access import Level
     from corpid.rules.directory.document import Current, Key
     from corpid.rules.directory.records import Administrator, AppointmentStatus, Approvals
     from corpid.rules.directory.sections import Kind

@@ -51,7 +51,7 @@ def difference(change: Change, user_names: Mapping[str, str]) -> Difference:
             else members_changed(change.before, change.after)
         )
     members += [f"taken over: {what}from {by}" for what, by in _taken(change, user_names)]
-    subject = _subject(change.kind, change.key, user_names)
+    subject = name_record(change.kind, change.key, user_names)
     return Difference(sign=_SIGNS[change.verb], subject=subject, members=tuple(members))
 
 
@@ -84,7 +84,7 @@ def kept_record(kept: RetainedRecord, user_names: Mapping[str, str]) -> Retained
     owner = kept.key[0] if kept.kind == "user" else ""
     return RetainedRecordNote(
         verb=kept.verb,
-        subject=_subject(kept.kind, kept.key, user_names),
+        subject=name_record(kept.kind, kept.key, user_names),
         members=kept.members,
         sources=tuple(channel(by, owner) for by in kept.by),
         by=tuple(in_words(by, user_names, owner) for by in kept.by),
@@ -128,7 +128,8 @@ def _why(one: RetainedRecordNote) -> str:
     return f"last written by {' and '.join(one.by)}" if one.by else "records of others depend on it"
 
 
-def _subject(kind: Kind, key: Key, user_names: Mapping[str, str]) -> str:
+def name_record(kind: Kind, key: Key, user_names: Mapping[str, str]) -> str:
+    """A record by its kind and key. `user_names` as in `difference`. Source: docs/directory.md"""
     return _SUBJECTS[kind](tuple(user_names.get(part, part) for part in key))
 
 

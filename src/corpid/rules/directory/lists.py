@@ -11,9 +11,9 @@ from typing import Final
 
 import msgspec
 
-from corpid.rules.directory.access_conditions import ObjectKind
+from corpid.rules.directory.access import ObjectKind
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
-from corpid.rules.directory.queries import StoredMember
+from corpid.rules.directory.queries import Member
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -86,7 +86,7 @@ class RecordList(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def found_by_words(self) -> bool:
         """True if a search is for words, not the identifier's beginning."""
-        return self.record is StoredMember or bool(searched_fields(self.record))
+        return self.record is Member or bool(searched_fields(self.record))
 
     @property
     def searched_orders(self) -> tuple[str, ...]:
@@ -102,7 +102,7 @@ class RecordList(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def of_people(self) -> bool:
         """True if each record is about a person."""
-        return "user_id" in self.record.__struct_fields__ or self.record is StoredMember
+        return "user_id" in self.record.__struct_fields__ or self.record is Member
 
 
 class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,7 +164,7 @@ ENTITIES: Final = RecordList(
 )  # fmt: skip
 SERVICES: Final = RecordList(record=Service, kind="service", orders=_by_key("service_id", bounded=True))
 MEMBERS: Final = RecordList(
-    record=StoredMember, kind="membership", filters={"entity": "entity_id"},
+    record=Member, kind="membership", filters={"entity": "entity_id"},
     orders=(
         Order(name="membership", columns=("membership_id",), bounded=False),
         Order(name="user_name", columns=("person_name_key",)),

@@ -7,7 +7,7 @@ when its e-mail is written. Those of one person, kind and entity go into one e-m
 from __future__ import annotations
 
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -20,6 +20,7 @@ from corpid.rules.limits import DAY, MINUTE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from corpid.rules.audit_records import AuditEntry
     from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
     from corpid.rules.directory.records import Administrator, AppointmentStatus, Assignment
 
@@ -76,26 +77,7 @@ class QueuedNotice(msgspec.Struct, frozen=True, kw_only=True):
     due_at: int
 
 
-class Entry(Protocol):
-    @property
-    def number(self) -> int: ...
-    @property
-    def at(self) -> int: ...
-    @property
-    def actor(self) -> str: ...
-    @property
-    def action(self) -> str: ...
-    @property
-    def object(self) -> str: ...
-    @property
-    def entity_id(self) -> str: ...
-    @property
-    def before(self) -> Mapping[str, Any]: ...
-    @property
-    def after(self) -> Mapping[str, Any]: ...
-
-
-def person_of(entry: Entry) -> str:
+def person_of(entry: AuditEntry) -> str:
     """The person whose role, level or membership an entry is about.
 
     Source: docs/decisions/0022
@@ -103,7 +85,7 @@ def person_of(entry: Entry) -> str:
     return entry.object.partition("/")[0]
 
 
-def of_access(entry: Entry) -> QueuedNotice | None:
+def of_access(entry: AuditEntry) -> QueuedNotice | None:
     """The notice to a person that somebody else changed their access.
 
     None if they did it themselves, if it comes from a directory file or SCIM, and if nothing changed for them. Source:
@@ -125,7 +107,7 @@ def of_access(entry: Entry) -> QueuedNotice | None:
     )
 
 
-def _access_facts(entry: Entry) -> dict[str, str]:
+def _access_facts(entry: AuditEntry) -> dict[str, str]:
     """The facts of a change; none if it means nothing."""
     if entry.action in _ROLES:
         members = {**_key_members(entry), **entry.before, **entry.after}
@@ -143,7 +125,7 @@ def _access_facts(entry: Entry) -> dict[str, str]:
     return {}
 
 
-def _key_members(entry: Entry) -> dict[str, str]:
+def _key_members(entry: AuditEntry) -> dict[str, str]:
     """Members of a role's key, from the object of an entry."""
     _, _, *parts = entry.object.split("/")
     if entry.action == AuditAction.ASSIGNMENT_UPDATE and len(parts) == len(("service", "role", "sub-entity", "ref")):
@@ -153,7 +135,7 @@ def _key_members(entry: Entry) -> dict[str, str]:
     return {}
 
 
-def owner_change(entry: Entry) -> Literal["", "appointed", "ended"]:
+def owner_change(entry: AuditEntry) -> Literal["", "appointed", "ended"]:
     """Return how an entry changes who is an owner; else nothing. Source: D53"""
     if entry.action not in _LEVELS:
         return ""
@@ -162,7 +144,7 @@ def owner_change(entry: Entry) -> Literal["", "appointed", "ended"]:
 
 
 def of_owner(
-    entry: Entry, label: str, administrators: Iterable[AppointmentStatus[Administrator]]
+    entry: AuditEntry, label: str, administrators: Iterable[AppointmentStatus[Administrator]]
 ) -> list[QueuedNotice]:
     """The notices that an owner was appointed or is none any more.
 
@@ -170,27 +152,42 @@ def of_owner(
     """
     _, _, by = entry.actor.partition(":")
     facts = {"change": owner_change(entry), "label": label, "by": entry.actor}
+    told = [each.record.user_id for each in administrators if each.enabled]
+    others = [each for each in told if each not in {by, person_of(entry)}]
+    subject, due_at = f"{entry.number:020}", entry.at + COLLECTED_SECONDS
+    return _to_each(others, "owner", entry.entity_id, subject, facts, at=entry.at, due_at=due_at)
+
+
+def _to_each(
+    user_ids: Iterable[str],
+    kind: NoticeKind,
+    entity_id: str,
+    subject: str,
+    facts: dict[str, str],
+    *,
+    at: int,
+    due_at: int,
+) -> list[QueuedNotice]:
+    """The same notice to several people."""
     return [
         QueuedNotice(
-            user_id=each.record.user_id,
-            kind="owner",
-            entity_id=entry.entity_id,
-            subject=f"{entry.number:020}",
-            facts=facts,
-            created_at=entry.at,
-            due_at=entry.at + COLLECTED_SECONDS,
+            user_id=each, kind=kind, entity_id=entity_id, subject=subject, facts=facts, created_at=at, due_at=due_at
         )
-        for each in administrators
-        if each.enabled and each.record.user_id not in {by, person_of(entry)}
+        for each in user_ids
     ]
 
 
-def is_request(entry: Entry) -> bool:
+def _list_owners(administrators: Iterable[AppointmentStatus[Administrator]]) -> list[str]:
+    """The user identifiers of those owners who can act."""
+    return [each.record.user_id for each in administrators if each.enabled and each.record.level == "owner"]
+
+
+def is_request(entry: AuditEntry) -> bool:
     """Return whether an entry is about a new change request. Source: D55"""
     return entry.action == AuditAction.APPROVAL_REQUEST
 
 
-def is_decision(entry: Entry) -> bool:
+def is_decision(entry: AuditEntry) -> bool:
     """Return whether a request was decided, or expired. Source: D55"""
     return entry.action in _DECISIONS
 
@@ -213,22 +210,13 @@ def may_approve(held: Administrator, thing: Object, *, now: float) -> bool:
     return True
 
 
-def of_request(entry: Entry, user_ids: Iterable[str]) -> list[QueuedNotice]:
+def of_request(entry: AuditEntry, user_ids: Iterable[str]) -> list[QueuedNotice]:
     """The notices about a request that waits or was decided.
 
     Source: docs/decisions/0022
     """
-    return [
-        QueuedNotice(
-            user_id=user_id,
-            kind="request" if is_request(entry) else "decision",
-            entity_id=entry.entity_id,
-            subject=entry.object,
-            created_at=entry.at,
-            due_at=entry.at,
-        )
-        for user_id in user_ids
-    ]
+    kind: NoticeKind = "request" if is_request(entry) else "decision"
+    return _to_each(user_ids, kind, entry.entity_id, entry.object, {}, at=entry.at, due_at=entry.at)
 
 
 def last_day_told(today: date) -> str:
@@ -286,19 +274,8 @@ def of_token(
     """
     if token.expires_at - token.created_at <= days * DAY:
         return []
-    return [
-        QueuedNotice(
-            user_id=each.record.user_id,
-            kind="token",
-            entity_id=token.entity_id,
-            subject=f"{token.token_id}/{days}",
-            facts={"token": token.token_id},
-            created_at=int(now),
-            due_at=int(now),
-        )
-        for each in administrators
-        if each.enabled and each.record.level == "owner"
-    ]
+    owners, subject, facts = _list_owners(administrators), f"{token.token_id}/{days}", {"token": token.token_id}
+    return _to_each(owners, "token", token.entity_id, subject, facts, at=int(now), due_at=int(now))
 
 
 def of_review(
@@ -308,19 +285,9 @@ def of_review(
 
     Source: docs/decisions/0022
     """
-    return [
-        QueuedNotice(
-            user_id=each.record.user_id,
-            kind="review",
-            entity_id=entity_id,
-            subject=f"{due_at}{'/again' if again else ''}",
-            facts={"due_at": str(due_at), **({"again": "true"} if again else {})},
-            created_at=int(now),
-            due_at=int(now),
-        )
-        for each in administrators
-        if each.enabled and each.record.level == "owner"
-    ]
+    owners, subject = _list_owners(administrators), f"{due_at}{'/again' if again else ''}"
+    facts = {"due_at": str(due_at), **({"again": "true"} if again else {})}
+    return _to_each(owners, "review", entity_id, subject, facts, at=int(now), due_at=int(now))
 
 
 class NoticeGroup(msgspec.Struct, frozen=True, kw_only=True):

@@ -98,13 +98,17 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
         return (own, MEMBERS) if self.record in {Membership, User} else (own,)
 
     @property
+    def filter_columns(self) -> dict[str, str]:
+        """The columns that the filters of its lists narrow, by filter."""
+        return {name: column for each in self.lists for name, column in each.filters.items()}
+
+    @property
     def filters(self) -> tuple[str, ...]:
         """The filters of its list.
 
         It is searched if each of its lists is.
         """
-        own = self.lists[0].queries
-        return tuple(dict.fromkeys([*own, *(name for each in self.lists for name in each.filters)]))
+        return tuple(dict.fromkeys([*self.lists[0].queries, *self.filter_columns]))
 
     @property
     def sides(self) -> tuple[str, ...]:
@@ -112,8 +116,9 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
 
         Of what concerns two, the one that a bound client has by default first.
         """
-        columns = {name: column for each in self.lists for name, column in each.filters.items()}
-        return tuple(name for name, column in columns.items() if column in {"entity_id", "client_entity_id"})
+        return tuple(
+            name for name, column in self.filter_columns.items() if column in {"entity_id", "client_entity_id"}
+        )
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -240,8 +245,7 @@ def to_json_object(resource: Resource, record: msgspec.Struct, *, user_name: str
 
     `user_name` is that of a row's person. `whole`: with identity numbers, which are masked otherwise. Source: D59, D61
     """
-    key: tuple[str, ...] = record.key if resource.kind != "client" else (str(getattr(record, "client_id", "")),)  # type: ignore[attr-defined]
-    found: dict[str, Json] = {"id": object_id(key)}
+    found: dict[str, Json] = {"id": object_id(record.key)}  # type: ignore[attr-defined]
     for name, rule in resource.keys.items():
         value = getattr(record, rule.name)
         if rule.name == "user_id":

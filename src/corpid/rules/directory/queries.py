@@ -6,6 +6,8 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from corpid.rules.directory import member_details
+from corpid.rules.directory.names import bound_name
 from corpid.rules.directory.records import Assignment, Membership, User
 from corpid.rules.directory.values import NO_END
 
@@ -20,11 +22,44 @@ MemberCondition: TypeAlias = tuple[MemberName, ConditionOperator, str]
 """member, operator and value; of `active`, `true` or `false`"""
 
 
-class StoredMember(msgspec.Struct, frozen=True, kw_only=True):
-    """A membership and its person, who may be a placeholder."""
+class Member(msgspec.Struct, frozen=True, kw_only=True):
+    """A member of an entity, whose person may be a placeholder."""
 
     membership: Membership
     user: User
+
+    @property
+    def name(self) -> str:
+        """The identity, with the name that the entity wrote (D68)."""
+        return member_details.shown_name(self.membership, self.user)
+
+    @property
+    def identity(self) -> str:
+        """The account's user name, or an invitation's address (D68)."""
+        return member_details.identity(self.membership, self.user)
+
+    @property
+    def name_alone(self) -> str:
+        """The name that the entity wrote, else their own, else the identity (D61)."""
+        return bound_name(member_details.member_full_name(self.membership, self.user)) or self.identity
+
+    @property
+    def email(self) -> str:
+        """The address at which the entity knows them; may be empty (D61).
+
+        That of an invitation is in small letters (D68).
+        """
+        address = member_details.member_email(self.membership, self.user)
+        return address.lower() if self.membership.invited else address
+
+    @property
+    def state(self) -> MemberState:
+        """The state of sign-in that the entity may know (D61)."""
+        if self.membership.invited:
+            return "invited"
+        if not self.membership.enabled:
+            return "suspended"
+        return "active" if self.user.enabled else "locked"
 
 
 class MemberQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,8 +78,7 @@ class MemberRole(msgspec.Struct, frozen=True, kw_only=True):
     """A role of an entity with its member."""
 
     row: Assignment
-    membership: Membership
-    user: User
+    member: Member
 
 
 class RoleSearch(msgspec.Struct, frozen=True, kw_only=True):

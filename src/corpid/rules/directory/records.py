@@ -163,6 +163,7 @@ class Entity(msgspec.Struct, frozen=True, kw_only=True):
             read=readers.registered_number(50),
             label=phrase("Registration number"),
             searched=True,
+            default_doc="the identifier",
         ),
     ]
     country: Annotated[
@@ -206,7 +207,13 @@ class Entity(msgspec.Struct, frozen=True, kw_only=True):
 class User(msgspec.Struct, frozen=True, kw_only=True):
     """A person. `user_id` is a UUID, stable across entities and clients (R-12.4)."""
 
-    user_id: Annotated[str, Field(key="id", read=values.stable_id, identifies=True)]
+    user_id: Annotated[
+        str,
+        Field(
+            key="id", read=values.stable_id, identifies=True, default_doc="generated",
+            doc="UUID, which relying parties see and which never changes; with another user name, the person is renamed",
+        ),
+    ]  # fmt: skip
     user_name: Annotated[str, Field(read=values.login, searched=True, disclosure=Disclosure.PERSONAL)]
     name: Annotated[
         str,
@@ -399,7 +406,11 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     ] = "none"
     entity_types: Annotated[
         tuple[EntityType, ...],
-        Field(help="A type of the entities that may use the service.", read=readers.ListReader(_ENTITY_TYPE, least=1)),
+        Field(
+            help="A type of the entities that may use the service.",
+            default_doc="all",
+            read=readers.ListReader(_ENTITY_TYPE, least=1),
+        ),
     ] = (
         "UEN",
         "NON-UEN",

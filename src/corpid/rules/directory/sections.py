@@ -126,11 +126,28 @@ SECTIONS: Final[dict[str, DocumentSection]] = {
     "entities": _mapping("entity", Entity, "entity_id"),
     "users": _mapping(
         "user", User, "user_name",
-        password=Field(name="password", read=values.password),
-        password_hash=Field(name="password_hash", read=values.password_hash),
-        totp_secret=Field(name="totp_secret", read=values.totp_secret),
-        memberships=Field(name="memberships", read=memberships),
-        test=Field(name=TEST, read=readers.yes_or_no),
+        password=Field(
+            name="password", read=values.password, default_doc="none",
+            doc="12 to 128 characters; only in developer mode or with `--development`",
+        ),
+        password_hash=Field(
+            name="password_hash", read=values.password_hash, default_doc="none",
+            doc="argon2id hash, `$argon2id$v=19$…`, of at least 19 MiB and 2 passes or an "
+            "[equivalent](decisions/0031-the-cost-of-a-password.md), such as Keycloak's",
+        ),
+        totp_secret=Field(
+            name="totp_secret", read=values.totp_secret, default_doc="none", doc="base32, at least 160 bits"
+        ),
+        memberships=Field(
+            name="memberships", read=memberships, default_doc="none",
+            doc="list of entity identifiers, or of mappings with `entity` and, optionally, "
+            f"{', '.join(f'`{name}`' for name in LISTED_MEMBERSHIP)}: `{{entity: …, enabled: false}}`",
+        ),
+        test=Field(
+            name=TEST, read=readers.yes_or_no, default_doc="`false`",
+            doc="`true`: the demo lets this person [sign in at once](relying-parties.md#sign-in-at-once-and-from-ci); "
+            "only in the demo's own file, or with `--development`; not stored",
+        ),
     ),
     "services": _mapping("service", Service, "service_id"),
     "administrators": _rows("administrator", Administrator),

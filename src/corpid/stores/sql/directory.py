@@ -64,8 +64,7 @@ if TYPE_CHECKING:
     from corpid.stores.sql.sessions import SignOuts
     from corpid.stores.sql.statements import CompiledStatement, Database, Row
 
-R = TypeVar("R", bound="Record")
-W = TypeVar("W", bound="Record | Client")
+R = TypeVar("R", bound="Record | Client")
 N = TypeVar("N", Entity, Service, User)
 L = TypeVar(
     "L",
@@ -152,7 +151,7 @@ class Directory:
         known = self._kinds[kind]
         return {key: known.codec.decode(row) async for key, row in self._find_rows(known, known.one, keys)}
 
-    async def sourced(self, kind: type[W], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], SourcedRecord[W]]:
+    async def sourced(self, kind: type[R], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], SourcedRecord[R]]:
         """The records with these keys, and where they come from (D65)."""
         known = self._kinds[kind]
         return {
@@ -178,7 +177,7 @@ class Directory:
         async for found in self.scan_sourced(kind):
             yield found.record
 
-    async def scan_sourced(self, kind: type[W]) -> AsyncIterator[SourcedRecord[W]]:
+    async def scan_sourced(self, kind: type[R]) -> AsyncIterator[SourcedRecord[R]]:
         """Every record of a kind, by key, and where it comes from (D65)."""
         known = self._kinds[kind]
         rows = await self._database.rows(known.first_page, {"limit": PAGE})

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from msgspec.structs import replace
 
 from corpid.rules.directory.lists import FIRST, FIRST_CHARACTER, LAST, MOST_COUNTED, ListQuery, ListTotal
-from corpid.rules.directory.queries import StoredMember
+from corpid.rules.directory.queries import Member
 from corpid.rules.directory.records import Entity, Membership, User
 from corpid.stores.sql.columns import columns
 from corpid.stores.sql.mappers import MEMBERSHIPS, USERS
@@ -40,13 +40,13 @@ _EXPRESSIONS: Final[Mapping[tuple[type, str], str]] = {
     (Entity, "name"): BEGINNING_OF_NAME,
     (User, "name"): BEGINNING_OF_PERSONS_NAME,
     (User, "email"): BEGINNING_OF_ADDRESS,
-    (StoredMember, "user_name"): SHOWN_USER_NAME,
+    (Member, "user_name"): SHOWN_USER_NAME,
 }
 """columns of orders whose index has an expression"""
 _WORDS: Final[Mapping[type, tuple[sa.Table, str]]] = {
     User: (user_words, "user_id"),
     Entity: (entity_words, "entity_id"),
-    StoredMember: (member_words, "user_id"),
+    Member: (member_words, "user_id"),
 }
 """the words of each kind, and the identifier of a record; of members beside the entity's"""
 _NARROWER: Final = frozenset({"user_id", "entity_id", "client_entity_id"})
@@ -113,7 +113,7 @@ class RecordLists:
         return self._database.prepare(partial(select_part_end, shape))
 
     def _find_source(self, shape: Shape) -> tuple[sa.Table, tuple[str, ...]]:
-        known = self._kinds[Membership if shape.kind is StoredMember else shape.kind]
+        known = self._kinds[Membership if shape.kind is Member else shape.kind]
         return known.table, known.codec.columns
 
     async def page(self, wanted: ListQuery) -> list[tuple[Any, tuple[str, ...]]]:
@@ -128,7 +128,7 @@ class RecordLists:
             rows += await self._database.rows(self._page(shape), {**part, "limit": wanted.limit - len(rows)})
             if len(rows) == wanted.limit:
                 break
-        decode = decode_member if wanted.listed.record is StoredMember else self._kinds[wanted.listed.record].decode
+        decode = decode_member if wanted.listed.record is Member else self._kinds[wanted.listed.record].decode
         found = [(decode(row), row[-width:]) for row in rows]
         return found[::-1] if wanted.backwards else found
 
@@ -262,7 +262,7 @@ def select_page(table: sa.Table, names: tuple[str, ...], shape: Shape) -> sa.Sel
     words, identifier, of_words = _find_term(shape, 0) if shape.by_word else (table, "", [])
     keys = [words.c.word, words.c[identifier]] if shape.by_word else _find_keys(table, shape)
     found = sa.select(*(table.c[name] for name in names))
-    if shape.kind is StoredMember:
+    if shape.kind is Member:
         found = found.add_columns(*columns(users, USERS))
         found = found.join(users, users.c.user_id == memberships.c.user_id)
     found = found.add_columns(*(each.label(f"key_{number}") for number, each in enumerate(keys)))
@@ -328,7 +328,7 @@ def _find_term(shape: Shape, number: int) -> tuple[sa.FromClause, str, list[sa.C
         return held, key, [_equal(held, "entity_id"), _equal(held, "service_id")]
     words = table.alias(f"words_{number}")
     first, until = (sa.bindparam(f"word_{number}{end}", type_=sa.Text) for end in ("", "_until"))
-    entity = [_equal(words, "entity_id")] if shape.kind is StoredMember else []
+    entity = [_equal(words, "entity_id")] if shape.kind is Member else []
     if not (shape.by_word and number == 0):
         return words, key, [*entity, words.c.word >= first, words.c.word < until]
     row, place, end = sa.tuple_(words.c.word, words.c[key]), _bind_key("place", 2), _bind_key("end", 2)
@@ -372,7 +372,7 @@ def _select_found(table: sa.Table, shape: Shape) -> sa.Select[Any]:
     others = [_has_term(shape, each, source.c[key]) for each in range(shape.words + shape.service) if each != driver]
     found = sa.select((source.c[key] + _EMPTY).label(key)).where(*conditions, *others)  # in the order of no index
     found = found.where(_is_first(shape, source)) if shape.by_word else found.distinct()
-    more = [name for name in shape.given if not (shape.kind is StoredMember and name == "entity_id")]
+    more = [name for name in shape.given if not (shape.kind is Member and name == "entity_id")]
     if more:
         this = table.alias("this")
         same = (this.c[name] == sa.bindparam(name, type_=table.c[name].type) for name in more)
@@ -404,7 +404,7 @@ def _narrow(table: sa.Table, shape: Shape) -> list[sa.ColumnElement[bool]]:
         fits = table.c[name] == sa.bindparam(name, type_=table.c[name].type)
         is_last = name == "service_id" and not _NARROWER.isdisjoint(shape.given)
         found.append(sa.func.coalesce(fits, sa.false()) if is_last else fits)
-    if shape.kind is StoredMember:
+    if shape.kind is Member:
         found.append(table.c.membership_id != _EMPTY)  # rows that a migration has not given an identifier yet
     if shape.bounded:
         first = _find_keys(table, shape)[0]
@@ -414,9 +414,7 @@ def _narrow(table: sa.Table, shape: Shape) -> list[sa.ColumnElement[bool]]:
     return found
 
 
-def decode_member(row: Row) -> StoredMember:
+def decode_member(row: Row) -> Member:
     """A membership and its person; more columns may follow in the row."""
     end = _MEMBERSHIP_END + len(USERS.columns)
-    return StoredMember(
-        membership=MEMBERSHIPS.decode(row[:_MEMBERSHIP_END]), user=USERS.decode(row[_MEMBERSHIP_END:end])
-    )
+    return Member(membership=MEMBERSHIPS.decode(row[:_MEMBERSHIP_END]), user=USERS.decode(row[_MEMBERSHIP_END:end]))

@@ -12,7 +12,7 @@ from corpid.rules.directory.invitations import SENDING_SECONDS, OpenInvitation, 
 from corpid.rules.directory.names import fold_ascii, fold_text, is_storable
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
-from corpid.rules.directory.queries import SEARCH_SERVICES, MemberRole, StoredMember
+from corpid.rules.directory.queries import SEARCH_SERVICES, Member, MemberRole
 from corpid.rules.directory.values import NO_END
 from corpid.stores.sql.columns import columns, record_codec
 from corpid.stores.sql.directory import bind_values, make_pattern
@@ -127,7 +127,7 @@ class Provisioning:
     def _prepared_page(self, shape: Shape, sorted_by: SortedBy, descending: bool) -> CompiledStatement:
         return self._database.prepare(_select_page(shape, sorted_by, descending=descending))
 
-    async def member(self, membership_id: str) -> StoredMember | None:
+    async def member(self, membership_id: str) -> Member | None:
         row = await self._database.row(self._member, {"membership_id": membership_id})
         return None if row is None else decode_member(row)
 
@@ -146,7 +146,7 @@ class Provisioning:
             await asyncio.sleep(0)
         return [each for each in found if each.entity_id == entity_id]
 
-    async def members(self, query: MemberQuery) -> tuple[int, list[StoredMember]]:
+    async def members(self, query: MemberQuery) -> tuple[int, list[Member]]:
         """The number of those that match, and a part of them.
 
         Without rows that a migration has not given an identifier yet. One statement for a page with the last member,
@@ -187,7 +187,7 @@ class Provisioning:
         for each in rows:
             member, role = decode_member(each), ASSIGNMENTS.decode(each[_USER_END:-1])
             place = (str(each[-1]), member.membership.membership_id, *(getattr(role, name) for name in _OF_ROLE))
-            found.append((MemberRole(row=role, membership=member.membership, user=member.user), place))
+            found.append((MemberRole(row=role, member=member), place))
         return found, end
 
     async def count_roles(self, wanted: RoleSearch, *, most: int) -> list[tuple[str, str, int]]:
@@ -421,7 +421,7 @@ def _select_roles(shape: RoleShape) -> sa.Select[Any]:
         name <= until[0],
         sa.tuple_(name, last) <= sa.tuple_(*until),
         *_match_roles(shape),
-        *(has_word(StoredMember, number, _OF.user_id) for number in range(shape[0])),
+        *(has_word(Member, number, _OF.user_id) for number in range(shape[0])),
     ]
     held = sa.and_(assignments.c.user_id == _OF.user_id, assignments.c.entity_id == _OF.entity_id)
     return (

@@ -126,7 +126,7 @@ async def _admit(request: Request, web: WebContext, operation: Operation) -> Cal
     if operation.conditional and not headers(request, b"if-match"):
         raise Problem(428, "If-Match is required: the entity tag of the object that you have read")
     actor = msgspec.structs.replace(
-        actor, request=context.request_id, address=context.address, reason=_read_reason(request)
+        actor, request_id=context.request_id, address=context.address, reason=_read_reason(request)
     )
     return Call(request=request, web=web, context=context, actor=actor)
 

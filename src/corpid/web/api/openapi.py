@@ -242,9 +242,11 @@ def build_document(operations: Sequence[Operation], base_url: str) -> dict[str, 
 def _statuses(operation: Operation) -> tuple[int, ...]:
     """The statuses of the errors that an operation can answer."""
     found = {*_ALWAYS, *operation.errors} - (set() if operation.scope else {401, 403})
+    changes = operation.conditional and operation.body
+    found |= {409, 422} if changes or operation.csv or operation.repeatable or operation.requested else set()
     found |= {404} if operation.takes_object else set()
     found |= {412, 428} if operation.conditional else set()
-    found |= {413, 415} if operation.body else set()
+    found |= {413, 415, 422} if operation.body else set()
     return tuple(sorted(found))
 
 

@@ -37,6 +37,10 @@ class Query:
     most: int | None = None
 
 
+def _switch(name: str, description: str) -> Query:
+    return Query(name=name, description=description, kind=bool, default=False)
+
+
 CURSOR: Final = Query(name="cursor", description="The member `next` of the previous page.")
 LIMIT: Final = Query(name="limit", description="Number of objects per page.", kind=int, default=50, least=1, most=200)
 
@@ -63,9 +67,10 @@ class Operation:
     answer_type: str = "application/json"
     csv: bool = False
     """whether it also answers in CSV"""
-    status: int = 200
+    adds: bool = False
+    """whether its answer is an object that was added (201)"""
     errors: tuple[int, ...] = ()
-    """further than those of every operation"""
+    """further than those that follow from the rest"""
     conditional: bool = False
     """whether it demands If-Match"""
     requested: bool = False
@@ -86,6 +91,10 @@ class Operation:
     @property
     def path(self) -> str:
         return self.route.partition(" ")[2]
+
+    @property
+    def status(self) -> int:
+        return 201 if self.adds else 200 if self.answer else 204
 
     @property
     def takes_object(self) -> bool:
@@ -126,7 +135,6 @@ def _of(resource: Resource) -> Iterator[Operation]:
             CURSOR,
         ),
         answer=f"{title}Page",
-        errors=(409, 422),
         csv=True,
         bound=bound,
     )
@@ -139,8 +147,7 @@ def _of(resource: Resource) -> Iterator[Operation]:
         run=partial(objects.add_object, resource=resource),
         body=f"New{title}",
         answer=title,
-        status=201,
-        errors=(409, 422),
+        adds=True,
         repeatable=True,
         requested=requested,
         bound=bound,
@@ -165,7 +172,6 @@ def _of(resource: Resource) -> Iterator[Operation]:
         body=f"{title}Patch",
         media_types=("application/merge-patch+json", "application/json"),
         answer=title,
-        errors=(409, 422),
         conditional=True,
         requested=requested,
         bound=bound,
@@ -177,8 +183,7 @@ def _of(resource: Resource) -> Iterator[Operation]:
         description=f"Removes {resource.noun}, with everything that depends on it.",
         scope=write,
         run=partial(objects.remove_object, resource=resource),
-        status=204,
-        errors=(409, 422) if requested else (409,),
+        errors=(409,),
         conditional=True,
         requested=requested,
         bound=bound,
@@ -199,24 +204,16 @@ _OTHERS: Final = (
         scope="directory.write",
         run=objects.apply_directory,
         queries=(
-            Query(name="dry_run", description="Whether only to report what would change.", kind=bool, default=False),
-            Query(
-                name="prune",
-                description="Whether to remove records that the document does not name, in the sections that it has.",
-                kind=bool,
-                default=False,
-            ),
-            Query(
-                name="take_over",
-                description="Whether also to change and remove records that others than clients of the API have written.",
-                kind=bool,
-                default=False,
+            _switch("dry_run", "Whether only to report what would change."),
+            _switch("prune", "Whether to remove records that the document does not name, in the sections that it has."),
+            _switch(
+                "take_over",
+                "Whether also to change and remove records that others than clients of the API have written.",
             ),
         ),
         body="DirectoryDocument",
         media_types=("application/yaml", "application/json"),
         answer="Applied",
-        errors=(409, 422),
         repeatable=True,
         bound=False,
     ),
@@ -242,8 +239,7 @@ _OTHERS: Final = (
         run=people.add_invitation,
         body="NewInvitation",
         answer="Invitation",
-        status=201,
-        errors=(409, 422),
+        adds=True,
         repeatable=True,
         requested=True,
     ),
@@ -266,7 +262,6 @@ _OTHERS: Final = (
         scope="directory.write",
         run=people.resend_invitation,
         answer="Invitation",
-        errors=(409, 422),
         repeatable=True,
     ),
     Operation(
@@ -277,8 +272,6 @@ _OTHERS: Final = (
         "invitation (409): remove the membership.",
         scope="directory.write",
         run=people.revoke_invitation,
-        status=204,
-        errors=(409, 422),
         conditional=True,
         requested=True,
     ),
@@ -318,7 +311,6 @@ _OTHERS: Final = (
         body="ApprovalPatch",
         media_types=("application/merge-patch+json", "application/json"),
         answer="Approval",
-        errors=(409, 422),
         conditional=True,
     ),
     Operation(
@@ -349,8 +341,7 @@ _OTHERS: Final = (
         run=deployment.rotate_key,
         body="NewKey",
         answer="Key",
-        status=201,
-        errors=(409, 422),
+        adds=True,
         repeatable=True,
     ),
     _operating(
@@ -377,7 +368,6 @@ _OTHERS: Final = (
         description="Signs a person out everywhere, and removes none of their factors.",
         run=people.end_sessions,
         queries=(_PERSON,),
-        status=204,
         errors=(404,),
     ),
     _operating(
@@ -394,7 +384,6 @@ _OTHERS: Final = (
         summary="End a session",
         description="Signs a person out of one browser.",
         run=people.end_session,
-        status=204,
         conditional=True,
     ),
     _operating(
@@ -414,7 +403,6 @@ _OTHERS: Final = (
         description="Ends pauses after wrong codes and delays after wrong passwords, as `corpid user unlock` does.",
         run=people.end_locks,
         queries=(_PERSON,),
-        status=204,
         errors=(404,),
     ),
     Operation(
@@ -436,12 +424,10 @@ _OTHERS: Final = (
         scope="directory.read",
         run=people.list_reviewed_people,
         queries=(
-            Query(
-                name="unreviewed",
-                description="`true`: only people who were not kept yet. Those who changed since come back when the "
+            _switch(
+                "unreviewed",
+                "`true`: only people who were not kept yet. Those who changed since come back when the "
                 "review is to be signed off, in an entity of at most 1,000 people at once.",
-                kind=bool,
-                default=False,
             ),
             LIMIT,
             CURSOR,
@@ -481,16 +467,8 @@ _OTHERS: Final = (
         "addresses from the audit, as `corpid user erase` does; needs the scope `directory.write`, too. Without their "
         "request 409. Call it again if it was interrupted.",
         run=people.erase_user,
-        queries=(
-            Query(
-                name="unrequested",
-                description="Whether also a person is erased who has not asked for it.",
-                kind=bool,
-                default=False,
-            ),
-        ),
+        queries=(_switch("unrequested", "Whether also a person is erased who has not asked for it."),),
         answer="Erased",
-        errors=(409, 422),
         repeatable=True,
     ),
     Operation(
@@ -570,7 +548,6 @@ _OTHERS: Final = (
         run=deployment.switch_maintenance,
         body="Maintenance",
         answer="Maintenance",
-        errors=(422,),
         in_maintenance=True,
     ),
     _operating(

@@ -18,8 +18,7 @@ from corpid.flows.directory.notice_texts import REVIEW_PAGE
 from corpid.flows.directory.role_assignment import UnknownRole
 from corpid.flows.directory.write import Refused, RequestDetails, needs_approval
 from corpid.rules.directory import access_texts
-from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.access_conditions import SOMEBODY_ELSE, WITHIN_REACH
+from corpid.rules.directory.access import SOMEBODY_ELSE, WITHIN_REACH, Forbidden
 from corpid.rules.directory.approvals import MOST_CHANGES
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.objects import object_id
@@ -67,8 +66,8 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from corpid.flows.directory.import_access import ImportPlan, ImportPlanLine, Verb
-    from corpid.flows.directory.members import Member
     from corpid.flows.directory.role_assignment import EntityRole
+    from corpid.rules.directory.queries import Member
     from corpid.rules.directory.records import Assignment, Entity
     from corpid.rules.directory.role_forms import RoleForm
     from corpid.texts import Phrase

@@ -13,12 +13,12 @@ from msgspec.structs import replace
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import access_review, lists, members
 from corpid.flows.directory.access_review import AccessChanged, KeepDecision, NoOpenReview, ReviewIncomplete
-from corpid.flows.directory.members import Member
 from corpid.flows.directory.notice_texts import REVIEW_PAGE
 from corpid.rules.directory import access_texts
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.access_texts import GONE
 from corpid.rules.directory.objects import object_id
+from corpid.rules.directory.queries import Member
 from corpid.rules.directory.records import Assignment, Membership, Service, User
 from corpid.texts import counted, phrase
 from corpid.web.directory.access import FROM, REMOVE, this_member

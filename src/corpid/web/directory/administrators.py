@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import appointments
 from corpid.flows.directory.lists import list_records
-from corpid.rules.directory import access_conditions as conditions
+from corpid.rules.directory import access as conditions
 from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.lists import SERVICES
 from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, Administrator, Change, Service
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.flows.directory.appointments import MemberLevel
-    from corpid.rules.directory.access_conditions import Condition, Level
+    from corpid.rules.directory.access import Condition, Level
     from corpid.rules.directory.records import AdministratorLevel, AdministratorServices
     from corpid.texts import Phrase
     from corpid.web.pages.layout import FieldError

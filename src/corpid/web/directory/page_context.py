@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
 
     from corpid.flows.account.own_sessions import SelfServiceRequest
-    from corpid.flows.directory.members import Member
     from corpid.rules.directory.actors import EntityAdministrator
+    from corpid.rules.directory.queries import Member
     from corpid.rules.directory.records import AdministratorLevel, Change, ChangeRequest, Entity
     from corpid.texts import Phrase
     from corpid.web.context import WebContext

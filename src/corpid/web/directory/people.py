@@ -85,7 +85,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.flows.directory.bulk_members import BulkPreview, LeftOut, MemberAction
-    from corpid.flows.directory.members import Member, MemberSummary
+    from corpid.flows.directory.members import MemberSummary
+    from corpid.rules.directory.queries import Member
     from corpid.rules.directory.records import Assignment, Entity, Service
     from corpid.rules.directory.tables import PastedPerson
     from corpid.web.pages.layout import FieldError, Frame

@@ -15,7 +15,7 @@ from msgspec import to_builtins
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import approvals, invitations, member_changes, member_help, members
 from corpid.flows.directory.invitations import InvitationLimit
-from corpid.flows.directory.members import Member, UnknownMember
+from corpid.flows.directory.members import UnknownMember
 from corpid.flows.directory.write import Refused, RequestDetails
 from corpid.flows.operations import history
 from corpid.flows.operations.history import HistoryFilter
@@ -95,7 +95,8 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.members import ChangePreview, MemberAccess
     from corpid.rules.audit_records import AuditEntry
-    from corpid.rules.directory.access_conditions import Condition
+    from corpid.rules.directory.access import Condition
+    from corpid.rules.directory.queries import Member
     from corpid.rules.directory.records import ChangeRequest, Membership
     from corpid.rules.directory.roles import RoleRecords
     from corpid.web.directory.member_texts import HelpPage

@@ -67,8 +67,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
 
     from corpid.flows.directory.grants import ThirdPartyRole
-    from corpid.flows.directory.members import Member
-    from corpid.rules.directory.access_conditions import Action, ObjectKind
+    from corpid.rules.directory.access import Action, ObjectKind
+    from corpid.rules.directory.queries import Member
     from corpid.rules.directory.records import Entity, Service
     from corpid.rules.directory.values import ParameterDefinition
     from corpid.web.pages.layout import FieldError, Frame

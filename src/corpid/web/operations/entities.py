@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.lists import Appointment
     from corpid.flows.operations.console import EntityDetails
-    from corpid.rules.directory.queries import StoredMember
+    from corpid.rules.directory.queries import Member
     from corpid.rules.directory.records import ThirdPartyGrant
     from corpid.texts import Phrase
     from corpid.web.context import WebContext
@@ -308,7 +308,7 @@ async def switch_entity(at: ConsoleContext) -> FormResult:
 # --- invitations
 
 
-async def _load_invitation(at: ConsoleContext) -> tuple[Entity, StoredMember]:
+async def _load_invitation(at: ConsoleContext) -> tuple[Entity, Member]:
     entity = await entity_of(at)
     found = await find_open_invitation(at.registry, entity.entity_id, at.page.split("/")[3], actor=at.actor)
     if found is None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, get_args
 
-from corpid.rules.directory.access import CONDITIONS, RULES
-from corpid.rules.directory.access_conditions import ANOTHERS_REQUEST, NO_OPERATOR, OBJECT_KINDS, SOMEBODY_ELSE
+from corpid.rules.directory.access import ANOTHERS_REQUEST, CONDITIONS, NO_OPERATOR, OBJECT_KINDS, RULES, SOMEBODY_ELSE
 from corpid.rules.directory.records import Operator, OperatorLevel
 from corpid.rules.fields import fields_of
 from corpid.texts import phrase

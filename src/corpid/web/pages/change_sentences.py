@@ -14,11 +14,7 @@ from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.directory.access_texts import GONE
 from corpid.rules.directory.change_texts import RequestNames, name_actor, summarise_change, summarise_changes
 from corpid.rules.directory.names import label_identity
-from corpid.rules.directory.records import (
-    ADMINISTRATOR_LEVELS,
-    APPROVALS,
-    RECORDS,
-)
+from corpid.rules.directory.records import RECORDS
 from corpid.rules.directory.values import NO_BEGINNING, NO_END
 from corpid.rules.fields import fields_of
 from corpid.texts import phrase
@@ -34,6 +30,7 @@ if TYPE_CHECKING:
     from corpid.rules.audit_records import AuditEntry
     from corpid.rules.directory.records import Change
     from corpid.rules.directory.values import Parameter
+    from corpid.rules.fields import Field
     from corpid.texts import Phrase
 
 
@@ -74,19 +71,19 @@ def _compare_members(
     was: msgspec.Struct | None, becomes: msgspec.Struct | None, names: RequestNames
 ) -> Iterator[MemberChange]:
     record = becomes or was
-    labels = {each.name: each.label for each in fields_of(type(record)).values()} if record is not None else {}
-    for member, name in labels.items():
-        if name is None:
+    for member, field in fields_of(type(record)).items() if record is not None else ():
+        if field.label is None:
             continue
         before, after = (
-            _display(member, getattr(each, member), names) if each else DisplayValue() for each in (was, becomes)
+            _display(field, getattr(each, member), names) if each else DisplayValue() for each in (was, becomes)
         )
         whole = was is None or becomes is None
         if before != after and not (whole and member in _WITHOUT_NEWS):
-            yield MemberChange(name=name, before=before, after=after)
+            yield MemberChange(name=field.label, before=before, after=after)
 
 
-def _display(member: str, value: object, names: RequestNames) -> DisplayValue:
+def _display(field: Field, value: object, names: RequestNames) -> DisplayValue:
+    member = field.name
     if member in {"start_date", "end_date"}:
         return DisplayValue() if value in {NO_BEGINNING, NO_END} else DisplayValue(day=date.fromisoformat(str(value)))
     if member == "parameters":
@@ -99,9 +96,7 @@ def _display(member: str, value: object, names: RequestNames) -> DisplayValue:
         return DisplayValue(text=phrase("yes") if value else phrase("no"))
     if member in {"email", "user_name"}:
         return DisplayValue(text=str(value).lower())  # a capital I looks like a small l (D68)
-    known: Mapping[str, Phrase] = {"level": ADMINISTRATOR_LEVELS, "approvals": APPROVALS, "state": _STATES}.get(
-        member, {}
-    )  # type: ignore[assignment]
+    known = _STATES if member == "state" else field.choices
     return DisplayValue(text=known.get(str(value), str(value)))
 
 
@@ -232,10 +227,8 @@ _MEMBERS: Final[Mapping[str, Phrase]] = {
 """members that are shown though requests do not name them; the others are keys and bookkeeping"""
 _RECORDS: Final = {str(ACTIONS[kind, "add"]).partition(".")[0]: record for kind, record in RECORDS.items()}
 """noun of an audit action → its record"""
-_VALUES: Final[Mapping[tuple[str, str], Phrase]] = {
-    **{("level", level): name for level, name in ADMINISTRATOR_LEVELS.items()},
+_OTHER_VALUES: Final[Mapping[tuple[str, str], Phrase]] = {
     ("services", "all"): phrase("Every service"),
-    **{("approvals", value): text for value, text in APPROVALS.items()},
     ("state", "pending"): phrase("Waiting"),
     ("state", "approved"): phrase("Approved"),
     ("state", "declined"): phrase("Declined"),
@@ -357,18 +350,23 @@ def list_differences(
     """The members of a change: name, values before, values after."""
     found = []
     record = _RECORDS.get(noun(entry))
-    declared = {each.name: each.label for each in fields_of(record).values() if each.label} if record else {}
+    fields = fields_of(record) if record else {}
+    declared = {each.name: each.label for each in fields.values() if each.label}
     for member, name in {**declared, **_MEMBERS, **declared}.items():
         if member in entry.before or member in entry.after:
-            was, becomes = (_values(member, each.get(member), names, zone) for each in (entry.before, entry.after))
+            choices = fields[member].choices if member in fields else {}
+            was, becomes = (
+                _values(member, each.get(member), choices, names, zone) for each in (entry.before, entry.after)
+            )
             found.append((name, was, becomes))
     return tuple(found)
 
 
-def _values(member: str, value: object, names: HistoryNames, zone: ZoneInfo) -> tuple[str | Phrase, ...]:
-    if isinstance(value, list):
-        return tuple(_one(member, each, names, zone) for each in value)
-    return () if value in (None, "") else (_one(member, value, names, zone),)
+def _values(
+    member: str, value: object, choices: Mapping[str, Phrase], names: HistoryNames, zone: ZoneInfo
+) -> tuple[str | Phrase, ...]:
+    several = value if isinstance(value, list) else () if value in (None, "") else (value,)
+    return tuple(choices.get(str(each)) or _one(member, each, names, zone) for each in several)
 
 
 def _one(member: str, value: object, names: HistoryNames, zone: ZoneInfo) -> str | Phrase:
@@ -379,8 +377,8 @@ def _one(member: str, value: object, names: HistoryNames, zone: ZoneInfo) -> str
     if member == "expires_at" and isinstance(value, int):
         return datetime.fromtimestamp(value, zone).date().isoformat()
     text = str(value).lower() if member in {"email", "user_name"} else str(value)
-    if (member, text) in _VALUES:
-        return _VALUES[member, text]
+    if (member, text) in _OTHER_VALUES:
+        return _OTHER_VALUES[member, text]
     if member in {"services", "service_id"}:
         return names.services.get(text, text)
     if member in {"start_date", "end_date"} and _is_day(text):

@@ -76,10 +76,9 @@ if TYPE_CHECKING:
     from scim2_server.routing import Target
     from starlette.requests import Request
 
-    from corpid.flows.directory.members import Member
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.actors import ProvisioningToken
-    from corpid.rules.directory.queries import MemberCondition
+    from corpid.rules.directory.queries import Member, MemberCondition
     from corpid.rules.directory.records import GroupRole
     from corpid.rules.scim.resources import FilterCondition, MemberChanges
     from corpid.web.context import WebContext
@@ -249,7 +248,7 @@ async def _admit(request: Request, web: WebContext) -> tuple[RequestContext, Pro
     request.scope["state"]["log"]["client_id"] = actor.token_id
     await provider.rate_limits.client(rate_limits.SCIM, actor.token_id, context.address, context.now, context.counts)
     await provider.registry_cache.refuse_maintenance(context.now)
-    return context, msgspec.structs.replace(actor, request=context.request_id, address=context.address)
+    return context, msgspec.structs.replace(actor, request_id=context.request_id, address=context.address)
 
 
 def _response(found: ScimResponse) -> Response:
@@ -635,17 +634,14 @@ class Storage(AsyncScimStorage):
         if not isinstance(resource, User):
             raise ForbiddenException(detail=f"A {resource_type.name} cannot be created with a token")
         written = resources.read_details(resource)
-        invited = await member_changes.invite_member(
-            self._registry,
-            self._limit,
-            written.details,
+        invitation = member_changes.plan_invitation(
+            written.details, self._actor.entity_id, now=self._context.now, new_id=self._web.new_user_id,
             enabled=written.active is not False,
-            actor=self._actor,
-            now=self._context.now,
-            new_id=self._web.new_user_id,
-            reachable=True,
+        )  # fmt: skip
+        await member_changes.write_members(
+            self._registry, self._limit, [invitation], actor=self._actor, now=self._context.now, reachable=True
         )
-        return await self._user(invited)
+        return await self._user(await self._member(invitation.record.membership_id))
 
     async def update(
         self,
