@@ -23,7 +23,7 @@ _SQLITE: Final = {
         'SELECT t.name, c.name, c.type, c."notnull", c.dflt_value, c.pk FROM sqlite_schema t, pragma_table_xinfo(t.name) c '
         "WHERE t.type = 'table' ORDER BY 1, 2"
     ),
-    "indexes": "SELECT name, sql FROM sqlite_schema WHERE type = 'index' ORDER BY name",
+    "indexes": "SELECT tbl_name, sql FROM sqlite_schema WHERE type = 'index' AND sql <> '' ORDER BY tbl_name, rowid",
     "triggers": "SELECT tbl_name, sql FROM sqlite_schema WHERE type = 'trigger' ORDER BY tbl_name, rowid",
 }
 _POSTGRESQL: Final = {
@@ -88,7 +88,7 @@ def read_shape(place: Place) -> Shape:
     if asked is _SQLITE:
         found["tables"] = [(name, *sorted(_words(sql))) for name, sql in found["tables"]]
         for kind in ("indexes", "triggers"):
-            found[kind] = [(name, " ".join((sql or "").split())) for name, sql in found[kind]]
+            found[kind] = [(name, " ".join(sql.split())) for name, sql in found[kind]]
     return found
 
 

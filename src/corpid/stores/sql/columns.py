@@ -28,8 +28,16 @@ METADATA: Final = sa.MetaData(
         "pk": "pk_%(table_name)s",
     }
 )
+INDEXES: Final[list[sa.Index]] = []
+"""every index, as declared: of two that serve a statement alike an engine takes the one that was made later"""
 TEXT: Final = sa.Text().with_variant(sa.TEXT(collation="C"), "postgresql")
 """compared and sorted byte by byte, whatever the order that a database was made with"""
+
+
+@sa.event.listens_for(sa.Index, "after_parent_attach")
+def _list_index(index: sa.Index, of: sa.Table) -> None:
+    if of.metadata is METADATA:
+        INDEXES.append(index)
 
 
 def table(name: str, *items: SchemaItem) -> sa.Table:

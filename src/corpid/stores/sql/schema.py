@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import sqlalchemy as sa
 
-from corpid.stores.sql.columns import METADATA
+from corpid.stores.sql.columns import INDEXES, METADATA
 from corpid.stores.sql.migration import (
     CONTRACT,
     EXPAND,
@@ -229,14 +229,15 @@ def _carry_out(
 
 def _create(connection: sa.Connection, every: Sequence[Migration]) -> None:
     """Make every table with its triggers, and note this version's last migration."""
-    # A server on a database that is there starts sooner without these. Imported, the tables are in METADATA.
+    # A server on a database that is there starts sooner without these. Imported, they are in METADATA.
     from corpid.stores.sql import tables, triggers  # noqa: F401, PLC0415
 
     dialect = connection.dialect.name
-    if dialect == triggers.POSTGRESQL:
-        for index in (each for table in METADATA.tables.values() for each in table.indexes):
-            index.dialect_options[dialect]["where"] = index.dialect_options["sqlite"]["where"]
-    METADATA.create_all(connection, checkfirst=False)
+    for table in METADATA.sorted_tables:
+        connection.execute(sa.schema.CreateTable(table))
+    for index in INDEXES:
+        index.dialect_options[dialect]["where"] = index.dialect_options["sqlite"]["where"]
+        index.create(connection, checkfirst=False)
     for statement in triggers.write_triggers(dialect):
         connection.exec_driver_sql(statement)
     _note_done(connection, every, every[-1].revision)

@@ -4,6 +4,7 @@ Moments are epoch seconds (`transient.expires_at`: milliseconds), structured fie
 A record's fields are columns of the same name.
 
 A new database is made from them, and from `triggers`. A migration repeats what changes here; a test compares the two.
+An index of a later migration stands last in its table.
 """
 
 from __future__ import annotations
@@ -181,9 +182,9 @@ assignments: Final = table(
     membership(),
     sa.Index(None, "entity_id", "user_id"),
     sa.Index(None, "service_id", "user_id"),
-    sa.Index("ix_assignments_holders", "entity_id", "service_id", "user_id"),
     partial("ix_assignments_end_date", "end_date", "entity_id", rows=HAS_END),
     partial("ix_assignments_entity_id_end_date", *_BY_END, rows=HAS_END),
+    sa.Index("ix_assignments_holders", "entity_id", "service_id", "user_id"),
 )
 
 third_party_grants: Final = table(
@@ -445,8 +446,9 @@ email_changes: Final = table(
     key("user_id", foreign_key("users.user_id")),
     *map(text, ("link_hash", "old_email", "new_email")),
     integer("proved_at"),
-    integer("effective_at", index=True),
+    integer("effective_at"),
     sa.Index(None, "link_hash"),
+    sa.Index(None, "effective_at"),
 )
 
 audit: Final = sa.Table(
@@ -465,13 +467,13 @@ audit: Final = sa.Table(
     later("other_entity_id", ""),
     later("members", ""),
     later("digest", ""),
-    partial("ix_audit_actor_others", "actor", "number", rows=NO_COMPLETED_SIGN_IN),
-    partial("ix_audit_action_others", "action", "number", rows=NO_COMPLETED_SIGN_IN),
+    partial("ix_audit_sign_ins", "actor", "number", rows=COMPLETED_SIGN_IN),
     partial("ix_audit_entity_id", "entity_id", "number", rows="entity_id <> ''"),
     partial("ix_audit_other_entity_id", "other_entity_id", "number", rows="other_entity_id <> ''"),
     partial("ix_audit_client_id", "client_id", "number", rows="client_id <> ''"),
     partial("ix_audit_object", "object", "number", rows=OF_NO_SIGN_IN),
-    partial("ix_audit_sign_ins", "actor", "number", rows=COMPLETED_SIGN_IN),
+    partial("ix_audit_actor_others", "actor", "number", rows=NO_COMPLETED_SIGN_IN),
+    partial("ix_audit_action_others", "action", "number", rows=NO_COMPLETED_SIGN_IN),
     sqlite_autoincrement=True,
 )
 """Append-only: triggers refuse UPDATE and DELETE; a number is never used twice.
