@@ -270,7 +270,8 @@ async def _shown(site: Site[At], request: Request, at: At, page: SitePage[At], *
         return view
     if isinstance(view, PageView):
         if site.undo is not None and at.saved and (undone := await site.undo.offered(at)):
-            button = ButtonForm(action=site.path(at.web, site.undo.page), fields=((UNDONE, undone),))
+            name, change = undone
+            button = ButtonForm(action=site.path(at.web, site.undo.page), fields=((UNDONE, name),), about=change)
             view = msgspec.structs.replace(view, undo=button)
         news = tuple(each for each in at.errors if each[1] != getattr(view, "refused", None))
         view = msgspec.structs.replace(

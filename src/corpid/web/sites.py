@@ -269,8 +269,8 @@ class SiteUndo(Generic[At]):
     """whose form undoes it"""
     keep: Callable[[At], Awaitable[object]]
     """after every form that was accepted"""
-    offered: Callable[[At], Awaitable[str]]
-    """what names the last change, for the field UNDONE of the form; empty if it cannot be undone"""
+    offered: Callable[[At], Awaitable[tuple[str, Phrase] | None]]
+    """what names the last change, for the field UNDONE of the form, and whom it concerns; None if it cannot be undone"""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -808,7 +808,7 @@ def _import_line(at: PortalContext, planned: ImportPlanLine) -> ImportedLine:
         sentence = access_texts.sentence(name, planned.row, planned.service, entity, at.context.day)
         details = access_texts.details(planned.row)
     elif planned.verb == "invite":
-        email = planned.person.membership.email
+        email = planned.person.email
         sentence = phrase("{name} gets an invitation for {entity}.", name=name, entity=entity)
         details = (phrase("{email}", email=email),) if email else (phrase("No e-mail address: no e-mail is sent"),)
     return ImportedLine(number=planned.line, does=_DOES[planned.verb], sentence=sentence, details=details)

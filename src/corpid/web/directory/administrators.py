@@ -133,7 +133,7 @@ def _row(at: PortalContext, held: MemberLevel, services: Mapping[str, str]) -> t
         states.append(INVITED)
     elif not held.membership.enabled or not held.user.enabled:
         states.append(DISABLED)
-    change = Link(url=_path(at, held), text=phrase("Change"), about=name)
+    change = Link(url=_path(at, held), text=phrase("Change"), about=held.name)
     return (
         Cell(values=(name, *states), notes=(identity,) if identity != name else ()),
         Label(ADMINISTRATOR_LEVELS[level]),

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows.authentication.entity_selection import QUERY_CHARACTERS
 from corpid.flows.directory import portal
 from corpid.flows.directory.access_review import load_review_state
+from corpid.flows.directory.approvals import load_names
 from corpid.flows.directory.notice_texts import OF_ENTITY
-from corpid.flows.directory.undo import keep_for_undo, name_undoable, undo_changes
+from corpid.flows.directory.undo import find_undoable, keep_for_undo, undo_changes
 from corpid.flows.directory.write import RequestDetails
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.entity_choice import NUMBERS, search_words
@@ -287,10 +288,11 @@ async def show_undo(at: PortalContext) -> View:
     After a new sign-in the question whether to undo. Raises SeeOther if nothing was tried.
     """
     if not at.errors and at.form.get(UNDONE):
+        offered = await _find_undoable(at)
         return ask(
             frame(at, up=section_link(at, "")),
             phrase("Undo the last change?"),
-            (),
+            (offered[1],) if offered is not None and offered[0] == at.form[UNDONE] else (),
             phrase("Undo"),
             section_link(at, ""),
             hidden=((UNDONE, at.form[UNDONE]),),
@@ -320,10 +322,15 @@ async def _keep_for_undo(at: PortalContext) -> None:
         await keep_for_undo(at.context, at.visit.session.browser_id, at.actor, at.actor.written)
 
 
-async def _name_undoable(at: PortalContext) -> str:
+async def _find_undoable(at: PortalContext) -> tuple[str, Phrase] | None:
+    """The last change, if it can be undone, with whom it concerns. Source: D68, D80"""
     if at.visit.actor is None:
-        return ""
-    return await name_undoable(at.context, at.visit.session.browser_id, at.actor)
+        return None
+    found = await find_undoable(at.context, at.visit.session.browser_id, at.actor)
+    if found is None:
+        return None
+    names = await load_names(at.registry, at.actor.entity_id, found.changes)
+    return found.name, requests.name_subjects(found.changes, names)
 
 
 SECTION: Final = Section[PortalContext](
@@ -375,7 +382,7 @@ _SITE: Final = Site(
     arrive=_arrive,
     admit=admit,
     remembered=remembered,
-    undo=SiteUndo(page=_UNDO, keep=_keep_for_undo, offered=_name_undoable),
+    undo=SiteUndo(page=_UNDO, keep=_keep_for_undo, offered=_find_undoable),
     keeps=True,
 )
 

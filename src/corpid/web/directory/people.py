@@ -487,10 +487,12 @@ async def choose_person(
 
     def row(each: MemberSummary) -> tuple[Value, ...]:
         member, leads = each.member, to(each.member)
+        name = member.name_alone
+        who = member.identity if member.identity != name else ""
         levels = (Label(ADMINISTRATOR_LEVELS[each.level]),) if each.level else ()
         why_not = (leads,) if isinstance(leads, Phrase) else ()
         return (
-            member.name_alone if isinstance(leads, Phrase) else Link(url=leads, text=member.name_alone),
+            name if isinstance(leads, Phrase) else Link(url=leads, text=name, about=who),
             member.identity,
             Cell(values=(state_label(member.state), *levels), notes=why_not),
         )
@@ -691,7 +693,7 @@ async def check_invitations(at: PortalContext) -> View:
             table(
                 phrase("People to invite"),
                 (phrase("Name"), phrase("E-mail address")),
-                ((each.name or phrase("Not given"), each.email) for each in found),
+                ((each.name or phrase("Not given"), each.email.lower()) for each in found),
             ),
             Paragraph(
                 text=phrase(

@@ -62,7 +62,7 @@ from corpid.web.pages.layout import Field, Link, pager_of
 from corpid.web.sites import FormResult, NotFound, Section, await_found
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from corpid.flows.directory.approvals import Request
@@ -115,8 +115,9 @@ def _name_subject(change: Change, names: RequestNames) -> Phrase:
             return phrase("Another change")
 
 
-def _heading(found: Request) -> Phrase:
-    subject, further = _name_subject(found.changes[0], found.names), len(found.changes) - 1
+def name_subjects(changes: Sequence[Change], names: RequestNames) -> Phrase:
+    """Whom or what changes concern: the first, and how many more."""
+    subject, further = _name_subject(changes[0], names), len(changes) - 1
     if not further:
         return subject
     return counted(
@@ -156,7 +157,7 @@ def _ended_at(at: PortalContext, found: Request) -> datetime:
 def _row(at: PortalContext, found: Request) -> tuple[Value, ...]:
     change, role = found.changes[0], found.changes[0].record
     limits = details(role) if isinstance(role, Assignment | ThirdPartyAssignment) else ()
-    link = Link(url=_path(at, found), text=_heading(found))
+    link = Link(url=_path(at, found), text=name_subjects(found.changes, found.names))
     return (
         Cell(values=(link,), notes=(describe_change(change, found.names).sentence, *limits)),
         _requester(found),
@@ -252,6 +253,11 @@ def _show_changes(found: Request, *, names: bool = True) -> tuple[Component, ...
             Paragraph(text=change.sentence, look="summary"),
             table(phrase("Before and after"), columns, rows),
         )
+    invited_here = {each.key[0] for each in found.changes if isinstance(each.record, Membership)}
+    for person in found.record.people if found.state is ApprovalState.PENDING else ():
+        if person.invited and person.user_id not in invited_here:
+            name = found.names.people.get(person.user_id) or GONE
+            shown.append(Paragraph(text=phrase("It has no effect until {name} accepts the invitation.", name=name)))
     if names and found.name_changes and found.name_changes.changed:
         names_now = ((was or phrase("Not recorded"), now) for was, now in found.name_changes.changed)
         warning = phrase("Names have changed since this was requested. Check that the right person is meant.")
@@ -300,7 +306,7 @@ def _show_request(at: PortalContext, found: Request) -> View:
     links = (*([decide] if may_decide else []), *([withdraw] if found.can_withdraw else []))
     return Page(
         frame=frame(at, section=REQUESTS, up=section_link(at, REQUESTS)),
-        heading=_heading(found),
+        heading=name_subjects(found.changes, found.names),
         parts=(
             Group(look="beside", parts=(Group(look="stack", parts=_show_changes(found)), Facts(facts=tuple(facts)))),
             Paragraph(text=_why_not(found)) if pending and found.why_not else None,

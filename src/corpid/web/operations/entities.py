@@ -213,7 +213,7 @@ def _administrator(at: ConsoleContext, each: Appointment) -> tuple[Value, ...]:
     invited = membership.invited
     active = user.enabled and membership.enabled
     resend = record_page("invitation", membership.membership_id)
-    name = (membership.name or membership.email) if invited else user.name
+    name = shown_name(membership, user)
     url = path_if_allowed(at, entity_page_path(membership.entity_id, resend)) if invited else ""
     services = level.services if level.level == "sub_administrator" else "all"
     return (

@@ -18,6 +18,7 @@ from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.changes import LastOwnerRemoved
 from corpid.rules.directory.lists import USERS
+from corpid.rules.directory.member_details import shown_account
 from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, Operator, User
 from corpid.rules.fields import fields_of
 from corpid.rules.limits import HOUR, MINUTE, PASSWORD_LINK_SECONDS, SECOND_FACTOR_LINK_SECONDS, SET_UP_LINK_SECONDS
@@ -136,8 +137,8 @@ async def show_person(at: ConsoleContext) -> View:
     ]
     return Page(
         frame=frame(at, section="people", up=section_link(at, "people")),
-        heading=phrase("Person: {name}", name=user.name),
-        name=user.name,
+        heading=phrase("Person: {name}", name=shown_account(user)),
+        name=shown_account(user),
         parts=(
             Paragraph(text=state_of(user)),
             Facts(facts=tuple(_list_facts(at, found))),
@@ -277,7 +278,7 @@ def _offered(found: PersonDetails, action: str) -> bool:
 async def show_action(at: ConsoleContext) -> View:
     """The confirmation of one action, with its reason."""
     found, action = await _require_action(at)
-    name = found.user.name
+    name = shown_account(found.user)
     texts: Mapping[str, tuple[Phrase, tuple[Phrase, ...], Phrase]] = {
         "unlock": (
             phrase("Unlock {name}?", name=name),
@@ -456,7 +457,7 @@ async def show_session(at: ConsoleContext) -> View:
         at,
         "people",
         Link(url=back, text=phrase("Back")),
-        phrase("End this session of {name}?", name=user.name),
+        phrase("End this session of {name}?", name=shown_account(user)),
         (
             phrase(
                 "{browser}, used for: {purpose}. Signed in on {moment}.",
