@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from hashlib import sha256
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
-from urllib.parse import quote, unquote
 
 import msgspec
 from msgspec.structs import replace
@@ -19,15 +18,14 @@ from corpid.flows.directory.role_assignment import UnknownRole
 from corpid.flows.directory.write import Refused, RequestDetails, needs_approval
 from corpid.rules.directory import access_texts
 from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.access_conditions import SOMEBODY_ELSE, WITHIN_REACH
 from corpid.rules.directory.approvals import MOST_CHANGES
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.objects import object_id
-from corpid.rules.directory.records import Change, Service
+from corpid.rules.directory.records import Change
 from corpid.rules.directory.role_forms import NO_VALUES, faults, form_of, row_of
 from corpid.rules.directory.tables import ACCESS_COLUMNS, MOST_ACCESS_LINES, PARAMETER
 from corpid.texts import counted, phrase
-from corpid.web.directory.member_texts import REFUSALS, rejected
+from corpid.web.directory.member_texts import REFUSALS, access_refusal, rejected
 from corpid.web.directory.page_context import (
     NAMES_CHANGED,
     PortalContext,
@@ -69,7 +67,7 @@ if TYPE_CHECKING:
     from corpid.flows.directory.import_access import ImportPlan, ImportPlanLine, Verb
     from corpid.flows.directory.members import Member
     from corpid.flows.directory.role_assignment import EntityRole
-    from corpid.rules.directory.records import Assignment, Entity
+    from corpid.rules.directory.records import Assignment, Entity, Service
     from corpid.rules.directory.role_forms import RoleForm
     from corpid.texts import Phrase
     from corpid.web.pages.components import Value
@@ -81,8 +79,6 @@ CHANGE: Final = "access/change"
 REMOVE: Final = "access/remove"
 COPY: Final = "access/copy"
 IMPORT: Final = "access/import"
-_OPTIONS: Final = 12
-"""that are shown as radio buttons; more are a list to choose from"""
 _OFFERED: Final = 50
 """people whose names are offered"""
 _FITTING: Final = 12
@@ -98,10 +94,6 @@ FROM: Final = "from"
 _MOST_COPIED: Final = 50
 """roles of one page: a form has at most a hundred fields"""
 MOST_CHARACTERS: Final = 20_000
-_ACCESS: Final = "access"
-"""the field of a service and role that are chosen at once"""
-_NO_SERVICE: Final = Service(service_id="", name="")
-"""before one is chosen: it has days only"""
 _GIVE: Final = phrase("Give access")
 _CHANGE: Final = phrase("Change access")
 _DOES: Final[Mapping[Verb, Phrase]] = {
@@ -155,21 +147,7 @@ async def explain_refusal(at: PortalContext, found: Member, service: Service) ->
     why = await role_assignment.explain_refusal(at.registry, at.actor, found, service)
     if not why:
         return None
-    if why == SOMEBODY_ELSE.reason:
-        return own_access(at.entity)
-    if why == WITHIN_REACH.reason:
-        return administers(found.name, at.entity)
-    return phrase("You cannot do this: {reason}.", reason=why)
-
-
-def own_access(entity: Entity) -> Phrase:
-    """The refusal of a change to the reader's own access. Source: D54"""
-    return phrase("You cannot change your own access. Another administrator of {entity} can do it.", entity=entity.name)
-
-
-def administers(name: str, entity: Entity) -> Phrase:
-    """The refusal of a change to an administrator's access. Source: D54"""
-    return phrase("{name} administers {entity}. Only an owner can change this access.", name=name, entity=entity.name)
+    return access_refusal(why, found.name, at.entity)
 
 
 def to_person(at: PortalContext, found: Member) -> Link:
@@ -214,8 +192,8 @@ async def show_new(at: PortalContext) -> View:
         )
     if person is not None and (why := await explain_refusal(at, person, services[0])) is not None:
         return replace(page, parts=_refuse(why))
-    service, role = _read_choice(given, services)
-    form = role_fields.read({**given, "role": role} if role else given, service or _NO_SERVICE)
+    service, role = role_fields.read_choice(given.get(role_fields.ACCESS, ""), services, given.get("service", ""))
+    form = role_fields.read({**given, "role": role} if role else given, service or role_fields.NO_SERVICE)
     errors = _find_faults(at, given, form, fitting, service)
     if person is None or service is None or errors is None or errors:
         return await _ask(at, page, given, services, fitting, form, errors or ())
@@ -240,13 +218,6 @@ async def _find_people(at: PortalContext, given: Mapping[str, str]) -> tuple[Mem
     return exact if len(exact) == 1 else found
 
 
-def _read_choice(given: Mapping[str, str], services: Sequence[Service]) -> tuple[Service | None, str]:
-    """The chosen service, and the role if both were one choice."""
-    service_id, _, role = given.get(_ACCESS, "").partition("/")
-    wanted = services[0].service_id if len(services) == 1 else unquote(service_id) or given.get("service", "")
-    return next((each for each in services if each.service_id == wanted), None), unquote(role)
-
-
 def _find_faults(
     at: PortalContext, given: Mapping[str, str], form: RoleForm, fitting: Sequence[Member], service: Service | None
 ) -> tuple[FieldError, ...] | None:
@@ -261,7 +232,7 @@ def _find_faults(
         none = phrase("Nobody found. Check the spelling, or invite the person first.")
         errors.append((FIND, none if given.get(FIND, "").strip() else phrase("Enter who gets access.")))
     if service is None:
-        errors.append((_ACCESS, phrase("Choose what the person may do.")))
+        errors.append((role_fields.ACCESS, phrase("Choose what the person may do.")))
     asked = service is None or given.get("service") == service.service_id
     wrong = role_fields.errors_of(faults(form, at.context.day))
     errors += [each for each in wrong if asked or each[0] in role_fields.FIELDS - {"sub_entity"}]
@@ -281,7 +252,7 @@ async def _ask(
 ) -> Page:
     """The form, with what the person has already."""
     person = fitting[0] if len(fitting) == 1 else None
-    service = None if form.service is _NO_SERVICE else form.service
+    service = None if form.service is role_fields.NO_SERVICE else form.service
     same = {"person": person.membership.membership_id} if person else {FIND: given.get(FIND, "").strip()}
     facts: list[tuple[Phrase, Value]] = []
     who: Component | None = None
@@ -323,7 +294,11 @@ async def _ask(
                 get=True,
                 parts=(
                     who,
-                    _choose_role(services, given.get(_ACCESS, "")) if service is None else None,
+                    role_fields.choose_role(
+                        services, phrase("What may the person do?"), given.get(role_fields.ACCESS, "")
+                    )
+                    if service is None
+                    else None,
                     *await build_fields(at, form),
                 ),
                 hidden=(
@@ -341,26 +316,6 @@ async def _ask(
 
 def _another(url: str, what: Phrase) -> Link:
     return Link(url=url, text=phrase("Choose another"), about=what)
-
-
-def _choose_role(services: Sequence[Service], value: str) -> Component:
-    """The choice among all roles of all services."""
-    options: list[tuple[str, Phrase | str, str]] = []
-    for each in services:
-        at_service = quote(each.service_id, safe="")
-        options += [
-            (
-                f"{at_service}/{quote(role, safe='')}",
-                phrase("{service}: {role}", service=each.name, role=role),
-                described or each.description,
-            )
-            for role, _, described in role_fields.role_options(each)
-        ] or [(at_service, each.name, each.description)]
-    asked = phrase("What may the person do?")
-    if len(options) <= _OPTIONS:
-        return Radios(name=_ACCESS, legend=asked, options=tuple(options), value=value)
-    words = (("", phrase("Choose a role")), *((option, text) for option, text, _ in options))
-    return Fields(fields=(Field(name=_ACCESS, label=asked, kind="words", words=words, value=value),))
 
 
 async def _held(at: PortalContext, person: Member, service: Service | None) -> tuple[Value, ...]:
@@ -387,7 +342,7 @@ async def build_fields(at: PortalContext, form: RoleForm, *, always: bool = Fals
     `always` as in `role_fields.build_fields`.
     """
     used = NO_VALUES
-    if form.service is not _NO_SERVICE:
+    if form.service is not role_fields.NO_SERVICE:
         used = await role_assignment.list_values_in_use(at.registry, at.actor, form.service, today=at.context.today)
     return role_fields.build_fields(form, at.context.day, always=always, used=used)
 
@@ -466,7 +421,7 @@ async def give_access(at: PortalContext) -> FormResult:
     services = await role_assignment.list_services(at.registry, at.actor, at.entity)
     service = next((each for each in services if each.service_id == at.form.get("service")), None)
     if service is None:
-        raise InvalidInput(phrase("Choose a service."), field=_ACCESS)
+        raise InvalidInput(phrase("Choose a service."), field=role_fields.ACCESS)
     typed = role_fields.read(at.form, service)
     for field, text in role_fields.errors_of(faults(typed, at.context.day)):
         raise InvalidInput(text, field=field)
@@ -899,7 +854,7 @@ SECTION: Final = Section[PortalContext](
         _path(REMOVE): PortalPage(view=show_removal, submit=remove_access, fresh=True, needs=("delete", "assignment")),
     },
     fields=role_fields.FIELDS | {"person", "service", "reason", CHECK, FROM, _SEEN, "table", "decision"},
-    filters=role_fields.FIELDS | {"person", "service", FIND, FROM, _ACCESS},
+    filters=role_fields.FIELDS | {"person", "service", FIND, FROM, role_fields.ACCESS},
     prefixes=(role_fields.PARAMETER, _BOX),
     changes={
         "access-given": phrase("The access has been given."),

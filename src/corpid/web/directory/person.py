@@ -36,8 +36,6 @@ from corpid.web.directory.access import (
     CHANGE,
     NEW,
     REMOVE,
-    administers,
-    own_access,
     this_member,
     to_person,
 )
@@ -47,7 +45,9 @@ from corpid.web.directory.member_texts import (
     HELP_PAGES,
     REFUSALS,
     WHY_NO_HELP,
+    administers,
     level_sentence,
+    own_access,
     refusal_sentence,
     rejected,
     state_label,
