@@ -39,6 +39,7 @@ _CHECKER: Final = {"access": "HARBOUR/Checker", "end": "none", "": "Continue"}
 VISITS: Final[Mapping[str, Visit]] = {
     "portal-people": Visit("people"),
     "portal-people-nobody": Visit("people?q=zoe"),
+    "portal-people-sorted": Visit("people?sort=-email"),
     "portal-access-person": Visit("access/new"),
     "portal-access-nobody": Visit("access/new?find=zz"),
     "portal-invite": Visit("invite"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from msgspec.structs import replace
 
 from corpid.flows.directory import approvals
@@ -106,6 +108,47 @@ async def test_a_long_list_is_turned_page_by_page(made: World) -> None:
     assert "Person 59" in browser.page.text
     await follow(browser, "First page")
     assert "Person 59" not in browser.page.text
+
+
+async def test_the_head_of_a_column_sorts_the_list_and_the_address_says_how(made: World) -> None:
+    """D83: both ways, page by page, in the file, and without a script."""
+    await appoint(made)
+    for number in range(60):
+        await employed(made, f"temp{number:03}", "Temp")
+        held = await membership(made, f"temp{number:03}")
+        assert held is not None
+        await made.write(replace(held, email=f"{99 - number}@acme.example"))
+    browser = await in_portal(made, "people?q=temp")
+
+    def listed() -> list[str]:
+        text = browser.response.text if browser.response else ""
+        return re.findall(r"<bdi>(\d\d)@acme", text)
+
+    def sorted_by() -> list[tuple[str, str]]:
+        text = browser.response.text if browser.response else ""
+        return re.findall(r'aria-sort="(\w+)"><a href="[^"]+">([^<]+)', text)
+
+    assert sorted_by() == [("ascending", "User name")]
+    await follow(browser, "E-mail address")
+    assert (browser.url.partition("/manage/")[2], sorted_by()) == (
+        "people?q=temp&sort=email",
+        [("ascending", "E-mail address")],
+    )
+    assert listed() == [f"{number}" for number in range(40, 90)]
+    await follow(browser, "Next page")
+    assert listed() == [f"{number}" for number in range(90, 100)]
+    await follow(browser, "Previous page")
+    assert listed()[0] == "40"
+    await follow(browser, "E-mail address")
+    assert (listed(), sorted_by()) == (
+        [f"{number}" for number in range(99, 49, -1)],
+        [("descending", "E-mail address")],
+    )
+    await follow(browser, "Download as CSV")
+    lines = browser.response.text.splitlines() if browser.response else []
+    assert [line.split(",")[2][:2] for line in (lines[1], lines[-1])] == ["99", "40"]
+    await go(made, browser, "people?q=temp&sort=name")
+    assert sorted_by() == [("ascending", "User name")]
 
 
 async def test_people_of_another_organisation_are_neither_listed_nor_opened(made: World) -> None:

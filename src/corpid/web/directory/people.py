@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Final, TypedDict, TypeVar, cast, get_args
 
 import msgspec
 
@@ -124,6 +124,13 @@ INVITED: Final = "invited"
 """the parameter of how many were invited, and the key of that change"""
 _SHOWN: Final = 50
 _SEARCH: Final = "q"
+_SORT: Final = "sort"
+"""the parameter of the order"""
+_USER_NAME: Final = "user_name"
+_EMAIL: Final = "email"
+_ORDERS: Final = {_USER_NAME: "shown_user_name", _EMAIL: "shown_email"}
+"""value of the parameter → order of the list"""
+_CAPTIONS: Final = {_USER_NAME: phrase("People by user name"), _EMAIL: phrase("People by e-mail address")}
 FIND: Final = "find"
 """the parameter of what is searched for"""
 AFTER: Final = "after"
@@ -151,19 +158,27 @@ _LINE: Final = 60
 async def show_people(at: PortalContext) -> View:
     """The people of the entity, a page of fifty."""
     services = await role_assignment.list_services(at.registry, at.actor, at.entity)
-    wanted = _narrow(at.query, services)
+    wanted, sort = _narrow(at.query, services), _read_sort(at.query)
     try:
         page = await members.list_members(
             at.registry, wanted, actor=at.actor, after=at.query.get("after", ""), before=at.query.get("before", ""),
-            limit=_SHOWN,
+            limit=_SHOWN, **_order(sort),
         )  # fmt: skip
     except Refused:  # no place of this list
         page = FoundPage(found=())
     filters = {_SEARCH: wanted.search, "state": wanted.state, "service": wanted.service_id}
     kept = {name: value for name, value in filters.items() if value}
+    sorted_by = {_SORT: sort} if sort else {}
     may_change = members.may_invite(at.actor)
     invite = Link(url=portal_path(at.web, INVITE), text=phrase("Invite people")) if may_change else None
-    columns = (phrase("Name"), phrase("User name and e-mail"), phrase("State"), phrase("Access"))
+    sorts = "" if page.by_word else sort or _USER_NAME
+    columns = (
+        Column(phrase("Name")),
+        _sorting(at, phrase("User name"), _USER_NAME, sorts, kept),
+        _sorting(at, phrase("E-mail address"), _EMAIL, sorts, kept),
+        Column(phrase("State")),
+        Column(phrase("Access")),
+    )
     empty: Value
     if kept:
         everybody = Link(url=portal_path(at.web, PEOPLE), text=phrase("Show everybody"))
@@ -177,8 +192,8 @@ async def show_people(at: PortalContext) -> View:
         saved=_saved(at),
         parts=(
             Table(
-                caption=phrase("People") if page.by_word else phrase("People by user name"),
-                columns=tuple(map(Column, columns)),
+                caption=_CAPTIONS.get(sorts.removeprefix("-"), phrase("People")),
+                columns=columns,
                 rows=tuple(_row(at, each) for each in page.found),
                 empty=empty,
                 filters=Filters(
@@ -194,6 +209,7 @@ async def show_people(at: PortalContext) -> View:
                         ),
                         *_service_filter(services, wanted.service_id),
                     ),
+                    kept=tuple(sorted_by.items()),
                 ),
                 selection=Selection(
                     action=portal_path(at.web, SELECTED),
@@ -202,16 +218,45 @@ async def show_people(at: PortalContext) -> View:
                     kept=tuple(kept.items()),
                 ),
                 pager=pager_of(
-                    portal_path(at.web, PEOPLE), kept, came=bool(at.query.get("after") or page.before),
+                    portal_path(at.web, PEOPLE), kept | sorted_by, came=bool(at.query.get("after") or page.before),
                     after=page.after, before=page.before, total=page.total,
                 ),
-                csv=query_address(at, PEOPLE_CSV, **kept),
+                csv=query_address(at, PEOPLE_CSV, **kept, **sorted_by),
             ),
             Paragraph(text=phrase("Only access at the services that you administer is counted."), look="hint")
             if at.actor.level == "sub_administrator"
             else None,
         ),
     )  # fmt: skip
+
+
+class _Order(TypedDict):
+    order: str
+    descending: bool
+
+
+def _read_sort(given: Mapping[str, str]) -> str:
+    """The order in an address.
+
+    A key of _ORDERS, after a minus backwards; empty for another text.
+    """
+    sort = given.get(_SORT, "")
+    return sort if sort.removeprefix("-") in _ORDERS else ""
+
+
+def _order(sort: str) -> _Order:
+    return _Order(order=_ORDERS[sort.removeprefix("-") or _USER_NAME], descending=sort.startswith("-"))
+
+
+def _sorting(at: PortalContext, heading: Phrase, name: str, sort: str, kept: Mapping[str, str]) -> Column:
+    """The head of a column that sorts the list.
+
+    The other way if it does so already. Source: D83
+    """
+    address = query_address(at, PEOPLE, **kept, **{_SORT: f"-{name}" if sort == name else name})
+    if sort.removeprefix("-") != name:
+        return Column(heading, address)
+    return Column(heading, address, "descending" if sort.startswith("-") else "ascending")
 
 
 def _narrow(given: Mapping[str, str], services: Sequence[Service]) -> MemberFilter:
@@ -237,7 +282,8 @@ def _row(at: PortalContext, each: MemberSummary) -> tuple[Value | Choice, ...]:
     return (
         Choice(value=membership.membership_id, name=phrase("Select {name}", name=member.name)),
         Cell(values=(Link(url=url, text=name), *level), notes=(", ".join(details),) if details else ()),
-        _identity(member),
+        member.identity,
+        member.email,
         state_label(member.state),
         counted(each.roles, "{count} role", "{count} roles") if each.roles else phrase("None"),
     )
@@ -302,10 +348,10 @@ async def export_list(
 
 async def download_people(at: PortalContext) -> Response:
     """The list, as it is filtered, as CSV."""
-    wanted = await _wanted(at, at.query)
+    wanted, order = await _wanted(at, at.query), _order(_read_sort(at.query))
 
     def read(after: str, limit: int) -> Awaitable[FoundPage[MemberSummary]]:
-        return await_found(members.list_members(at.registry, wanted, actor=at.actor, after=after, limit=limit))
+        return await_found(members.list_members(at.registry, wanted, actor=at.actor, after=after, limit=limit, **order))
 
     def line(each: MemberSummary) -> Iterable[str]:
         member = each.member
@@ -911,7 +957,7 @@ SECTION: Final = Section[PortalContext](
     | _KEPT
     | {*MEMBER.fields, "people", role_fields.ACCESS, "reason", _CONFIRMED, _ASKED, "decision", "seen"},
     prefixes=(SELECT, role_fields.PARAMETER),
-    filters=frozenset({_SEARCH, "state", "service", "after", "before"}),
+    filters=frozenset({_SEARCH, _SORT, "state", "service", "after", "before"}),
     changes={
         INVITED: phrase("The invitation has been sent."),
         "people-suspended": phrase("The memberships have been suspended."),
