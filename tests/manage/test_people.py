@@ -213,8 +213,8 @@ async def test_a_persons_page_says_who_gave_and_who_approved_each_role(made: Wor
     assert "Given by" not in browser.page.text
 
 
-async def test_a_persons_page_has_the_last_sign_in_for_this_organisation_only(made: World) -> None:
-    """D84."""
+async def test_person_and_list_have_the_last_sign_in_for_this_organisation_only(made: World) -> None:
+    """D84: for those who see the history."""
     await staffed(made)
     browser = await in_portal(made, "person/m-marcus")
     assert "Last sign-in for Acme Pte. Ltd. None on record" in browser.page.text
@@ -224,6 +224,13 @@ async def test_a_persons_page_has_the_last_sign_in_for_this_organisation_only(ma
         made.clock.pass_(120)
     await go(made, browser, "person/m-marcus")
     assert "Last sign-in for Acme Pte. Ltd. 15 Jan 2027, 08:01" in browser.page.text
+    await go(made, browser, "people")
+    row = browser.page.text.partition("marcus@acme.example")[2].partition("Nadia")[0]
+    assert "15 Jan 2027, 08:01" in row
+    assert browser.page.text.count("15 Jan 2027") == 1
+    await appoint(made, level="sub_administrator", services=("HARBOUR",))
+    await go(made, browser, "people")
+    assert "Last sign-in" not in browser.page.text
 
 
 async def test_what_the_organisation_may_not_know_of_a_person_is_not_shown(made: World) -> None:

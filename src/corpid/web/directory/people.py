@@ -15,7 +15,9 @@ from corpid.flows.directory.lists import read_all
 from corpid.flows.directory.member_changes import MOST_INVITED
 from corpid.flows.directory.members import MemberFilter, UnknownMember
 from corpid.flows.directory.write import Refused
+from corpid.flows.operations import history
 from corpid.rules.directory import tables
+from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.access_texts import details, duration, role_sentence
 from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.member_details import PLAIN_DETAILS, InvalidDetails, check_details
@@ -166,6 +168,7 @@ async def show_people(at: PortalContext) -> View:
         )  # fmt: skip
     except Refused:  # no place of this list
         page = FoundPage(found=())
+    last = await _find_last_sign_ins(at, page.found)
     filters = {_SEARCH: wanted.search, "state": wanted.state, "service": wanted.service_id}
     kept = {name: value for name, value in filters.items() if value}
     sorted_by = {_SORT: sort} if sort else {}
@@ -178,6 +181,7 @@ async def show_people(at: PortalContext) -> View:
         _sorting(at, phrase("E-mail address"), _EMAIL, sorts, kept),
         Column(phrase("State")),
         Column(phrase("Access")),
+        *((Column(phrase("Last sign-in")),) if last is not None else ()),
     )
     empty: Value
     if kept:
@@ -194,7 +198,7 @@ async def show_people(at: PortalContext) -> View:
             Table(
                 caption=_CAPTIONS.get(sorts.removeprefix("-"), phrase("People")),
                 columns=columns,
-                rows=tuple(_row(at, each) for each in page.found),
+                rows=tuple(_row(at, each, last) for each in page.found),
                 empty=empty,
                 filters=Filters(
                     action=portal_path(at.web, PEOPLE),
@@ -273,9 +277,20 @@ async def _wanted(at: PortalContext, given: Mapping[str, str]) -> MemberFilter:
     return _narrow(given, await role_assignment.list_services(at.registry, at.actor, at.entity))
 
 
-def _row(at: PortalContext, each: MemberSummary) -> tuple[Value | Choice, ...]:
+async def _find_last_sign_ins(at: PortalContext, page: Sequence[MemberSummary]) -> Mapping[str, int] | None:
+    """The last sign-ins for the entity.
+
+    None for a reader who may not see them.
+    """
+    try:
+        return await history.find_last_sign_ins(at.registry, at.actor, [each.member.user.user_id for each in page])
+    except Forbidden:
+        return None
+
+
+def _row(at: PortalContext, each: MemberSummary, last: Mapping[str, int] | None) -> tuple[Value | Choice, ...]:
     member = each.member
-    membership, name = member.membership, member.name_alone
+    membership, name, user_id = member.membership, member.name_alone, member.user.user_id
     url = portal_path(at.web, f"{PERSON}/{membership.membership_id}")
     details = [value for detail in PLAIN_DETAILS if (value := getattr(membership, detail))]
     level = (Label(ADMINISTRATOR_LEVELS[each.level]),) if each.level else ()
@@ -286,6 +301,7 @@ def _row(at: PortalContext, each: MemberSummary) -> tuple[Value | Choice, ...]:
         member.email,
         state_label(member.state),
         counted(each.roles, "{count} role", "{count} roles") if each.roles else phrase("None"),
+        *((at.moment(last[user_id]) if user_id in last else None,) if last is not None else ()),
     )
 
 
