@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from hashlib import sha256
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -46,6 +46,7 @@ from corpid.web.pages.components import (
     Actions,
     Cell,
     Component,
+    Disclosure,
     Facts,
     Fields,
     Form,
@@ -54,9 +55,11 @@ from corpid.web.pages.components import (
     Page,
     Paragraph,
     Radios,
+    table,
 )
 from corpid.web.pages.errors import refusal_of
-from corpid.web.pages.layout import Field, FormView, Link, ViewPart
+from corpid.web.pages.layout import Field, Link
+from corpid.web.pages.responses import CsvFile
 from corpid.web.sites import CHANGED_MEANWHILE, ConfirmationRequired, FormResult, InvalidForm, NotFound, Section
 
 if TYPE_CHECKING:
@@ -64,9 +67,12 @@ if TYPE_CHECKING:
     from datetime import date
     from typing import Literal
 
+    from starlette.responses import Response
+
     from corpid.flows.directory.import_access import ImportPlan, ImportPlanLine, Verb
     from corpid.flows.directory.members import Member
     from corpid.flows.directory.role_assignment import EntityRole
+    from corpid.rules.directory.nodes import FileProblem
     from corpid.rules.directory.records import Assignment, Entity, Service
     from corpid.rules.directory.role_forms import RoleForm
     from corpid.texts import Phrase
@@ -79,6 +85,7 @@ CHANGE: Final = "access/change"
 REMOVE: Final = "access/remove"
 COPY: Final = "access/copy"
 IMPORT: Final = "access/import"
+_EMPTY_TABLE: Final = f"{IMPORT}/access.csv"
 _OFFERED: Final = 50
 """people whose names are offered"""
 _FITTING: Final = 12
@@ -102,33 +109,14 @@ _DOES: Final[Mapping[Verb, Phrase]] = {
     "change": phrase("Change"),
     "nothing": phrase("No change"),
 }
-
-
-class ImportedLine(ViewPart, frozen=True, kw_only=True):
-    """The effect of a line of a table."""
-
-    number: int
-    does: Phrase
-    sentence: Phrase
-    details: tuple[Phrase, ...]
-
-
-class ImportAccess(FormView, frozen=True, kw_only=True):
-    """A table of people and roles: pasted, looked at, confirmed."""
-
-    template: ClassVar[str] = "manage/import_access.html"
-    heading: ClassVar[Phrase] = phrase("Give access with a table")
-
-    table: str
-    columns: tuple[str, ...]
-    most_lines: int
-    problems: tuple[tuple[int, str], ...]
-    """line and what is wrong there"""
-    lines: tuple[ImportedLine, ...]
-    changes: Phrase | None
-    """how many there would be; None before the table was sent"""
-    is_change: bool
-    needs_approval: bool
+_COLUMNS_SAY: Final = (
+    phrase("user_name says who. The other columns can be left out, and an empty cell changes nothing."),
+    phrase("With name and e-mail address, a person who is not here yet is invited."),
+    phrase(
+        "Dates are written as 2026-12-31. Without a start_date access begins today, without an end_date it has no end."
+    ),
+    phrase("A parameter has a column of its own, such as parameter:Permit Year."),
+)
 
 
 # --- a person and a service
@@ -727,36 +715,75 @@ async def copy_access(at: PortalContext) -> FormResult:
 
 async def show_import(at: PortalContext) -> View:
     """The form for a table."""
-    return _import_view(at)
+    return _ask_table(at)
 
 
-def _import_view(
-    at: PortalContext,
-    *,
-    plan: ImportPlan | None = None,
-    problems: tuple[tuple[int, str], ...] = (),
-    errors: tuple[FieldError, ...] = (),
-) -> ImportAccess:
-    return ImportAccess(
-        frame=frame(at, section=PEOPLE, up=section_link(at, PEOPLE), names=plan.names if plan else ""),
-        table=at.form.get("table", ""),
-        columns=(*ACCESS_COLUMNS, f"{PARAMETER}…"),
-        most_lines=MOST_ACCESS_LINES,
-        problems=problems,
-        lines=tuple(_import_line(at, each) for each in plan.lines) if plan else (),
-        changes=None
-        if plan is None
-        else counted(len(plan.changes), "This makes {count} change.", "This makes {count} changes.")
-        if plan.changes
-        else phrase("Nothing would change."),
-        is_change=bool(plan and plan.changes),
-        needs_approval=plan is not None and plan.needs_approval,
+def _ask_table(at: PortalContext, problems: Sequence[FileProblem] = (), errors: tuple[FieldError, ...] = ()) -> Page:
+    """The form for a table, below what is wrong with it."""
+    how = phrase(
+        "Copy the cells from your spreadsheet, with the names of the columns, and paste them here: at most {most} "
+        "lines. You see what happens before anything changes.",
+        most=MOST_ACCESS_LINES,
+    )
+    lines = Field(
+        name="table",
+        label=phrase("Table"),
+        hint=phrase("Columns are separated by tabs, commas or semicolons."),
+        kind="lines",
+        value=at.form.get("table", ""),
+    )
+    return replace(
+        _import_page(at),
         errors=errors,
-        back=portal_path(at.web, PEOPLE),
+        parts=(
+            table(
+                phrase("What to correct"),
+                (phrase("Line"), phrase("Problem")),
+                ((each.line, each.reason) for each in problems),
+            ),
+            Paragraph(text=how),
+            Form(
+                parts=(Fields(fields=(lines,)),),
+                decision="check",
+                button=phrase("Continue"),
+                back=Link(url=portal_path(at.web, PEOPLE), text=phrase("Cancel")),
+            ),
+            Disclosure(
+                summary=phrase("Which columns there are"),
+                parts=(
+                    Paragraph(text=", ".join((*ACCESS_COLUMNS, f"{PARAMETER}…"))),
+                    Items(items=_COLUMNS_SAY),
+                    Paragraph(
+                        text=Link(
+                            url=portal_path(at.web, _EMPTY_TABLE),
+                            text=phrase("Download an empty table with these columns"),
+                        )
+                    ),
+                ),
+            ),
+        ),
     )
 
 
-def _import_line(at: PortalContext, planned: ImportPlanLine) -> ImportedLine:
+def _import_page(at: PortalContext, plan: ImportPlan | None = None) -> Page:
+    names = plan.names if plan else ""
+    return Page(
+        frame=frame(at, section=PEOPLE, up=section_link(at, PEOPLE), names=names),
+        heading=phrase("Give access with a table"),
+        parts=(),
+    )
+
+
+async def download_empty_table(at: PortalContext) -> Response:
+    """The names of the columns as CSV, parameters of the services included."""
+    services = await role_assignment.list_services(at.registry, at.actor, at.entity)
+    parameters = dict.fromkeys(f"{PARAMETER}{each.name}" for service in services for each in service.parameters)
+    file = CsvFile()
+    file.write((*ACCESS_COLUMNS, *parameters))
+    return file.response("access")
+
+
+def _import_line(at: PortalContext, planned: ImportPlanLine) -> tuple[Value, ...]:
     name, entity = planned.person.name, at.entity.name
     details: tuple[Phrase, ...] = ()
     sentence = phrase("{name} belongs to {entity}.", name=name, entity=entity)
@@ -767,7 +794,7 @@ def _import_line(at: PortalContext, planned: ImportPlanLine) -> ImportedLine:
         email = planned.person.membership.email
         sentence = phrase("{name} gets an invitation for {entity}.", name=name, entity=entity)
         details = (phrase("{email}", email=email),) if email else (phrase("No e-mail address: no e-mail is sent"),)
-    return ImportedLine(number=planned.line, does=_DOES[planned.verb], sentence=sentence, details=details)
+    return planned.line, _DOES[planned.verb], Cell(values=(sentence,), notes=details)
 
 
 async def import_table(at: PortalContext) -> FormResult:
@@ -803,26 +830,47 @@ async def check_import(at: PortalContext) -> View:
     try:
         plan = await _plan_import(at)
     except DirectoryError as error:
-        problems = tuple((each.line, each.reason) for each in error.problems)
         wrong = counted(
-            len(problems),
+            len(error.problems),
             "{count} problem in the table. Nothing has been changed.",
             "{count} problems in the table. Nothing has been changed.",
         )
-        return _import_view(at, problems=problems, errors=(("table", wrong),))
-    return _import_view(at, plan=plan)
+        return _ask_table(at, error.problems, (("table", wrong),))
+    number = len(plan.changes)
+    changes = counted(number, "This makes {count} change.", "This makes {count} changes.")
+    edit = ("edit", phrase("Change the table"))
+    confirm = ("confirm", phrase("Confirm")) if number else edit
+    return replace(
+        _import_page(at, plan),
+        parts=(
+            Paragraph(text=changes if number else phrase("Nothing would change."), look="summary"),
+            table(
+                phrase("What each line does"),
+                (phrase("Line"), phrase("What happens"), phrase("In a sentence")),
+                (_import_line(at, each) for each in plan.lines),
+            ),
+            Form(
+                hidden=(("table", at.form.get("table", "")),),
+                decision=confirm[0],
+                button=confirm[1],
+                other=edit if number else None,
+                needs_approval=plan.needs_approval,
+                back=Link(url=portal_path(at.web, PEOPLE), text=phrase("Cancel")),
+            ),
+        ),
+    )
 
 
 async def _plan_import(at: PortalContext) -> ImportPlan:
     """The changes of the table. Raises DirectoryError with its problems, InvalidInput."""
-    context, table = at.context, at.form.get("table", "")
-    if not table.strip():
+    context, typed = at.context, at.form.get("table", "")
+    if not typed.strip():
         raise InvalidInput(phrase("Paste a table."), field="table")
-    if len(table) > MOST_CHARACTERS:
+    if len(typed) > MOST_CHARACTERS:
         raise InvalidInput(phrase("Enter at most {limit} characters.", limit=MOST_CHARACTERS), field="table")
     try:
         plan = await import_access.plan_import(
-            at.registry, at.actor, at.entity, table, now=context.now, today=context.day,
+            at.registry, at.actor, at.entity, typed, now=context.now, today=context.day,
             new_id=at.web.new_user_id,
         )  # fmt: skip
     except Forbidden as error:
@@ -847,6 +895,7 @@ SECTION: Final = Section[PortalContext](
     pages={
         NEW: PortalPage(view=show_new, submit=give_access, fresh=True, needs=_GIVING),
         COPY: PortalPage(view=show_copy, submit=copy_access, fresh=True, needs=_GIVING),
+        _EMPTY_TABLE: PortalPage(view=download_empty_table, needs=_GIVING),
         IMPORT: PortalPage(view=show_import, submit=import_table, check=check_import, fresh=True, needs=_GIVING),
     },
     named_pages={
