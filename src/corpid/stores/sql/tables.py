@@ -472,6 +472,7 @@ audit: Final = sa.Table(
     partial("ix_audit_client_id", "client_id", "number", rows="client_id <> ''"),
     partial("ix_audit_object", "object", "number", rows=OF_NO_SIGN_IN),
     partial("ix_audit_sign_ins", "actor", "number", rows=COMPLETED_SIGN_IN),
+    partial("ix_audit_sign_ins_for", "actor", "entity_id", "number", rows=COMPLETED_SIGN_IN),
     sqlite_autoincrement=True,
 )
 """Append-only: triggers refuse UPDATE and DELETE; a number is never used twice.

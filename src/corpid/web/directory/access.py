@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from hashlib import sha256
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
-from urllib.parse import quote, unquote
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -18,15 +17,15 @@ from corpid.flows.directory.notice_texts import REVIEW_PAGE
 from corpid.flows.directory.role_assignment import UnknownRole
 from corpid.flows.directory.write import Refused, RequestDetails, needs_approval
 from corpid.rules.directory import access_texts
-from corpid.rules.directory.access import SOMEBODY_ELSE, WITHIN_REACH, Forbidden
+from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.approvals import MOST_CHANGES
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.objects import object_id
-from corpid.rules.directory.records import Change, Service
+from corpid.rules.directory.records import Change
 from corpid.rules.directory.role_forms import NO_VALUES, faults, form_of, row_of
 from corpid.rules.directory.tables import ACCESS_COLUMNS, MOST_ACCESS_LINES, PARAMETER
 from corpid.texts import counted, phrase
-from corpid.web.directory.member_texts import REFUSALS, rejected
+from corpid.web.directory.member_texts import REFUSALS, access_refusal, rejected
 from corpid.web.directory.page_context import (
     NAMES_CHANGED,
     PortalContext,
@@ -47,6 +46,7 @@ from corpid.web.pages.components import (
     Actions,
     Cell,
     Component,
+    Disclosure,
     Facts,
     Fields,
     Form,
@@ -55,9 +55,11 @@ from corpid.web.pages.components import (
     Page,
     Paragraph,
     Radios,
+    table,
 )
 from corpid.web.pages.errors import refusal_of
-from corpid.web.pages.layout import Field, FormView, Link, ViewPart
+from corpid.web.pages.layout import Field, Link
+from corpid.web.pages.responses import CsvFile
 from corpid.web.sites import CHANGED_MEANWHILE, ConfirmationRequired, FormResult, InvalidForm, NotFound, Section
 
 if TYPE_CHECKING:
@@ -65,10 +67,13 @@ if TYPE_CHECKING:
     from datetime import date
     from typing import Literal
 
+    from starlette.responses import Response
+
     from corpid.flows.directory.import_access import ImportPlan, ImportPlanLine, Verb
     from corpid.flows.directory.role_assignment import EntityRole
+    from corpid.rules.directory.nodes import FileProblem
     from corpid.rules.directory.queries import Member
-    from corpid.rules.directory.records import Assignment, Entity
+    from corpid.rules.directory.records import Assignment, Entity, Service
     from corpid.rules.directory.role_forms import RoleForm
     from corpid.texts import Phrase
     from corpid.web.pages.components import Value
@@ -80,8 +85,7 @@ CHANGE: Final = "access/change"
 REMOVE: Final = "access/remove"
 COPY: Final = "access/copy"
 IMPORT: Final = "access/import"
-_OPTIONS: Final = 12
-"""that are shown as radio buttons; more are a list to choose from"""
+_EMPTY_TABLE: Final = f"{IMPORT}/access.csv"
 _OFFERED: Final = 50
 """people whose names are offered"""
 _FITTING: Final = 12
@@ -97,10 +101,6 @@ FROM: Final = "from"
 _MOST_COPIED: Final = 50
 """roles of one page: a form has at most a hundred fields"""
 MOST_CHARACTERS: Final = 20_000
-_ACCESS: Final = "access"
-"""the field of a service and role that are chosen at once"""
-_NO_SERVICE: Final = Service(service_id="", name="")
-"""before one is chosen: it has days only"""
 _GIVE: Final = phrase("Give access")
 _CHANGE: Final = phrase("Change access")
 _DOES: Final[Mapping[Verb, Phrase]] = {
@@ -109,33 +109,14 @@ _DOES: Final[Mapping[Verb, Phrase]] = {
     "change": phrase("Change"),
     "nothing": phrase("No change"),
 }
-
-
-class ImportedLine(ViewPart, frozen=True, kw_only=True):
-    """The effect of a line of a table."""
-
-    number: int
-    does: Phrase
-    sentence: Phrase
-    details: tuple[Phrase, ...]
-
-
-class ImportAccess(FormView, frozen=True, kw_only=True):
-    """A table of people and roles: pasted, looked at, confirmed."""
-
-    template: ClassVar[str] = "manage/import_access.html"
-    heading: ClassVar[Phrase] = phrase("Give access with a table")
-
-    table: str
-    columns: tuple[str, ...]
-    most_lines: int
-    problems: tuple[tuple[int, str], ...]
-    """line and what is wrong there"""
-    lines: tuple[ImportedLine, ...]
-    changes: Phrase | None
-    """how many there would be; None before the table was sent"""
-    is_change: bool
-    needs_approval: bool
+_COLUMNS_SAY: Final = (
+    phrase("user_name says who. The other columns can be left out, and an empty cell changes nothing."),
+    phrase("With name and e-mail address, a person who is not here yet is invited."),
+    phrase(
+        "Dates are written as 2026-12-31. Without a start_date access begins today, without an end_date it has no end."
+    ),
+    phrase("A parameter has a column of its own, such as parameter:Permit Year."),
+)
 
 
 # --- a person and a service
@@ -154,21 +135,7 @@ async def explain_refusal(at: PortalContext, found: Member, service: Service) ->
     why = await role_assignment.explain_refusal(at.registry, at.actor, found, service)
     if not why:
         return None
-    if why == SOMEBODY_ELSE.reason:
-        return own_access(at.entity)
-    if why == WITHIN_REACH.reason:
-        return administers(found.name, at.entity)
-    return phrase("You cannot do this: {reason}.", reason=why)
-
-
-def own_access(entity: Entity) -> Phrase:
-    """The refusal of a change to the reader's own access. Source: D54"""
-    return phrase("You cannot change your own access. Another administrator of {entity} can do it.", entity=entity.name)
-
-
-def administers(name: str, entity: Entity) -> Phrase:
-    """The refusal of a change to an administrator's access. Source: D54"""
-    return phrase("{name} administers {entity}. Only an owner can change this access.", name=name, entity=entity.name)
+    return access_refusal(why, found.name, at.entity)
 
 
 def to_person(at: PortalContext, found: Member) -> Link:
@@ -213,8 +180,8 @@ async def show_new(at: PortalContext) -> View:
         )
     if person is not None and (why := await explain_refusal(at, person, services[0])) is not None:
         return replace(page, parts=_refuse(why))
-    service, role = _read_choice(given, services)
-    form = role_fields.read({**given, "role": role} if role else given, service or _NO_SERVICE)
+    service, role = role_fields.read_choice(given.get(role_fields.ACCESS, ""), services, given.get("service", ""))
+    form = role_fields.read({**given, "role": role} if role else given, service or role_fields.NO_SERVICE)
     errors = _find_faults(at, given, form, fitting, service)
     if person is None or service is None or errors is None or errors:
         return await _ask(at, page, given, services, fitting, form, errors or ())
@@ -239,13 +206,6 @@ async def _find_people(at: PortalContext, given: Mapping[str, str]) -> tuple[Mem
     return exact if len(exact) == 1 else found
 
 
-def _read_choice(given: Mapping[str, str], services: Sequence[Service]) -> tuple[Service | None, str]:
-    """The chosen service, and the role if both were one choice."""
-    service_id, _, role = given.get(_ACCESS, "").partition("/")
-    wanted = services[0].service_id if len(services) == 1 else unquote(service_id) or given.get("service", "")
-    return next((each for each in services if each.service_id == wanted), None), unquote(role)
-
-
 def _find_faults(
     at: PortalContext, given: Mapping[str, str], form: RoleForm, fitting: Sequence[Member], service: Service | None
 ) -> tuple[FieldError, ...] | None:
@@ -260,7 +220,7 @@ def _find_faults(
         none = phrase("Nobody found. Check the spelling, or invite the person first.")
         errors.append((FIND, none if given.get(FIND, "").strip() else phrase("Enter who gets access.")))
     if service is None:
-        errors.append((_ACCESS, phrase("Choose what the person may do.")))
+        errors.append((role_fields.ACCESS, phrase("Choose what the person may do.")))
     asked = service is None or given.get("service") == service.service_id
     wrong = role_fields.errors_of(faults(form, at.context.day))
     errors += [each for each in wrong if asked or each[0] in role_fields.FIELDS - {"sub_entity"}]
@@ -280,7 +240,7 @@ async def _ask(
 ) -> Page:
     """The form, with what the person has already."""
     person = fitting[0] if len(fitting) == 1 else None
-    service = None if form.service is _NO_SERVICE else form.service
+    service = None if form.service is role_fields.NO_SERVICE else form.service
     same = {"person": person.membership.membership_id} if person else {FIND: given.get(FIND, "").strip()}
     facts: list[tuple[Phrase, Value]] = []
     who: Component | None = None
@@ -322,7 +282,11 @@ async def _ask(
                 get=True,
                 parts=(
                     who,
-                    _choose_role(services, given.get(_ACCESS, "")) if service is None else None,
+                    role_fields.choose_role(
+                        services, phrase("What may the person do?"), given.get(role_fields.ACCESS, "")
+                    )
+                    if service is None
+                    else None,
                     *await build_fields(at, form),
                 ),
                 hidden=(
@@ -340,26 +304,6 @@ async def _ask(
 
 def _another(url: str, what: Phrase) -> Link:
     return Link(url=url, text=phrase("Choose another"), about=what)
-
-
-def _choose_role(services: Sequence[Service], value: str) -> Component:
-    """The choice among all roles of all services."""
-    options: list[tuple[str, Phrase | str, str]] = []
-    for each in services:
-        at_service = quote(each.service_id, safe="")
-        options += [
-            (
-                f"{at_service}/{quote(role, safe='')}",
-                phrase("{service}: {role}", service=each.name, role=role),
-                described or each.description,
-            )
-            for role, _, described in role_fields.role_options(each)
-        ] or [(at_service, each.name, each.description)]
-    asked = phrase("What may the person do?")
-    if len(options) <= _OPTIONS:
-        return Radios(name=_ACCESS, legend=asked, options=tuple(options), value=value)
-    words = (("", phrase("Choose a role")), *((option, text) for option, text, _ in options))
-    return Fields(fields=(Field(name=_ACCESS, label=asked, kind="words", words=words, value=value),))
 
 
 async def _held(at: PortalContext, person: Member, service: Service | None) -> tuple[Value, ...]:
@@ -386,7 +330,7 @@ async def build_fields(at: PortalContext, form: RoleForm, *, always: bool = Fals
     `always` as in `role_fields.build_fields`.
     """
     used = NO_VALUES
-    if form.service is not _NO_SERVICE:
+    if form.service is not role_fields.NO_SERVICE:
         used = await role_assignment.list_values_in_use(at.registry, at.actor, form.service, today=at.context.today)
     return role_fields.build_fields(form, at.context.day, always=always, used=used)
 
@@ -465,7 +409,7 @@ async def give_access(at: PortalContext) -> FormResult:
     services = await role_assignment.list_services(at.registry, at.actor, at.entity)
     service = next((each for each in services if each.service_id == at.form.get("service")), None)
     if service is None:
-        raise InvalidInput(phrase("Choose a service."), field=_ACCESS)
+        raise InvalidInput(phrase("Choose a service."), field=role_fields.ACCESS)
     typed = role_fields.read(at.form, service)
     for field, text in role_fields.errors_of(faults(typed, at.context.day)):
         raise InvalidInput(text, field=field)
@@ -771,36 +715,75 @@ async def copy_access(at: PortalContext) -> FormResult:
 
 async def show_import(at: PortalContext) -> View:
     """The form for a table."""
-    return _import_view(at)
+    return _ask_table(at)
 
 
-def _import_view(
-    at: PortalContext,
-    *,
-    plan: ImportPlan | None = None,
-    problems: tuple[tuple[int, str], ...] = (),
-    errors: tuple[FieldError, ...] = (),
-) -> ImportAccess:
-    return ImportAccess(
-        frame=frame(at, section=PEOPLE, up=section_link(at, PEOPLE), names=plan.names if plan else ""),
-        table=at.form.get("table", ""),
-        columns=(*ACCESS_COLUMNS, f"{PARAMETER}…"),
-        most_lines=MOST_ACCESS_LINES,
-        problems=problems,
-        lines=tuple(_import_line(at, each) for each in plan.lines) if plan else (),
-        changes=None
-        if plan is None
-        else counted(len(plan.changes), "This makes {count} change.", "This makes {count} changes.")
-        if plan.changes
-        else phrase("Nothing would change."),
-        is_change=bool(plan and plan.changes),
-        needs_approval=plan is not None and plan.needs_approval,
+def _ask_table(at: PortalContext, problems: Sequence[FileProblem] = (), errors: tuple[FieldError, ...] = ()) -> Page:
+    """The form for a table, below what is wrong with it."""
+    how = phrase(
+        "Copy the cells from your spreadsheet, with the names of the columns, and paste them here: at most {most} "
+        "lines. You see what happens before anything changes.",
+        most=MOST_ACCESS_LINES,
+    )
+    lines = Field(
+        name="table",
+        label=phrase("Table"),
+        hint=phrase("Columns are separated by tabs, commas or semicolons."),
+        kind="lines",
+        value=at.form.get("table", ""),
+    )
+    return replace(
+        _import_page(at),
         errors=errors,
-        back=portal_path(at.web, PEOPLE),
+        parts=(
+            table(
+                phrase("What to correct"),
+                (phrase("Line"), phrase("Problem")),
+                ((each.line, each.reason) for each in problems),
+            ),
+            Paragraph(text=how),
+            Form(
+                parts=(Fields(fields=(lines,)),),
+                decision="check",
+                button=phrase("Continue"),
+                back=Link(url=portal_path(at.web, PEOPLE), text=phrase("Cancel")),
+            ),
+            Disclosure(
+                summary=phrase("Which columns there are"),
+                parts=(
+                    Paragraph(text=", ".join((*ACCESS_COLUMNS, f"{PARAMETER}…"))),
+                    Items(items=_COLUMNS_SAY),
+                    Paragraph(
+                        text=Link(
+                            url=portal_path(at.web, _EMPTY_TABLE),
+                            text=phrase("Download an empty table with these columns"),
+                        )
+                    ),
+                ),
+            ),
+        ),
     )
 
 
-def _import_line(at: PortalContext, planned: ImportPlanLine) -> ImportedLine:
+def _import_page(at: PortalContext, plan: ImportPlan | None = None) -> Page:
+    names = plan.names if plan else ""
+    return Page(
+        frame=frame(at, section=PEOPLE, up=section_link(at, PEOPLE), names=names),
+        heading=phrase("Give access with a table"),
+        parts=(),
+    )
+
+
+async def download_empty_table(at: PortalContext) -> Response:
+    """The names of the columns as CSV, parameters of the services included."""
+    services = await role_assignment.list_services(at.registry, at.actor, at.entity)
+    parameters = dict.fromkeys(f"{PARAMETER}{each.name}" for service in services for each in service.parameters)
+    file = CsvFile()
+    file.write((*ACCESS_COLUMNS, *parameters))
+    return file.response("access")
+
+
+def _import_line(at: PortalContext, planned: ImportPlanLine) -> tuple[Value, ...]:
     name, entity = planned.person.name, at.entity.name
     details: tuple[Phrase, ...] = ()
     sentence = phrase("{name} belongs to {entity}.", name=name, entity=entity)
@@ -811,7 +794,7 @@ def _import_line(at: PortalContext, planned: ImportPlanLine) -> ImportedLine:
         email = planned.person.email
         sentence = phrase("{name} gets an invitation for {entity}.", name=name, entity=entity)
         details = (phrase("{email}", email=email),) if email else (phrase("No e-mail address: no e-mail is sent"),)
-    return ImportedLine(number=planned.line, does=_DOES[planned.verb], sentence=sentence, details=details)
+    return planned.line, _DOES[planned.verb], Cell(values=(sentence,), notes=details)
 
 
 async def import_table(at: PortalContext) -> FormResult:
@@ -847,26 +830,47 @@ async def check_import(at: PortalContext) -> View:
     try:
         plan = await _plan_import(at)
     except DirectoryError as error:
-        problems = tuple((each.line, each.reason) for each in error.problems)
         wrong = counted(
-            len(problems),
+            len(error.problems),
             "{count} problem in the table. Nothing has been changed.",
             "{count} problems in the table. Nothing has been changed.",
         )
-        return _import_view(at, problems=problems, errors=(("table", wrong),))
-    return _import_view(at, plan=plan)
+        return _ask_table(at, error.problems, (("table", wrong),))
+    number = len(plan.changes)
+    changes = counted(number, "This makes {count} change.", "This makes {count} changes.")
+    edit = ("edit", phrase("Change the table"))
+    confirm = ("confirm", phrase("Confirm")) if number else edit
+    return replace(
+        _import_page(at, plan),
+        parts=(
+            Paragraph(text=changes if number else phrase("Nothing would change."), look="summary"),
+            table(
+                phrase("What each line does"),
+                (phrase("Line"), phrase("What happens"), phrase("In a sentence")),
+                (_import_line(at, each) for each in plan.lines),
+            ),
+            Form(
+                hidden=(("table", at.form.get("table", "")),),
+                decision=confirm[0],
+                button=confirm[1],
+                other=edit if number else None,
+                needs_approval=plan.needs_approval,
+                back=Link(url=portal_path(at.web, PEOPLE), text=phrase("Cancel")),
+            ),
+        ),
+    )
 
 
 async def _plan_import(at: PortalContext) -> ImportPlan:
     """The changes of the table. Raises DirectoryError with its problems, InvalidInput."""
-    context, table = at.context, at.form.get("table", "")
-    if not table.strip():
+    context, typed = at.context, at.form.get("table", "")
+    if not typed.strip():
         raise InvalidInput(phrase("Paste a table."), field="table")
-    if len(table) > MOST_CHARACTERS:
+    if len(typed) > MOST_CHARACTERS:
         raise InvalidInput(phrase("Enter at most {limit} characters.", limit=MOST_CHARACTERS), field="table")
     try:
         plan = await import_access.plan_import(
-            at.registry, at.actor, at.entity, table, now=context.now, today=context.day,
+            at.registry, at.actor, at.entity, typed, now=context.now, today=context.day,
             new_id=at.web.new_user_id,
         )  # fmt: skip
     except Forbidden as error:
@@ -891,6 +895,7 @@ SECTION: Final = Section[PortalContext](
     pages={
         NEW: PortalPage(view=show_new, submit=give_access, fresh=True, needs=_GIVING),
         COPY: PortalPage(view=show_copy, submit=copy_access, fresh=True, needs=_GIVING),
+        _EMPTY_TABLE: PortalPage(view=download_empty_table, needs=_GIVING),
         IMPORT: PortalPage(view=show_import, submit=import_table, check=check_import, fresh=True, needs=_GIVING),
     },
     named_pages={
@@ -898,7 +903,7 @@ SECTION: Final = Section[PortalContext](
         _path(REMOVE): PortalPage(view=show_removal, submit=remove_access, fresh=True, needs=("delete", "assignment")),
     },
     fields=role_fields.FIELDS | {"person", "service", "reason", CHECK, FROM, _SEEN, "table", "decision"},
-    filters=role_fields.FIELDS | {"person", "service", FIND, FROM, _ACCESS},
+    filters=role_fields.FIELDS | {"person", "service", FIND, FROM, role_fields.ACCESS},
     prefixes=(role_fields.PARAMETER, _BOX),
     changes={
         "access-given": phrase("The access has been given."),

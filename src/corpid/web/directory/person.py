@@ -36,8 +36,6 @@ from corpid.web.directory.access import (
     CHANGE,
     NEW,
     REMOVE,
-    administers,
-    own_access,
     this_member,
     to_person,
 )
@@ -47,7 +45,9 @@ from corpid.web.directory.member_texts import (
     HELP_PAGES,
     REFUSALS,
     WHY_NO_HELP,
+    administers,
     level_sentence,
+    own_access,
     refusal_sentence,
     rejected,
     state_label,
@@ -293,9 +293,10 @@ def _show_helps(found: Member, here: str, refused: Condition | None, *, helps: b
 async def _describe_last_sign_in(at: PortalContext, found: Member) -> list[tuple[Phrase, Value]]:
     """The last sign-in for this entity, for readers of its history."""
     try:
-        last = await history.find_last_sign_in(at.registry, at.actor, found.user.user_id)
+        by_person = await history.find_last_sign_ins(at.registry, at.actor, [found.user.user_id])
     except Forbidden:
         return []
+    last = by_person.get(found.user.user_id)
     shown = at.moment(last) if last else phrase("None on record")
     return [(phrase("Last sign-in for {entity}", entity=at.entity.name), shown)]
 
