@@ -18,8 +18,8 @@ from corpid.rules.directory.role_forms import (
 )
 from corpid.rules.directory.values import NO_BEGINNING
 from corpid.texts import phrase
-from corpid.web.pages.components import Fields, Radios
-from corpid.web.pages.layout import Field
+from corpid.web.pages.components import Radios
+from corpid.web.pages.layout import Component, Field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from corpid.rules.directory.role_forms import ValuesInUse
     from corpid.rules.directory.values import ParameterDefinition
     from corpid.texts import Phrase
-    from corpid.web.pages.components import Component
     from corpid.web.pages.layout import FieldError
 
 PARAMETER: Final = "parameter-"
@@ -125,7 +124,7 @@ def build_fields(
     roles = Radios(name="role", legend=phrase("Role"), options=role_options(service), value=form.role)
     return (
         *((roles,) if service.roles else ()),
-        Fields(fields=tuple(typed)),
+        *typed,
         Radios(
             name="start", legend=phrase("The access begins"), options=tuple(starts), value=form.start,
             day=Field(name="start_date", label=phrase("First day"), kind="date", value=first),
