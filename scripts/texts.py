@@ -1,6 +1,7 @@
 """What people read, collected from code and templates into src/*/locales (`make texts`).
 
-Each package has catalogues of its own. They keep every translation of a text that is still said, and get an empty one for each that is new.
+Each package has catalogues of its own, one for each language of the pages. They keep every translation of a text that is still said, and get an
+empty one for each that is new.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING, Final
 from babel.messages.catalog import Catalog
 from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
+
+from corpid.web.pages.translations import ENGLISH, LANGUAGES, has_all_forms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -57,10 +60,13 @@ def rendered(catalog: Catalog) -> bytes:
 
 
 def kept(paths: Iterable[Path], template: Catalog) -> None:
-    """Bring catalogues in step with what is said now."""
+    """Bring catalogues in step with what is said now; make those that are not there."""
     for path in paths:
-        with path.open("rb") as file:
-            catalog = read_po(file, locale=path.stem.replace("-", "_"))
+        locale = path.stem.replace("-", "_")
+        catalog = Catalog(locale=locale, fuzzy=False)
+        if path.exists():
+            with path.open("rb") as file:
+                catalog = read_po(file, locale=locale)
         before = {message.id: message.string for message in catalog if message.id}
         catalog.update(template, no_fuzzy_matching=True)
         catalog.header_comment = _HEADER
@@ -68,16 +74,12 @@ def kept(paths: Iterable[Path], template: Catalog) -> None:
         for said, translation in before.items():
             if said not in catalog:
                 print(f"{path.name}: no longer said: {said!r}, which was {translation!r}")
-        missing = sum(1 for message in catalog if message.id and not all(_forms(message.string)))
+        missing = sum(1 for message in catalog if message.id and not has_all_forms(message))
         print(f"{path.name}: {len(catalog)} texts, {missing} to translate")
-
-
-def _forms(string: str | tuple[str, ...] | list[str] | None) -> tuple[str, ...]:
-    return (string or "",) if isinstance(string, str | None) else tuple(string)
 
 
 if __name__ == "__main__":
     for each in PACKAGES:
         everything = collected(each)
-        kept(sorted(locales(each).glob("*.po")), everything)
+        kept([locales(each) / f"{language.tag}.po" for language in LANGUAGES if language is not ENGLISH], everything)
         template(each).write_bytes(rendered(everything))

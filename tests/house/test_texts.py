@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from babel.messages.catalog import Catalog, Message
 
 TRANSLATED = [language.tag for language in LANGUAGES if language is not ENGLISH]
+COMPLETE = [language.tag for language in LANGUAGES if language is not ENGLISH and not language.partial]
 PLACEHOLDER = re.compile(r"%\(\w+\)s|%%|\{\w*\}")
 TAG = re.compile(r"<[^>]*>")
 
@@ -67,7 +68,7 @@ def test_the_template_holds_what_is_said_now(package: str) -> None:
 
 
 @every_package
-@every_language
+@pytest.mark.parametrize("tag", COMPLETE)
 def test_every_text_is_translated_and_no_translation_is_left_over(tag: str, package: str) -> None:
     found = catalogue(locales(package) / f"{tag}.po")
     assert ids(found) == ids(everything(package)), "run `make texts`"
@@ -84,7 +85,8 @@ def test_a_translation_has_the_placeholders_and_tags_of_its_original(tag: str, p
         translation
         for original, translation in pairs(catalogue(locales(package) / f"{tag}.po"))
         for pattern in (PLACEHOLDER, TAG)
-        if sorted(pattern.findall(original)) != sorted(pattern.findall(translation))
+        if translation  # a partial language has none
+        and sorted(pattern.findall(original)) != sorted(pattern.findall(translation))
     ]
     assert not different, listed(different)
 
@@ -111,6 +113,7 @@ def test_a_translation_begins_and_ends_as_its_original_does(tag: str, package: s
     different = [
         translation
         for original, translation in pairs(catalogue(locales(package) / f"{tag}.po"))
-        if (original[:1].isspace(), original[-1:].isspace()) != (translation[:1].isspace(), translation[-1:].isspace())
+        if translation
+        and (original[:1].isspace(), original[-1:].isspace()) != (translation[:1].isspace(), translation[-1:].isspace())
     ]
     assert not different, listed(different)

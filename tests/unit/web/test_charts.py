@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from corpid.texts import Phrase, phrase
 from corpid.web.pages.charts import Drawing, Panel, draw_chart
 from corpid.web.pages.components import Chart, Series
-from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO, Translator, translator
+from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO, Language, Translator, translator
 
 BEGIN = datetime(2026, 8, 24, tzinfo=UTC)
 VOICE = translator(ENGLISH)
@@ -87,11 +87,11 @@ def test_nothing_in_it_needs_more_than_the_pages_policy_allows() -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES, ids=lambda each: each.tag)
-def test_it_is_drawn_in_every_language(language: type(ENGLISH)) -> None:  # type: ignore[valid-type]
+def test_it_is_drawn_in_every_language(language: Language) -> None:
     voice = translator(language)
     drawing, panel = drawn(chart(*range(1200, 1368), by_hour=True), voice)
     assert drawing.rows[0] == (voice.moment(BEGIN), [voice.number(1200)])
-    if language is not ENGLISH:
+    if language is not ENGLISH and not language.partial:
         assert voice.say(panel.summary) != panel.summary
         assert voice.say(panel.title) != panel.title
     assert voice.say(panel.title) in panel.svg

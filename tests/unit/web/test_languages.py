@@ -17,7 +17,17 @@ from hypothesis import strategies as st
 
 from corpid.texts import Phrase, counted, phrase
 from corpid.web.pages.rendering import Renderer
-from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO, Pick, accepted_language, choose, translator
+from corpid.web.pages.translations import (
+    ENGLISH,
+    LANGUAGES,
+    PSEUDO,
+    Language,
+    Pick,
+    Translator,
+    accepted_language,
+    choose,
+    translator,
+)
 from tests.browser.states import STATES
 from tests.unit.web.test_page_rendering import VIEWS
 
@@ -25,6 +35,8 @@ renderer = cache(partial(Renderer, added="corpid_dev"))
 """each kind once for all tests"""
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from corpid.web.pages.views import View
 
 BY_TAG = {language.tag: language for language in (*LANGUAGES, PSEUDO)}
@@ -161,6 +173,23 @@ def test_times_and_numbers_are_written_as_the_language_writes_them(tag: str, wri
 def test_names_are_listed_as_the_language_separates_them(tag: str, written: str) -> None:
     """docs/accessibility.md: as the Unicode CLDR says."""
     assert translator(BY_TAG[tag]).say(phrase("{items}", items=("A", "B", "C"))) == written
+
+
+def test_what_a_partial_language_lacks_is_said_in_english(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """docs/wording.md: a language can be added before all of it is translated; numbers follow English there."""
+    (tmp_path / "half_said" / "locales").mkdir(parents=True)
+    (tmp_path / "half_said" / "__init__.py").touch()
+    (tmp_path / "half_said" / "locales" / "id.po").write_text(
+        'msgid ""\nmsgstr "Content-Type: text/plain; charset=utf-8\\n"\n\n'
+        'msgid "Sign in"\nmsgstr "Masuk"\n\n'
+        'msgid "Sign out"\nmsgstr ""\n\n'
+        'msgid "{count} person"\nmsgid_plural "{count} people"\nmsgstr[0] ""\n'
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    partial = Translator(Language(tag="id", name="Indonesia", formats="id", partial=True), ("half_said",))
+    assert partial.say(phrase("Sign in")) == "Masuk"
+    assert partial.say(phrase("Sign out")) == "Sign out"
+    assert [partial.say(counted(n, "{count} person", "{count} people")) for n in (1, 2)] == ["1 person", "2 people"]
 
 
 class Read(HTMLParser):

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from datetime import tzinfo
 
+    from babel.messages.catalog import Message
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Language:
@@ -43,6 +45,8 @@ class Language:
     formats: str
     """the locale by whose rules numbers and times are written"""
     direction: str = "ltr"
+    partial: bool = False
+    """what its catalogues lack is said in English; the others have every text, or a test fails"""
 
 
 ENGLISH: Final = Language(tag="en", name="English", formats="en_GB")
@@ -156,13 +160,22 @@ def _translations(language: Language, packages: Sequence[str]) -> NullTranslatio
     return found
 
 
+def has_all_forms(message: Message) -> bool:
+    """Return True if a message is translated, each of its plural forms too."""
+    forms = (message.string,) if isinstance(message.string, str) else message.string
+    return forms is not None and all(forms)
+
+
 def _catalogue(language: Language, package: str) -> NullTranslations:
     from babel.messages.mofile import write_mo  # noqa: PLC0415 - English needs no catalogue
     from babel.messages.pofile import read_po  # noqa: PLC0415
 
-    compiled = BytesIO()
     with files(package).joinpath("locales", f"{language.tag}.po").open("rb") as source:
-        write_mo(compiled, read_po(source, locale=language.formats))
+        catalog = read_po(source, locale=language.formats)
+    for message in [each for each in catalog if each.id and not has_all_forms(each)]:
+        catalog.delete(message.id)  # a compiled plural would be shown with the singular of English
+    compiled = BytesIO()
+    write_mo(compiled, catalog)
     compiled.seek(0)
     return GNUTranslations(compiled)
 
