@@ -316,7 +316,7 @@ class Question(ViewPart, frozen=True, kw_only=True):
     """the digest of the people whom it is about"""
     up: Link | None = None
     back: Link | None = None
-    """leads away without a change, in place of `up`"""
+    """leads away without a change; None: to `up`"""
     errors: tuple[FieldError, ...] = ()
     """before anything is sent"""
     change: Callable[[], Awaitable[object]]
@@ -339,7 +339,7 @@ def asking(
             danger=asked.danger,
             reason=at.reason_hint,
             needs_approval=asked.needs_approval,
-            back=back,
+            back=asked.back,
         )
         refused = Paragraph(asked.refused, look="empty"), Actions((back,) if back else ())
         return at.build_page(

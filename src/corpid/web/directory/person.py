@@ -696,6 +696,7 @@ async def ask_resending(at: PortalContext) -> Question:
         refused=_WAIT if waits else None if found.membership.email else _NO_ADDRESS,
         names=names_shown(found),
         up=to_person(at, found),
+        back=to_person(at, found),
         change=resend,
         done=FormResult("invitation-sent-again", f"{PERSON}/{found.membership.membership_id}"),
     )
