@@ -27,40 +27,40 @@ from corpid.rules.directory.tables import ACCESS_COLUMNS, MOST_ACCESS_LINES, PAR
 from corpid.texts import counted, phrase
 from corpid.web.directory.member_texts import REFUSALS, access_refusal, rejected
 from corpid.web.directory.page_context import (
-    NAMES_CHANGED,
     PortalContext,
     PortalPage,
-    check_names,
     frame,
     names_shown,
-    portal_path,
-    query_address,
-    reason,
     saved_or_requested,
-    section_link,
-    submit_changes,
 )
 from corpid.web.directory.people import FIND, PEOPLE, PERSON, PERSON_CHOSEN, choose_person
 from corpid.web.pages import role_fields
 from corpid.web.pages.components import (
     Actions,
     Cell,
-    Component,
     Disclosure,
     Facts,
-    Fields,
     Form,
     Heading,
     Items,
     Page,
     Paragraph,
+    Part,
     Radios,
     table,
 )
 from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import Field, Link
 from corpid.web.pages.responses import CsvFile
-from corpid.web.sites import CHANGED_MEANWHILE, ConfirmationRequired, FormResult, InvalidForm, NotFound, Section
+from corpid.web.sites import (
+    CHANGED_MEANWHILE,
+    NAMES_CHANGED,
+    ConfirmationRequired,
+    FormResult,
+    InvalidForm,
+    NotFound,
+    Section,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -139,14 +139,12 @@ async def explain_refusal(at: PortalContext, found: Member, service: Service) ->
 
 
 def to_person(at: PortalContext, found: Member) -> Link:
-    return Link(
-        url=portal_path(at.web, f"{PERSON}/{found.membership.membership_id}"), text=phrase("{name}", name=found.name)
-    )
+    return at.link(f"{PERSON}/{found.membership.membership_id}", phrase("{name}", name=found.name))
 
 
 def person_address(at: PortalContext, page: str, *, field: str = PERSON_CHOSEN, **kept: str) -> Callable[[Member], str]:
     """The addresses of a page with the chosen person in `field`."""
-    return lambda found: query_address(at, page, **kept, **{field: found.membership.membership_id})
+    return lambda found: at.path(page, **kept, **{field: found.membership.membership_id})
 
 
 # --- giving
@@ -158,16 +156,11 @@ async def show_new(at: PortalContext) -> View:
     services = await role_assignment.list_services(at.registry, at.actor, at.entity)
     fitting = await _find_people(at, given)
     person = fitting[0] if len(fitting) == 1 else None
-    page = Page(
-        frame=frame(
-            at,
-            section=PEOPLE,
-            up=to_person(at, person) if person else section_link(at, PEOPLE),
-            names=names_shown(person) if person else "",
-        ),
-        heading=_GIVE,
-        action=portal_path(at.web, NEW),
-        parts=(),
+    page = at.build_page(
+        _GIVE,
+        up=to_person(at, person) if person else at.section_link(PEOPLE),
+        names=names_shown(person) if person else "",
+        action=at.path(NEW),
     )
     if not services:
         return replace(
@@ -188,8 +181,8 @@ async def show_new(at: PortalContext) -> View:
     return await _check(at, page, person, form)
 
 
-def _refuse(why: Phrase) -> tuple[Component, ...]:
-    return (Paragraph(text=why, look="empty"),)
+def _refuse(why: Phrase) -> tuple[Part, ...]:
+    return (Paragraph(why, look="empty"),)
 
 
 async def _find_people(at: PortalContext, given: Mapping[str, str]) -> tuple[Member, ...]:
@@ -243,8 +236,8 @@ async def _ask(
     service = None if form.service is role_fields.NO_SERVICE else form.service
     same = {"person": person.membership.membership_id} if person else {FIND: given.get(FIND, "").strip()}
     facts: list[tuple[Phrase, Value]] = []
-    who: Component | None = None
-    another = query_address(at, NEW, service=service.service_id if service else "")
+    who: Part = None
+    another = at.path(NEW, service=service.service_id if service else "")
     if person is not None:
         facts.append((phrase("Person"), Cell(values=(person.name, _another(another, phrase("Person"))))))
     elif fitting:
@@ -259,25 +252,25 @@ async def _ask(
         label = phrase("Who gets access?")
         hint = phrase("Name, user name or e-mail address")
         names = tuple(each.member.name for each in everybody.found)
-        who = Fields(fields=(Field(name=FIND, label=label, hint=hint, value=given.get(FIND, ""), offered=names),))
+        who = Field(name=FIND, label=label, hint=hint, value=given.get(FIND, ""), offered=names)
     if service is not None:
         several = len(services) > 1
-        elsewhere = (_another(query_address(at, NEW, **same), phrase("Service")),) if several else ()
+        elsewhere = (_another(at.path(NEW, **same), phrase("Service")),) if several else ()
         facts.append((phrase("Service"), Cell(values=(service.name, *elsewhere))))
     held = await _held(at, person, service) if person else ()
-    further = [Link(url=portal_path(at.web, IMPORT), text=phrase("Give access to several people at once"))]
+    further = [at.link(IMPORT, phrase("Give access to several people at once"))]
     if person is None and fitting:
         further.insert(0, Link(url=another, text=phrase("Search for somebody else")))
     if person is not None and service is None:
         copying = phrase("Copy a colleague's access instead")
-        further.append(Link(url=query_address(at, COPY, **same), text=copying))
+        further.append(at.link(COPY, copying, **same))
     return replace(
         page,
         errors=errors or at.errors,
         parts=(
-            Facts(facts=tuple(facts)) if facts else None,
-            Heading(text=phrase("Already given")) if held else None,
-            Items(items=held),
+            Facts(tuple(facts)) if facts else None,
+            Heading(phrase("Already given")) if held else None,
+            Items(held),
             Form(
                 get=True,
                 parts=(
@@ -297,7 +290,7 @@ async def _ask(
                 button=phrase("Continue"),
                 back=Link(url=page.frame.up.url, text=phrase("Cancel")) if page.frame.up else None,
             ),
-            Actions(links=links or tuple(further)),
+            Actions(links or tuple(further)),
         ),
     )
 
@@ -324,7 +317,7 @@ def held_line(name: str, row: Assignment, service: Service, entity: Entity, toda
     return Cell(values=(sentence,), notes=access_texts.details(row))
 
 
-async def build_fields(at: PortalContext, form: RoleForm, *, always: bool = False) -> tuple[Component, ...]:
+async def build_fields(at: PortalContext, form: RoleForm, *, always: bool = False) -> tuple[Part, ...]:
     """The fields of a role, with values that the entity uses.
 
     `always` as in `role_fields.build_fields`.
@@ -345,7 +338,7 @@ async def _check(at: PortalContext, page: Page, person: Member, form: RoleForm) 
     row = row_of(form, user_id=person.user.user_id, entity_id=at.entity.entity_id, today=at.context.day)
     was = await role_assignment.find_stored_role(at.registry, row)
     if was is not None and was.end_date >= at.context.today:
-        there = Link(url=f"{portal_path(at.web, CHANGE)}/{object_id(was.key)}", text=phrase("Change this access"))
+        there = Link(url=f"{at.path(CHANGE)}/{object_id(was.key)}", text=phrase("Change this access"))
         errors = ((_role_field(service), _already(person)),)
         return await _ask(at, page, given, services, (person,), form, errors, (there,))
     try:
@@ -362,7 +355,7 @@ async def _check(at: PortalContext, page: Page, person: Member, form: RoleForm) 
         notes=(*at.notes, *explain_no_effect(person)),
         parts=_confirm(
             at, person, row, service, needs=needs, button=_GIVE, kept=(*kept, (CHECK, "all")),
-            again=query_address(at, NEW, **dict(kept)),
+            again=at.path(NEW, **dict(kept)),
         ),
     )  # fmt: skip
 
@@ -377,7 +370,7 @@ def _confirm(
     button: Phrase,
     kept: tuple[tuple[str, str], ...],
     again: str,
-) -> tuple[Component, ...]:
+) -> tuple[Part, ...]:
     """A role in a sentence, and the form that confirms it."""
     back = Link(url=again, text=phrase("Change something"))
     return (
@@ -428,9 +421,9 @@ async def submit_roles(
     Says which, on the person's page. `shown` are further people whom the form showed. Raises InvalidInput, also if it
     was shown for somebody else. Source: D68
     """
-    check_names(at, names_shown(person, *shown))
+    at.check_names(names_shown(person, *shown))
     saved = FormResult(done, f"{PERSON}/{person.membership.membership_id}")
-    return await submit_changes(at, changes, saved, of=person.membership)
+    return await at.submit_changes(changes, saved, of=person.membership)
 
 
 # --- changing a role, or taking it away
@@ -446,14 +439,18 @@ async def _this_role(at: PortalContext) -> EntityRole:
 
 def _role_page(at: PortalContext, person: Member, heading: Phrase) -> Page:
     up = to_person(at, person)
-    return Page(frame=frame(at, section=PEOPLE, up=up, names=names_shown(person)), heading=heading, parts=())
+    return at.build_page(
+        heading,
+        up=up,
+        names=names_shown(person),
+    )
 
 
 def _as_it_is(
     at: PortalContext, person: Member, row: Assignment, service: Service, look: Literal["", "summary"] = "summary"
-) -> tuple[Component, ...]:
+) -> tuple[Part, ...]:
     sentence = access_texts.sentence(person.name, row, service, at.entity.name, at.context.day)
-    return Paragraph(text=sentence, look=look), Items(items=access_texts.details(row))
+    return Paragraph(sentence, look=look), Items(access_texts.details(row))
 
 
 async def show_change(at: PortalContext) -> View:
@@ -472,7 +469,7 @@ async def show_change(at: PortalContext) -> View:
     wrong = faults(form, at.context.day) if is_complete else ()
 
     async def ask(errors: tuple[FieldError, ...]) -> View:
-        remove = Link(url=f"{portal_path(at.web, REMOVE)}/{role.id}", text=phrase("Remove this access"))
+        remove = Link(url=f"{at.path(REMOVE)}/{role.id}", text=phrase("Remove this access"))
         fields = await build_fields(at, form, always=as_it_is.start != form.start)
         asked = Form(
             get=True,
@@ -481,7 +478,7 @@ async def show_change(at: PortalContext) -> View:
             button=phrase("Continue"),
             back=Link(url=to_person(at, person).url, text=phrase("Cancel")),
         )
-        return replace(page, errors=errors, parts=(*was, asked, Actions(links=(remove,))))
+        return replace(page, errors=errors, parts=(*was, asked, Actions((remove,))))
 
     if not is_complete or wrong:
         return await ask(at.errors or role_fields.errors_of(wrong))
@@ -496,12 +493,12 @@ async def show_change(at: PortalContext) -> View:
     return replace(
         page,
         parts=(
-            Heading(text=phrase("Until now")),
+            Heading(phrase("Until now")),
             *_as_it_is(at, person, role.row, role.service, ""),
-            Heading(text=phrase("From now on")),
+            Heading(phrase("From now on")),
             *_confirm(
                 at, person, becomes, role.service, needs=needs, button=_CHANGE,
-                kept=(*kept, (CHECK, "all"), _seen(role.row)), again=query_address(at, at.page, **dict(kept)),
+                kept=(*kept, (CHECK, "all"), _seen(role.row)), again=at.path(at.page, **dict(kept)),
             ),
         ),
     )  # fmt: skip
@@ -558,14 +555,14 @@ async def show_removal(at: PortalContext) -> View:
     if why is not None:
         return replace(page, parts=(*was, *_refuse(why)))
     needs = await needs_approval(at.registry, at.actor, [Change(role.row, None)])
-    leads_to = portal_path(at.web, REVIEW_PAGE) if reviewed else to_person(at, person).url
+    leads_to = at.path(REVIEW_PAGE) if reviewed else to_person(at, person).url
     back = Link(url=leads_to, text=phrase("Keep access"))
-    page = replace(page, action=portal_path(at.web, at.here))
+    page = replace(page, action=at.path(at.here))
     loses = phrase("{name} will no longer be able to do this. Other access of {name} stays as it is.", name=person.name)
     asked = Form(
         needs_approval=needs, button=phrase("Remove access"), hidden=(_seen(role.row),), back=back, danger=True
     )
-    return replace(page, parts=(*was, Paragraph(text=loses), asked))
+    return replace(page, parts=(*was, loses, asked))
 
 
 async def remove_access(at: PortalContext) -> FormResult:
@@ -607,29 +604,25 @@ async def show_copy(at: PortalContext) -> View:
     colleague = await this_member(at, given[FROM])
     copies = await _copies(at, person, colleague)
     name, up = person.name, to_person(at, person)
-    another = query_address(at, COPY, person=given["person"])
-    page = Page(
-        frame=frame(at, section=PEOPLE, up=up, names=names_shown(person, colleague)),
-        heading=phrase("Copy a colleague's access"),
+    another = at.path(COPY, person=given["person"])
+    page = at.build_page(
+        phrase("Copy a colleague's access"),
+        up=up,
+        names=names_shown(person, colleague),
         notes=(*at.notes, *explain_no_effect(person)),
-        parts=(),
     )
-    parts: list[Component] = [
-        Facts(facts=((phrase("From"), Cell(values=(colleague.name, _another(another, phrase("From"))))),))
-    ]
+    parts: list[Part] = [Facts(((phrase("From"), Cell(values=(colleague.name, _another(another, phrase("From"))))),))]
     if copies.found:
         needs = await needs_approval(at.registry, at.actor, [change for _, _, change in copies.found[:_MOST_COPIED]])
-        boxes = Fields(
-            fields=tuple(
-                Field(
-                    name=box(row, at.context.today),
-                    kind="flag",
-                    label=access_texts.sentence(name, row, service, at.entity.name, at.context.day),
-                    hint=access_texts.joined(access_texts.details(row)),
-                    value=at.form.get(box(row, at.context.today), ""),
-                )
-                for row, service, _ in copies.found[:_MOST_COPIED]
+        boxes = (
+            Field(
+                name=box(row, at.context.today),
+                kind="flag",
+                label=access_texts.sentence(name, row, service, at.entity.name, at.context.day),
+                hint=access_texts.joined(access_texts.details(row)),
+                value=at.form.get(box(row, at.context.today), ""),
             )
+            for row, service, _ in copies.found[:_MOST_COPIED]
         )
         more = (
             phrase("This person has more roles than are listed here. Give the others one by one.")
@@ -643,9 +636,9 @@ async def show_copy(at: PortalContext) -> View:
                 needs_approval=needs,
                 button=_GIVE,
                 parts=(
-                    Heading(text=phrase("What do you want to give?")),
-                    boxes,
-                    Paragraph(text=more, look="hint") if more else None,
+                    Heading(phrase("What do you want to give?")),
+                    *boxes,
+                    Paragraph(more, look="hint") if more else None,
                 ),
                 hidden=(("person", given["person"]), (FROM, given[FROM])),
                 back=Link(url=up.url, text=phrase("Cancel")),
@@ -653,11 +646,11 @@ async def show_copy(at: PortalContext) -> View:
         )
     else:
         none = phrase("{name} has no access that you can copy here.", name=colleague.name)
-        parts.append(Paragraph(text=none, look="empty"))
+        parts.append(Paragraph(none, look="empty"))
     if copies.held:
-        parts.append(Heading(text=phrase("Already given")))
+        parts.append(Heading(phrase("Already given")))
     held = copies.held[:_MOST_COPIED]
-    parts.append(Items(items=tuple(held_line(name, *each, at.entity, at.context.day) for each in held)))
+    parts.append(Items(tuple(held_line(name, *each, at.entity, at.context.day) for each in held)))
     return replace(page, parts=tuple(parts))
 
 
@@ -743,10 +736,10 @@ def _ask_table(at: PortalContext, problems: Sequence[FileProblem] = (), errors: 
             ),
             Paragraph(text=how),
             Form(
-                parts=(Fields(fields=(lines,)),),
+                parts=(lines,),
                 decision="check",
                 button=phrase("Continue"),
-                back=Link(url=portal_path(at.web, PEOPLE), text=phrase("Cancel")),
+                back=Link(url=at.path(PEOPLE), text=phrase("Cancel")),
             ),
             Disclosure(
                 summary=phrase("Which columns there are"),
@@ -755,7 +748,7 @@ def _ask_table(at: PortalContext, problems: Sequence[FileProblem] = (), errors: 
                     Items(items=_COLUMNS_SAY),
                     Paragraph(
                         text=Link(
-                            url=portal_path(at.web, _EMPTY_TABLE),
+                            url=at.path(_EMPTY_TABLE),
                             text=phrase("Download an empty table with these columns"),
                         )
                     ),
@@ -768,7 +761,7 @@ def _ask_table(at: PortalContext, problems: Sequence[FileProblem] = (), errors: 
 def _import_page(at: PortalContext, plan: ImportPlan | None = None) -> Page:
     names = plan.names if plan else ""
     return Page(
-        frame=frame(at, section=PEOPLE, up=section_link(at, PEOPLE), names=names),
+        frame=frame(at, section=PEOPLE, up=at.section_link(PEOPLE), names=names),
         heading=phrase("Give access with a table"),
         parts=(),
     )
@@ -816,7 +809,7 @@ async def import_table(at: PortalContext) -> FormResult:
             InvitationLimit.for_request(at.context),
             at.actor,
             plan,
-            RequestDetails(reason(at), at.context.now, at.provider.new_id()),
+            RequestDetails(at.reason(), at.context.now, at.provider.new_id()),
         )
     except (InvalidInput, *REFUSALS) as error:
         why = error if isinstance(error, InvalidInput) else rejected(error, entity=at.entity)
@@ -855,7 +848,7 @@ async def check_import(at: PortalContext) -> View:
                 button=confirm[1],
                 other=edit if number else None,
                 needs_approval=plan.needs_approval,
-                back=Link(url=portal_path(at.web, PEOPLE), text=phrase("Cancel")),
+                back=Link(url=at.path(PEOPLE), text=phrase("Cancel")),
             ),
         ),
     )
@@ -892,6 +885,7 @@ def _path(page: str) -> re.Pattern[str]:
 
 _GIVING: Final = ("write", "assignment")
 SECTION: Final = Section[PortalContext](
+    name=PEOPLE,
     pages={
         NEW: PortalPage(view=show_new, submit=give_access, fresh=True, needs=_GIVING),
         COPY: PortalPage(view=show_copy, submit=copy_access, fresh=True, needs=_GIVING),

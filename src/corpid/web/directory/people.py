@@ -56,7 +56,6 @@ from corpid.web.pages.components import (
     Cell,
     Choice,
     Column,
-    Component,
     Disclosure,
     Facts,
     Fields,
@@ -72,7 +71,7 @@ from corpid.web.pages.components import (
     Value,
     table,
 )
-from corpid.web.pages.layout import Field, Link, ViewPart, pager_of
+from corpid.web.pages.layout import Component, Field, Link, ViewPart, pager_of
 from corpid.web.pages.record_forms import advise, form_of
 from corpid.web.pages.responses import CsvFile
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator

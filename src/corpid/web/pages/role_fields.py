@@ -20,8 +20,8 @@ from corpid.rules.directory.role_forms import (
 )
 from corpid.rules.directory.values import NO_BEGINNING
 from corpid.texts import phrase
-from corpid.web.pages.components import Fields, Radios
-from corpid.web.pages.layout import Field
+from corpid.web.pages.components import Radios
+from corpid.web.pages.layout import Component, Field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from corpid.rules.directory.role_forms import ValuesInUse
     from corpid.rules.directory.values import ParameterDefinition
     from corpid.texts import Phrase
-    from corpid.web.pages.components import Component
     from corpid.web.pages.layout import FieldError
 
 PARAMETER: Final = "parameter-"
@@ -133,7 +132,7 @@ def build_fields(
     roles = Radios(name="role", legend=phrase("Role"), options=role_options(service), value=form.role)
     return (
         *((roles,) if service.roles else ()),
-        Fields(fields=tuple(typed)),
+        *typed,
         Radios(
             name="start", legend=phrase("The access begins"), options=tuple(starts), value=form.start,
             day=Field(name="start_date", label=phrase("First day"), kind="date", value=first),
@@ -194,4 +193,4 @@ def choose_role(services: Sequence[Service], asked: Phrase, value: str) -> Compo
     if len(options) <= _OPTIONS:
         return Radios(name=ACCESS, legend=asked, options=tuple(options), value=value)
     words = (("", phrase("Choose a role")), *((option, text) for option, text, _ in options))
-    return Fields(fields=(Field(name=ACCESS, label=asked, kind="words", words=words, value=value),))
+    return Field(name=ACCESS, label=asked, kind="words", words=words, value=value)
