@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from corpid.rules.audit_records import AuditEvent, AuditQuery
 from corpid.stores.sql import audit
 from corpid.stores.sql.audit import ways
+from corpid.stores.sql.members import select_last_sign_ins
 from tests.adapters.opened import NOW
 from tests.adapters.prepared_statements import QUESTIONS
 from tests.adapters.test_plans import filled
@@ -230,3 +231,11 @@ async def test_completed_sign_ins_are_read_in_the_order_of_all_entries_or_by_the
         steps = "\n".join(filled.plan(stores.database.prepare(further.page()).text))
         assert "ix_audit_sign_ins" in steps, steps
         assert "Seq Scan" not in steps, steps
+
+
+async def test_the_last_sign_in_of_each_person_is_the_end_of_a_stretch_of_an_index(filled: Filled) -> None:
+    """D84: one statement for a page of people, whatever number of times each has signed in, and for whom."""
+    async with filled.place.opened() as stores:
+        steps = "\n".join(filled.plan(stores.database.prepare(select_last_sign_ins()).text))
+        assert "ix_audit_sign_ins_for" in steps, steps
+        assert not any(word in steps for word in ("TEMP B-TREE", "Sort", "SCAN audit", "Seq Scan on audit")), steps

@@ -310,6 +310,19 @@ async def test_a_list_of_members_is_cut_and_sorted(place: Place) -> None:
                 assert (total, len(members)) == (4, min(limit, max(4 - offset, 0))), page
 
 
+async def test_the_last_sign_ins_of_members_are_those_for_the_entity(place: Place) -> None:
+    """D84: the latest one of each; neither of another entity, nor of a stranger."""
+    async with place.opened() as stores:
+        await prepared(stores)
+        await write(stores, Membership(user_id="u2", entity_id="E2", membership_id="m0"))
+        for number, (user_id, entity_id) in enumerate([("u2", "E2"), ("u2", "E2"), ("u2", "E1"), ("u9", "E2")]):
+            event = AuditEvent(actor=f"user:{user_id}", action="sign_in.complete", entity_id=entity_id)
+            await stores.registry.audit.write(event, now=1000 + number)
+        await stores.registry.audit.write(AuditEvent(actor="user:u2", action="user.add", entity_id="E2"), now=2000)
+        assert await stores.registry.provisioning.last_sign_ins("E2", ["u2", "p1", "u9"]) == {"u2": 1001}
+        assert await stores.registry.provisioning.last_sign_ins("E2", []) == {}
+
+
 async def test_members_are_searched_by_every_word_state_and_service(place: Place) -> None:
     """D61, D83: by what the entity sees; the total is that of what is found."""
     belongs = Membership(user_id="u2", entity_id="E2", membership_id="m0", enabled=False)

@@ -14,10 +14,8 @@ from corpid.rules.directory.role_forms import RoleForm, ValuesInUse
 from corpid.rules.directory.values import Parameter, ParameterDefinition, RoleDescription
 from corpid.texts import phrase
 from corpid.web.account.endpoints import AskForAccess, Organisation, OwnAccess, RequestLine, RoleLine
-from corpid.web.directory.access import ImportAccess, ImportedLine
 from corpid.web.pages import role_fields
 from corpid.web.pages.layout import Frame, Link
-from tests.browser.portal_states import framed
 from tests.browser.seeded import Visit
 from tests.manage.access_scene import checker, demand, employed, identifier, staffed
 from tests.manage.scene import ACME, in_portal, portal
@@ -68,20 +66,6 @@ WRONG: Final = (
     ("end_date", phrase("Enter a date that exists.")),
 )
 SERVICE: Final = (phrase("Service"), "Harbour permits", "/manage/access/new?person=1")
-IMPORT: Final = ImportAccess(
-    frame=framed("people", up=Link(url="/manage/people", text=phrase("People"))),
-    action="/manage/access/import",
-    table="",
-    columns=("user_name", "name", "email", "service", "role", "sub_entity", "start_date", "end_date", "parameter:…"),
-    most_lines=100,
-    problems=(),
-    lines=(),
-    changes=None,
-    is_change=False,
-    needs_approval=False,
-    reason="",
-    back="/manage/people",
-)
 ACCOUNT: Final = Frame(form_token="t0ken", here="/account/access", up=Link(url="/account", text=phrase("Your account")))
 MINE: Final = OwnAccess(
     frame=ACCOUNT,
@@ -149,34 +133,6 @@ SERVICES: Final = (
 )
 
 STATES: Final[Mapping[str, View]] = {
-    "portal-access-import": IMPORT,
-    "portal-access-import-problems": replace(
-        IMPORT,
-        table="user_name\tservice\nmarcus\tHARBOUR-PERMIT",
-        problems=(
-            (
-                2,
-                phrase(
-                    "{service} has no role {role}. It has these: {roles}.",
-                    service="Harbour permits",
-                    role="Boss",
-                    roles=("Applicant", "Checker", "Approver"),
-                ),
-            ),
-            (3, phrase("Enter today or a later day.")),
-        ),
-        errors=(("table", phrase("2 problems in the table. Nothing has been changed.")),),
-    ),
-    "portal-access-import-preview": replace(
-        IMPORT,
-        table="…",
-        lines=(
-            ImportedLine(number=2, does=phrase("Give"), sentence=SENTENCE, details=DETAILS),
-            ImportedLine(number=3, does=phrase("No change"), sentence=WAS, details=()),
-        ),
-        changes=phrase("This makes {count} change.", count=1),
-        is_change=True,
-    ),
     "account-access": MINE,
     "account-access-many": replace(MINE, folded=True, organisations=MINE.organisations * 5),
     "account-access-none": replace(MINE, organisations=(), requests=()),
@@ -200,6 +156,7 @@ _BERTH: Final = role_fields.parameter_field("Berth")
 _GIVEN: Final = "access/new?person=m-marcus"
 _COMPLETE: Final = f"{_GIVEN}&service=NOTICES&start=today&end=none&check=all"
 _ROLE: Final = checker(sub_entity="Jurong", end_date="2027-12-31")
+_COLUMNS: Final = "user_name\tservice\trole"
 VISITS: Final[Mapping[str, Visit]] = {
     "portal-access-new": Visit("access/new"),
     "portal-access-new-wrong": Visit("access/new", {"find": "zebra"}, of="check"),
@@ -223,6 +180,13 @@ VISITS: Final[Mapping[str, Visit]] = {
     "portal-access-roles": Visit("access/roles"),
     "portal-access-end": Visit("access", {f"select-{identifier(_ROLE)}": "yes"}),
     "portal-access-end-none": Visit("access/end"),
+    "portal-access-import": Visit("access/import"),
+    "portal-access-import-problems": Visit(
+        "access/import", {"table": f"{_COLUMNS}\nmarcus\tHARBOUR\tBoss\nnadia\tHARBOUR\tChecker", "": "Continue"}
+    ),
+    "portal-access-import-preview": Visit(
+        "access/import", {"table": f"{_COLUMNS}\nmarcus\tNOTICES\t\nnadia\tNOTICES\t", "": "Continue"}
+    ),
     "portal-access-refused": Visit("access/new?find=alice"),
     "portal-access-approval": Visit(_COMPLETE),
     "portal-access-end-approval": Visit("access", {f"select-{identifier(_ROLE)}": "yes"}),

@@ -15,6 +15,7 @@ from corpid.rules.directory.records import (
     ThirdPartyAssignment,
     ThirdPartyGrant,
 )
+from corpid.web.pages.role_fields import parameter_field
 from tests.browser.seeded import Visit
 from tests.manage.access_scene import checker, employed, staffed
 from tests.manage.scene import ACME, BANYAN, in_portal, portal
@@ -33,9 +34,12 @@ if TYPE_CHECKING:
 LONG: Final = "Maximilian-Ferdinand Donaudampfschifffahrtsgesellschaftskapitän von und zu Hohenzollern"
 _LINES: Final = "Priya Nair <priya@harbour.example>\nkim@harbour.example"
 _MARCUS: Final = "person/m-marcus"
+_GIVEN: Final = {"select-m-marcus": "yes", "select-m-nadia": "yes", "select-m-long": "yes", "": "Give access"}
+_CHECKER: Final = {"access": "HARBOUR/Checker", "end": "none", "": "Continue"}
 VISITS: Final[Mapping[str, Visit]] = {
     "portal-people": Visit("people"),
     "portal-people-nobody": Visit("people?q=zoe"),
+    "portal-people-sorted": Visit("people?sort=-email"),
     "portal-access-person": Visit("access/new"),
     "portal-access-nobody": Visit("access/new?find=zz"),
     "portal-invite": Visit("invite"),
@@ -45,6 +49,12 @@ VISITS: Final[Mapping[str, Visit]] = {
     "portal-invite-preview": Visit("invite/several", {"people": _LINES}),
     "portal-people-selected": Visit(
         "people", {"select-m-marcus": "yes", "select-m-long": "yes", "": "Suspend"}, "select-m-marcus"
+    ),
+    "portal-people-give": Visit("people", _GIVEN, "select-m-marcus"),
+    "portal-people-give-wrong": Visit("people", _GIVEN, "select-m-marcus", ({"": "Continue"},)),
+    "portal-people-give-values": Visit("people", _GIVEN, "select-m-marcus", (_CHECKER,)),
+    "portal-people-give-asked": Visit(
+        "people", _GIVEN, "select-m-marcus", (_CHECKER, {parameter_field("Permit Year"): "2027", "": "Continue"})
     ),
     "portal-people-selected-nobody": Visit("people", {"": "Suspend"}, "select-m-marcus"),
     "portal-person": Visit(_MARCUS),

@@ -29,6 +29,8 @@ class Visit(msgspec.Struct, frozen=True):
     """what is typed into it; the key "" names the button; None: nothing is sent"""
     of: str = "form_token"
     """a field of the form that is sent"""
+    then: tuple[Mapping[str, str], ...] = ()
+    """what is typed into the form with `form_token` of each page that follows"""
 
 
 class Recorder:
@@ -55,9 +57,10 @@ class Recorder:
         """Open the page, send its form, and keep the view that is shown then."""
         self._last = None
         await browser.open(address, site="same-origin")
-        if visit.form is not None:
-            fields = {field: value for field, value in visit.form.items() if field}
-            await browser.fill_and_submit(visit.of, button=visit.form.get(""), **fields)
+        forms = [] if visit.form is None else [(visit.of, visit.form), *(("form_token", each) for each in visit.then)]
+        for of, form in forms:
+            fields = {field: value for field, value in form.items() if field}
+            await browser.fill_and_submit(of, button=form.get(""), **fields)
         assert self._last is not None, f"{name}: {browser.response}"
         self.views[name] = self._last
 

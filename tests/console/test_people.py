@@ -182,7 +182,7 @@ async def test_an_operator_starts_sign_in_over_and_disables_and_enables() -> Non
         for action in ("renew", "disable", "enable"):
             await go(made, browser, f"{ALICE}/{action}")
             await browser.fill_and_submit(reason=REASON)
-            assert browser.page.heading == "Alice Tan", browser.page.text
+            assert browser.page.heading == "alice (Alice Tan)", browser.page.text
         held = await made.provider.registry.factors.credentials("id-alice")
         assert held.password_hash is None
         for action in ("user.remove_factors", "user.disable", "user.enable"):
@@ -250,7 +250,7 @@ async def test_a_single_session_is_ended_with_a_reason_and_the_others_go_on(leve
         assert "Password and code" in browser.page.text
         page = session_page(browser)
         await go(made, browser, page)
-        assert "End this session of Alice Tan?" in browser.page.heading
+        assert "End this session of alice (Alice Tan)?" in browser.page.heading
         await browser.fill_and_submit(reason="")
         assert "Say why" in browser.page.text
         await browser.fill_and_submit(reason=REASON)

@@ -131,7 +131,7 @@ async def test_many_requests_of_the_same_moment_change_each_person_once(made: Wo
     await staffed(made)
     browser = await in_portal(made, "people")
     await browser.fill_and_submit(**{"select-m-marcus": "yes", "select-m-nadia": "yes"}, button="Suspend")
-    fields = form_of(browser, "confirmed")
+    fields = form_of(browser, "confirmed") | {"decision": "suspend"}
     answers = await asyncio.gather(
         *(send(made, browser, "people/selected", **fields, reason=str(each)) for each in range(3))
     )
@@ -156,7 +156,7 @@ async def test_a_form_shown_before_a_level_was_lowered_changes_nothing(made: Wor
     undoing = form_of(browser, "undone")
     await browser.open(f"{made.base}/manage/people", site="same-origin")
     await browser.fill_and_submit(**{"select-m-nadia": "yes"}, button="Suspend")
-    suspending = form_of(browser, "confirmed")
+    suspending = form_of(browser, "confirmed") | {"decision": "suspend"}
     await browser.open(f"{made.base}/manage/access", site="same-origin")
     await browser.fill_and_submit(**{f"select-{identifier(checker())}": "yes"}, button="end")
     ending = form_of(browser, "seen")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from corpid.rules.directory.records import Membership
 from corpid.rules.directory.tables import MOST_ACCESS_LINES
 from tests import contexts
-from tests.manage.access_scene import checker, confirm, demand, requests, roles, staffed
-from tests.manage.scene import ACME, appoint, in_portal, send
+from tests.manage.access_scene import checker, confirm, demand, follow, requests, roles, staffed
+from tests.manage.scene import ACME, appoint, go, in_portal, send
 from tests.sign_in.world import World, form_of, shown_again
 
 HEADER = "user_name,name,email,service,role,end_date,parameter:Permit Year"
@@ -125,3 +125,22 @@ async def test_a_table_copied_from_a_spreadsheet_is_separated_by_tabs_and_can_be
     form = browser.page.form_with("table")
     assert form is not None
     assert "marcus\tNOTICES" in next(each.value for each in form.controls if each.name == "table")
+
+
+async def test_an_empty_table_has_the_columns_of_the_services_at_which_the_reader_gives_access(made: World) -> None:
+    """D81: those that a table is read by."""
+    await staffed(made)
+    browser = await in_portal(made, "access/import")
+    await follow(browser, "Download an empty table with these columns")
+    header = browser.response.text if browser.response else ""
+    assert header == (
+        "\ufeffuser_name,name,email,service,role,sub_entity,start_date,end_date,"
+        "parameter:Permit Year,parameter:Berth\r\n"
+    )
+    await appoint(made, level="sub_administrator", services=("NOTICES",))
+    await go(made, browser, "access/import/access.csv")
+    assert browser.response is not None
+    assert "parameter:" not in browser.response.text
+    await go(made, browser, "access/import")
+    await confirm(browser, table=header + "marcus,,,NOTICES,,,,,,\r\n")
+    assert "This makes 1 change." in browser.page.text

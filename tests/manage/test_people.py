@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from msgspec.structs import replace
 
 from corpid.flows.directory import approvals
@@ -108,6 +110,47 @@ async def test_a_long_list_is_turned_page_by_page(made: World) -> None:
     assert "Person 59" not in browser.page.text
 
 
+async def test_the_head_of_a_column_sorts_the_list_and_the_address_says_how(made: World) -> None:
+    """D83: both ways, page by page, in the file, and without a script."""
+    await appoint(made)
+    for number in range(60):
+        await employed(made, f"temp{number:03}", "Temp")
+        held = await membership(made, f"temp{number:03}")
+        assert held is not None
+        await made.write(replace(held, email=f"{99 - number}@acme.example"))
+    browser = await in_portal(made, "people?q=temp")
+
+    def listed() -> list[str]:
+        text = browser.response.text if browser.response else ""
+        return re.findall(r"<bdi>(\d\d)@acme", text)
+
+    def sorted_by() -> list[tuple[str, str]]:
+        text = browser.response.text if browser.response else ""
+        return re.findall(r'aria-sort="(\w+)"><a href="[^"]+">([^<]+)', text)
+
+    assert sorted_by() == [("ascending", "User name")]
+    await follow(browser, "E-mail address")
+    assert (browser.url.partition("/manage/")[2], sorted_by()) == (
+        "people?q=temp&sort=email",
+        [("ascending", "E-mail address")],
+    )
+    assert listed() == [f"{number}" for number in range(40, 90)]
+    await follow(browser, "Next page")
+    assert listed() == [f"{number}" for number in range(90, 100)]
+    await follow(browser, "Previous page")
+    assert listed()[0] == "40"
+    await follow(browser, "E-mail address")
+    assert (listed(), sorted_by()) == (
+        [f"{number}" for number in range(99, 49, -1)],
+        [("descending", "E-mail address")],
+    )
+    await follow(browser, "Download as CSV")
+    lines = browser.response.text.splitlines() if browser.response else []
+    assert [line.split(",")[2][:2] for line in (lines[1], lines[-1])] == ["99", "40"]
+    await go(made, browser, "people?q=temp&sort=name")
+    assert sorted_by() == [("ascending", "User name")]
+
+
 async def test_people_of_another_organisation_are_neither_listed_nor_opened(made: World) -> None:
     """D53, D61."""
     await staffed(made)
@@ -170,8 +213,8 @@ async def test_a_persons_page_says_who_gave_and_who_approved_each_role(made: Wor
     assert "Given by" not in browser.page.text
 
 
-async def test_a_persons_page_has_the_last_sign_in_for_this_organisation_only(made: World) -> None:
-    """D84."""
+async def test_person_and_list_have_the_last_sign_in_for_this_organisation_only(made: World) -> None:
+    """D84: for those who see the history."""
     await staffed(made)
     browser = await in_portal(made, "person/m-marcus")
     assert "Last sign-in for Acme Pte. Ltd. None on record" in browser.page.text
@@ -181,6 +224,13 @@ async def test_a_persons_page_has_the_last_sign_in_for_this_organisation_only(ma
         made.clock.pass_(120)
     await go(made, browser, "person/m-marcus")
     assert "Last sign-in for Acme Pte. Ltd. 15 Jan 2027, 08:01" in browser.page.text
+    await go(made, browser, "people")
+    row = browser.page.text.partition("marcus@acme.example")[2].partition("Nadia")[0]
+    assert "15 Jan 2027, 08:01" in row
+    assert browser.page.text.count("15 Jan 2027") == 1
+    await appoint(made, level="sub_administrator", services=("HARBOUR",))
+    await go(made, browser, "people")
+    assert "Last sign-in" not in browser.page.text
 
 
 async def test_what_the_organisation_may_not_know_of_a_person_is_not_shown(made: World) -> None:

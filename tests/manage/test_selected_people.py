@@ -1,4 +1,4 @@
-"""Many people suspended, restored and ended by one selection and one page that asks (D81)."""
+"""Many people suspended, restored, ended and given a role by one selection and one page that asks (D81)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.rules.directory.records import ChangeRequest, Membership
-from tests.manage.access_scene import checker, employed, staffed
-from tests.manage.scene import ACME, appoint, go, in_portal, send
-from tests.manage.test_undo import FIRM
+from corpid.web.pages.role_fields import parameter_field
+from tests.manage.access_scene import checker, demand, employed, requests, roles, staffed
+from tests.manage.scene import ACME, appoint, in_portal, send
+from tests.manage.test_undo import FIRM, press_undo
 from tests.sign_in.world import World, form_of
 
 if TYPE_CHECKING:
@@ -135,12 +136,22 @@ async def test_where_memberships_need_approval_requests_of_a_hundred_wait(made: 
     assert all(each.enabled for each in (await memberships(made)).values())
 
 
-async def test_a_sub_administrator_selects_nobody(made: World) -> None:
-    """D53: neither by the list nor by a form of their own."""
-    await staffed(made, level="sub_administrator", services=("HARBOUR",))
+async def test_a_sub_administrator_gives_access_only(made: World) -> None:
+    """D53: at their own services; and suspends nobody by a form of their own."""
+    await staffed(made, level="sub_administrator", services=("NOTICES",))
     browser = await in_portal(made, "people")
-    assert browser.page.form_with("select-m-marcus") is None
-    assert await go(made, browser, "people/selected") == "You cannot open this page"
+    form = browser.page.form_with("select-m-marcus")
+    assert form is not None
+    assert [each.label for each in form.buttons] == ["Give access"]
+    await choose(browser, "Give access", "marcus", "nadia")
+    await browser.fill_and_submit(end="none", button="Continue")
+    assert "2 people may act at Notices for Acme Pte. Ltd. from today, with no end date." in browser.page.text
+    await confirm(browser, "Give access")
+    assert [each.service_id for each in await roles(made)] == ["NOTICES"]
+    fields = {**form_of(browser, "form_token"), "select-m-marcus": "yes", "decision": "suspend"}
+    answer = await send(made, browser, "people/selected", **fields)
+    await browser.open(urljoin(made.base, answer.headers["Location"]), site="same-origin")
+    assert "Choose what to do with the people that you select." in browser.page.text
 
 
 async def test_the_list_is_downloaded_as_it_is_filtered(made: World) -> None:
@@ -162,3 +173,114 @@ async def test_an_action_that_the_list_does_not_offer_is_refused(made: World, de
     answer = await send(made, browser, "people/selected", **fields)
     await browser.open(urljoin(made.base, answer.headers["Location"]), site="same-origin")
     assert "Choose what to do with the people that you select." in browser.page.text
+
+
+async def give(browser: Browser, role: str = "HARBOUR/Checker", **fields: str) -> None:
+    """Choose the role for those who are selected, and what its service needs."""
+    await browser.fill_and_submit(access=role, end="none", button="Continue")
+    if fields:
+        await browser.fill_and_submit("asked", **fields, button="Continue")
+
+
+PERMIT_YEAR = parameter_field("Permit Year")
+
+
+async def test_a_whole_list_is_given_a_role_by_one_form_and_one_page_that_asks(made: World) -> None:
+    """D81: a hundred are one transaction; who has the role already is named and left out."""
+    await crowd(made, 120)
+    await made.write(checker("temp005"), checker("temp006", end_date="2020-12-31"))
+    browser = await in_portal(made, "people?q=Temp")
+    await choose(browser, "Give access", everybody=True)
+    assert browser.page.heading == "Give access to 120 people"
+    await give(browser, **{PERMIT_YEAR: "2027"})
+    assert browser.page.heading == "Give access to 119 people?"
+    assert (
+        "119 people may act as Checker at Harbour permits for Acme Pte. Ltd. from today, with no end date."
+        in browser.page.text
+    )
+    assert "Permit Year: 2027" in browser.page.text
+    assert "Already has this role." in browser.page.text
+    await confirm(browser, "Give access")
+    assert "The access has been given." in browser.page.text
+    assert [each.parameters[0].value for each in await roles(made, "temp119")] == ["2027"]
+    assert [each.end_date for each in await roles(made, "temp006")] == ["9999-12-31"]
+    assert [each.parameters[0].value for each in await roles(made, "temp005")] == ["2026"]
+    events = await made.audit("assignment.add")
+    assert len({each.detail["batch"] for each in events}) == 1
+    assert len(events) == 118
+
+
+async def test_what_is_missing_in_the_role_is_said_and_another_one_can_be_chosen(made: World) -> None:
+    await staffed(made)
+    browser = await in_portal(made, "people")
+    await choose(browser, "Give access", "marcus", "nadia")
+    await browser.fill_and_submit("access", button="Continue")
+    assert "Choose what these people may do." in browser.page.text
+    assert "Choose when the access ends." in browser.page.text
+    await give(browser, **{PERMIT_YEAR: "soon"})
+    assert "Enter a year of four digits, such as 2026." in browser.page.text
+    await browser.fill_and_submit("asked", **{PERMIT_YEAR: "2027"}, button="Continue")
+    await browser.fill_and_submit("confirmed", button="Change something")
+    assert "What may these people do?" in browser.page.text
+    await browser.fill_and_submit(access="HARBOUR/Approver", button="Continue")
+    await browser.fill_and_submit("asked", button="Continue")
+    await confirm(browser, "Give access")
+    held = [*await roles(made), *await roles(made, "nadia")]
+    assert [(each.role, each.parameters[0].value) for each in held] == [("Approver", "2027")] * 2
+
+
+async def test_who_may_not_be_given_a_role_is_named_with_the_reason(made: World) -> None:
+    """D54: nobody gives themselves a role while somebody else can."""
+    await staffed(made)
+    await appoint(made, who="marcus", level="owner")
+    browser = await in_portal(made, "people")
+    alice = next(each for each, held in (await memberships(made)).items() if held.user_id == "id-alice")
+    ticked = {f"select-{alice}": "yes", "select-m-nadia": "yes"}
+    await browser.fill_and_submit(**ticked, button="Give access")
+    await give(browser, "NOTICES")
+    assert browser.page.heading == "Give access to 1 person?"
+    assert "You cannot change your own access." in browser.page.text
+    await confirm(browser, "Give access")
+    assert (await roles(made, "alice"), len(await roles(made, "nadia"))) == ([], 1)
+
+
+async def test_a_role_for_many_waits_for_approval_where_that_is_needed(made: World) -> None:
+    """D55, D81: with a reason, in requests of a hundred."""
+    await crowd(made, 120)
+    await appoint(made, who="marcus", level="administrator")
+    await demand(made, "roles")
+    browser = await in_portal(made, "people?q=Temp")
+    await choose(browser, "Give access", everybody=True)
+    await give(browser, "NOTICES")
+    await confirm(browser, "Send for approval")
+    assert "Say why, for the person who approves it." in browser.page.text
+    await confirm(browser, "Send for approval", reason="The season begins")
+    assert "Nothing changes until it is approved" in browser.page.text
+    assert sorted(len(each.changes) for each in await requests(made)) == [20, 100]
+    assert await roles(made, "temp000") == []
+
+
+async def test_a_role_that_many_were_given_is_undone_by_one_button(made: World) -> None:
+    """D80."""
+    await crowd(made, 40)
+    browser = await in_portal(made, "people?q=Temp")
+    await choose(browser, "Give access", *(f"temp{number:03}" for number in range(40)))
+    await give(browser, "NOTICES")
+    await confirm(browser, "Give access")
+    assert len(await roles(made, "temp039")) == 1
+    await press_undo(browser)
+    assert "The last change has been undone." in browser.page.text
+    assert [await roles(made, f"temp{number:03}") for number in range(40)] == [[]] * 40
+
+
+async def test_people_who_joined_the_list_since_the_page_asked_are_asked_about_again(made: World) -> None:
+    """D81: the filter is evaluated again."""
+    await crowd(made, 60)
+    browser = await in_portal(made, "people?q=Temp")
+    await choose(browser, "Give access", everybody=True)
+    await give(browser, "NOTICES")
+    await employed(made, "temp999", "Temp 999")
+    await confirm(browser, "Give access")
+    assert "Something changed while you were on this page" in browser.page.text
+    assert browser.page.heading == "Give access to 61 people?"
+    assert await roles(made, "temp000") == []

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.directory.approvals import approve_request
-from corpid.flows.directory.undo import NothingToUndo, keep_for_undo, name_undoable, undo_changes
+from corpid.flows.directory.undo import NothingToUndo, find_undoable, keep_for_undo, undo_changes
 from corpid.flows.directory.write import RequestDetails, write_changes
 from corpid.flows.request_context import request_context
 from corpid.rules.directory.access import Forbidden
@@ -63,8 +63,8 @@ async def undo(made: World, *, who: str = "alice", session: str = "s1", **acting
     now = made.clock()
     actor = replace(owner(made, who), request_id="r2", **acting)
     asked, asking = await context(made), RequestDetails("A mistake", now, "u1")
-    named = await name_undoable(asked, session, actor)
-    return await undo_changes(asked, session, actor, asking, named=named)
+    found = await find_undoable(asked, session, actor)
+    return await undo_changes(asked, session, actor, asking, named=found.name if found is not None else "")
 
 
 async def held(made: World) -> list[Assignment]:

@@ -52,6 +52,7 @@ from corpid.web.sites import (
     ConfirmationRequired,
     EditConflict,
     EntryRefused,
+    FieldNames,
     FormResult,
     InvalidForm,
     NotFound,
@@ -121,7 +122,8 @@ async def serve(site: Site[At], request: Request, web: WebContext) -> Response:
     visit = await own_sessions.load_request(context, browser, site.purpose)
     posted = request.method == "POST"
     query = request.query_params
-    known = site.filters_at(shown)
+    section = site.section_at(shown)
+    known = FieldNames(names=section.filters, prefixes=section.prefixes)
     kept = _kept_query(request.url.query) if site.keeps and not posted else ""
     way = f"{shown}?{kept}" if kept else shown
     if visit is None:
@@ -133,6 +135,7 @@ async def serve(site: Site[At], request: Request, web: WebContext) -> Response:
         context=context,
         visit=visit,
         page=shown,
+        section=section.name,
         cookie=sent or "",
         page_at=site.page_at,
         query=dict(query),
@@ -270,7 +273,8 @@ async def _shown(site: Site[At], request: Request, at: At, page: SitePage[At], *
         return view
     if isinstance(view, PageView):
         if site.undo is not None and at.saved and (undone := await site.undo.offered(at)):
-            button = ButtonForm(action=site.path(at.web, site.undo.page), fields=((UNDONE, undone),))
+            name, change = undone
+            button = ButtonForm(action=site.path(at.web, site.undo.page), fields=((UNDONE, name),), about=change)
             view = msgspec.structs.replace(view, undo=button)
         news = tuple(each for each in at.errors if each[1] != getattr(view, "refused", None))
         view = msgspec.structs.replace(

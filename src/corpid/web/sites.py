@@ -14,9 +14,11 @@ from urllib.parse import quote, urlencode
 from corpid.flows.account import own_sessions
 from corpid.flows.account.own_sessions import SelfServiceRequest
 from corpid.flows.authentication.own_pages import PATHS, SIGN_OUT_PATH
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory.write import Refused
 from corpid.texts import phrase
 from corpid.web.context import ENTERED
+from corpid.web.pages.components import Actions, Form, Page, Paragraph
 from corpid.web.pages.layout import Link, ViewPart
 
 if TYPE_CHECKING:
@@ -31,7 +33,8 @@ if TYPE_CHECKING:
     from corpid.stores.sql.registry import Registry
     from corpid.texts import Phrase
     from corpid.web.context import WebContext
-    from corpid.web.pages.layout import FieldError
+    from corpid.web.pages.components import Part
+    from corpid.web.pages.layout import FieldError, Frame
     from corpid.web.pages.views import View
 
 SAVED: Final = "saved"
@@ -44,6 +47,7 @@ STILL_HERE: Final = phrase("You did not sign in again, so nothing has changed. W
 OTHER_ACCOUNT: Final = "other-account"
 """the parameter that asks for a sign-in with another account"""
 NOTHING_DIFFERENT: Final = phrase("You have not changed anything.")
+NAMES_CHANGED: Final = phrase("Names have changed since you looked. Check who is meant, and decide again.")
 CHANGED_MEANWHILE: Final = phrase("Something changed while you were on this page. Check it, and try again.")
 
 
@@ -125,6 +129,8 @@ class PageContext(Generic[Visit]):
     visit: Visit
     page: str
     """its path in the site"""
+    section: str = ""
+    """the path of the first page of its section"""
     cookie: str = ""
     """the browser's cookie value"""
     query: Mapping[str, str] = field(default_factory=dict)
@@ -151,6 +157,66 @@ class PageContext(Generic[Visit]):
     @property
     def registry(self) -> Registry:
         return self.context.provider.registry
+
+    def path(self, page: str = "", **query: str) -> str:
+        """The address path of a page, with parameters that have values."""
+        asked = urlencode({name: value for name, value in query.items() if value})
+        return site_path(self.web, self.visit.session.purpose, page) + (f"?{asked}" if asked else "")
+
+    def link(self, page: str, text: Phrase | str, about: Phrase | str = "", **query: str) -> Link:
+        """A link to a page of the site; `about` as in `Link`."""
+        return Link(url=self.path(page, **query), text=text, about=about)
+
+    def section_link(self, section: str) -> Link:
+        """A link to the first page of a section."""
+        raise NotImplementedError
+
+    def frame(self, *, up: Link | None = None, names: str = "", step_name: str = "") -> Frame:
+        """The frame of the page.
+
+        `names` is the digest of the people whom its form is about.
+        """
+        raise NotImplementedError
+
+    def build_page(
+        self,
+        heading: Phrase,
+        *parts: Part,
+        up: Link | None = None,
+        names: str = "",
+        step_name: str = "",
+        name: str = "",
+        main_action: Link | None = None,
+        back: str | Link | None = "",
+        notes: tuple[Phrase, ...] = (),
+        errors: tuple[FieldError, ...] = (),
+        action: str = "",
+    ) -> Page:
+        """The page, which leads up to the first one of its section.
+
+        `up` replaces that. `names` and `step_name` are as in `Frame`, the others as in `Page`.
+        """
+        if up is None and self.page != self.section:
+            up = self.section_link(self.section)
+        return Page(
+            frame=self.frame(up=up, names=names, step_name=step_name),
+            heading=heading,
+            name=name,
+            main_action=main_action,
+            parts=parts,
+            back=back,
+            notes=notes,
+            errors=errors,
+            action=action,
+        )
+
+    @property
+    def reason_hint(self) -> Phrase | None:
+        """The hint of the reason that each change needs.
+
+        None if it needs none.
+        """
+        return None
 
     @property
     def here(self) -> str:
@@ -229,6 +295,73 @@ class SitePage(Generic[At]):
     """the right to what it changes: without it the page is neither linked to nor opened, nor is its form taken"""
 
 
+class Question(ViewPart, frozen=True, kw_only=True):
+    """A change that a page asks about before it is made."""
+
+    heading: Phrase
+    parts: tuple[Part, ...]
+    """what is changed, and what follows"""
+    further: Callable[[], Awaitable[tuple[Part, ...]]] | None = None
+    """reads parts that are only shown"""
+    fields: tuple[Part, ...] = ()
+    """of the form"""
+    hidden: tuple[tuple[str, str], ...] = (("decision", "yes"),)
+    button: Phrase
+    danger: bool = False
+    """whether it takes something away"""
+    needs_approval: bool = False
+    refused: Phrase | None = None
+    """why it cannot be made, in place of the form"""
+    names: str = ""
+    """the digest of the people whom it is about"""
+    up: Link | None = None
+    back: Link | None = None
+    """leads away without a change; None: to `up`"""
+    errors: tuple[FieldError, ...] = ()
+    """before anything is sent"""
+    change: Callable[[], Awaitable[object]]
+    """makes the change; its FormResult, if it returns one, is that of the form"""
+    done: FormResult = FormResult("", "")
+
+
+def asking(
+    ask: Callable[[At], Awaitable[Question]], *, needs: tuple[Action, ObjectKind] | None = None, leads_to: str = ""
+) -> SitePage[At]:
+    """A page that asks before a change, and its form."""
+
+    async def view(at: At) -> Page:
+        asked = await ask(at)
+        back = asked.back or asked.up
+        form = Form(
+            parts=asked.fields,
+            hidden=asked.hidden,
+            button=asked.button,
+            danger=asked.danger,
+            reason=at.reason_hint,
+            needs_approval=asked.needs_approval,
+            back=asked.back,
+        )
+        refused = Paragraph(asked.refused, look="empty"), Actions((back,) if back else ())
+        return at.build_page(
+            asked.heading,
+            *asked.parts,
+            *(await asked.further() if asked.further else ()),
+            *(refused if asked.refused else (form,)),
+            up=asked.up,
+            names=asked.names,
+            errors=(*at.errors, *asked.errors),
+        )
+
+    async def submit(at: At) -> FormResult:
+        asked = await ask(at)
+        if asked.names and at.form.get("names", "") != asked.names:
+            raise InvalidInput(NAMES_CHANGED)
+        made = await asked.change()
+        return made if isinstance(made, FormResult) else asked.done
+
+    return SitePage(view=view, submit=submit, fresh=True, needs=needs, leads_to=leads_to)
+
+
 class FieldNames(ViewPart, frozen=True, kw_only=True):
     """The accepted names of fields: these, and those with a prefix."""
 
@@ -243,6 +376,8 @@ class FieldNames(ViewPart, frozen=True, kw_only=True):
 class Section(Generic[At]):
     """Pages of one subject, with the fields of their forms."""
 
+    name: str = ""
+    """the path of its first page"""
     pages: Mapping[str, SitePage[At]] = field(default_factory=dict)
     """by the path after that of the site"""
     named_pages: Mapping[re.Pattern[str], SitePage[At]] = field(default_factory=dict)
@@ -269,8 +404,8 @@ class SiteUndo(Generic[At]):
     """whose form undoes it"""
     keep: Callable[[At], Awaitable[object]]
     """after every form that was accepted"""
-    offered: Callable[[At], Awaitable[str]]
-    """what names the last change, for the field UNDONE of the form; empty if it cannot be undone"""
+    offered: Callable[[At], Awaitable[tuple[str, Phrase] | None]]
+    """what names the last change, for the field UNDONE of the form, and whom it concerns; None if it cannot be undone"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -316,12 +451,10 @@ class Site(Generic[At]):
         found = self._found(path)
         return found[1] if found else None
 
-    def filters_at(self, path: str) -> FieldNames:
-        """The known parameters of a page's address."""
+    def section_at(self, path: str) -> Section[At]:
+        """The section of a page."""
         found = self._found(path)
-        return (
-            FieldNames(names=found[0].filters, prefixes=found[0].prefixes) if found else FieldNames(names=frozenset())
-        )
+        return found[0] if found else Section()
 
     def _found(self, path: str) -> tuple[Section[At], SitePage[At]] | None:
         for section in self.sections:

@@ -13,10 +13,11 @@ from corpid.flows.directory.actors import is_last_owner
 from corpid.flows.directory.apply import prepare_addition
 from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.member_changes import plan_invitation
+from corpid.flows.directory.members import find_member
 from corpid.flows.directory.write import write_changes
 from corpid.rules.directory.access import APPOINTS, Condition, Object, authorise, find_obstacle
 from corpid.rules.directory.changes import Precondition
-from corpid.rules.directory.names import user_name as mapped
+from corpid.rules.directory.member_details import shown_name
 from corpid.rules.directory.queries import Member
 from corpid.rules.directory.records import (
     Administrator,
@@ -135,16 +136,15 @@ async def add_entity_with_owner(
 
 
 async def list_owners(registry: Registry, entity_id: str, *, actor: Actor) -> dict[str, str]:
-    """The owners of an entity: user identifier → name.
+    """The owners of an entity: user identifier → who it is.
 
-    Raises Refused if there is no such entity, access.Forbidden, StoreUnavailable. Source: D53
+    Raises Refused if there is no such entity, access.Forbidden, StoreUnavailable. Source: D53, D68
     """
     await find_entity(registry, entity_id, actor=actor)
     held = [each.record for each in await registry.directory.administrators(entity_id) if each.record.level == "owner"]
     users = await registry.directory.read(User, [(each.user_id,) for each in held])
     memberships = await registry.directory.read(Membership, [each.key for each in held])
-    names = {key[0]: each.name for key, each in users.items()}
-    return {each.user_id: names.get(each.user_id, "") or memberships[each.key].name for each in held}
+    return {each.user_id: shown_name(memberships[each.key], users[each.key[:1]]) for each in held}
 
 
 async def appoint_owner(
@@ -168,7 +168,8 @@ async def appoint_owner(
     changes: list[Change] = []
     seen: list[Precondition] = []
     if isinstance(owner, str):
-        user, membership = await _find_able_member(registry, owner, entity_id)
+        found = await _find_able_member(registry, owner, entity_id)
+        user, membership = found.user, found.membership
         was = held.get(user.user_id)
         if was is not None and was.level == "owner":
             raise InvalidInput(phrase("This person is already an owner."), field="user_name")
@@ -216,16 +217,11 @@ def _guard_absent(changes: Sequence[Change]) -> list[Precondition]:
     return [Precondition(Membership, each.key, None) for each in changes if each.kind == "membership"]
 
 
-async def _find_able_member(registry: Registry, user_name: str, entity_id: str) -> tuple[User, Membership]:
-    """A member who can act."""
-    try:
-        user = await registry.directory.user_by_name(mapped(user_name))
-    except ValueError:
-        user = None
-    key = (user.user_id, entity_id) if user is not None else ("", "")
-    membership = (await registry.directory.read(Membership, [key])).get(key) if user is not None else None
-    if user is None or membership is None or membership.invited:
+async def _find_able_member(registry: Registry, user_name: str, entity_id: str) -> Member:
+    """The member of this user name, who can act."""
+    found = await find_member(registry, entity_id, user_name)
+    if found is None or found.membership.invited:
         raise InvalidInput(phrase("Nobody with this user name belongs to the organisation."), field="user_name")
-    if not user.enabled or not membership.enabled:
+    if found.state != "active":
         raise InvalidInput(phrase("This person cannot sign in for the organisation at present."), field="user_name")
-    return user, membership
+    return found

@@ -1,4 +1,4 @@
-"""Changes of many members at once: suspended, restored, ended (D81)."""
+"""Changes of many members at once: suspended, restored, ended, given a role (D81)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
+from corpid.flows.directory.actors import assume_recent
 from corpid.flows.directory.lists import read_all
 from corpid.flows.directory.member_changes import plan_removals, translate_refusals
-from corpid.flows.directory.members import list_members, load_member, preview_change
-from corpid.flows.directory.write import Refused, cut_parts, write_parts
+from corpid.flows.directory.members import list_members, load_member
+from corpid.flows.directory.write import Refused, authorise_changes, check_changes, cut_parts, write_parts
+from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.queries import Member
-from corpid.rules.directory.records import Change, ChangeRequest
+from corpid.rules.directory.records import Assignment, Change, ChangeRequest, Membership
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -24,10 +26,11 @@ if TYPE_CHECKING:
     from corpid.flows.directory.members import MemberFilter, MemberSummary
     from corpid.flows.directory.write import RequestDetails
     from corpid.rules.directory.actors import EntityAdministrator
-    from corpid.rules.directory.records import Membership
     from corpid.stores.sql.registry import Registry
 
-MemberAction: TypeAlias = Literal["suspend", "restore", "end"]
+MemberSwitch: TypeAlias = Literal["suspend", "restore", "end"]
+MemberAction: TypeAlias = MemberSwitch | Assignment
+"""what is done with each member; a role, of nobody yet, is given"""
 MOST_SELECTED: Final = 500
 """members that are changed at once: the page that asks looks at each of them"""
 _PAGE: Final = 100
@@ -38,13 +41,18 @@ class LeftOut(msgspec.Struct, frozen=True):
 
     member: Member
     refusal: str
-    """the reason of a condition (`access`); empty: the action does not fit the member's state"""
+    """the reason of a condition (`access`)
+
+    Empty: the action does not fit the member's state, or they have the role already.
+    """
 
 
 class BulkPreview(msgspec.Struct, frozen=True, kw_only=True):
     """The effect of an action on selected members."""
 
     members: tuple[Member, ...]
+    changes: tuple[Change, ...]
+    """of each of them"""
     left_out: tuple[LeftOut, ...]
     needs_approval: bool
     digest: str
@@ -92,57 +100,74 @@ def _limit(count: int) -> None:
 
 
 async def preview_bulk(
-    registry: Registry, selected: Sequence[Member], action: MemberAction, *, actor: EntityAdministrator
+    registry: Registry, selected: Sequence[Member], action: MemberAction, *, actor: EntityAdministrator, today: str
 ) -> BulkPreview:
     """The members whom an action changes or leaves out.
 
-    Every member is authorised. Raises StoreUnavailable. Source: D81
+    Every member is authorised. `today` as in a record. Raises Refused if a role may be given to nobody,
+    StoreUnavailable. Source: D81
     """
     members: list[Member] = []
+    changes: list[Change] = []
     left_out: list[LeftOut] = []
     waits = False
-    for each in selected:
-        membership = each.membership
-        if action != "end" and (membership.enabled is (action == "restore") or membership.invited):
+    for each, change in zip(selected, await _plan(registry, selected, action, actor.now, today), strict=True):
+        if change is None:
             left_out.append(LeftOut(each, ""))
             continue
-        possible = await preview_change(registry, membership, actor=actor, end=action != "restore")
-        if possible.refusal:
-            left_out.append(LeftOut(each, possible.refusal))
+        try:
+            found = await authorise_changes(registry, assume_recent(actor), [change])
+        except Forbidden as error:
+            left_out.append(LeftOut(each, error.reason))
         else:
             members.append(each)
-            waits = waits or possible.needs_approval
+            changes.append(change)
+            waits = waits or bool(found.needing)
         await asyncio.sleep(0)  # SQLite has answered within this task: others have their turn
+    await check_changes(registry, actor, changes)
     digest = sha256(msgspec.json.encode([(action, each.membership) for each in members])).hexdigest()
-    return BulkPreview(members=tuple(members), left_out=tuple(left_out), needs_approval=waits, digest=digest)
+    return BulkPreview(
+        members=tuple(members), changes=tuple(changes), left_out=tuple(left_out), needs_approval=waits, digest=digest
+    )
 
 
-async def change_members(
-    registry: Registry,
-    members: Sequence[Member],
-    action: MemberAction,
-    *,
-    actor: EntityAdministrator,
-    asking: RequestDetails,
+async def _plan(
+    registry: Registry, selected: Sequence[Member], action: MemberAction, now: float, today: str
+) -> list[Change | None]:
+    """The change of each member; None if the action does not fit."""
+    if isinstance(action, Assignment):
+        rows = [replace(action, user_id=each.user.user_id) for each in selected]
+        held = await registry.directory.read(Assignment, [row.key for row in rows])
+        present = {key for key, row in held.items() if row.end_date >= today}
+        return [None if row.key in present else Change(held.get(row.key), row) for row in rows]
+
+    def switch(member: Member) -> Change | None:
+        was = member.membership
+        if action == "end":
+            return Change(was, None)
+        if was.invited or was.enabled is (action == "restore"):
+            return None
+        return Change(was, replace(was, enabled=not was.enabled, changed_at=int(now)))
+
+    return [switch(each) for each in selected]
+
+
+async def write_bulk(
+    registry: Registry, changes: Sequence[Change], *, actor: EntityAdministrator, asking: RequestDetails
 ) -> BulkOutcome:
-    """Suspend, restore or end members, or request it.
+    """Change many members as it was previewed, or request it.
 
     A hundred are one transaction or one request, all or nothing; after a part that is refused nothing more is changed.
-    Raises what the first part is refused with, as `member_changes.submit_switch`. Source: D81
+    Roles and levels end with a membership. Raises what the first part is refused with, as
+    `member_changes.submit_switch`. Source: D81
     """
 
-    def becomes(membership: Membership) -> Membership | None:
-        changed = replace(membership, enabled=action == "restore", changed_at=int(asking.now))
-        return None if action == "end" else changed
-
     async def plan_ends(part: Sequence[Change]) -> list[Change]:
-        return [row for each in part for row in await plan_removals(registry, each.record)]
+        ended = [each.record for each in part if isinstance(each.record, Membership) and each.verb == "remove"]
+        return [row for each in ended for row in await plan_removals(registry, each)]
 
-    parts = cut_parts([Change(each.membership, becomes(each.membership)) for each in members])
-    writing = write_parts(
-        registry, actor, parts, batch=actor.request_id, asking=asking, guarded=True,
-        along=plan_ends if action == "end" else None,
-    )  # fmt: skip
+    parts = cut_parts(changes)
+    writing = write_parts(registry, actor, parts, batch=actor.request_id, asking=asking, guarded=True, along=plan_ends)
     done = 0
     requests: list[ChangeRequest] = []
     try:

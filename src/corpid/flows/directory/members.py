@@ -157,19 +157,28 @@ async def find_person(registry: Registry, entity_id: str, named: str, *, of_enti
 
 
 async def list_members(
-    registry: Registry, wanted: MemberFilter, *, actor: EntityAdministrator, after: str, limit: int, before: str = ""
+    registry: Registry,
+    wanted: MemberFilter,
+    *,
+    actor: EntityAdministrator,
+    after: str,
+    limit: int,
+    before: str = "",
+    order: str = "shown_user_name",
+    descending: bool = False,
 ) -> ListPage[MemberSummary]:
-    """List members of the actor's entity by user name.
+    """List members of the actor's entity, by default by user name.
 
-    A page costs a few statements. Raises Refused for an unknown place, access.Forbidden, StoreUnavailable. Source: D53,
+    `order` is one of MEMBERS. A page costs a few statements. Raises Refused for an unknown place, access.Forbidden, StoreUnavailable. Source: D53,
     D61, D83
     """
     if wanted.service_id:
         authorise(actor, "read", Object(kind="assignment", entity_id=actor.entity_id, service_id=wanted.service_id))
     await find_entity(registry, actor.entity_id, actor=actor)
     page = await list_records(
-        registry, actor, MEMBERS, {"entity_id": actor.entity_id}, order="shown_user_name", search=wanted.search,
-        state=wanted.state, service_id=wanted.service_id, after=after, before=before, limit=limit, count_to=MOST_COUNTED,
+        registry, actor, MEMBERS, {"entity_id": actor.entity_id}, order=order, descending=descending,
+        search=wanted.search, state=wanted.state, service_id=wanted.service_id, after=after, before=before, limit=limit,
+        count_to=MOST_COUNTED,
     )  # fmt: skip
     keys = [each.membership.key for each in page.found]
     levels = await registry.directory.read(Administrator, keys)

@@ -80,16 +80,37 @@ async def keep_for_undo(
     return kept
 
 
-async def name_undoable(
-    context: RequestContext, browser_id: str, actor: EntityAdministrator | DeploymentOperator
-) -> str:
-    """Return the name of the last change of a browser.
+class Undoable(msgspec.Struct, frozen=True, kw_only=True):
+    """A change that can be undone."""
 
-    Empty if it is not kept. Raises StoreUnavailable. Source: D80
+    name: str
+    """names it in the form that undoes it"""
+    changes: tuple[Change, ...]
+
+
+async def find_undoable(
+    context: RequestContext, browser_id: str, actor: EntityAdministrator | DeploymentOperator
+) -> Undoable | None:
+    """Return the last change of a browser.
+
+    None if it is not kept. Raises StoreUnavailable. Source: D80
     """
-    entry, _ = _locate(context, browser_id, actor)
-    sealed = await entry.read(context.provider.transient, now=context.now)
-    return "" if sealed is None else _name(sealed)
+    entry, place = _locate(context, browser_id, actor)
+    sealed = await entry.read(context.provider.transient, now=context.now) or ""
+    try:
+        return Undoable(name=_name(sealed), changes=_open(context, sealed, place)[0])
+    except MalformedToken:
+        return None
+
+
+def _open(context: RequestContext, sealed: str, place: tuple[str, ...]) -> tuple[tuple[Change, ...], str]:
+    """The kept changes, and the digest of their people.
+
+    Raises MalformedToken.
+    """
+    text = decrypt_value(context, sealed, _KIND, *place, bound_to=place)
+    kept = msgspec.json.decode(text, type=_Kept)
+    return decode_changes(bytes(kept.changes).decode()), kept.people
 
 
 def _name(sealed: str) -> str:
@@ -113,16 +134,13 @@ async def undo_changes(
     entry, place = _locate(context, browser_id, actor)
     sealed = await entry.read(context.provider.transient, now=context.now)
     try:
-        text = decrypt_value(
-            context, sealed if sealed and _name(sealed) == named else "", _KIND, *place, bound_to=place
-        )
+        made, people = _open(context, sealed if sealed and _name(sealed) == named else "", place)
     except MalformedToken:
         raise NothingToUndo(phrase("this can no longer be undone")) from None
-    kept, registry = msgspec.json.decode(text, type=_Kept), context.provider.registry
-    made = decode_changes(bytes(kept.changes).decode())
+    registry = context.provider.registry
     of = {(row.user_id, row.entity_id) for each in made if isinstance(row := each.record, _ROWS)}
     members = await registry.directory.read(Membership, of)
-    if await _read_people(context, actor, made) != kept.people:
+    if await _read_people(context, actor, made) != people:
         raise ChangedMeanwhile("somebody concerned is known otherwise now")
     changes = [Change(each.after, _as_of(each, now=context.now)) for each in reversed(made)]
     seen = [*guard_records(changes), *(Precondition(Membership, key, members.get(key)) for key in of)]

@@ -61,6 +61,7 @@ from corpid.rules.directory.changes import (
 )
 from corpid.rules.directory.document import Current
 from corpid.rules.directory.invitations import CARRIED, is_invitation, is_redirection, shown_invitation
+from corpid.rules.directory.names import canonical
 from corpid.rules.directory.plan import APPROVERS
 from corpid.rules.directory.queries import MemberCondition, MemberQuery
 from corpid.rules.directory.records import (
@@ -250,6 +251,8 @@ async def write_changes(
     found = await authorise_changes(registry, actor, changes, approving=approved.before.request_id if approved else "")
     if not planned:
         await check_changes(registry, actor, changes, approved.current if approved else None)
+    elif is_of_entity(actor):  # a plan knows no names of other members
+        await _check_members(registry, changes)
     waits = bool(found.needing) and is_of_entity(actor) and approved is None
     if waits and (asking is None or isinstance(actor, ProvisioningToken)):
         needing = found.needing[0]
@@ -420,9 +423,7 @@ async def check_changes(
     `current` is what is there, if a request for them is approved. Raises IdentifierConflict, Refused with a line for
     each rule, StoreUnavailable. Source: D55, D60, D68, R-14, R-21
     """
-    for change in changes:
-        if isinstance(change.after, Membership):
-            await _refuse_taken(registry, change.after, change.before)
+    await _check_members(registry, changes)
     looked_up = any(change.kind in _LOOKED_UP and change.after is not None for change in changes)
     if current is None and not looked_up:  # an approval has read all of it
         return
@@ -434,11 +435,18 @@ async def check_changes(
         raise Refused(heading, *(f"  {problem}" for problem in problems))
 
 
+async def _check_members(registry: Registry, changes: Sequence[Change]) -> None:
+    async for change in in_turns(changes):
+        if isinstance(change.after, Membership):
+            await _refuse_taken(registry, change.after, change.before)
+
+
 async def _refuse_taken(registry: Registry, member: Membership, before: msgspec.Struct | None) -> None:
     """Refuse a user name or external identifier of another member.
 
-    Also the user name of another member's account, or the address of another invitation. What stays as it was is not
-    looked at: whoever has a name that means two people can still be suspended. Source: D60, D68
+    Also the user name of another member's account, or the address of another invitation, and for an invitation the
+    address that is such a user name: both would be identified alike. What stays as it was is not looked at: whoever has
+    a name that means two people can still be suspended. Source: D60, D68
     """
     wanted: list[tuple[str, MemberCondition]] = []
     if member.user_name and member.user_name != getattr(before, "user_name", ""):
@@ -447,11 +455,17 @@ async def _refuse_taken(registry: Registry, member: Membership, before: msgspec.
             wanted.append(("user_name", ("email", "eq", member.user_name)))
     if member.external_id and member.external_id != getattr(before, "external_id", ""):
         wanted.append(("external_id", ("external_id", "eq", member.external_id)))
+    if member.invited and member.email and member.email != getattr(before, "email", ""):
+        wanted.append(("email", ("any_user_name", "eq", member.email)))
     for name, condition in wanted:
         query = MemberQuery(entity_id=member.entity_id, conditions=(condition,), limit=_SAME_NAME)
         _, found = await registry.provisioning.members(query)
-        others = [each.membership for each in found if each.membership.membership_id != member.membership_id]
-        if any(each.invited or condition[0] != "email" for each in others):
+        others = [each for each in found if each.membership.membership_id != member.membership_id]
+        if name == "email":
+            others = [each for each in others if canonical(each.user.user_name) == canonical(member.email)]
+        elif condition[0] == "email":
+            others = [each for each in others if each.membership.invited]
+        if others:
             raise IdentifierConflict(name)
 
 

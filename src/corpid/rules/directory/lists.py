@@ -169,9 +169,10 @@ MEMBERS: Final = RecordList(
         Order(name="membership", columns=("membership_id",), bounded=False),
         Order(name="user_name", columns=("person_name_key",)),
         Order(name="shown_user_name", columns=("user_name", "membership_id")),
+        Order(name="shown_email", columns=("email", "membership_id")),
     ),
 )  # fmt: skip
-"""of one entity, with their people; `user_name` is that of the account, `shown_user_name` what the entity sees"""
+"""of one entity, with their people; `user_name` is that of the account, `shown_…` what the entity sees"""
 MEMBERSHIPS: Final = RecordList(
     record=Membership, kind="membership", orders=_by_key("user_id", "entity_id"), filters={"user": "user_id"}
 )

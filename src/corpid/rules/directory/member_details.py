@@ -108,6 +108,11 @@ def shown_name(membership: Membership, user: User) -> str:
     return label_identity(identity(membership, user), member_full_name(membership, user))
 
 
+def shown_account(user: User) -> str:
+    """The user name of an account, with its own name beside it. Source: D68"""
+    return label_identity(canonical(user.user_name), user.name)
+
+
 def name_outside(user: User) -> str:
     """The name of a person who does not belong to the entity.
 

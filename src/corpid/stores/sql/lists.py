@@ -19,6 +19,7 @@ from corpid.stores.sql.tables import (
     BEGINNING_OF_ADDRESS,
     BEGINNING_OF_NAME,
     BEGINNING_OF_PERSONS_NAME,
+    SHOWN_EMAIL,
     SHOWN_USER_NAME,
     assignments,
     entity_words,
@@ -41,6 +42,7 @@ _EXPRESSIONS: Final[Mapping[tuple[type, str], str]] = {
     (User, "name"): BEGINNING_OF_PERSONS_NAME,
     (User, "email"): BEGINNING_OF_ADDRESS,
     (Member, "user_name"): SHOWN_USER_NAME,
+    (Member, "email"): SHOWN_EMAIL,
 }
 """columns of orders whose index has an expression"""
 _WORDS: Final[Mapping[type, tuple[sa.Table, str]]] = {

@@ -19,10 +19,12 @@ from corpid.stores.sql.directory import bind_values, make_pattern
 from corpid.stores.sql.lists import bind_words, decode_member, has_word
 from corpid.stores.sql.mappers import ASSIGNMENTS, ENTITIES, MEMBERSHIPS, USERS
 from corpid.stores.sql.tables import (
+    COMPLETED_SIGN_IN,
     DUE,
     SHOWN_EMAIL,
     SHOWN_USER_NAME,
     assignments,
+    audit,
     entities,
     memberships,
     provisioning_tokens,
@@ -62,6 +64,7 @@ _SHAPES: Final = 64
 """statements of filters that are kept"""
 
 _OF: Final = memberships.c
+_ONE: Final = sa.literal_column("1", sa.Integer)
 _EMPTY: Final = sa.literal_column("''", sa.Text)
 """no parameter: the engine has to see that an index of some rows serves"""
 _WITH_PERSON: Final = memberships.join(users, users.c.user_id == _OF.user_id)
@@ -115,6 +118,7 @@ class Provisioning:
         )
         self._identified: Final = prepare(lambda: _select_named(_NAMED_AT_ONCE))
         self._roles: Final = prepare(_count_roles)
+        self._last_sign_ins: Final = prepare(select_last_sign_ins)
         self._end_of_part: Final = prepare(_select_place)
         self._found_roles: Final = lru_cache(_SHAPES)(lambda shape: prepare(lambda: _select_roles(shape)))
         self._counted_roles: Final = lru_cache(_SHAPES)(lambda shape: prepare(lambda: _count_roles_found(shape)))
@@ -210,6 +214,18 @@ class Provisioning:
         values = bind_values(wanted + wanted[:1] * (_NAMED_AT_ONCE - len(wanted)))
         rows = await self._database.rows(self._roles, {"entity_id": entity_id, **values})
         return [(str(row[0]), str(row[1]), int(row[2])) for row in rows]
+
+    async def last_sign_ins(self, entity_id: str, user_ids: Collection[str]) -> dict[str, int]:
+        """Moment of the last sign-in for an entity, by person.
+
+        Of at most 100 members. Whoever has none that is kept is left out.
+        """
+        wanted = list(dict.fromkeys(user_ids))
+        if not wanted:
+            return {}
+        values = bind_values(wanted + wanted[:1] * (_NAMED_AT_ONCE - len(wanted)))
+        rows = await self._database.rows(self._last_sign_ins, {"entity_id": entity_id, **values})
+        return {str(row[0]): int(row[1]) for row in rows if row[1] is not None}
 
     async def token(self, token_hash: str) -> tuple[RegisteredProvisioningToken, Entity] | None:
         """A token by its hash, and its entity; it may have expired."""
@@ -449,6 +465,20 @@ def _count_roles() -> sa.Select[Any]:
     of_entity = assignments.c.entity_id == sa.bindparam("entity_id", type_=sa.Text)
     found = sa.select(person, service, sa.func.count()).where(of_entity, person.in_(wanted))
     return found.group_by(person, service)
+
+
+def select_last_sign_ins() -> sa.Select[Any]:
+    """`entity_id`, a hundred people → person, moment of the last sign-in."""
+    wanted = [sa.bindparam(f"listed_{number}", type_=sa.Text) for number in range(_NAMED_AT_ONCE)]
+    of_entity = sa.bindparam("entity_id", type_=sa.Text)
+    last = (
+        sa.select(audit.c.at)
+        .where(audit.c.actor == "user:" + _OF.user_id, audit.c.entity_id == of_entity, sa.text(COMPLETED_SIGN_IN))
+        .order_by(audit.c.number.desc())
+        .limit(_ONE)
+        .scalar_subquery()
+    )
+    return sa.select(_OF.user_id, last).where(_OF.entity_id == of_entity, _OF.user_id.in_(wanted))
 
 
 def _bound(number: int, condition: MemberCondition) -> dict[str, object]:

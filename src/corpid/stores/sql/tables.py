@@ -474,6 +474,7 @@ audit: Final = sa.Table(
     partial("ix_audit_object", "object", "number", rows=OF_NO_SIGN_IN),
     partial("ix_audit_actor_others", "actor", "number", rows=NO_COMPLETED_SIGN_IN),
     partial("ix_audit_action_others", "action", "number", rows=NO_COMPLETED_SIGN_IN),
+    partial("ix_audit_sign_ins_for", "actor", "entity_id", "number", rows=COMPLETED_SIGN_IN),
     sqlite_autoincrement=True,
 )
 """Append-only: triggers refuse UPDATE and DELETE; a number is never used twice.

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.records import Assignment, Entity, Service
     from corpid.texts import Phrase
     from corpid.web.context import WebContext
-    from corpid.web.pages.components import Component
+    from corpid.web.pages.layout import Component
     from corpid.web.pages.role_fields import Option
     from corpid.web.pages.views import View
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from hashlib import sha256
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
-from urllib.parse import quote, unquote
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -18,57 +17,63 @@ from corpid.flows.directory.notice_texts import REVIEW_PAGE
 from corpid.flows.directory.role_assignment import UnknownRole
 from corpid.flows.directory.write import Refused, RequestDetails, needs_approval
 from corpid.rules.directory import access_texts
-from corpid.rules.directory.access import SOMEBODY_ELSE, WITHIN_REACH, Forbidden
+from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.approvals import MOST_CHANGES
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.objects import object_id
-from corpid.rules.directory.records import Change, Service
+from corpid.rules.directory.records import Change
 from corpid.rules.directory.role_forms import NO_VALUES, faults, form_of, row_of
 from corpid.rules.directory.tables import ACCESS_COLUMNS, MOST_ACCESS_LINES, PARAMETER
 from corpid.texts import counted, phrase
-from corpid.web.directory.member_texts import REFUSALS, rejected
+from corpid.web.directory.member_texts import REFUSALS, access_refusal, rejected
 from corpid.web.directory.page_context import (
-    NAMES_CHANGED,
     PortalContext,
     PortalPage,
-    check_names,
     frame,
     names_shown,
-    portal_path,
-    query_address,
-    reason,
     saved_or_requested,
-    section_link,
-    submit_changes,
 )
 from corpid.web.directory.people import FIND, PEOPLE, PERSON, PERSON_CHOSEN, choose_person
 from corpid.web.pages import role_fields
 from corpid.web.pages.components import (
     Actions,
     Cell,
-    Component,
+    Disclosure,
     Facts,
-    Fields,
     Form,
     Heading,
     Items,
     Page,
     Paragraph,
+    Part,
     Radios,
+    table,
 )
 from corpid.web.pages.errors import refusal_of
-from corpid.web.pages.layout import Field, FormView, Link, ViewPart
-from corpid.web.sites import CHANGED_MEANWHILE, ConfirmationRequired, FormResult, InvalidForm, NotFound, Section
+from corpid.web.pages.layout import Field, Link
+from corpid.web.pages.responses import CsvFile
+from corpid.web.sites import (
+    CHANGED_MEANWHILE,
+    NAMES_CHANGED,
+    ConfirmationRequired,
+    FormResult,
+    InvalidForm,
+    NotFound,
+    Section,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import date
     from typing import Literal
 
+    from starlette.responses import Response
+
     from corpid.flows.directory.import_access import ImportPlan, ImportPlanLine, Verb
     from corpid.flows.directory.role_assignment import EntityRole
+    from corpid.rules.directory.nodes import FileProblem
     from corpid.rules.directory.queries import Member
-    from corpid.rules.directory.records import Assignment, Entity
+    from corpid.rules.directory.records import Assignment, Entity, Service
     from corpid.rules.directory.role_forms import RoleForm
     from corpid.texts import Phrase
     from corpid.web.pages.components import Value
@@ -80,8 +85,7 @@ CHANGE: Final = "access/change"
 REMOVE: Final = "access/remove"
 COPY: Final = "access/copy"
 IMPORT: Final = "access/import"
-_OPTIONS: Final = 12
-"""that are shown as radio buttons; more are a list to choose from"""
+_EMPTY_TABLE: Final = f"{IMPORT}/access.csv"
 _OFFERED: Final = 50
 """people whose names are offered"""
 _FITTING: Final = 12
@@ -97,10 +101,6 @@ FROM: Final = "from"
 _MOST_COPIED: Final = 50
 """roles of one page: a form has at most a hundred fields"""
 MOST_CHARACTERS: Final = 20_000
-_ACCESS: Final = "access"
-"""the field of a service and role that are chosen at once"""
-_NO_SERVICE: Final = Service(service_id="", name="")
-"""before one is chosen: it has days only"""
 _GIVE: Final = phrase("Give access")
 _CHANGE: Final = phrase("Change access")
 _DOES: Final[Mapping[Verb, Phrase]] = {
@@ -109,33 +109,14 @@ _DOES: Final[Mapping[Verb, Phrase]] = {
     "change": phrase("Change"),
     "nothing": phrase("No change"),
 }
-
-
-class ImportedLine(ViewPart, frozen=True, kw_only=True):
-    """The effect of a line of a table."""
-
-    number: int
-    does: Phrase
-    sentence: Phrase
-    details: tuple[Phrase, ...]
-
-
-class ImportAccess(FormView, frozen=True, kw_only=True):
-    """A table of people and roles: pasted, looked at, confirmed."""
-
-    template: ClassVar[str] = "manage/import_access.html"
-    heading: ClassVar[Phrase] = phrase("Give access with a table")
-
-    table: str
-    columns: tuple[str, ...]
-    most_lines: int
-    problems: tuple[tuple[int, str], ...]
-    """line and what is wrong there"""
-    lines: tuple[ImportedLine, ...]
-    changes: Phrase | None
-    """how many there would be; None before the table was sent"""
-    is_change: bool
-    needs_approval: bool
+_COLUMNS_SAY: Final = (
+    phrase("user_name says who. The other columns can be left out, and an empty cell changes nothing."),
+    phrase("With name and e-mail address, a person who is not here yet is invited."),
+    phrase(
+        "Dates are written as 2026-12-31. Without a start_date access begins today, without an end_date it has no end."
+    ),
+    phrase("A parameter has a column of its own, such as parameter:Permit Year."),
+)
 
 
 # --- a person and a service
@@ -154,32 +135,16 @@ async def explain_refusal(at: PortalContext, found: Member, service: Service) ->
     why = await role_assignment.explain_refusal(at.registry, at.actor, found, service)
     if not why:
         return None
-    if why == SOMEBODY_ELSE.reason:
-        return own_access(at.entity)
-    if why == WITHIN_REACH.reason:
-        return administers(found.name, at.entity)
-    return phrase("You cannot do this: {reason}.", reason=why)
-
-
-def own_access(entity: Entity) -> Phrase:
-    """The refusal of a change to the reader's own access. Source: D54"""
-    return phrase("You cannot change your own access. Another administrator of {entity} can do it.", entity=entity.name)
-
-
-def administers(name: str, entity: Entity) -> Phrase:
-    """The refusal of a change to an administrator's access. Source: D54"""
-    return phrase("{name} administers {entity}. Only an owner can change this access.", name=name, entity=entity.name)
+    return access_refusal(why, found.name, at.entity)
 
 
 def to_person(at: PortalContext, found: Member) -> Link:
-    return Link(
-        url=portal_path(at.web, f"{PERSON}/{found.membership.membership_id}"), text=phrase("{name}", name=found.name)
-    )
+    return at.link(f"{PERSON}/{found.membership.membership_id}", phrase("{name}", name=found.name))
 
 
 def person_address(at: PortalContext, page: str, *, field: str = PERSON_CHOSEN, **kept: str) -> Callable[[Member], str]:
     """The addresses of a page with the chosen person in `field`."""
-    return lambda found: query_address(at, page, **kept, **{field: found.membership.membership_id})
+    return lambda found: at.path(page, **kept, **{field: found.membership.membership_id})
 
 
 # --- giving
@@ -191,16 +156,11 @@ async def show_new(at: PortalContext) -> View:
     services = await role_assignment.list_services(at.registry, at.actor, at.entity)
     fitting = await _find_people(at, given)
     person = fitting[0] if len(fitting) == 1 else None
-    page = Page(
-        frame=frame(
-            at,
-            section=PEOPLE,
-            up=to_person(at, person) if person else section_link(at, PEOPLE),
-            names=names_shown(person) if person else "",
-        ),
-        heading=_GIVE,
-        action=portal_path(at.web, NEW),
-        parts=(),
+    page = at.build_page(
+        _GIVE,
+        up=to_person(at, person) if person else at.section_link(PEOPLE),
+        names=names_shown(person) if person else "",
+        action=at.path(NEW),
     )
     if not services:
         return replace(
@@ -213,16 +173,16 @@ async def show_new(at: PortalContext) -> View:
         )
     if person is not None and (why := await explain_refusal(at, person, services[0])) is not None:
         return replace(page, parts=_refuse(why))
-    service, role = _read_choice(given, services)
-    form = role_fields.read({**given, "role": role} if role else given, service or _NO_SERVICE)
+    service, role = role_fields.read_choice(given.get(role_fields.ACCESS, ""), services, given.get("service", ""))
+    form = role_fields.read({**given, "role": role} if role else given, service or role_fields.NO_SERVICE)
     errors = _find_faults(at, given, form, fitting, service)
     if person is None or service is None or errors is None or errors:
         return await _ask(at, page, given, services, fitting, form, errors or ())
     return await _check(at, page, person, form)
 
 
-def _refuse(why: Phrase) -> tuple[Component, ...]:
-    return (Paragraph(text=why, look="empty"),)
+def _refuse(why: Phrase) -> tuple[Part, ...]:
+    return (Paragraph(why, look="empty"),)
 
 
 async def _find_people(at: PortalContext, given: Mapping[str, str]) -> tuple[Member, ...]:
@@ -239,13 +199,6 @@ async def _find_people(at: PortalContext, given: Mapping[str, str]) -> tuple[Mem
     return exact if len(exact) == 1 else found
 
 
-def _read_choice(given: Mapping[str, str], services: Sequence[Service]) -> tuple[Service | None, str]:
-    """The chosen service, and the role if both were one choice."""
-    service_id, _, role = given.get(_ACCESS, "").partition("/")
-    wanted = services[0].service_id if len(services) == 1 else unquote(service_id) or given.get("service", "")
-    return next((each for each in services if each.service_id == wanted), None), unquote(role)
-
-
 def _find_faults(
     at: PortalContext, given: Mapping[str, str], form: RoleForm, fitting: Sequence[Member], service: Service | None
 ) -> tuple[FieldError, ...] | None:
@@ -260,7 +213,7 @@ def _find_faults(
         none = phrase("Nobody found. Check the spelling, or invite the person first.")
         errors.append((FIND, none if given.get(FIND, "").strip() else phrase("Enter who gets access.")))
     if service is None:
-        errors.append((_ACCESS, phrase("Choose what the person may do.")))
+        errors.append((role_fields.ACCESS, phrase("Choose what the person may do.")))
     asked = service is None or given.get("service") == service.service_id
     wrong = role_fields.errors_of(faults(form, at.context.day))
     errors += [each for each in wrong if asked or each[0] in role_fields.FIELDS - {"sub_entity"}]
@@ -280,11 +233,11 @@ async def _ask(
 ) -> Page:
     """The form, with what the person has already."""
     person = fitting[0] if len(fitting) == 1 else None
-    service = None if form.service is _NO_SERVICE else form.service
+    service = None if form.service is role_fields.NO_SERVICE else form.service
     same = {"person": person.membership.membership_id} if person else {FIND: given.get(FIND, "").strip()}
     facts: list[tuple[Phrase, Value]] = []
-    who: Component | None = None
-    another = query_address(at, NEW, service=service.service_id if service else "")
+    who: Part = None
+    another = at.path(NEW, service=service.service_id if service else "")
     if person is not None:
         facts.append((phrase("Person"), Cell(values=(person.name, _another(another, phrase("Person"))))))
     elif fitting:
@@ -299,30 +252,34 @@ async def _ask(
         label = phrase("Who gets access?")
         hint = phrase("Name, user name or e-mail address")
         names = tuple(each.member.name for each in everybody.found)
-        who = Fields(fields=(Field(name=FIND, label=label, hint=hint, value=given.get(FIND, ""), offered=names),))
+        who = Field(name=FIND, label=label, hint=hint, value=given.get(FIND, ""), offered=names)
     if service is not None:
         several = len(services) > 1
-        elsewhere = (_another(query_address(at, NEW, **same), phrase("Service")),) if several else ()
+        elsewhere = (_another(at.path(NEW, **same), phrase("Service")),) if several else ()
         facts.append((phrase("Service"), Cell(values=(service.name, *elsewhere))))
     held = await _held(at, person, service) if person else ()
-    further = [Link(url=portal_path(at.web, IMPORT), text=phrase("Give access to several people at once"))]
+    further = [at.link(IMPORT, phrase("Give access to several people at once"))]
     if person is None and fitting:
         further.insert(0, Link(url=another, text=phrase("Search for somebody else")))
     if person is not None and service is None:
         copying = phrase("Copy a colleague's access instead")
-        further.append(Link(url=query_address(at, COPY, **same), text=copying))
+        further.append(at.link(COPY, copying, **same))
     return replace(
         page,
         errors=errors or at.errors,
         parts=(
-            Facts(facts=tuple(facts)) if facts else None,
-            Heading(text=phrase("Already given")) if held else None,
-            Items(items=held),
+            Facts(tuple(facts)) if facts else None,
+            Heading(phrase("Already given")) if held else None,
+            Items(held),
             Form(
                 get=True,
                 parts=(
                     who,
-                    _choose_role(services, given.get(_ACCESS, "")) if service is None else None,
+                    role_fields.choose_role(
+                        services, phrase("What may the person do?"), given.get(role_fields.ACCESS, "")
+                    )
+                    if service is None
+                    else None,
                     *await build_fields(at, form),
                 ),
                 hidden=(
@@ -333,33 +290,13 @@ async def _ask(
                 button=phrase("Continue"),
                 back=Link(url=page.frame.up.url, text=phrase("Cancel")) if page.frame.up else None,
             ),
-            Actions(links=links or tuple(further)),
+            Actions(links or tuple(further)),
         ),
     )
 
 
 def _another(url: str, what: Phrase) -> Link:
     return Link(url=url, text=phrase("Choose another"), about=what)
-
-
-def _choose_role(services: Sequence[Service], value: str) -> Component:
-    """The choice among all roles of all services."""
-    options: list[tuple[str, Phrase | str, str]] = []
-    for each in services:
-        at_service = quote(each.service_id, safe="")
-        options += [
-            (
-                f"{at_service}/{quote(role, safe='')}",
-                phrase("{service}: {role}", service=each.name, role=role),
-                described or each.description,
-            )
-            for role, _, described in role_fields.role_options(each)
-        ] or [(at_service, each.name, each.description)]
-    asked = phrase("What may the person do?")
-    if len(options) <= _OPTIONS:
-        return Radios(name=_ACCESS, legend=asked, options=tuple(options), value=value)
-    words = (("", phrase("Choose a role")), *((option, text) for option, text, _ in options))
-    return Fields(fields=(Field(name=_ACCESS, label=asked, kind="words", words=words, value=value),))
 
 
 async def _held(at: PortalContext, person: Member, service: Service | None) -> tuple[Value, ...]:
@@ -380,13 +317,13 @@ def held_line(name: str, row: Assignment, service: Service, entity: Entity, toda
     return Cell(values=(sentence,), notes=access_texts.details(row))
 
 
-async def build_fields(at: PortalContext, form: RoleForm, *, always: bool = False) -> tuple[Component, ...]:
+async def build_fields(at: PortalContext, form: RoleForm, *, always: bool = False) -> tuple[Part, ...]:
     """The fields of a role, with values that the entity uses.
 
     `always` as in `role_fields.build_fields`.
     """
     used = NO_VALUES
-    if form.service is not _NO_SERVICE:
+    if form.service is not role_fields.NO_SERVICE:
         used = await role_assignment.list_values_in_use(at.registry, at.actor, form.service, today=at.context.today)
     return role_fields.build_fields(form, at.context.day, always=always, used=used)
 
@@ -401,7 +338,7 @@ async def _check(at: PortalContext, page: Page, person: Member, form: RoleForm) 
     row = row_of(form, user_id=person.user.user_id, entity_id=at.entity.entity_id, today=at.context.day)
     was = await role_assignment.find_stored_role(at.registry, row)
     if was is not None and was.end_date >= at.context.today:
-        there = Link(url=f"{portal_path(at.web, CHANGE)}/{object_id(was.key)}", text=phrase("Change this access"))
+        there = Link(url=f"{at.path(CHANGE)}/{object_id(was.key)}", text=phrase("Change this access"))
         errors = ((_role_field(service), _already(person)),)
         return await _ask(at, page, given, services, (person,), form, errors, (there,))
     try:
@@ -418,7 +355,7 @@ async def _check(at: PortalContext, page: Page, person: Member, form: RoleForm) 
         notes=(*at.notes, *explain_no_effect(person)),
         parts=_confirm(
             at, person, row, service, needs=needs, button=_GIVE, kept=(*kept, (CHECK, "all")),
-            again=query_address(at, NEW, **dict(kept)),
+            again=at.path(NEW, **dict(kept)),
         ),
     )  # fmt: skip
 
@@ -433,7 +370,7 @@ def _confirm(
     button: Phrase,
     kept: tuple[tuple[str, str], ...],
     again: str,
-) -> tuple[Component, ...]:
+) -> tuple[Part, ...]:
     """A role in a sentence, and the form that confirms it."""
     back = Link(url=again, text=phrase("Change something"))
     return (
@@ -465,7 +402,7 @@ async def give_access(at: PortalContext) -> FormResult:
     services = await role_assignment.list_services(at.registry, at.actor, at.entity)
     service = next((each for each in services if each.service_id == at.form.get("service")), None)
     if service is None:
-        raise InvalidInput(phrase("Choose a service."), field=_ACCESS)
+        raise InvalidInput(phrase("Choose a service."), field=role_fields.ACCESS)
     typed = role_fields.read(at.form, service)
     for field, text in role_fields.errors_of(faults(typed, at.context.day)):
         raise InvalidInput(text, field=field)
@@ -484,9 +421,9 @@ async def submit_roles(
     Says which, on the person's page. `shown` are further people whom the form showed. Raises InvalidInput, also if it
     was shown for somebody else. Source: D68
     """
-    check_names(at, names_shown(person, *shown))
+    at.check_names(names_shown(person, *shown))
     saved = FormResult(done, f"{PERSON}/{person.membership.membership_id}")
-    return await submit_changes(at, changes, saved, of=person.membership)
+    return await at.submit_changes(changes, saved, of=person.membership)
 
 
 # --- changing a role, or taking it away
@@ -502,14 +439,18 @@ async def _this_role(at: PortalContext) -> EntityRole:
 
 def _role_page(at: PortalContext, person: Member, heading: Phrase) -> Page:
     up = to_person(at, person)
-    return Page(frame=frame(at, section=PEOPLE, up=up, names=names_shown(person)), heading=heading, parts=())
+    return at.build_page(
+        heading,
+        up=up,
+        names=names_shown(person),
+    )
 
 
 def _as_it_is(
     at: PortalContext, person: Member, row: Assignment, service: Service, look: Literal["", "summary"] = "summary"
-) -> tuple[Component, ...]:
+) -> tuple[Part, ...]:
     sentence = access_texts.sentence(person.name, row, service, at.entity.name, at.context.day)
-    return Paragraph(text=sentence, look=look), Items(items=access_texts.details(row))
+    return Paragraph(sentence, look=look), Items(access_texts.details(row))
 
 
 async def show_change(at: PortalContext) -> View:
@@ -528,7 +469,7 @@ async def show_change(at: PortalContext) -> View:
     wrong = faults(form, at.context.day) if is_complete else ()
 
     async def ask(errors: tuple[FieldError, ...]) -> View:
-        remove = Link(url=f"{portal_path(at.web, REMOVE)}/{role.id}", text=phrase("Remove this access"))
+        remove = Link(url=f"{at.path(REMOVE)}/{role.id}", text=phrase("Remove this access"))
         fields = await build_fields(at, form, always=as_it_is.start != form.start)
         asked = Form(
             get=True,
@@ -537,7 +478,7 @@ async def show_change(at: PortalContext) -> View:
             button=phrase("Continue"),
             back=Link(url=to_person(at, person).url, text=phrase("Cancel")),
         )
-        return replace(page, errors=errors, parts=(*was, asked, Actions(links=(remove,))))
+        return replace(page, errors=errors, parts=(*was, asked, Actions((remove,))))
 
     if not is_complete or wrong:
         return await ask(at.errors or role_fields.errors_of(wrong))
@@ -552,12 +493,12 @@ async def show_change(at: PortalContext) -> View:
     return replace(
         page,
         parts=(
-            Heading(text=phrase("Until now")),
+            Heading(phrase("Until now")),
             *_as_it_is(at, person, role.row, role.service, ""),
-            Heading(text=phrase("From now on")),
+            Heading(phrase("From now on")),
             *_confirm(
                 at, person, becomes, role.service, needs=needs, button=_CHANGE,
-                kept=(*kept, (CHECK, "all"), _seen(role.row)), again=query_address(at, at.page, **dict(kept)),
+                kept=(*kept, (CHECK, "all"), _seen(role.row)), again=at.path(at.page, **dict(kept)),
             ),
         ),
     )  # fmt: skip
@@ -614,14 +555,14 @@ async def show_removal(at: PortalContext) -> View:
     if why is not None:
         return replace(page, parts=(*was, *_refuse(why)))
     needs = await needs_approval(at.registry, at.actor, [Change(role.row, None)])
-    leads_to = portal_path(at.web, REVIEW_PAGE) if reviewed else to_person(at, person).url
+    leads_to = at.path(REVIEW_PAGE) if reviewed else to_person(at, person).url
     back = Link(url=leads_to, text=phrase("Keep access"))
-    page = replace(page, action=portal_path(at.web, at.here))
+    page = replace(page, action=at.path(at.here))
     loses = phrase("{name} will no longer be able to do this. Other access of {name} stays as it is.", name=person.name)
     asked = Form(
         needs_approval=needs, button=phrase("Remove access"), hidden=(_seen(role.row),), back=back, danger=True
     )
-    return replace(page, parts=(*was, Paragraph(text=loses), asked))
+    return replace(page, parts=(*was, loses, asked))
 
 
 async def remove_access(at: PortalContext) -> FormResult:
@@ -663,29 +604,25 @@ async def show_copy(at: PortalContext) -> View:
     colleague = await this_member(at, given[FROM])
     copies = await _copies(at, person, colleague)
     name, up = person.name, to_person(at, person)
-    another = query_address(at, COPY, person=given["person"])
-    page = Page(
-        frame=frame(at, section=PEOPLE, up=up, names=names_shown(person, colleague)),
-        heading=phrase("Copy a colleague's access"),
+    another = at.path(COPY, person=given["person"])
+    page = at.build_page(
+        phrase("Copy a colleague's access"),
+        up=up,
+        names=names_shown(person, colleague),
         notes=(*at.notes, *explain_no_effect(person)),
-        parts=(),
     )
-    parts: list[Component] = [
-        Facts(facts=((phrase("From"), Cell(values=(colleague.name, _another(another, phrase("From"))))),))
-    ]
+    parts: list[Part] = [Facts(((phrase("From"), Cell(values=(colleague.name, _another(another, phrase("From"))))),))]
     if copies.found:
         needs = await needs_approval(at.registry, at.actor, [change for _, _, change in copies.found[:_MOST_COPIED]])
-        boxes = Fields(
-            fields=tuple(
-                Field(
-                    name=box(row, at.context.today),
-                    kind="flag",
-                    label=access_texts.sentence(name, row, service, at.entity.name, at.context.day),
-                    hint=access_texts.joined(access_texts.details(row)),
-                    value=at.form.get(box(row, at.context.today), ""),
-                )
-                for row, service, _ in copies.found[:_MOST_COPIED]
+        boxes = (
+            Field(
+                name=box(row, at.context.today),
+                kind="flag",
+                label=access_texts.sentence(name, row, service, at.entity.name, at.context.day),
+                hint=access_texts.joined(access_texts.details(row)),
+                value=at.form.get(box(row, at.context.today), ""),
             )
+            for row, service, _ in copies.found[:_MOST_COPIED]
         )
         more = (
             phrase("This person has more roles than are listed here. Give the others one by one.")
@@ -699,9 +636,9 @@ async def show_copy(at: PortalContext) -> View:
                 needs_approval=needs,
                 button=_GIVE,
                 parts=(
-                    Heading(text=phrase("What do you want to give?")),
-                    boxes,
-                    Paragraph(text=more, look="hint") if more else None,
+                    Heading(phrase("What do you want to give?")),
+                    *boxes,
+                    Paragraph(more, look="hint") if more else None,
                 ),
                 hidden=(("person", given["person"]), (FROM, given[FROM])),
                 back=Link(url=up.url, text=phrase("Cancel")),
@@ -709,11 +646,11 @@ async def show_copy(at: PortalContext) -> View:
         )
     else:
         none = phrase("{name} has no access that you can copy here.", name=colleague.name)
-        parts.append(Paragraph(text=none, look="empty"))
+        parts.append(Paragraph(none, look="empty"))
     if copies.held:
-        parts.append(Heading(text=phrase("Already given")))
+        parts.append(Heading(phrase("Already given")))
     held = copies.held[:_MOST_COPIED]
-    parts.append(Items(items=tuple(held_line(name, *each, at.entity, at.context.day) for each in held)))
+    parts.append(Items(tuple(held_line(name, *each, at.entity, at.context.day) for each in held)))
     return replace(page, parts=tuple(parts))
 
 
@@ -771,36 +708,75 @@ async def copy_access(at: PortalContext) -> FormResult:
 
 async def show_import(at: PortalContext) -> View:
     """The form for a table."""
-    return _import_view(at)
+    return _ask_table(at)
 
 
-def _import_view(
-    at: PortalContext,
-    *,
-    plan: ImportPlan | None = None,
-    problems: tuple[tuple[int, str], ...] = (),
-    errors: tuple[FieldError, ...] = (),
-) -> ImportAccess:
-    return ImportAccess(
-        frame=frame(at, section=PEOPLE, up=section_link(at, PEOPLE), names=plan.names if plan else ""),
-        table=at.form.get("table", ""),
-        columns=(*ACCESS_COLUMNS, f"{PARAMETER}…"),
-        most_lines=MOST_ACCESS_LINES,
-        problems=problems,
-        lines=tuple(_import_line(at, each) for each in plan.lines) if plan else (),
-        changes=None
-        if plan is None
-        else counted(len(plan.changes), "This makes {count} change.", "This makes {count} changes.")
-        if plan.changes
-        else phrase("Nothing would change."),
-        is_change=bool(plan and plan.changes),
-        needs_approval=plan is not None and plan.needs_approval,
+def _ask_table(at: PortalContext, problems: Sequence[FileProblem] = (), errors: tuple[FieldError, ...] = ()) -> Page:
+    """The form for a table, below what is wrong with it."""
+    how = phrase(
+        "Copy the cells from your spreadsheet, with the names of the columns, and paste them here: at most {most} "
+        "lines. You see what happens before anything changes.",
+        most=MOST_ACCESS_LINES,
+    )
+    lines = Field(
+        name="table",
+        label=phrase("Table"),
+        hint=phrase("Columns are separated by tabs, commas or semicolons."),
+        kind="lines",
+        value=at.form.get("table", ""),
+    )
+    return replace(
+        _import_page(at),
         errors=errors,
-        back=portal_path(at.web, PEOPLE),
+        parts=(
+            table(
+                phrase("What to correct"),
+                (phrase("Line"), phrase("Problem")),
+                ((each.line, each.reason) for each in problems),
+            ),
+            Paragraph(text=how),
+            Form(
+                parts=(lines,),
+                decision="check",
+                button=phrase("Continue"),
+                back=Link(url=at.path(PEOPLE), text=phrase("Cancel")),
+            ),
+            Disclosure(
+                summary=phrase("Which columns there are"),
+                parts=(
+                    Paragraph(text=", ".join((*ACCESS_COLUMNS, f"{PARAMETER}…"))),
+                    Items(items=_COLUMNS_SAY),
+                    Paragraph(
+                        text=Link(
+                            url=at.path(_EMPTY_TABLE),
+                            text=phrase("Download an empty table with these columns"),
+                        )
+                    ),
+                ),
+            ),
+        ),
     )
 
 
-def _import_line(at: PortalContext, planned: ImportPlanLine) -> ImportedLine:
+def _import_page(at: PortalContext, plan: ImportPlan | None = None) -> Page:
+    names = plan.names if plan else ""
+    return Page(
+        frame=frame(at, section=PEOPLE, up=at.section_link(PEOPLE), names=names),
+        heading=phrase("Give access with a table"),
+        parts=(),
+    )
+
+
+async def download_empty_table(at: PortalContext) -> Response:
+    """The names of the columns as CSV, parameters of the services included."""
+    services = await role_assignment.list_services(at.registry, at.actor, at.entity)
+    parameters = dict.fromkeys(f"{PARAMETER}{each.name}" for service in services for each in service.parameters)
+    file = CsvFile()
+    file.write((*ACCESS_COLUMNS, *parameters))
+    return file.response("access")
+
+
+def _import_line(at: PortalContext, planned: ImportPlanLine) -> tuple[Value, ...]:
     name, entity = planned.person.name, at.entity.name
     details: tuple[Phrase, ...] = ()
     sentence = phrase("{name} belongs to {entity}.", name=name, entity=entity)
@@ -808,10 +784,10 @@ def _import_line(at: PortalContext, planned: ImportPlanLine) -> ImportedLine:
         sentence = access_texts.sentence(name, planned.row, planned.service, entity, at.context.day)
         details = access_texts.details(planned.row)
     elif planned.verb == "invite":
-        email = planned.person.membership.email
+        email = planned.person.email
         sentence = phrase("{name} gets an invitation for {entity}.", name=name, entity=entity)
         details = (phrase("{email}", email=email),) if email else (phrase("No e-mail address: no e-mail is sent"),)
-    return ImportedLine(number=planned.line, does=_DOES[planned.verb], sentence=sentence, details=details)
+    return planned.line, _DOES[planned.verb], Cell(values=(sentence,), notes=details)
 
 
 async def import_table(at: PortalContext) -> FormResult:
@@ -833,7 +809,7 @@ async def import_table(at: PortalContext) -> FormResult:
             InvitationLimit.for_request(at.context),
             at.actor,
             plan,
-            RequestDetails(reason(at), at.context.now, at.provider.new_id()),
+            RequestDetails(at.reason(), at.context.now, at.provider.new_id()),
         )
     except (InvalidInput, *REFUSALS) as error:
         why = error if isinstance(error, InvalidInput) else rejected(error, entity=at.entity)
@@ -847,26 +823,47 @@ async def check_import(at: PortalContext) -> View:
     try:
         plan = await _plan_import(at)
     except DirectoryError as error:
-        problems = tuple((each.line, each.reason) for each in error.problems)
         wrong = counted(
-            len(problems),
+            len(error.problems),
             "{count} problem in the table. Nothing has been changed.",
             "{count} problems in the table. Nothing has been changed.",
         )
-        return _import_view(at, problems=problems, errors=(("table", wrong),))
-    return _import_view(at, plan=plan)
+        return _ask_table(at, error.problems, (("table", wrong),))
+    number = len(plan.changes)
+    changes = counted(number, "This makes {count} change.", "This makes {count} changes.")
+    edit = ("edit", phrase("Change the table"))
+    confirm = ("confirm", phrase("Confirm")) if number else edit
+    return replace(
+        _import_page(at, plan),
+        parts=(
+            Paragraph(text=changes if number else phrase("Nothing would change."), look="summary"),
+            table(
+                phrase("What each line does"),
+                (phrase("Line"), phrase("What happens"), phrase("In a sentence")),
+                (_import_line(at, each) for each in plan.lines),
+            ),
+            Form(
+                hidden=(("table", at.form.get("table", "")),),
+                decision=confirm[0],
+                button=confirm[1],
+                other=edit if number else None,
+                needs_approval=plan.needs_approval,
+                back=Link(url=at.path(PEOPLE), text=phrase("Cancel")),
+            ),
+        ),
+    )
 
 
 async def _plan_import(at: PortalContext) -> ImportPlan:
     """The changes of the table. Raises DirectoryError with its problems, InvalidInput."""
-    context, table = at.context, at.form.get("table", "")
-    if not table.strip():
+    context, typed = at.context, at.form.get("table", "")
+    if not typed.strip():
         raise InvalidInput(phrase("Paste a table."), field="table")
-    if len(table) > MOST_CHARACTERS:
+    if len(typed) > MOST_CHARACTERS:
         raise InvalidInput(phrase("Enter at most {limit} characters.", limit=MOST_CHARACTERS), field="table")
     try:
         plan = await import_access.plan_import(
-            at.registry, at.actor, at.entity, table, now=context.now, today=context.day,
+            at.registry, at.actor, at.entity, typed, now=context.now, today=context.day,
             new_id=at.web.new_user_id,
         )  # fmt: skip
     except Forbidden as error:
@@ -888,9 +885,11 @@ def _path(page: str) -> re.Pattern[str]:
 
 _GIVING: Final = ("write", "assignment")
 SECTION: Final = Section[PortalContext](
+    name=PEOPLE,
     pages={
         NEW: PortalPage(view=show_new, submit=give_access, fresh=True, needs=_GIVING),
         COPY: PortalPage(view=show_copy, submit=copy_access, fresh=True, needs=_GIVING),
+        _EMPTY_TABLE: PortalPage(view=download_empty_table, needs=_GIVING),
         IMPORT: PortalPage(view=show_import, submit=import_table, check=check_import, fresh=True, needs=_GIVING),
     },
     named_pages={
@@ -898,7 +897,7 @@ SECTION: Final = Section[PortalContext](
         _path(REMOVE): PortalPage(view=show_removal, submit=remove_access, fresh=True, needs=("delete", "assignment")),
     },
     fields=role_fields.FIELDS | {"person", "service", "reason", CHECK, FROM, _SEEN, "table", "decision"},
-    filters=role_fields.FIELDS | {"person", "service", FIND, FROM, _ACCESS},
+    filters=role_fields.FIELDS | {"person", "service", FIND, FROM, role_fields.ACCESS},
     prefixes=(role_fields.PARAMETER, _BOX),
     changes={
         "access-given": phrase("The access has been given."),

@@ -17,18 +17,12 @@ from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.values import NO_BEGINNING
 from corpid.texts import Phrase, counted, phrase
 from corpid.web.directory.page_context import (
-    NAMES_CHANGED,
     NO_REASON,
     REQUESTED,
     PortalContext,
     PortalPage,
     await_change,
-    frame,
     names_shown,
-    portal_path,
-    query_address,
-    request_details,
-    section_link,
 )
 from corpid.web.directory.people import PERSON, export_list
 from corpid.web.pages.components import (
@@ -40,7 +34,6 @@ from corpid.web.pages.components import (
     Filters,
     Form,
     Label,
-    Page,
     Paragraph,
     Selection,
     Table,
@@ -48,7 +41,7 @@ from corpid.web.pages.components import (
     table,
 )
 from corpid.web.pages.layout import Field, Link, pager_of
-from corpid.web.sites import ConfirmationRequired, FormResult, Section, await_found
+from corpid.web.sites import NAMES_CHANGED, ConfirmationRequired, FormResult, Section, await_found
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -57,7 +50,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.lists import ListPage
     from corpid.flows.directory.role_assignment import EntityRole
-    from corpid.web.pages.components import Component, Value
+    from corpid.web.pages.components import Part, Value
     from corpid.web.pages.views import View
 
 ACCESS: Final = "access"
@@ -130,62 +123,59 @@ async def show_access(at: PortalContext) -> View:
     everything = more and 0 < total <= _MOST_ENDED
     dated = {**kept, "ends": "dated"}
     any_day = {name: value for name, value in kept.items() if name != "ends"}
-    return Page(
-        frame=frame(at, section=ACCESS),
-        heading=phrase("Access"),
-        main_action=Link(url=portal_path(at.web, f"{ACCESS}/new"), text=phrase("Give access")),
-        parts=(
-            Actions(links=(Link(url=portal_path(at.web, _ROLES), text=phrase("Who may do what")),)),
-            Table(
-                caption=phrase("What people may do for your organisation"),
-                filters=Filters(
-                    action=portal_path(at.web, ACCESS),
-                    fields=(
-                        Field(
-                            name=_SEARCH, kind="search", label=phrase("Name, user name or e-mail address"),
-                            value=filters[_SEARCH],
-                        ),
-                        _words(phrase("Service"), "service", filters, {each.service_id: each.name for each in services}),
-                        *(
-                            (_words(phrase("Role"), "role", filters, {each: each for each in service.roles}),)
-                            if service is not None and service.roles
-                            else ()
-                        ),
-                        Field(
-                            name="ends", kind="words", label=phrase("Ends"), value=filters["ends"],
-                            words=tuple(_ENDS.items()),
-                        ),
+    return at.build_page(
+        phrase("Access"),
+        Actions((at.link(_ROLES, phrase("Who may do what")),)),
+        Table(
+            caption=phrase("What people may do for your organisation"),
+            filters=Filters(
+                action=at.path(ACCESS),
+                fields=(
+                    Field(
+                        name=_SEARCH, kind="search", label=phrase("Name, user name or e-mail address"),
+                        value=filters[_SEARCH],
+                    ),
+                    _words(phrase("Service"), "service", filters, {each.service_id: each.name for each in services}),
+                    *(
+                        (_words(phrase("Role"), "role", filters, {each: each for each in service.roles}),)
+                        if service is not None and service.roles
+                        else ()
+                    ),
+                    Field(
+                        name="ends", kind="words", label=phrase("Ends"), value=filters["ends"],
+                        words=tuple(_ENDS.items()),
                     ),
                 ),
-                columns=(
-                    Column(
-                        phrase("Person"),
-                        query_address(at, ACCESS, **any_day),
-                        "" if wanted.by_day else "ascending",
-                    ),
-                    Column(phrase("Service")),
-                    Column(phrase("Role")),
-                    Column(phrase("Part of the organisation")),
-                    Column(phrase("Until"), query_address(at, ACCESS, **dated), "ascending" if wanted.by_day else ""),
-                ),
-                rows=tuple(
-                    (None if each.member.user.user_id in protected else _choice(each), *_row(at, each))
-                    for each in found.found
-                ),
-                empty=_empty(at, bool(kept or found.after)),
-                pager=pager_of(
-                    portal_path(at.web, ACCESS), kept, came=bool(after), after=found.after, total=found.total,
-                    searched_on=len(found.found) < _SHOWN,
-                ),
-                selection=Selection(
-                    action=portal_path(at.web, _END),
-                    buttons=(("end", _TAKE_AWAY),),
-                    everything=phrase("Select all {count} in this list", count=total) if everything else None,
-                    kept=tuple(kept.items()),
-                ),
-                csv=query_address(at, _CSV, **kept),
             ),
+            columns=(
+                Column(
+                    phrase("Person"),
+                    at.path(ACCESS, **any_day),
+                    "" if wanted.by_day else "ascending",
+                ),
+                Column(phrase("Service")),
+                Column(phrase("Role")),
+                Column(phrase("Part of the organisation")),
+                Column(phrase("Until"), at.path(ACCESS, **dated), "ascending" if wanted.by_day else ""),
+            ),
+            rows=tuple(
+                (None if each.member.user.user_id in protected else _choice(each), *_row(at, each))
+                for each in found.found
+            ),
+            empty=_empty(at, bool(kept or found.after)),
+            pager=pager_of(
+                at.path(ACCESS), kept, came=bool(after), after=found.after, total=found.total,
+                searched_on=len(found.found) < _SHOWN,
+            ),
+            selection=Selection(
+                action=at.path(_END),
+                buttons=(("end", _TAKE_AWAY),),
+                everything=phrase("Select all {count} in this list", count=total) if everything else None,
+                kept=tuple(kept.items()),
+            ),
+            csv=at.path(_CSV, **kept),
         ),
+        main_action=at.link(f"{ACCESS}/new", phrase("Give access")),
     )  # fmt: skip
 
 
@@ -196,12 +186,12 @@ def _words(label: Phrase, name: str, filters: Mapping[str, str], options: Mappin
 
 def _empty(at: PortalContext, narrowed: bool) -> Cell:
     if narrowed:
-        everything = Link(url=portal_path(at.web, ACCESS), text=phrase("Show all access"))
+        everything = at.link(ACCESS, phrase("Show all access"))
         return Cell(values=(phrase("No access found."), everything))
     return Cell(
         values=(
             phrase("Nobody has access yet."),
-            Link(url=portal_path(at.web, f"{ACCESS}/new"), text=phrase("Give access")),
+            at.link(f"{ACCESS}/new", phrase("Give access")),
         )
     )
 
@@ -214,7 +204,7 @@ def _choice(role: EntityRole) -> Choice:
 
 def _row(at: PortalContext, role: EntityRole) -> tuple[Value, ...]:
     row, member = role.row, role.member
-    person = Link(url=portal_path(at.web, f"{PERSON}/{member.membership.membership_id}"), text=member.name)
+    person = at.link(f"{PERSON}/{member.membership.membership_id}", member.name)
     state = access_texts.state(row, at.context.day)
     until = last_day(row.end_date)
     limits = (each for each in access_texts.details(msgspec.structs.replace(row, sub_entity="")))
@@ -239,23 +229,20 @@ async def show_roles(at: PortalContext) -> View:
     for service in services:
         given = {role: count for (service_id, role), count in counts.items() if service_id == service.service_id}
         for role in (*service.roles, *(each for each in given if each not in service.roles)) or ("",):
-            address = query_address(at, ACCESS, service=service.service_id, role=role)
+            address = at.path(ACCESS, service=service.service_id, role=role)
             count = given.get(role, 0)
             what = f"{service.name} {role}".strip()
             rows.append((service.name, role or None, Link(url=address, text=str(count), about=what) if count else 0))
-    return Page(
-        frame=frame(at, section=ACCESS, up=section_link(at, ACCESS)),
-        heading=phrase("Who may do what"),
-        parts=(
-            None
-            if whole
-            else Paragraph(text=phrase("There is too much to count. These are the numbers of a part."), look="hint"),
-            table(
-                phrase("Services and roles, and how often each is given"),
-                (phrase("Service"), phrase("Role"), phrase("Times given")),
-                rows,
-                empty=phrase("There is no service that {entity} may use.", entity=at.entity.name),
-            ),
+    return at.build_page(
+        phrase("Who may do what"),
+        None
+        if whole
+        else Paragraph(phrase("There is too much to count. These are the numbers of a part."), look="hint"),
+        table(
+            phrase("Services and roles, and how often each is given"),
+            (phrase("Service"), phrase("Role"), phrase("Times given")),
+            rows,
+            empty=phrase("There is no service that {entity} may use.", entity=at.entity.name),
         ),
     )
 
@@ -299,8 +286,8 @@ def _needs_approval(at: PortalContext, roles: Sequence[EntityRole]) -> bool:
 async def show_end(at: PortalContext) -> View:
     """The check before selected roles are ended."""
     roles, others = await _selected(at)
-    page = Page(
-        frame=frame(at, section=ACCESS, up=section_link(at, ACCESS)), heading=phrase("Remove access?"), parts=()
+    page = at.build_page(
+        phrase("Remove access?"),
     )
     stays = (
         counted(
@@ -313,7 +300,7 @@ async def show_end(at: PortalContext) -> View:
     )
     notes = (stays,) if stays else ()
     if not roles:
-        return msgspec.structs.replace(page, notes=notes, parts=(Paragraph(text=_CHOOSE, look="empty"),))
+        return msgspec.structs.replace(page, notes=notes, parts=(Paragraph(_CHOOSE, look="empty"),))
     needs = _needs_approval(at, roles)
     people = len({each.member.user.user_id for each in roles})
     sentence = counted(
@@ -325,8 +312,8 @@ async def show_end(at: PortalContext) -> View:
         if at.form.get("all")
         else tuple((f"{SELECT}{each.id}", "yes") for each in roles)
     )
-    parts: tuple[Component | None, ...] = (
-        Paragraph(text=sentence, look="summary"),
+    parts: tuple[Part, ...] = (
+        Paragraph(sentence, look="summary"),
         table(
             phrase("What is removed"),
             (
@@ -346,7 +333,7 @@ async def show_end(at: PortalContext) -> View:
             button=_TAKE_AWAY,
             danger=True,
             back=Link(
-                url=query_address(at, ACCESS, **_filters(at.form)), text=phrase("Keep access")
+                url=at.path(ACCESS, **_filters(at.form)), text=phrase("Keep access")
             ),
         ),
     )  # fmt: skip
@@ -363,7 +350,7 @@ async def end_access(at: PortalContext) -> FormResult:
     if _digest(roles) != at.form.get("seen"):
         raise ConfirmationRequired(("", NAMES_CHANGED))
     try:
-        asking = request_details(at)
+        asking = at.request_details()
         if not asking.reason and _needs_approval(at, roles):
             # Else what needs no approval could end before the first part that does is refused.
             raise InvalidInput(NO_REASON, field="reason")
@@ -403,6 +390,7 @@ _COLUMNS: Final = (
 
 
 SECTION: Final = Section[PortalContext](
+    name=ACCESS,
     pages={
         ACCESS: PortalPage(view=show_access),
         _ROLES: PortalPage(view=show_roles),

@@ -22,26 +22,17 @@ from corpid.rules.directory.queries import Member
 from corpid.rules.directory.records import Assignment, Membership, Service, User
 from corpid.texts import counted, phrase
 from corpid.web.directory.access import FROM, REMOVE, this_member
-from corpid.web.directory.member_texts import REFUSALS, STATES, level_sentence, refusal_sentence, rejected
+from corpid.web.directory.member_texts import REFUSALS, STATES, level_sentence, rejected
 from corpid.web.directory.page_context import (
-    NAMES_CHANGED,
     SETTINGS,
     PortalContext,
     PortalPage,
-    ask,
-    check_names,
-    frame,
     names_shown,
-    portal_path,
-    query_address,
-    request_details,
     saved_or_requested,
-    section_link,
 )
 from corpid.web.directory.people import PERSON
 from corpid.web.directory.person import (
-    CONFIRMED_ACTIONS,
-    ending_sentences,
+    ask_about,
     membership_id_of,
     name_role,
 )
@@ -52,13 +43,12 @@ from corpid.web.pages.components import (
     Choice,
     Column,
     Label,
-    Page,
     Paragraph,
     Selection,
     Table,
 )
 from corpid.web.pages.layout import Link, pager_of
-from corpid.web.sites import FormResult, NotFound, Section, await_found
+from corpid.web.sites import NAMES_CHANGED, FormResult, NotFound, Question, Section, asking, await_found
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -69,7 +59,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.records import ThirdPartyAssignment
     from corpid.rules.directory.roles import RoleRecords
     from corpid.texts import Phrase
-    from corpid.web.pages.components import Component, Value
+    from corpid.web.pages.components import Part, Value
     from corpid.web.pages.views import View
 
 REVIEW: Final = REVIEW_PAGE
@@ -115,26 +105,23 @@ async def show_review(at: PortalContext) -> View:
         state = await access_review.load_review_state(at.registry, at.actor, entity_id)
     progress = phrase("{kept} of {count} people reviewed", kept=state.kept, count=state.people)
     last = await _last(at, state)
-    page = Page(
-        frame=frame(at, section=SETTINGS, up=section_link(at, SETTINGS)),
-        heading=HEADING,
-        parts=(
-            Paragraph(text=await describe_state(at, state)),
-            Paragraph(text=last) if last else None,
-            Paragraph(text=progress, look="summary") if under_way else None,
-        ),
+    page = at.build_page(
+        HEADING,
+        await describe_state(at, state),
+        last or None,
+        Paragraph(progress, look="summary") if under_way else None,
     )
     if not shows:
-        parts: tuple[Component, ...] = (
-            Paragraph(text=_BEGIN_IT),
-            Actions(links=(Link(url=query_address(at, REVIEW, **begin), text=phrase("Begin the review")),)),
+        parts: tuple[Part, ...] = (
+            _BEGIN_IT,
+            Actions((at.link(REVIEW, phrase("Begin the review"), **begin),)),
         )
     elif left:
-        parts = (Paragraph(text=_HOW), await _table(at, found, begin, after))
+        parts = (_HOW, await _table(at, found, begin, after))
     elif under_way:
         parts = (
-            Paragraph(text=phrase("Everybody has been reviewed. Sign off the review to finish it."), look="empty"),
-            Actions(links=(Link(url=portal_path(at.web, _SIGN_OFF), text=phrase("Sign off")),)),
+            Paragraph(phrase("Everybody has been reviewed. Sign off the review to finish it."), look="empty"),
+            Actions((at.link(_SIGN_OFF, phrase("Sign off")),)),
         )
     else:
         parts = ()
@@ -206,14 +193,14 @@ async def _table(at: PortalContext, found: lists.ListPage[Found], begin: Mapping
         columns=(Column(phrase("Person")), Column(phrase("Access")), Column(phrase("Decision"))),
         rows=tuple(rows if choices else (row[1:] for row in rows)),
         selection=Selection(
-            action=query_address(at, REVIEW, **begin, after=after),
+            action=at.path(REVIEW, **begin, after=after),
             buttons=(("keep", phrase("Keep access")),),
             everything=phrase("Select everybody on this page"),
             kept=tuple((f"{_SHOWN_HERE}{each.value}", "yes") for each in choices),
         )
         if choices
         else None,
-        pager=pager_of(portal_path(at.web, REVIEW), begin, came=bool(after), after=found.after),
+        pager=pager_of(at.path(REVIEW), begin, came=bool(after), after=found.after),
     )
 
 
@@ -233,12 +220,12 @@ async def _rows(
     refusal = own or level is not None
     if not refusal or not (await members.preview_change(at.registry, membership, actor=at.actor, end=True)).refusal:
         end = f"{page}/revoke" if membership.invited else f"{REVIEW}/{membership.membership_id}/end"
-        notes.append(Link(url=portal_path(at.web, end), text=phrase("End the membership"), about=name))
+        notes.append(at.link(end, phrase("End the membership"), about=name))
     tags = (
         Label(STATES[member.state], "warning") if member.state != "active" else None,
         Label(phrase("Changed since you looked"), "error") if changed else None,
     )
-    link = Link(url=portal_path(at.web, page), text=name)
+    link = at.link(page, name)
     person = Cell(values=(link, *(each for each in tags if each)), notes=tuple(notes))
     access: list[tuple[Value, Value]] = []
     if level is not None:
@@ -252,10 +239,10 @@ async def _rows(
             values=(access_texts.sentence(name, row, role.service, entity, today), *([Label(state)] if state else [])),
             notes=access_texts.details(row),
         )
-        remove = f"{portal_path(at.web, f'{REMOVE}/{object_id(row.key)}')}?{urlencode({FROM: REVIEW})}"
         changeable = (not own or why_not is None) and isinstance(row, Assignment)
         about = f"{name}, {name_role(role)}"
-        access.append((cell, Link(url=remove, text=phrase("Remove"), about=about) if changeable else None))
+        remove = at.link(f"{REMOVE}/{object_id(row.key)}", phrase("Remove"), about, **{FROM: REVIEW})
+        access.append((cell, remove if changeable else None))
     if not access:
         access.append((phrase("{name} has no access yet.", name=name), None))
     choice = (
@@ -314,103 +301,76 @@ def _read_kept(form: Mapping[str, str]) -> list[tuple[str, str]]:
 # --- ending
 
 
-async def show_end(at: PortalContext) -> View:
-    """The question before a membership is ended, with what it takes away."""
+async def ask_end(at: PortalContext) -> Question:
+    """The question before a membership is ended. Raises NotFound for an invitation."""
     await access_review.load_review_state(at.registry, at.actor, at.entity.entity_id)
-    found = await _belonging(at)
-    possible = await members.preview_change(at.registry, found.membership, actor=at.actor, end=True)
-    action, refusal = CONFIRMED_ACTIONS["end"], possible.refusal
-    return ask(
-        frame(at, section=SETTINGS, up=_to_review(at), names=names_shown(found)),
-        action.heading(found.name),
-        () if refusal else action.sentences(at, found),
-        action.button,
-        Link(url=portal_path(at.web, REVIEW), text=action.keep),
-        taken=() if refusal else await ending_sentences(at, found),
-        refused=refusal_sentence(refusal, found.name, at.entity) if refusal else None,
-        danger=True,
-        needs_approval=possible.needs_approval,
-    )
-
-
-async def end_membership(at: PortalContext) -> FormResult:
-    """End a membership, or request it. Raises NotFound, InvalidInput."""
-    found = await _belonging(at)
-    check_names(at, names_shown(found))
-    try:
-        request = await access_review.end_access(
-            at.registry, at.actor, at.entity.entity_id, found.user.user_id, request_details(at)
-        )
-    except REFUSALS as error:
-        raise rejected(error, entity=at.entity, name=found.name) from None
-    return saved_or_requested(request, FormResult("person-ended", REVIEW))
-
-
-async def _belonging(at: PortalContext) -> Member:
-    """The member that the address names, who is not only invited."""
     found = await this_member(at, membership_id_of(at))
     if found.membership.invited:
         raise NotFound
-    return found
+
+    async def end() -> FormResult:
+        try:
+            request = await access_review.end_access(
+                at.registry, at.actor, at.entity.entity_id, found.user.user_id, at.request_details()
+            )
+        except REFUSALS as error:
+            raise rejected(error, entity=at.entity, name=found.name) from None
+        return saved_or_requested(request, FormResult("person-ended", REVIEW))
+
+    return await ask_about(at, found, "end", end, up=_to_review(at))
 
 
 def _to_review(at: PortalContext) -> Link:
-    return Link(url=portal_path(at.web, REVIEW), text=HEADING)
+    return at.link(REVIEW, HEADING)
 
 
 # --- signing off
 
 
-async def show_sign_off(at: PortalContext) -> View:
+async def ask_sign_off(at: PortalContext) -> Question:
     """The question before the review is signed off."""
     state = await access_review.load_review_state(at.registry, at.actor, at.entity.entity_id)
-    under_way = state.review is not None and bool(state.review.began_at)
     refused = None
-    if not under_way:
+    if state.review is None or not state.review.began_at:
         refused = _NOT_OPEN
     elif (await _people(at, "")).found:
         refused = _LEFT
-    sentences = (
-        counted(
-            state.kept,
-            "The access of {count} person stays as you and other administrators saw it.",
-            "The access of {count} people stays as you and other administrators saw it.",
-        ),
-        phrase("The history shows your name and the day. The next review is due in a year."),
+    stays = counted(
+        state.kept,
+        "The access of {count} person stays as you and other administrators saw it.",
+        "The access of {count} people stays as you and other administrators saw it.",
     )
-    return ask(
-        frame(at, section=SETTINGS, up=_to_review(at)),
-        phrase("Sign off the review?"),
-        () if refused else sentences,
-        phrase("Sign off"),
-        Link(url=portal_path(at.web, REVIEW), text=phrase("Go back")),
+    shows = phrase("The history shows your name and the day. The next review is due in a year.")
+
+    async def sign_off() -> None:
+        try:
+            await access_review.sign_off_review(at.registry, at.actor, at.entity.entity_id, now=at.context.now)
+        except NoOpenReview:
+            raise InvalidInput(_NOT_OPEN) from None
+        except ReviewIncomplete:
+            raise InvalidInput(_LEFT) from None
+
+    up = _to_review(at)
+    return Question(
+        heading=phrase("Sign off the review?"),
+        parts=() if refused else (stays, shows),
+        button=phrase("Sign off"),
         refused=refused,
+        up=up,
+        back=Link(url=up.url, text=phrase("Go back")),
+        change=sign_off,
+        done=FormResult("review-signed-off", REVIEW),
     )
-
-
-async def sign_off(at: PortalContext) -> FormResult:
-    """Sign the review off. Raises InvalidInput."""
-    signing = access_review.sign_off_review(at.registry, at.actor, at.entity.entity_id, now=at.context.now)
-    try:
-        await signing
-    except NoOpenReview:
-        raise InvalidInput(_NOT_OPEN) from None
-    except ReviewIncomplete:
-        raise InvalidInput(_LEFT) from None
-    return FormResult("review-signed-off", REVIEW)
 
 
 _ID: Final = "[^/]{1,100}"
 SECTION: Final = Section[PortalContext](
+    name=SETTINGS,
     pages={
         REVIEW: PortalPage(view=show_review, submit=keep_access, fresh=True, needs=("write", "access review")),
-        _SIGN_OFF: PortalPage(view=show_sign_off, submit=sign_off, fresh=True, needs=("write", "access review")),
+        _SIGN_OFF: asking(ask_sign_off, needs=("write", "access review")),
     },
-    named_pages={
-        re.compile(f"{REVIEW}/{_ID}/end"): PortalPage(
-            view=show_end, submit=end_membership, fresh=True, needs=("delete", "membership")
-        )
-    },
+    named_pages={re.compile(f"{REVIEW}/{_ID}/end"): asking(ask_end, needs=("delete", "membership"))},
     fields=frozenset({"all", "decision", "reason"}),
     filters=frozenset({"after", _BEGIN}),
     prefixes=(SELECT, _SHOWN_HERE),

@@ -18,14 +18,8 @@ from corpid.web.directory.page_context import (
     SETTINGS,
     PortalContext,
     PortalPage,
-    ask,
-    check_names,
     frame,
     names_shown,
-    portal_path,
-    reason,
-    section_link,
-    submit_changes,
 )
 from corpid.web.directory.people import choose_person
 from corpid.web.pages.components import (
@@ -34,17 +28,17 @@ from corpid.web.pages.components import (
     Actions,
     Cell,
     Checkboxes,
-    Component,
     Form,
     Label,
     Page,
     Paragraph,
+    Part,
     Radios,
     Value,
     table,
 )
 from corpid.web.pages.layout import Link
-from corpid.web.sites import ConfirmationRequired, FormResult, InvalidForm, NotFound, Section
+from corpid.web.sites import ConfirmationRequired, FormResult, InvalidForm, NotFound, Question, Section, asking
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -103,24 +97,19 @@ async def show_administrators(at: PortalContext) -> View:
     found = await appointments.list_administrators(at.registry, at.actor)
     services = await _service_names(at, {each for one in found for each in _listed(one)})
     own = at.actor.level != "sub_administrator"
-    appoint = Link(url=portal_path(at.web, _APPOINT), text=phrase("Appoint somebody"))
+    appoint = at.link(_APPOINT, phrase("Appoint somebody"))
     asks = phrase("Owners and administrators appoint people. If somebody's level should change, ask one of them.")
     columns = (phrase("Name"), phrase("Level"), phrase("What they may do"), phrase("Change"))
-    return Page(
-        frame=frame(at, section=SETTINGS, up=section_link(at, SETTINGS)),
-        heading=_HEADING,
+    return at.build_page(
+        _HEADING,
+        None if own else asks,
+        table(phrase("People who administer your organisation"), columns, (_row(at, each, services) for each in found)),
         main_action=appoint if own else None,
-        parts=(
-            None if own else Paragraph(text=asks),
-            table(
-                phrase("People who administer your organisation"), columns, (_row(at, each, services) for each in found)
-            ),
-        ),
     )
 
 
 def _to_list(at: PortalContext) -> Link:
-    return Link(url=portal_path(at.web, ADMINISTRATORS), text=_HEADING)
+    return at.link(ADMINISTRATORS, _HEADING)
 
 
 def _row(at: PortalContext, held: MemberLevel, services: Mapping[str, str]) -> tuple[Value, ...]:
@@ -133,7 +122,7 @@ def _row(at: PortalContext, held: MemberLevel, services: Mapping[str, str]) -> t
         states.append(INVITED)
     elif not held.membership.enabled or not held.user.enabled:
         states.append(DISABLED)
-    change = Link(url=_path(at, held), text=phrase("Change"), about=name)
+    change = Link(url=_path(at, held), text=phrase("Change"), about=held.name)
     return (
         Cell(values=(name, *states), notes=(identity,) if identity != name else ()),
         Label(ADMINISTRATOR_LEVELS[level]),
@@ -165,7 +154,7 @@ def _at_services(given: AdministratorServices, names: Mapping[str, str]) -> Phra
 
 
 def _path(at: PortalContext, held: MemberLevel, more: str = "") -> str:
-    return portal_path(at.web, f"{ADMINISTRATORS}/{held.membership.membership_id}{more}")
+    return at.path(f"{ADMINISTRATORS}/{held.membership.membership_id}{more}")
 
 
 def _possible(at: PortalContext, held: MemberLevel) -> tuple[AdministratorLevel, ...]:
@@ -208,11 +197,11 @@ async def show_choice(at: PortalContext) -> View:
     return await choose_person(
         at,
         _APPOINT,
-        lambda found: portal_path(at.web, f"{ADMINISTRATORS}/{found.membership.membership_id}"),
+        lambda found: at.path(f"{ADMINISTRATORS}/{found.membership.membership_id}"),
         frame=frame(at, section=SETTINGS, up=_to_list(at)),
         heading=phrase("Choose a person"),
         asked=phrase("Who do you want to appoint?"),
-        links=(Link(url=portal_path(at.web, "invite"), text=phrase("Invite people")),),
+        links=(at.link("invite", phrase("Invite people")),),
     )
 
 
@@ -242,7 +231,7 @@ async def _form(at: PortalContext, held: MemberLevel) -> Page:
     level = at.form.get("level", current if current in possible else only)
     asks_services = _SUB in possible and _SUB in (only, at.form.get("level"), at.query.get("level"))
     keeps = _why_not(at, held, "") if current else None
-    back = Link(url=portal_path(at.web, ADMINISTRATORS), text=_GO_BACK)
+    back = at.link(ADMINISTRATORS, _GO_BACK)
     if asks_services:
         ticked = _ticked(at.form) if _SCOPE in at.form else given
         chosen = phrase("{level}: {what}", level=ADMINISTRATOR_LEVELS[_SUB], what=MAY[_SUB])
@@ -255,8 +244,8 @@ async def _form(at: PortalContext, held: MemberLevel) -> Page:
             )
             for each in services
         )  # fmt: skip
-        parts: tuple[Component, ...] = (
-            Paragraph(text=Cell(values=(chosen, *another))),
+        parts: tuple[Part, ...] = (
+            Cell(values=(chosen, *another)),
             Checkboxes(
                 legend=phrase("At which services?"),
                 options=(
@@ -275,19 +264,18 @@ async def _form(at: PortalContext, held: MemberLevel) -> Page:
         remove = Link(url=_path(at, held, "/remove"), text=phrase("Remove the level"))
     why_not = None if possible else _why_not(at, held, current or _SUB)
     name = held.name
-    return Page(
-        frame=frame(at, section=SETTINGS, up=_to_list(at), names=names_shown(held)),
-        heading=phrase("Change the level of {name}", name=name) if current else phrase("Appoint {name}", name=name),
-        back=back,
-        parts=(
-            Paragraph(text=phrase("Today: {level}", level=_what(held, names))) if current else None,
-            *(
-                (Paragraph(text=why_not), Actions(links=(back,)))
-                if why_not
-                else (Form(parts=parts, hidden=(("held", _mark(held)), *hidden), button=phrase("Continue")),)
-            ),
-            Paragraph(text=remove, look="hint") if remove and not (why_not and keeps) else None,
+    return at.build_page(
+        phrase("Change the level of {name}", name=name) if current else phrase("Appoint {name}", name=name),
+        phrase("Today: {level}", level=_what(held, names)) if current else None,
+        *(
+            (why_not, Actions((back,)))
+            if why_not
+            else (Form(parts=parts, hidden=(("held", _mark(held)), *hidden), button=phrase("Continue")),)
         ),
+        Paragraph(remove, look="hint") if remove and not (why_not and keeps) else None,
+        up=_to_list(at),
+        names=names_shown(held),
+        back=back,
     )
 
 
@@ -316,7 +304,7 @@ def _mark(held: MemberLevel) -> str:
 
 
 def _refuse_late(at: PortalContext, held: MemberLevel) -> None:
-    check_names(at, names_shown(held))
+    at.check_names(names_shown(held))
     if at.form.get("held", "") != _mark(held):
         raise InvalidInput(phrase("This person's level has changed in the meantime. Check it again, then decide."))
 
@@ -369,7 +357,7 @@ async def save_level(at: PortalContext) -> FormResult:
     user_id, entity_id = held.membership.key
     becomes = Administrator(user_id=user_id, entity_id=entity_id, level=wanted, services=ticked)
     changes = [Change(held.administrator, becomes)] if becomes != held.administrator else []
-    return await submit_changes(at, changes, FormResult("level-changed", ADMINISTRATORS), of=held.membership)
+    return await at.submit_changes(changes, FormResult("level-changed", ADMINISTRATORS), of=held.membership)
 
 
 def _scope_errors(at: PortalContext, wanted: AdministratorLevel, services: Mapping[str, str]) -> list[FieldError]:
@@ -386,7 +374,7 @@ def _scope_errors(at: PortalContext, wanted: AdministratorLevel, services: Mappi
 
 def _reason_errors(at: PortalContext) -> list[FieldError]:
     try:
-        return [("reason", NO_REASON)] if _explains(at) and not reason(at) else []
+        return [("reason", NO_REASON)] if _explains(at) and not at.reason() else []
     except InvalidInput as rejected:
         return [(rejected.field, rejected.sentence)]
 
@@ -411,56 +399,55 @@ async def check_level(at: PortalContext) -> View:
         consequences.append(phrase("Current level: {level}.", level=ADMINISTRATOR_LEVELS[held.administrator.level]))
     passed_on = {"level", "all_services", _SCOPE, "held"}
     kept = [(name, value) for name, value in at.form.items() if name in passed_on or name.startswith(_SERVICE)]
-    return ask(
-        frame(at, section=SETTINGS, up=_to_list(at), names=names_shown(held)),
-        phrase("Check and confirm"),
-        (summary, *consequences),
-        phrase("Confirm"),
-        Link(url=_path(at, held), text=_GO_BACK),
+    form = Form(
         hidden=(*kept, ("confirm", "yes")),
+        button=phrase("Confirm"),
         needs_approval=_explains(at),
+        back=Link(url=_path(at, held), text=_GO_BACK),
+    )
+    return at.build_page(
+        phrase("Check and confirm"), summary, *consequences, form, up=_to_list(at), names=names_shown(held)
     )
 
 
-async def show_removal(at: PortalContext) -> View:
-    """The confirmation of taking somebody's level away."""
+async def ask_removal(at: PortalContext) -> Question:
+    """The question before somebody's level is taken away. Raises NotFound."""
     held = await _load_held(at)
     if held.administrator is None:
         raise NotFound
-    why = _why_not(at, held, "")
-    name, entity = held.name, at.entity.name
-    consequences = [
-        phrase("{name} will no longer be able to administer {entity}.", name=name, entity=entity),
-        phrase("{name} still belongs to {entity} and keeps their access.", name=name, entity=entity),
-    ]
-    return ask(
-        frame(at, section=SETTINGS, up=_to_list(at), names=names_shown(held)),
-        phrase("Remove the level of {name}?", name=name),
-        () if why else tuple(consequences),
-        phrase("Remove the level"),
-        Link(url=portal_path(at.web, ADMINISTRATORS), text=_GO_BACK),
+    why, name, entity = _why_not(at, held, ""), held.name, at.entity.name
+    change = Change(held.administrator, None)
+
+    async def remove() -> FormResult:
+        _refuse_late(at, held)
+        if why is not None:
+            raise InvalidInput(why)
+        if errors := _reason_errors(at):
+            raise InvalidForm(*errors)
+        return await at.submit_changes([change], FormResult("level-removed", ADMINISTRATORS), of=held.membership)
+
+    return Question(
+        heading=phrase("Remove the level of {name}?", name=name),
+        parts=()
+        if why
+        else (
+            phrase("{name} will no longer be able to administer {entity}.", name=name, entity=entity),
+            phrase("{name} still belongs to {entity} and keeps their access.", name=name, entity=entity),
+        ),
         hidden=(("held", _mark(held)),),
-        refused=why,
+        button=phrase("Remove the level"),
         danger=True,
         needs_approval=_explains(at),
+        refused=why,
+        names=names_shown(held),
+        up=_to_list(at),
+        back=at.link(ADMINISTRATORS, _GO_BACK),
+        change=remove,
     )
-
-
-async def remove_level(at: PortalContext) -> FormResult:
-    """Take somebody's level away, or request it."""
-    held = await _load_held(at)
-    if held.administrator is None:
-        raise NotFound
-    _refuse_late(at, held)
-    if (why := _why_not(at, held, "")) is not None:
-        raise InvalidInput(why)
-    if errors := _reason_errors(at):
-        raise InvalidForm(*errors)
-    changes = [Change(held.administrator, None)]
-    return await submit_changes(at, changes, FormResult("level-removed", ADMINISTRATORS), of=held.membership)
 
 
 SECTION: Final = Section[PortalContext](
+    name=SETTINGS,
     pages={
         ADMINISTRATORS: PortalPage(view=show_administrators),
         _APPOINT: PortalPage(view=show_choice, needs=("write", "administrator")),
@@ -469,7 +456,7 @@ SECTION: Final = Section[PortalContext](
         _PERSON: PortalPage(
             view=show_level, submit=save_level, check=check_level, fresh=True, needs=("write", "administrator")
         ),
-        _REMOVE: PortalPage(view=show_removal, submit=remove_level, fresh=True, needs=("delete", "administrator")),
+        _REMOVE: asking(ask_removal, needs=("delete", "administrator")),
     },
     fields=frozenset({"level", "all_services", _SCOPE, "reason", "held", "confirm"}),
     filters=frozenset({"query", "after", "level"}),

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows.authentication.entity_selection import QUERY_CHARACTERS
 from corpid.flows.directory import portal
 from corpid.flows.directory.access_review import load_review_state
+from corpid.flows.directory.approvals import load_names
 from corpid.flows.directory.notice_texts import OF_ENTITY
-from corpid.flows.directory.undo import keep_for_undo, name_undoable, undo_changes
+from corpid.flows.directory.undo import find_undoable, keep_for_undo, undo_changes
 from corpid.flows.directory.write import RequestDetails
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.entity_choice import NUMBERS, search_words
@@ -38,30 +39,26 @@ from corpid.web.directory.page_context import (
     PortalContext,
     PortalPage,
     admit,
-    ask,
     await_change,
     bare_frame,
     choosing,
     frame,
     next_page,
-    portal_path,
     remembered,
     saved_or_requested,
-    section_link,
 )
 from corpid.web.own_pages import forbidden_page, serve
 from corpid.web.pages.components import (
     Actions,
     Alert,
     Alerts,
-    Component,
+    Form,
     Heading,
     Label,
     LinkList,
-    Page,
     Paragraph,
+    Part,
 )
-from corpid.web.pages.layout import Link
 from corpid.web.pages.responses import see_other
 from corpid.web.pages.views import Choice, ChooseEntity, Problem
 from corpid.web.sites import (
@@ -112,45 +109,38 @@ async def show_home(at: PortalContext) -> View:
     first, last = _soon(at)
     found = await portal.load_home_numbers(at.registry, at.actor, first=first, last=last)
     sees_all = at.actor.level != "sub_administrator"
-    invite = Link(url=portal_path(at.web, "invite"), text=phrase("Invite people"))
-    give = Link(url=portal_path(at.web, "access/new"), text=phrase("Give access"))
+    invite = at.link("invite", phrase("Invite people"))
+    give = at.link("access/new", phrase("Give access"))
     needs = (*(await _review(at) if sees_all else ()), *_needs(at, found, sees_all=sees_all))
-    nothing = Paragraph(text=phrase("Nothing needs you at present."), look="empty")
+    nothing = Paragraph(phrase("Nothing needs you at present."), look="empty")
     figures: list[tuple[str, Phrase]] = [("people", _people(found.people))]
     if not sees_all:
         figures.append((access_list.ENDING, phrase("Access at your services that ends within 30 days")))
     elif not found.ending:
         figures.append((access_list.ENDING, phrase("Nobody's access ends within 30 days.")))
-    return Page(
-        frame=frame(at),
-        heading=phrase("Home"),
-        parts=(
-            Paragraph(text=_STATUS[at.entity.status], look="warning") if at.entity.status in _STATUS else None,
-            Actions(links=(give, invite) if sees_all else (give,), main=True),
-            *(_first_steps(at) if found.people <= 1 and sees_all else ()),
-            Heading(text=phrase("Needs you")),
-            Alerts(alerts=needs) if needs else nothing,
-            Heading(text=phrase("At a glance")),
-            _links(at, figures),
-            *(await _recent(at) if sees_all else ()),
-        ),
+    return at.build_page(
+        phrase("Home"),
+        Paragraph(_STATUS[at.entity.status], look="warning") if at.entity.status in _STATUS else None,
+        Actions((give, invite) if sees_all else (give,), main=True),
+        *(_first_steps(at) if found.people <= 1 and sees_all else ()),
+        Heading(phrase("Needs you")),
+        Alerts(alerts=needs) if needs else nothing,
+        Heading(phrase("At a glance")),
+        _links(at, figures),
+        *(await _recent(at) if sees_all else ()),
     )
 
 
 def _links(at: PortalContext, pages: Iterable[tuple[str, Phrase]]) -> LinkList:
-    return LinkList(links=tuple((Link(url=portal_path(at.web, page), text=text), None) for page, text in pages))
+    return LinkList(links=tuple((at.link(page, text), None) for page, text in pages))
 
 
-async def _recent(at: PortalContext) -> tuple[Component, ...]:
+async def _recent(at: PortalContext) -> tuple[Part, ...]:
     found = await history.list_recent(at, most=_RECENT)
-    every = Link(url=portal_path(at.web, history.HISTORY), text=phrase("All changes"))
+    every = at.link(history.HISTORY, phrase("All changes"))
     return (
-        Heading(text=phrase("Last changes")),
-        *(
-            (LinkList(links=found), Paragraph(text=every))
-            if found
-            else (Paragraph(text=phrase("There are no changes yet.")),)
-        ),
+        Heading(phrase("Last changes")),
+        *((LinkList(links=found), every) if found else (phrase("There are no changes yet."),)),
     )
 
 
@@ -159,7 +149,7 @@ def _soon(at: PortalContext) -> tuple[str, str]:
     return at.context.today, (at.context.day + timedelta(days=access_list.SOON_DAYS)).isoformat()
 
 
-def _first_steps(at: PortalContext) -> tuple[Component, ...]:
+def _first_steps(at: PortalContext) -> tuple[Part, ...]:
     """Of an entity with nobody but the reader."""
     steps = [
         ("invite", phrase("Invite the people who should act for your organisation.")),
@@ -168,11 +158,11 @@ def _first_steps(at: PortalContext) -> tuple[Component, ...]:
     if at.actor.level == "owner":
         appoint = phrase("Appoint a second owner, so that your organisation never depends on one person.")
         steps.append(("administrators/appoint", appoint))
-    return Heading(text=phrase("What to do first")), _links(at, steps)
+    return Heading(phrase("What to do first")), _links(at, steps)
 
 
 def _need(at: PortalContext, label: Phrase, page: str, text: Phrase) -> Alert:
-    return Alert(label=Label(label, "warning"), text=Link(url=portal_path(at.web, page), text=text))
+    return Alert(label=Label(label, "warning"), text=at.link(page, text))
 
 
 def _needs(at: PortalContext, totals: EntityTotals, *, sees_all: bool) -> tuple[Alert, ...]:
@@ -230,7 +220,7 @@ async def show_choice(at: PortalContext) -> View | Response:
     """The choice of the entity, or of another one than before. Source: D54"""
     visit = at.visit
     if visit.entity is not None and not visit.several:
-        return see_other(portal_path(at.web, next_page(at)))
+        return see_other(at.path(next_page(at)))
     mine = await portal.list_administered(at.context, at.visit.user.user_id)
     if not mine:
         return Problem(
@@ -249,10 +239,10 @@ async def show_choice(at: PortalContext) -> View | Response:
     found = [
         each for each in mine if all(word in f"{each.name} {each.registration_number}".casefold() for word in words)
     ]
-    here = portal_path(at.web, ORGANISATION)
+    here = at.path(ORGANISATION)
     return ChooseEntity(
         frame=frame(at, section=ORGANISATION) if visit.entity else bare_frame(at),
-        action=portal_path(at.web, choosing(next_page(at))),
+        action=at.path(choosing(next_page(at))),
         search_action=here,
         choices=tuple(
             Choice(
@@ -287,20 +277,15 @@ async def show_undo(at: PortalContext) -> View:
     After a new sign-in the question whether to undo. Raises SeeOther if nothing was tried.
     """
     if not at.errors and at.form.get(UNDONE):
-        return ask(
-            frame(at, up=section_link(at, "")),
-            phrase("Undo the last change?"),
-            (),
-            phrase("Undo"),
-            section_link(at, ""),
-            hidden=((UNDONE, at.form[UNDONE]),),
-        )
+        offered = await _find_undoable(at)
+        form = Form(hidden=((UNDONE, at.form[UNDONE]),), button=phrase("Undo"), back=at.section_link(""))
+        named = offered[1] if offered is not None and offered[0] == at.form[UNDONE] else None
+        return at.build_page(phrase("Undo the last change?"), named, form)
     if not at.errors:
         raise SeeOther("")
-    return Page(
-        frame=frame(at, up=section_link(at, "")),
-        heading=phrase("The last change was not undone"),
-        parts=(Paragraph(text=phrase("Open the record, and change it there.")),),
+    return at.build_page(
+        phrase("The last change was not undone"),
+        phrase("Open the record, and change it there."),
     )
 
 
@@ -320,10 +305,15 @@ async def _keep_for_undo(at: PortalContext) -> None:
         await keep_for_undo(at.context, at.visit.session.browser_id, at.actor, at.actor.written)
 
 
-async def _name_undoable(at: PortalContext) -> str:
+async def _find_undoable(at: PortalContext) -> tuple[str, Phrase] | None:
+    """The last change, if it can be undone, with whom it concerns. Source: D68, D80"""
     if at.visit.actor is None:
-        return ""
-    return await name_undoable(at.context, at.visit.session.browser_id, at.actor)
+        return None
+    found = await find_undoable(at.context, at.visit.session.browser_id, at.actor)
+    if found is None:
+        return None
+    names = await load_names(at.registry, at.actor.entity_id, found.changes)
+    return found.name, requests.name_subjects(found.changes, names)
 
 
 SECTION: Final = Section[PortalContext](
@@ -345,7 +335,7 @@ async def _arrive(at: sites.PageContext[SelfServiceRequest]) -> PortalRequest:
     try:
         visit = await portal.admit_to_entity(at.context, at.visit, wanted=wanted, choosing=at.page == ORGANISATION)
     except Forbidden as forbidden:
-        back = Link(url=portal_path(at.web, ORGANISATION), text=phrase("Change organisation"))
+        back = at.link(ORGANISATION, phrase("Change organisation"))
         raise EntryRefused(forbidden_page("manage", forbidden, back, ways_out(at.web, "manage"))) from None
     if visit.entity is None and at.page != ORGANISATION:
         of = at.query.get(OF_ENTITY, "")
@@ -375,7 +365,7 @@ _SITE: Final = Site(
     arrive=_arrive,
     admit=admit,
     remembered=remembered,
-    undo=SiteUndo(page=_UNDO, keep=_keep_for_undo, offered=_name_undoable),
+    undo=SiteUndo(page=_UNDO, keep=_keep_for_undo, offered=_find_undoable),
     keeps=True,
 )
 

@@ -7,7 +7,6 @@ import re
 from datetime import date, datetime, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlencode
 
 from corpid.flows.directory import appointments
 from corpid.flows.directory.lists import list_records
@@ -18,9 +17,9 @@ from corpid.rules.directory.lists import SERVICES
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.role_forms import day, day_fault
 from corpid.texts import Phrase, counted, phrase
-from corpid.web.directory.page_context import PortalContext, PortalPage, frame, portal_path, section_link
+from corpid.web.directory.page_context import PortalContext, PortalPage
 from corpid.web.pages import change_sentences as texts
-from corpid.web.pages.components import Cell, Column, Facts, Filters, Page, Paragraph, Table, table
+from corpid.web.pages.components import Cell, Column, Facts, Filters, Paragraph, Table, table
 from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import Field, Link, pager_of
 from corpid.web.pages.responses import CsvFile
@@ -62,7 +61,7 @@ async def show_history(at: PortalContext) -> View:
     names = await flow.names(at.registry, at.actor, found.entries)
     services = await list_records(at.registry, at.actor, SERVICES, limit=_MOST_SERVICES)
     kept = {name: at.query[name] for name in _FILTERS if at.query.get(name)}
-    here, searched_on = portal_path(at.web, HISTORY), bool(found.before) and len(found.entries) < _PAGE
+    here, searched_on = at.path(HISTORY), bool(found.before) and len(found.entries) < _PAGE
     if searched_on:
         empty = phrase("Nothing was found among the latest changes. Search the older ones with “Next page”.")
     elif kept:
@@ -70,41 +69,36 @@ async def show_history(at: PortalContext) -> View:
     else:
         empty = phrase("There are no changes yet. Each change by you or others is listed here.")
     every = (("", phrase("Every service")), *((each.service_id, each.name) for each in services.found))
-    return Page(
-        frame=frame(at, section=HISTORY),
-        heading=phrase("History"),
-        errors=errors,
-        parts=(
-            Table(
-                caption=phrase("Changes, the latest first"),
-                columns=(Column(phrase("When")), Column(phrase("Who")), Column(phrase("What changed"))),
-                rows=tuple(_row(at, each, names) for each in found.entries),
-                empty=empty,
-                filters=Filters(
-                    action=here,
-                    fields=(
-                        Field(name="person", label=phrase("User name"), value=await _shown_person(at, wanted.person)),
-                        Field(
-                            name="service", label=phrase("Service"), kind="words", value=wanted.service, words=every,
-                            hint=phrase("Not all services are listed here.") if services.after else None,
-                        ),
-                        Field(
-                            name="kind", label=phrase("Kind of change"), kind="words", value=wanted.kind,
-                            words=(("", phrase("Every change")), *texts.KINDS.items()),
-                        ),
-                        Field(name="from", label=phrase("From"), kind="date", value=at.query.get("from", "")),
-                        Field(name="until", label=phrase("Until"), kind="date", value=at.query.get("until", "")),
+    return at.build_page(
+        phrase("History"),
+        Table(
+            caption=phrase("Changes, the latest first"),
+            columns=(Column(phrase("When")), Column(phrase("Who")), Column(phrase("What changed"))),
+            rows=tuple(_row(at, each, names) for each in found.entries),
+            empty=empty,
+            filters=Filters(
+                action=here,
+                fields=(
+                    Field(name="person", label=phrase("User name"), value=await _shown_person(at, wanted.person)),
+                    Field(
+                        name="service", label=phrase("Service"), kind="words", value=wanted.service, words=every,
+                        hint=phrase("Not all services are listed here.") if services.after else None,
                     ),
+                    Field(
+                        name="kind", label=phrase("Kind of change"), kind="words", value=wanted.kind,
+                        words=(("", phrase("Every change")), *texts.KINDS.items()),
+                    ),
+                    Field(name="from", label=phrase("From"), kind="date", value=at.query.get("from", "")),
+                    Field(name="until", label=phrase("Until"), kind="date", value=at.query.get("until", "")),
                 ),
-                pager=pager_of(here, kept, came=bool(before), after=found.before, name="before"),
-                csv=portal_path(at.web, _EXPORT) + (f"?{urlencode(kept)}" if kept else ""),
             ),
-            Paragraph(
-                text=phrase("The last {most} changes of this list, at most", most=_MOST_EXPORTED), look="hint"
-            )
-            if found.entries
-            else None,
+            pager=pager_of(here, kept, came=bool(before), after=found.before, name="before"),
+            csv=at.path(_EXPORT, **kept),
         ),
+        Paragraph(phrase("The last {most} changes of this list, at most", most=_MOST_EXPORTED), look="hint")
+        if found.entries
+        else None,
+        errors=errors,
     )  # fmt: skip
 
 
@@ -151,7 +145,7 @@ def _row(at: PortalContext, entry: AuditEntry, names: HistoryNames) -> tuple[Val
 
 
 def _link(at: PortalContext, entry: AuditEntry, names: HistoryNames) -> Link:
-    return Link(url=portal_path(at.web, f"{HISTORY}/{entry.number}"), text=texts.describe_entry(entry, names))
+    return at.link(f"{HISTORY}/{entry.number}", texts.describe_entry(entry, names))
 
 
 async def list_recent(at: PortalContext, *, most: int) -> tuple[tuple[Link, Value], ...]:
@@ -174,7 +168,7 @@ async def list_recent(at: PortalContext, *, most: int) -> tuple[tuple[Link, Valu
             )
             if found.before and some is batches[-1]:
                 text = phrase("{change}, and at least {count} more changes", change=change, count=more)
-            link = Link(url=portal_path(at.web, HISTORY), text=text)
+            link = at.link(HISTORY, text)
         lines.append((link, Cell(values=said)))
     return tuple(lines)
 
@@ -193,21 +187,16 @@ async def show_change(at: PortalContext) -> View:
     ]
     if entry.request_id:
         facts.append((phrase("Reference"), entry.request_id))
-    return Page(
-        frame=frame(at, section=HISTORY, up=section_link(at, HISTORY)),
-        heading=texts.describe_entry(entry, names),
-        parts=(
-            Facts(facts=tuple(facts)),
-            *(Paragraph(text=each) for each in texts.list_notes(entry, names, own)),
-            table(
-                phrase("Before and after this change"),
-                (phrase("What"), phrase("Before"), phrase("After")),
-                ((name, _each(was), _each(becomes)) for name, was, becomes in differences),
-            ),
-            Paragraph(text=phrase("Personal details of this change were erased."), look="hint")
-            if entry.erased
-            else None,
+    return at.build_page(
+        texts.describe_entry(entry, names),
+        Facts(tuple(facts)),
+        *(each for each in texts.list_notes(entry, names, own)),
+        table(
+            phrase("Before and after this change"),
+            (phrase("What"), phrase("Before"), phrase("After")),
+            ((name, _each(was), _each(becomes)) for name, was, becomes in differences),
         ),
+        Paragraph(phrase("Personal details of this change were erased."), look="hint") if entry.erased else None,
     )
 
 
@@ -278,6 +267,7 @@ def _line(at: PortalContext, entry: AuditEntry, names: HistoryNames, say: Transl
 
 
 SECTION: Final = Section[PortalContext](
+    name=HISTORY,
     pages={HISTORY: PortalPage(view=show_history), _EXPORT: PortalPage(view=export_history)},
     named_pages={_CHANGE: PortalPage(view=show_change)},
     filters=frozenset({*_FILTERS, "before"}),

@@ -169,6 +169,25 @@ def refusal_sentence(reason: str, name: str, entity: Entity) -> Phrase:
     return phrase("You cannot do this: {reason}.", reason=reason)
 
 
+def own_access(entity: Entity) -> Phrase:
+    """The refusal of a change to the reader's own access. Source: D54"""
+    return phrase("You cannot change your own access. Another administrator of {entity} can do it.", entity=entity.name)
+
+
+def administers(name: str, entity: Entity) -> Phrase:
+    """The refusal of a change to an administrator's access. Source: D54"""
+    return phrase("{name} administers {entity}. Only an owner can change this access.", name=name, entity=entity.name)
+
+
+def access_refusal(reason: str, name: str, entity: Entity) -> Phrase:
+    """The refusal of a change of access, from a condition's reason."""
+    if reason == SOMEBODY_ELSE.reason:
+        return own_access(entity)
+    if reason == WITHIN_REACH.reason:
+        return administers(name, entity)
+    return phrase("You cannot do this: {reason}.", reason=reason)
+
+
 def belongs(entity: Entity) -> Phrase:
     """The refusal of a second invitation to an address."""
     return phrase("Somebody with this address already belongs to {entity} or has been invited.", entity=entity.name)

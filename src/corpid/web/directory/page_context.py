@@ -22,11 +22,18 @@ from corpid.rules.directory.changes import Conflict, Precondition
 from corpid.rules.directory.records import Membership
 from corpid.texts import phrase
 from corpid.web import sites
-from corpid.web.pages.components import Actions, Form, Items, Page, Paragraph
 from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import Advice, Frame, Link, Navigation, NavigationLink
 from corpid.web.pages.views import Problem
-from corpid.web.sites import CHANGED_MEANWHILE, EntryRefused, FormResult, PageContext, SeeOther, site_path
+from corpid.web.sites import (
+    CHANGED_MEANWHILE,
+    NAMES_CHANGED,
+    EntryRefused,
+    FormResult,
+    PageContext,
+    SeeOther,
+    site_path,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
@@ -47,7 +54,6 @@ NEXT: Final = "page"
 _NEXT: Final = re.compile(r"[A-Za-z0-9/_-]{1,200}(\?of=[A-Za-z0-9._-]{1,50})?")
 """a page of the portal, and the entity that a link was made for"""
 NO_REASON: Final = phrase("Say why, for the person who approves it.")
-NAMES_CHANGED: Final = phrase("Names have changed since you looked. Check who is meant, and decide again.")
 REQUEST_SENT: Final = phrase("Your request has been sent. Nothing changes until it is approved.")
 """the note after a change that needs approval"""
 REQUESTED: Final = "requested"
@@ -75,8 +81,45 @@ class PortalContext(PageContext[PortalRequest]):
             raise SeeOther(ORGANISATION)
         return self.visit.actor
 
+    def section_link(self, section: str) -> Link:
+        return self.link(section, SECTIONS[section][0])
+
+    def frame(self, *, up: Link | None = None, names: str = "", step_name: str = "") -> Frame:
+        return frame(self, section=self.section, up=up, names=names, step_name=step_name)
+
+    def reason(self) -> str:
+        """The reason in the form, in one line. Raises InvalidInput. Source: D55"""
+        typed = " ".join(self.form.get("reason", "").split())
+        if len(typed) > MOST_REASON_CHARACTERS or not typed.isprintable():
+            raise InvalidInput(
+                phrase("Write at most {count} characters.", count=MOST_REASON_CHARACTERS), field="reason"
+            )
+        return typed
+
+    def request_details(self) -> RequestDetails:
+        """A request by the form, with its reason. Raises InvalidInput. Source: D55"""
+        return RequestDetails(self.reason(), self.context.now, self.provider.new_id())
+
+    def check_names(self, names: str) -> None:
+        """Raise InvalidInput if the form was shown for other people. Source: D68"""
+        if self.form.get("names", "") != names:
+            raise InvalidInput(NAMES_CHANGED)
+
+    async def submit_changes(
+        self, changes: Sequence[Change], saved: FormResult, *, of: Membership | None = None
+    ) -> FormResult:
+        """Write changes of records as they were read, or request them.
+
+        Returns `saved`, or the page of the request. The reason is that of the form; `of` is the membership of the
+        person concerned, as it was read. Raises InvalidInput as `await_change`. Source: D55, D68
+        """
+        seen = [*guard_records(changes), *([Precondition(Membership, of.key, of)] if of is not None else ())]
+        writing = write_changes(self.registry, self.actor, changes, asking=self.request_details(), seen=seen)
+        return saved_or_requested(await await_change(writing), saved)
+
 
 SETTINGS: Final = "settings"
+APPROVALS_SETTING: Final = "approvals-setting"
 PortalPage: TypeAlias = sites.SitePage[PortalContext]
 """a page of this site"""
 SECTIONS: Final[Mapping[str, tuple[Phrase, frozenset[AdministratorLevel]]]] = {
@@ -114,12 +157,11 @@ def portal_path(web: WebContext, page: str = "") -> str:
 
 def section_link(at: PortalContext, section: str) -> Link:
     """A link to the first page of a section."""
-    return Link(url=portal_path(at.web, section), text=SECTIONS[section][0])
+    return at.link(section, SECTIONS[section][0])
 
 
 def query_address(at: PortalContext, page: str, **values: str) -> str:
-    query = urlencode({name: value for name, value in values.items() if value})
-    return portal_path(at.web, page) + (f"?{query}" if query else "")
+    return at.path(page, **values)
 
 
 def admit(at: PortalContext, page: PortalPage) -> None:
@@ -147,7 +189,7 @@ def _refuse_other(at: PortalContext, page: str) -> Problem:
             phrase("You are acting for {entity}.", entity=at.entity.name),
             phrase("To see the page, choose the organisation that the e-mail names."),
         ),
-        back=Link(url=portal_path(at.web, choosing(page)), text=phrase("Change organisation")),
+        back=at.link(choosing(page), phrase("Change organisation")),
     )
 
 
@@ -156,11 +198,11 @@ def no_approver(at: PortalContext) -> Advice:
     if at.actor.level == "owner" and at.entity.approvals == "none":  # else their appointment needs approval, too
         return Advice(
             text=phrase("A second owner or administrator could approve it."),
-            link=Link(url=portal_path(at.web, "administrators/appoint"), text=phrase("Appoint somebody")),
+            link=at.link("administrators/appoint", phrase("Appoint somebody")),
         )
     return Advice(
         text=phrase("Ask the operator of this service, who can approve it, or appoint somebody who can."),
-        link=Link(url=portal_path(at.web, "administrators"), text=phrase("See who administers your organisation")),
+        link=at.link("administrators", phrase("See who administers your organisation")),
     )
 
 
@@ -208,45 +250,7 @@ def bare_frame(at: PortalContext) -> Frame:
     return Frame(
         form_token=interactions.form_token(at.context, visit.browser.browser_id, visit.form),
         account_language=visit.user.language,
-        here=portal_path(at.web, at.here),
-    )
-
-
-def ask(
-    frame: Frame,
-    heading: Phrase,
-    sentences: tuple[Phrase, ...],
-    button: Phrase,
-    back: Link,
-    *,
-    taken: tuple[Phrase, ...] = (),
-    hidden: tuple[tuple[str, str], ...] = (),
-    refused: Phrase | None = None,
-    danger: bool = False,
-    needs_approval: bool = False,
-) -> Page:
-    """The page that asks before a change.
-
-    `taken` is what it takes away; `refused` says why it cannot be made, in place of the form.
-    """
-    return Page(
-        frame=frame,
-        heading=heading,
-        back=back,
-        parts=(
-            *(Paragraph(text=each) for each in sentences),
-            Paragraph(text=phrase("This ends too:")) if taken else None,
-            Items(items=taken) if taken else None,
-            Paragraph(text=refused, look="empty") if refused else None,
-            Actions(links=(back,))
-            if refused
-            else Form(
-                hidden=hidden,
-                button=button,
-                danger=danger,
-                needs_approval=needs_approval,
-            ),
-        ),
+        here=at.path(at.here),
     )
 
 
@@ -285,38 +289,13 @@ def names_shown(*people: Member) -> str:
 
 
 def check_names(at: PortalContext, names: str) -> None:
-    """Raise InvalidInput if the form was shown for other people. Source: D68"""
-    if at.form.get("names", "") != names:
-        raise InvalidInput(NAMES_CHANGED)
-
-
-async def submit_changes(
-    at: PortalContext, changes: Sequence[Change], saved: FormResult, *, of: Membership | None = None
-) -> FormResult:
-    """Write changes of records as they were read, or request them.
-
-    Returns `saved`, or the page of the request. The reason is that of the form; `of` is the membership of the person
-    concerned, as it was read. Raises InvalidInput as `await_change`. Source: D55, D68
-    """
-    seen = [*guard_records(changes), *([Precondition(Membership, of.key, of)] if of is not None else ())]
-    writing = write_changes(at.registry, at.actor, changes, asking=request_details(at), seen=seen)
-    made = await await_change(writing)
-    return saved_or_requested(made, saved)
+    at.check_names(names)
 
 
 def request_details(at: PortalContext) -> RequestDetails:
-    """A request by a form, with its reason. Raises InvalidInput. Source: D55"""
-    return RequestDetails(reason(at), at.context.now, at.provider.new_id())
+    return at.request_details()
 
 
 def saved_or_requested(request: ChangeRequest | None, saved: FormResult) -> FormResult:
     """The page after a change, or that of its request. Source: D55"""
     return saved if request is None else FormResult(REQUESTED, f"requests/{request.request_id}")
-
-
-def reason(at: PortalContext) -> str:
-    """The reason in the form, in one line. Raises InvalidInput. Source: D55"""
-    typed = " ".join(at.form.get("reason", "").split())
-    if len(typed) > MOST_REASON_CHARACTERS or not typed.isprintable():
-        raise InvalidInput(phrase("Write at most {count} characters.", count=MOST_REASON_CHARACTERS), field="reason")
-    return typed

@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Final, TypedDict, TypeVar, cast, get_args
 
 import msgspec
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import member_changes, members, role_assignment
-from corpid.flows.directory.bulk_members import change_members, preview_bulk, select_filtered, select_members
+from corpid.flows.directory.bulk_members import preview_bulk, select_filtered, select_members, write_bulk
 from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.lists import ListPage as FoundPage
 from corpid.flows.directory.lists import read_all
 from corpid.flows.directory.member_changes import MOST_INVITED
 from corpid.flows.directory.members import MemberFilter, UnknownMember
-from corpid.flows.directory.write import NoReason, Refused
+from corpid.flows.directory.write import Refused
+from corpid.flows.operations import history
 from corpid.rules.directory import tables
-from corpid.rules.directory.access_texts import duration
+from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.access_texts import details, duration, role_sentence
 from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.member_details import PLAIN_DETAILS, InvalidDetails, check_details
 from corpid.rules.directory.queries import MemberState
 from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, MemberDetails
-from corpid.rules.directory.role_forms import ENDLESS, ONE_YEAR, YEAR_END, RoleForm, faults, row_of
+from corpid.rules.directory.role_forms import ENDLESS, NO_VALUES, ONE_YEAR, YEAR_END, RoleForm, faults, row_of
 from corpid.rules.fields import fields_of
 from corpid.texts import Phrase, counted, phrase
 from corpid.web.directory.member_texts import (
     EACH_GETS,
     REFUSALS,
     STATES,
+    access_refusal,
     belongs,
     refusal_sentence,
     rejected,
@@ -47,16 +50,19 @@ from corpid.web.directory.page_context import (
     saved_or_requested,
     section_link,
 )
+from corpid.web.pages import role_fields
 from corpid.web.pages.components import (
     SELECT,
     Cell,
     Choice,
     Column,
     Disclosure,
+    Facts,
     Fields,
     Filters,
     Form,
     Heading,
+    Items,
     Label,
     Page,
     Paragraph,
@@ -65,7 +71,7 @@ from corpid.web.pages.components import (
     Value,
     table,
 )
-from corpid.web.pages.layout import Field, Link, ViewPart, pager_of
+from corpid.web.pages.layout import Component, Field, Link, ViewPart, pager_of
 from corpid.web.pages.record_forms import advise, form_of
 from corpid.web.pages.responses import CsvFile
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator
@@ -84,7 +90,7 @@ if TYPE_CHECKING:
 
     from starlette.responses import Response
 
-    from corpid.flows.directory.bulk_members import BulkPreview, LeftOut, MemberAction
+    from corpid.flows.directory.bulk_members import LeftOut, MemberAction
     from corpid.flows.directory.members import MemberSummary
     from corpid.rules.directory.queries import Member
     from corpid.rules.directory.records import Assignment, Entity, Service
@@ -107,12 +113,26 @@ MOST_EXPORTED: Final = 10_000
 """lines of a downloaded list"""
 _NOT_ALL: Final = phrase("This file is not complete. Narrow the list, and download again.")
 """the last line of a file that stops before the list does"""
-_KEPT: Final = frozenset({"decision", "all", "q", "state", "service"})
-"""fields that the page which asks sends again"""
+_KEPT: Final = frozenset({"all", "q", "state", "service"})
+"""fields of a selection that its pages send again"""
+_GIVE: Final = "give"
+_EDIT: Final = "edit"
+"""the decision to choose another role"""
+_ASKED: Final = "asked"
+"""the field that says what of a role its form has asked"""
+_VALUES: Final = "values"
+"""everything that its service needs"""
 INVITED: Final = "invited"
 """the parameter of how many were invited, and the key of that change"""
 _SHOWN: Final = 50
 _SEARCH: Final = "q"
+_SORT: Final = "sort"
+"""the parameter of the order"""
+_USER_NAME: Final = "user_name"
+_EMAIL: Final = "email"
+_ORDERS: Final = {_USER_NAME: "shown_user_name", _EMAIL: "shown_email"}
+"""value of the parameter → order of the list"""
+_CAPTIONS: Final = {_USER_NAME: phrase("People by user name"), _EMAIL: phrase("People by e-mail address")}
 FIND: Final = "find"
 """the parameter of what is searched for"""
 AFTER: Final = "after"
@@ -140,19 +160,29 @@ _LINE: Final = 60
 async def show_people(at: PortalContext) -> View:
     """The people of the entity, a page of fifty."""
     services = await role_assignment.list_services(at.registry, at.actor, at.entity)
-    wanted = _narrow(at.query, services)
+    wanted, sort = _narrow(at.query, services), _read_sort(at.query)
     try:
         page = await members.list_members(
             at.registry, wanted, actor=at.actor, after=at.query.get("after", ""), before=at.query.get("before", ""),
-            limit=_SHOWN,
+            limit=_SHOWN, **_order(sort),
         )  # fmt: skip
     except Refused:  # no place of this list
         page = FoundPage(found=())
+    last = await _find_last_sign_ins(at, page.found)
     filters = {_SEARCH: wanted.search, "state": wanted.state, "service": wanted.service_id}
     kept = {name: value for name, value in filters.items() if value}
+    sorted_by = {_SORT: sort} if sort else {}
     may_change = members.may_invite(at.actor)
     invite = Link(url=portal_path(at.web, INVITE), text=phrase("Invite people")) if may_change else None
-    columns = (phrase("Name"), phrase("User name and e-mail"), phrase("State"), phrase("Access"))
+    sorts = "" if page.by_word else sort or _USER_NAME
+    columns = (
+        Column(phrase("Name")),
+        _sorting(at, phrase("User name"), _USER_NAME, sorts, kept),
+        _sorting(at, phrase("E-mail address"), _EMAIL, sorts, kept),
+        Column(phrase("State")),
+        Column(phrase("Access")),
+        *((Column(phrase("Last sign-in")),) if last is not None else ()),
+    )
     empty: Value
     if kept:
         everybody = Link(url=portal_path(at.web, PEOPLE), text=phrase("Show everybody"))
@@ -166,9 +196,9 @@ async def show_people(at: PortalContext) -> View:
         saved=_saved(at),
         parts=(
             Table(
-                caption=phrase("People") if page.by_word else phrase("People by user name"),
-                columns=tuple(map(Column, columns)),
-                rows=tuple(_row(at, each, selects=may_change) for each in page.found),
+                caption=_CAPTIONS.get(sorts.removeprefix("-"), phrase("People")),
+                columns=columns,
+                rows=tuple(_row(at, each, last) for each in page.found),
                 empty=empty,
                 filters=Filters(
                     action=portal_path(at.web, PEOPLE),
@@ -183,26 +213,54 @@ async def show_people(at: PortalContext) -> View:
                         ),
                         *_service_filter(services, wanted.service_id),
                     ),
+                    kept=tuple(sorted_by.items()),
                 ),
                 selection=Selection(
                     action=portal_path(at.web, SELECTED),
-                    buttons=tuple((action, each.button) for action, each in BULK_ACTIONS.items()),
+                    buttons=tuple((action, BULK_ACTIONS[action].button) for action in _list_actions(at)),
                     everything=_everything(page),
                     kept=tuple(kept.items()),
-                )
-                if may_change
-                else None,
+                ),
                 pager=pager_of(
-                    portal_path(at.web, PEOPLE), kept, came=bool(at.query.get("after") or page.before),
+                    portal_path(at.web, PEOPLE), kept | sorted_by, came=bool(at.query.get("after") or page.before),
                     after=page.after, before=page.before, total=page.total,
                 ),
-                csv=query_address(at, PEOPLE_CSV, **kept),
+                csv=query_address(at, PEOPLE_CSV, **kept, **sorted_by),
             ),
             Paragraph(text=phrase("Only access at the services that you administer is counted."), look="hint")
             if at.actor.level == "sub_administrator"
             else None,
         ),
     )  # fmt: skip
+
+
+class _Order(TypedDict):
+    order: str
+    descending: bool
+
+
+def _read_sort(given: Mapping[str, str]) -> str:
+    """The order in an address.
+
+    A key of _ORDERS, after a minus backwards; empty for another text.
+    """
+    sort = given.get(_SORT, "")
+    return sort if sort.removeprefix("-") in _ORDERS else ""
+
+
+def _order(sort: str) -> _Order:
+    return _Order(order=_ORDERS[sort.removeprefix("-") or _USER_NAME], descending=sort.startswith("-"))
+
+
+def _sorting(at: PortalContext, heading: Phrase, name: str, sort: str, kept: Mapping[str, str]) -> Column:
+    """The head of a column that sorts the list.
+
+    The other way if it does so already. Source: D83
+    """
+    address = query_address(at, PEOPLE, **kept, **{_SORT: f"-{name}" if sort == name else name})
+    if sort.removeprefix("-") != name:
+        return Column(heading, address)
+    return Column(heading, address, "descending" if sort.startswith("-") else "ascending")
 
 
 def _narrow(given: Mapping[str, str], services: Sequence[Service]) -> MemberFilter:
@@ -219,18 +277,31 @@ async def _wanted(at: PortalContext, given: Mapping[str, str]) -> MemberFilter:
     return _narrow(given, await role_assignment.list_services(at.registry, at.actor, at.entity))
 
 
-def _row(at: PortalContext, each: MemberSummary, *, selects: bool) -> tuple[Value | Choice, ...]:
+async def _find_last_sign_ins(at: PortalContext, page: Sequence[MemberSummary]) -> Mapping[str, int] | None:
+    """The last sign-ins for the entity.
+
+    None for a reader who may not see them.
+    """
+    try:
+        return await history.find_last_sign_ins(at.registry, at.actor, [each.member.user.user_id for each in page])
+    except Forbidden:
+        return None
+
+
+def _row(at: PortalContext, each: MemberSummary, last: Mapping[str, int] | None) -> tuple[Value | Choice, ...]:
     member = each.member
-    membership, name = member.membership, member.name_alone
+    membership, name, user_id = member.membership, member.name_alone, member.user.user_id
     url = portal_path(at.web, f"{PERSON}/{membership.membership_id}")
     details = [value for detail in PLAIN_DETAILS if (value := getattr(membership, detail))]
     level = (Label(ADMINISTRATOR_LEVELS[each.level]),) if each.level else ()
     return (
-        *([Choice(value=membership.membership_id, name=phrase("Select {name}", name=member.name))] if selects else []),
+        Choice(value=membership.membership_id, name=phrase("Select {name}", name=member.name)),
         Cell(values=(Link(url=url, text=name), *level), notes=(", ".join(details),) if details else ()),
-        _identity(member),
+        member.identity,
+        member.email,
         state_label(member.state),
         counted(each.roles, "{count} role", "{count} roles") if each.roles else phrase("None"),
+        *((at.moment(last[user_id]) if user_id in last else None,) if last is not None else ()),
     )
 
 
@@ -293,10 +364,10 @@ async def export_list(
 
 async def download_people(at: PortalContext) -> Response:
     """The list, as it is filtered, as CSV."""
-    wanted = await _wanted(at, at.query)
+    wanted, order = await _wanted(at, at.query), _order(_read_sort(at.query))
 
     def read(after: str, limit: int) -> Awaitable[FoundPage[MemberSummary]]:
-        return await_found(members.list_members(at.registry, wanted, actor=at.actor, after=after, limit=limit))
+        return await_found(members.list_members(at.registry, wanted, actor=at.actor, after=after, limit=limit, **order))
 
     def line(each: MemberSummary) -> Iterable[str]:
         member = each.member
@@ -317,11 +388,17 @@ class BulkAction(ViewPart, frozen=True, kw_only=True):
 
     button: Phrase
     heading: Callable[[int], Phrase]
-    sentence: Callable[[Entity], Phrase]
+    sentence: Callable[[Entity], Phrase] | None = None
+    """None: that of the role"""
     done: str
 
 
-BULK_ACTIONS: Final[Mapping[MemberAction, BulkAction]] = {
+BULK_ACTIONS: Final[Mapping[str, BulkAction]] = {
+    _GIVE: BulkAction(
+        button=phrase("Give access"),
+        heading=lambda count: counted(count, "Give access to {count} person?", "Give access to {count} people?"),
+        done="access-given",
+    ),
     "suspend": BulkAction(
         button=phrase("Suspend"),
         heading=lambda count: counted(count, "Suspend {count} person?", "Suspend {count} people?"),
@@ -355,10 +432,16 @@ BULK_ACTIONS: Final[Mapping[MemberAction, BulkAction]] = {
 }
 
 
-async def _preview_selected(at: PortalContext) -> tuple[MemberAction, BulkPreview]:
-    """The effect of the form. Raises InvalidInput."""
-    action = at.form.get("decision", "")
-    if action not in BULK_ACTIONS:
+def _list_actions(at: PortalContext) -> tuple[str, ...]:
+    """The actions that the reader's level has. Source: D53"""
+    return tuple(BULK_ACTIONS) if members.may_invite(at.actor) else (_GIVE,)
+
+
+async def _read_selected(at: PortalContext) -> tuple[str, list[Member]]:
+    """The action of the form, and the people. Raises InvalidInput."""
+    decision = at.form.get("decision", "")
+    action = _GIVE if decision == _EDIT else decision
+    if action not in _list_actions(at):
         raise InvalidInput(phrase("Choose what to do with the people that you select."))
     chosen = [name.removeprefix(SELECT) for name, value in at.form.items() if name.startswith(SELECT) and value]
     try:
@@ -370,9 +453,7 @@ async def _preview_selected(at: PortalContext) -> tuple[MemberAction, BulkPrevie
         raise InvalidInput(CHANGED_MEANWHILE) from None
     if not selected:
         raise InvalidInput(phrase("Select at least one person."))
-    return cast("MemberAction", action), await preview_bulk(
-        at.registry, selected, cast("MemberAction", action), actor=at.actor
-    )
+    return action, selected
 
 
 async def show_selected(at: PortalContext) -> View:
@@ -387,20 +468,40 @@ async def show_selected(at: PortalContext) -> View:
 
 
 async def check_selected(at: PortalContext) -> View:
-    """The question before an action, with those left out. Raises InvalidInput."""
-    action, preview = await _preview_selected(at)
-    texts, people, left_out = BULK_ACTIONS[action], preview.members, preview.left_out
-    kept = {name: value for name, value in at.form.items() if name in _KEPT or name.startswith(SELECT)}
+    """The question before an action, with those left out.
+
+    Before a role is given, its form. Raises InvalidInput.
+    """
+    name, selected = await _read_selected(at)
+    action = cast("MemberAction", name)
+    said: tuple[Component, ...] = ()
+    hidden = [*_kept_selection(at), (_CONFIRMED, "yes")]
+    texts = BULK_ACTIONS[name]
+    if name == _GIVE:
+        form, errors = await _read_role(at)
+        if errors is None or errors:
+            return await _ask_role(at, len(selected), form, errors or ())
+        action = _role_of(at, form)
+        hidden += [(role_fields.ACCESS, role_fields.name_choice(form.service)), (_ASKED, _VALUES)]
+        hidden += role_fields.to_hidden_fields(form)
+    preview = await preview_bulk(at.registry, selected, action, actor=at.actor, today=at.context.today)
+    people, left_out = preview.members, preview.left_out
+    if texts.sentence is not None:
+        said = (Paragraph(text=texts.sentence(at.entity)),)
+    elif people:
+        said = _say_role(at, people, form)
     columns = (phrase("Name"), phrase("User name and e-mail"), phrase("State"))
     return Page(
         frame=frame(at, section=PEOPLE, up=section_link(at, PEOPLE), names=names_shown(*people)),
         heading=texts.heading(len(people)),
         parts=(
-            Paragraph(text=texts.sentence(at.entity)),
+            *said,
             Form(
-                hidden=(*kept.items(), ("seen", preview.digest), (_CONFIRMED, "yes")),
+                hidden=(*hidden, ("seen", preview.digest)),
+                decision=name,
                 button=texts.button,
-                danger=action != "restore",
+                danger=name in {"suspend", "end"},
+                other=(_EDIT, phrase("Change something")) if name == _GIVE else None,
                 needs_approval=preview.needs_approval,
             )
             if people
@@ -409,10 +510,14 @@ async def check_selected(at: PortalContext) -> View:
             table(
                 phrase("Left out"),
                 (*columns[:2], phrase("Why")),
-                ((*_known(at, each.member)[:2], _why_left_out(at, each)) for each in left_out),
+                ((*_known(at, each.member)[:2], _why_left_out(at, each, name)) for each in left_out),
             ),
         ),
     )
+
+
+def _kept_selection(at: PortalContext) -> list[tuple[str, str]]:
+    return [(name, value) for name, value in at.form.items() if name in _KEPT or name.startswith(SELECT)]
 
 
 def _known(at: PortalContext, member: Member) -> tuple[Value, ...]:
@@ -423,25 +528,36 @@ def _known(at: PortalContext, member: Member) -> tuple[Value, ...]:
     )
 
 
-def _why_left_out(at: PortalContext, left_out: LeftOut) -> Phrase:
+def _why_left_out(at: PortalContext, left_out: LeftOut, action: str) -> Phrase:
     member = left_out.member
     if left_out.refusal:
-        return refusal_sentence(left_out.refusal, member.name, at.entity)
+        explain = access_refusal if action == _GIVE else refusal_sentence
+        return explain(left_out.refusal, member.name, at.entity)
+    if action == _GIVE:
+        return phrase("Already has this role.")
     return phrase("The state is {state}", state=STATES[member.state])
 
 
 async def change_selected(at: PortalContext) -> FormResult:
     """Change the selected people, or request it, once confirmed. Raises ConfirmationRequired, InvalidInput."""
-    action, preview = await _preview_selected(at)
-    if at.form.get(_CONFIRMED) != "yes":
+    name, selected = await _read_selected(at)
+    action = cast("MemberAction", name)
+    if at.form.get(_CONFIRMED) != "yes" or at.form.get("decision") == _EDIT:
         raise ConfirmationRequired
+    if name == _GIVE:
+        form, errors = await _read_role(at)
+        if errors is None or errors:
+            raise ConfirmationRequired
+        action = _role_of(at, form)
+    preview = await preview_bulk(at.registry, selected, action, actor=at.actor, today=at.context.today)
     if at.form.get("seen") != preview.digest:
         raise ConfirmationRequired(("", CHANGED_MEANWHILE))
     check_names(at, names_shown(*preview.members))
+    asking = request_details(at)
+    if preview.needs_approval and not asking.reason:
+        raise ConfirmationRequired(("reason", NO_REASON))
     try:
-        outcome = await change_members(at.registry, preview.members, action, actor=at.actor, asking=request_details(at))
-    except NoReason:
-        raise ConfirmationRequired(("reason", NO_REASON)) from None
+        outcome = await write_bulk(at.registry, preview.changes, actor=at.actor, asking=asking)
     except REFUSALS as error:
         raise rejected(error, entity=at.entity) from None
     if outcome.stopped is not None:
@@ -453,7 +569,85 @@ async def change_selected(at: PortalContext) -> FormResult:
                 "again.",
             )
         )
-    return FormResult(REQUESTED, "requests") if outcome.requests else FormResult(BULK_ACTIONS[action].done, PEOPLE)
+    return FormResult(REQUESTED, "requests") if outcome.requests else FormResult(BULK_ACTIONS[name].done, PEOPLE)
+
+
+# --- a role that several people are given
+
+
+async def _read_role(at: PortalContext) -> tuple[RoleForm, tuple[FieldError, ...] | None]:
+    """The role of the form, with its errors.
+
+    None if the form has not asked for everything yet.
+    """
+    services = await role_assignment.list_services(at.registry, at.actor, at.entity)
+    service, role = role_fields.read_choice(at.form.get(role_fields.ACCESS, ""), services)
+    form = role_fields.read({**at.form, "role": role} if role else at.form, service or role_fields.NO_SERVICE)
+    asked = at.form.get(_ASKED, "")
+    if not asked or at.form.get("decision") == _EDIT:
+        return form, None
+    wrong = role_fields.errors_of(faults(form, at.context.day))
+    if service is None:
+        return form, ((role_fields.ACCESS, phrase("Choose what these people may do.")), *wrong)
+    if asked == _VALUES or not (service.sub_entity != "none" or service.parameters):
+        return form, wrong
+    return form, tuple(each for each in wrong if each[0] in role_fields.DAYS) or None
+
+
+async def _ask_role(at: PortalContext, count: int, form: RoleForm, errors: tuple[FieldError, ...]) -> View:
+    """The form for the role that selected people get."""
+    services = await role_assignment.list_services(at.registry, at.actor, at.entity)
+    service = form.service if form.service is not role_fields.NO_SERVICE else None
+    chosen = at.form.get(role_fields.ACCESS, "")
+    hidden = _kept_selection(at)
+    used = NO_VALUES
+    if service is not None and len(services) > 1 and at.form.get("decision") == _EDIT:
+        chosen = role_fields.name_choice(service, form.role)
+        days = role_fields.DAYS | {"role"}
+        hidden += [(name, value) for name, value in role_fields.to_hidden_fields(form) if name not in days]
+        form, service = msgspec.structs.replace(form, service=role_fields.NO_SERVICE), None
+    if service is not None:
+        hidden.append((role_fields.ACCESS, role_fields.name_choice(service)))
+        used = await role_assignment.list_values_in_use(at.registry, at.actor, service, today=at.context.today)
+    what = phrase("What may these people do?")
+    return Page(
+        frame=frame(at, section=PEOPLE, up=section_link(at, PEOPLE)),
+        heading=counted(count, "Give access to {count} person", "Give access to {count} people"),
+        errors=errors,
+        parts=(
+            Facts(facts=((phrase("Service"), service.name),)) if service else None,
+            Form(
+                parts=(
+                    None if service else role_fields.choose_role(services, what, chosen),
+                    *role_fields.build_fields(form, at.context.day, used=used),
+                ),
+                hidden=(*hidden, (_ASKED, _VALUES if service else "role")),
+                decision=_GIVE,
+                button=phrase("Continue"),
+                other=(_EDIT, phrase("Choose another role")) if service and len(services) > 1 else None,
+            )
+            if services
+            else Paragraph(text=phrase("You cannot give access at any service."), look="empty"),
+        ),
+    )
+
+
+def _role_of(at: PortalContext, form: RoleForm) -> Assignment:
+    """The role of a form without faults, of nobody yet."""
+    return row_of(form, user_id="", entity_id=at.entity.entity_id, today=at.context.day)
+
+
+def _say_role(at: PortalContext, people: Sequence[Member], form: RoleForm) -> tuple[Component, ...]:
+    """The sentence about the role of several people, and its limits."""
+    row, who = _role_of(at, form), counted(len(people), "{count} person", "{count} people")
+    sentence = role_sentence(who, row, service=form.service.name, entity=at.entity.name, today=at.context.day)
+    no_effect = phrase("It has no effect for people who are invited or suspended until they accept or are restored.")
+    waits = any(each.membership.invited or not each.membership.enabled for each in people)
+    return (
+        Paragraph(text=sentence, look="summary"),
+        Items(items=details(row)),
+        *((Paragraph(text=no_effect),) if waits else ()),
+    )
 
 
 # --- the choice of a person, for every page that is about one
@@ -487,10 +681,12 @@ async def choose_person(
 
     def row(each: MemberSummary) -> tuple[Value, ...]:
         member, leads = each.member, to(each.member)
+        name = member.name_alone
+        who = member.identity if member.identity != name else ""
         levels = (Label(ADMINISTRATOR_LEVELS[each.level]),) if each.level else ()
         why_not = (leads,) if isinstance(leads, Phrase) else ()
         return (
-            member.name_alone if isinstance(leads, Phrase) else Link(url=leads, text=member.name_alone),
+            name if isinstance(leads, Phrase) else Link(url=leads, text=name, about=who),
             member.identity,
             Cell(values=(state_label(member.state), *levels), notes=why_not),
         )
@@ -691,7 +887,7 @@ async def check_invitations(at: PortalContext) -> View:
             table(
                 phrase("People to invite"),
                 (phrase("Name"), phrase("E-mail address")),
-                ((each.name or phrase("Not given"), each.email) for each in found),
+                ((each.name or phrase("Not given"), each.email.lower()) for each in found),
             ),
             Paragraph(
                 text=phrase(
@@ -763,7 +959,7 @@ SECTION: Final = Section[PortalContext](
         PEOPLE: PortalPage(view=show_people),
         PEOPLE_CSV: PortalPage(view=download_people),
         SELECTED: PortalPage(
-            view=show_selected, submit=change_selected, check=check_selected, fresh=True, needs=("write", "membership")
+            view=show_selected, submit=change_selected, check=check_selected, fresh=True, needs=("write", "assignment")
         ),
         INVITE: PortalPage(view=show_invitation, submit=invite_person, fresh=True, needs=_INVITING),
         SEVERAL: PortalPage(
@@ -775,9 +971,11 @@ SECTION: Final = Section[PortalContext](
             needs=_INVITING,
         ),
     },
-    fields=frozenset({*MEMBER.fields, "people", "access", "end", "reason", _CONFIRMED, *_KEPT, "seen"}),
-    prefixes=(SELECT,),
-    filters=frozenset({_SEARCH, "state", "service", "after", "before"}),
+    fields=role_fields.FIELDS
+    | _KEPT
+    | {*MEMBER.fields, "people", role_fields.ACCESS, "reason", _CONFIRMED, _ASKED, "decision", "seen"},
+    prefixes=(SELECT, role_fields.PARAMETER),
+    filters=frozenset({_SEARCH, _SORT, "state", "service", "after", "before"}),
     changes={
         INVITED: phrase("The invitation has been sent."),
         "people-suspended": phrase("The memberships have been suspended."),

@@ -36,8 +36,6 @@ from corpid.web.directory.access import (
     CHANGE,
     NEW,
     REMOVE,
-    administers,
-    own_access,
     this_member,
     to_person,
 )
@@ -47,7 +45,9 @@ from corpid.web.directory.member_texts import (
     HELP_PAGES,
     REFUSALS,
     WHY_NO_HELP,
+    administers,
     level_sentence,
+    own_access,
     refusal_sentence,
     rejected,
     state_label,
@@ -56,15 +56,8 @@ from corpid.web.directory.member_texts import (
 from corpid.web.directory.page_context import (
     PortalContext,
     PortalPage,
-    ask,
-    check_names,
-    frame,
     names_shown,
-    portal_path,
-    query_address,
-    request_details,
     saved_or_requested,
-    section_link,
 )
 from corpid.web.directory.people import MEMBER, PEOPLE, PERSON, detail_errors
 from corpid.web.directory.requests import REQUESTS
@@ -74,13 +67,12 @@ from corpid.web.pages.components import (
     Cell,
     Column,
     Facts,
-    Fields,
     Form,
     Group,
     Heading,
+    Items,
     Label,
     LetterHead,
-    Page,
     Paragraph,
     Table,
     last_day,
@@ -88,7 +80,16 @@ from corpid.web.pages.components import (
 )
 from corpid.web.pages.layout import Link, ViewPart, pager_of
 from corpid.web.pages.record_forms import RecordForm, advise, form_of
-from corpid.web.sites import CHANGED_MEANWHILE, FormResult, InvalidForm, NotFound, Section, await_found
+from corpid.web.sites import (
+    CHANGED_MEANWHILE,
+    FormResult,
+    InvalidForm,
+    NotFound,
+    Question,
+    Section,
+    asking,
+    await_found,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -100,7 +101,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.records import ChangeRequest, Membership
     from corpid.rules.directory.roles import RoleRecords
     from corpid.web.directory.member_texts import HelpPage
-    from corpid.web.pages.components import Component, Value
+    from corpid.web.pages.components import Part, Value
     from corpid.web.pages.views import View
 
 _PLAIN: Final = form_of(MemberDetails, *PLAIN_DETAILS)
@@ -141,7 +142,7 @@ async def show_person(at: PortalContext) -> View:
     )
     change = await members.preview_change(at.registry, membership, actor=actor, end=False)
     end = await members.preview_change(at.registry, membership, actor=actor, end=True)
-    here, state = portal_path(at.web, at.page), found.state
+    here, state = at.path(at.page), found.state
     links = {each: Link(url=f"{here}/{each}", text=text) for each, text in ACTIONS.items()}
     actions = ["send-again"] if members.may_send_again(membership, actor=actor) else []
     if not change.refusal and not membership.enabled:
@@ -159,63 +160,57 @@ async def show_person(at: PortalContext) -> View:
     own = actor.level == "sub_administrator"
     heading = phrase("Access for {entity}", entity=entity.name)
     columns = (*_OF_ROLE, *(_GRANTED if seen is not None else ()))
-    give = Link(url=query_address(at, NEW, person=membership.membership_id), text=phrase("Give access"))
-    return Page(
-        frame=frame(at, section=PEOPLE, up=section_link(at, PEOPLE)),
-        heading=phrase("{name}", name=name),
-        main_action=give if may_give else None,
-        parts=(
-            LetterHead(
-                name=entity.name,
-                number=phrase("{kind} {number}", kind=NUMBERS[entity.type], number=entity.registration_number),
-                as_of=phrase("As of {day}", day=at.context.day),
-            ),
-            Facts(facts=tuple(await _list_facts(at, found, held, edit="" if change.refusal else links["details"].url))),
-            Table(
-                caption=heading,
-                heading=True,
-                columns=tuple(map(Column, (*columns, *([phrase("Actions")] if may_give else [])))),
-                rows=tuple(_row(at, role, state=state, seen=seen, changeable=may_give) for role in held.roles.found),
-                empty=phrase("{name} has no access yet.", name=name),
-                pager=pager_of(here, {}, came=bool(at.query.get("after")), after=held.roles.after),
-            ),
-            Paragraph(text=phrase("You see access at the services that you administer."), look="hint") if own else None,
-            Paragraph(text=no_access, look="hint") if no_access else None,
-            table(
-                phrase("Access for other organisations"),
-                (*_OF_ROLE, phrase("Organisation")),
+    give = at.link(NEW, phrase("Give access"), person=membership.membership_id)
+    return at.build_page(
+        phrase("{name}", name=name),
+        LetterHead(
+            name=entity.name,
+            number=phrase("{kind} {number}", kind=NUMBERS[entity.type], number=entity.registration_number),
+            as_of=phrase("As of {day}", day=at.context.day),
+        ),
+        Facts(tuple(await _list_facts(at, found, held, edit="" if change.refusal else links["details"].url))),
+        Table(
+            caption=heading,
+            heading=True,
+            columns=tuple(map(Column, (*columns, *([phrase("Actions")] if may_give else [])))),
+            rows=tuple(_row(at, role, state=state, seen=seen, changeable=may_give) for role in held.roles.found),
+            empty=phrase("{name} has no access yet.", name=name),
+            pager=pager_of(here, {}, came=bool(at.query.get("after")), after=held.roles.after),
+        ),
+        Paragraph(phrase("You see access at the services that you administer."), look="hint") if own else None,
+        Paragraph(no_access, look="hint") if no_access else None,
+        table(
+            phrase("Access for other organisations"),
+            (*_OF_ROLE, phrase("Organisation")),
+            (
                 (
-                    (
-                        *_row(at, role, state=state, seen=None, changeable=False),
-                        (role.client_entity or role.entity).name,
-                    )
-                    for role in held.for_others
-                ),
-                heading=True,
+                    *_row(at, role, state=state, seen=None, changeable=False),
+                    (role.client_entity or role.entity).name,
+                )
+                for role in held.for_others
             ),
-            await _show_requests(at, found),
-            Group(
-                look="beside",
-                parts=(
-                    _show_history(at, found, await _load_history(at, found)),
-                    Group(
-                        parts=(
-                            _show_helps(found, here, None if own else no_help, helps=no_help is None),
-                            Heading(text=phrase("Membership")) if refusal or actions or not end.refusal else None,
-                            Paragraph(text=refusal_sentence(refusal, name, entity)) if refusal and not own else None,
-                            Actions(
-                                links=tuple(links[each] for each in actions),
-                                danger=None if end.refusal else links["revoke" if membership.invited else "end"],
-                            ),
-                            Paragraph(
-                                text=phrase("Print this page for a letter that lists this person's access."),
-                                look="hint",
-                            ),
-                        )
-                    ),
+            heading=True,
+        ),
+        await _show_requests(at, found),
+        Group(
+            look="beside",
+            parts=(
+                _show_history(at, found, await _load_history(at, found)),
+                Group(
+                    parts=(
+                        _show_helps(found, here, None if own else no_help, helps=no_help is None),
+                        Heading(phrase("Membership")) if refusal or actions or not end.refusal else None,
+                        refusal_sentence(refusal, name, entity) if refusal and not own else None,
+                        Actions(
+                            tuple(links[each] for each in actions),
+                            danger=None if end.refusal else links["revoke" if membership.invited else "end"],
+                        ),
+                        Paragraph(phrase("Print this page for a letter that lists this person's access."), look="hint"),
+                    )
                 ),
             ),
         ),
+        main_action=give if may_give else None,
     )
 
 
@@ -248,19 +243,14 @@ async def _show_requests(at: PortalContext, found: Member) -> Group | None:
         at.registry, at.actor, found.user.user_id, now=at.context.now, limit=_REQUESTS
     )
     rows = [
-        (
-            Link(
-                url=portal_path(at.web, f"{REQUESTS}/{quote(each.record.request_id, safe='')}"),
-                text=summarise_changes(each.changes, each.names),
-            ),
-        )
+        (at.link(f"{REQUESTS}/{quote(each.record.request_id, safe='')}", summarise_changes(each.changes, each.names)),)
         for each in waiting
     ]
     if not rows:
         return None
     return Group(
         parts=(
-            Heading(text=phrase("Waiting for a decision")),
+            Heading(phrase("Waiting for a decision")),
             table(
                 phrase("These changes were requested. Nothing changes until they are approved."),
                 (phrase("Request"),),
@@ -273,29 +263,28 @@ async def _show_requests(at: PortalContext, found: Member) -> Group | None:
 def _show_helps(found: Member, here: str, refused: Condition | None, *, helps: bool) -> Group | None:
     """The help with signing in, or the reason for none."""
     if helps:
-        parts: tuple[Component, ...] = (
-            Paragraph(
-                text=phrase(
-                    "A link goes to the address of the account {account}, and asks for what the person still has: for a "
-                    "new password the second step, for a new second step the password.",
-                    account=found.identity,
-                )
+        parts: tuple[Part, ...] = (
+            phrase(
+                "A link goes to the address of the account {account}, and asks for what the person still has: for a "
+                "new password the second step, for a new second step the password.",
+                account=found.identity,
             ),
-            Actions(links=tuple(Link(url=f"{here}/{each}", text=page.link) for each, page in HELP_PAGES.items())),
+            Actions(tuple(Link(url=f"{here}/{each}", text=page.link) for each, page in HELP_PAGES.items())),
         )
     elif refused and refused in WHY_NO_HELP:
-        parts = (Paragraph(text=WHY_NO_HELP[refused]),)
+        parts = (WHY_NO_HELP[refused],)
     else:
         return None
-    return Group(parts=(Heading(text=phrase("Help with signing in")), *parts))
+    return Group(parts=(Heading(phrase("Help with signing in")), *parts))
 
 
 async def _describe_last_sign_in(at: PortalContext, found: Member) -> list[tuple[Phrase, Value]]:
     """The last sign-in for this entity, for readers of its history."""
     try:
-        last = await history.find_last_sign_in(at.registry, at.actor, found.user.user_id)
+        by_person = await history.find_last_sign_ins(at.registry, at.actor, [found.user.user_id])
     except Forbidden:
         return []
+    last = by_person.get(found.user.user_id)
     shown = at.moment(last) if last else phrase("None on record")
     return [(phrase("Last sign-in for {entity}", entity=at.entity.name), shown)]
 
@@ -367,11 +356,7 @@ def _row(
         links = ((CHANGE, phrase("Change")), (REMOVE, phrase("Remove")))
         identifier = object_id(row.key)
         cells += (
-            Cell(
-                values=tuple(
-                    Link(url=portal_path(at.web, f"{page}/{identifier}"), text=text, about=what) for page, text in links
-                )
-            )
+            Cell(values=tuple(at.link(f"{page}/{identifier}", text, about=what) for page, text in links))
             if isinstance(row, Assignment)
             else None,
         )
@@ -393,11 +378,11 @@ def _list_grant(at: PortalContext, seen: history.Grants, entry: AuditEntry | Non
 def _show_history(at: PortalContext, found: Member, entries: list[tuple[Value, ...]]) -> Group | None:
     if not entries:
         return None
-    history_of = query_address(at, HISTORY, person=found.membership.membership_id)
+    history_of = at.path(HISTORY, person=found.membership.membership_id)
     return Group(
         parts=(
             table(phrase("Last changes"), (phrase("When"), phrase("What"), phrase("By")), entries, heading=True),
-            Paragraph(text=Link(url=history_of, text=phrase("Full history of this person"))),
+            Link(url=history_of, text=phrase("Full history of this person")),
         )
     )
 
@@ -424,38 +409,30 @@ async def _load_history(at: PortalContext, found: Member) -> list[tuple[Value, .
 # --- help with signing in
 
 
-async def show_help(at: PortalContext) -> View:
-    """The question before an administrator helps."""
+async def ask_help(at: PortalContext) -> Question:
+    """The question before an administrator helps. Raises NotFound."""
     found, page = await _require_help(at)
-    back = to_person(at, found)
     where = (
         phrase("An e-mail goes to the address of the account {user_name}, and nowhere else.", user_name=found.identity)
         if page.is_link
         else phrase("This is for the account {user_name}, which gets an e-mail about it.", user_name=found.identity)
     )
-    works = at.provider.mail.works
-    sentences = (
-        where,
-        page.what,
-        phrase("The e-mail says that you asked for it, and names {entity}.", entity=at.entity.name),
-    )
-    return ask(
-        frame(at, section=PEOPLE, up=back, names=names_shown(found)),
-        page.heading(found.name),
-        sentences if works else (),
-        page.button,
-        Link(url=back.url, text=phrase("Go back")),
+    works, up = at.provider.mail.works, to_person(at, found)
+    says = phrase("The e-mail says that you asked for it, and names {entity}.", entity=at.entity.name)
+    return Question(
+        heading=page.heading(found.name),
+        parts=(where, page.what, says) if works else (),
+        button=page.button,
         refused=None if works else phrase("This system sends no e-mails at present, so only the operator can help."),
+        names=names_shown(found),
+        up=up,
+        back=Link(url=up.url, text=phrase("Go back")),
+        change=lambda: _help(at, found, page),
     )
 
 
-async def help_person(at: PortalContext) -> FormResult:
-    """Record the help, and leave it to a background task.
-
-    Raises NotFound, InvalidInput.
-    """
-    found, page = await _require_help(at)
-    check_names(at, names_shown(found))
+async def _help(at: PortalContext, found: Member, page: HelpPage) -> FormResult:
+    """Record the help, and leave it to a background task."""
     if not at.provider.mail.works:
         raise NotFound
     membership = found.membership
@@ -497,7 +474,8 @@ async def show_details(at: PortalContext) -> View:
     found = await this_member(at, membership_id_of(at))
     membership, possible = found.membership, await _preview_change(at, found, end=False)
     if possible.refusal:
-        return _refusal_page(at, found, possible)
+        up, why = to_person(at, found), refusal_sentence(possible.refusal, found.name, at.entity)
+        return at.build_page(ACTIONS["details"], Paragraph(why, look="empty"), Actions((up,)), up=up, back=up)
     name, email = found.user.name, found.user.email
     account = not membership.invited
     hints = {
@@ -513,23 +491,20 @@ async def show_details(at: PortalContext) -> View:
             "requested for this address end."
         ),
     }
-    return Page(
-        frame=frame(at, section=PEOPLE, up=to_person(at, found), names=names_shown(found)),
-        heading=phrase("Change details"),
-        parts=(
-            Paragraph(
-                text=phrase(
-                    "This is what your organisation keeps about this person. It does not change the person's account, and "
-                    "other organisations do not see it."
-                )
-            ),
-            Form(
-                parts=(Fields(fields=_DETAILS.show(at.form or to_builtins(membership), hints)),),
-                hidden=(("seen", _digest(membership)),),
-                button=phrase("Save"),
-                needs_approval=possible.needs_approval,
-            ),
+    return at.build_page(
+        phrase("Change details"),
+        phrase(
+            "This is what your organisation keeps about this person. It does not change the person's account, and "
+            "other organisations do not see it."
         ),
+        Form(
+            parts=(*_DETAILS.show(at.form or to_builtins(membership), hints),),
+            hidden=(("seen", _digest(membership)),),
+            button=phrase("Save"),
+            needs_approval=possible.needs_approval,
+        ),
+        up=to_person(at, found),
+        names=names_shown(found),
     )
 
 
@@ -548,6 +523,7 @@ async def save_details(at: PortalContext) -> FormResult:
             at.registry, limit, found.membership, written, actor=at.actor, asking=asking
         )
 
+    at.check_names(names_shown(found))
     return await _submit_change(at, found, change, "person-changed")
 
 
@@ -565,6 +541,7 @@ class ConfirmedAction(ViewPart, frozen=True, kw_only=True):
     """whether it takes the same right as the end of the membership"""
 
 
+_ENDS: Final = frozenset({"end", "revoke"})
 CONFIRMED_ACTIONS: Final[Mapping[str, ConfirmedAction]] = {
     "suspend": ConfirmedAction(
         fits=lambda found: found.membership.enabled and not found.membership.invited,
@@ -620,51 +597,54 @@ CONFIRMED_ACTIONS: Final[Mapping[str, ConfirmedAction]] = {
 }
 
 
-async def show_action(at: PortalContext) -> View:
-    """The question before an action, with what it takes away."""
-    found = await this_member(at, membership_id_of(at))
-    action = _action(at, found)
-    possible = await _preview_change(at, found, end=action.is_end)
-    if possible.refusal:
-        return _refusal_page(at, found, possible)
-    kind = _action_name(at)
-    return ask(
-        frame(at, section=PEOPLE, up=to_person(at, found), names=names_shown(found)),
-        action.heading(found.name),
-        action.sentences(at, found),
-        action.button,
-        Link(url=to_person(at, found).url, text=action.keep),
-        taken=await ending_sentences(at, found) if kind in {"end", "revoke"} else (),
-        danger=kind != "restore",
-        needs_approval=possible.needs_approval,
-    )
+async def ask_action(at: PortalContext) -> Question:
+    """The question before an action.
 
-
-async def carry_out(at: PortalContext) -> FormResult:
-    """Carry out a confirmed action, or request it. Raises NotFound, InvalidInput."""
-    found = await this_member(at, membership_id_of(at))
-    action, kind = _action(at, found), _action_name(at)
+    Raises NotFound if it does not fit the state, e.g. of a second request.
+    """
+    found, kind = await this_member(at, membership_id_of(at)), at.page.rpartition("/")[2]
+    if not CONFIRMED_ACTIONS[kind].fits(found):
+        raise NotFound
 
     async def change(asking: RequestDetails) -> ChangeRequest | None:
-        if kind in {"end", "revoke"}:
+        if kind in _ENDS:
             return await member_changes.end_membership(at.registry, found.membership, actor=at.actor, asking=asking)
         limit = InvitationLimit.for_request(at.context)
         return await member_changes.submit_switch(
             at.registry, limit, found.membership, enabled=kind == "restore", actor=at.actor, asking=asking
         )
 
-    return await _submit_change(at, found, change, action.done)
+    up = to_person(at, found)
+    return await ask_about(
+        at, found, kind, lambda: _submit_change(at, found, change, CONFIRMED_ACTIONS[kind].done), up=up
+    )
 
 
-def _action(at: PortalContext, found: Member) -> ConfirmedAction:
-    """The action of the address.
+async def ask_about(
+    at: PortalContext, found: Member, kind: str, change: Callable[[], Awaitable[FormResult]], *, up: Link
+) -> Question:
+    """The question before an action on a member, from the page `up`."""
+    action = CONFIRMED_ACTIONS[kind]
+    possible = await _preview_change(at, found, end=action.is_end)
+    refused = refusal_sentence(possible.refusal, found.name, at.entity) if possible.refusal else None
 
-    Raises NotFound if it does not fit the state, e.g. of a second request.
-    """
-    action = CONFIRMED_ACTIONS[_action_name(at)]
-    if not action.fits(found):
-        raise NotFound
-    return action
+    async def list_ending() -> tuple[Part, ...]:
+        taken = await ending_sentences(at, found) if kind in _ENDS and not refused else ()
+        return (phrase("This ends too:"), Items(taken)) if taken else ()
+
+    return Question(
+        heading=ACTIONS[kind] if refused else action.heading(found.name),
+        parts=() if refused else action.sentences(at, found),
+        further=list_ending,
+        button=action.button,
+        danger=kind != "restore",
+        needs_approval=possible.needs_approval,
+        refused=refused,
+        names=names_shown(found),
+        up=up,
+        back=up if refused else Link(url=up.url, text=action.keep),
+        change=change,
+    )
 
 
 async def ending_sentences(at: PortalContext, found: Member) -> tuple[Phrase, ...]:
@@ -688,51 +668,40 @@ async def ending_sentences(at: PortalContext, found: Member) -> tuple[Phrase, ..
 # --- sending again
 
 
-async def show_resending(at: PortalContext) -> View:
-    """The question before an invitation is sent again."""
-    found = await _invited_member(at)
-    wait = abs(found.membership.invitation_sent_at) > at.context.now - RESEND_SECONDS
-    return ask(
-        frame(at, section=PEOPLE, up=to_person(at, found), names=names_shown(found)),
-        phrase("Send the invitation again?"),
-        (
-            phrase(
-                "{name} gets a new e-mail at {email}. The link in the earlier one stops working.",
-                name=found.name,
-                email=found.email,
-            ),
-            EACH_GETS,
-        ),
-        phrase("Send again"),
-        to_person(at, found),
-        refused=_WAIT if wait else None if found.membership.email else _NO_ADDRESS,
-    )
-
-
-async def resend(at: PortalContext) -> FormResult:
-    """Have an invitation sent again. Raises NotFound, InvalidInput."""
-    found = await _invited_member(at)
-    check_names(at, names_shown(found))
-    try:
-        await invitations.send_invitation_again(
-            at.registry,
-            InvitationLimit.for_request(at.context),
-            found.membership,
-            actor=at.actor,
-            now=at.context.now,
-        )
-    except Refused:
-        raise InvalidInput(_WAIT if found.membership.email else _NO_ADDRESS) from None
-    except REFUSALS as error:
-        raise rejected(error, entity=at.entity, name=found.name) from None
-    return FormResult("invitation-sent-again", f"{PERSON}/{found.membership.membership_id}")
-
-
-async def _invited_member(at: PortalContext) -> Member:
+async def ask_resending(at: PortalContext) -> Question:
+    """The question before an invitation is sent again. Raises NotFound."""
     found = await this_member(at, membership_id_of(at))
     if not members.may_send_again(found.membership, actor=at.actor):
         raise NotFound
-    return found
+    waits = abs(found.membership.invitation_sent_at) > at.context.now - RESEND_SECONDS
+
+    async def resend() -> None:
+        limit = InvitationLimit.for_request(at.context)
+        try:
+            await invitations.send_invitation_again(
+                at.registry, limit, found.membership, actor=at.actor, now=at.context.now
+            )
+        except Refused:
+            raise InvalidInput(_WAIT if found.membership.email else _NO_ADDRESS) from None
+        except REFUSALS as error:
+            raise rejected(error, entity=at.entity, name=found.name) from None
+
+    goes = phrase(
+        "{name} gets a new e-mail at {email}. The link in the earlier one stops working.",
+        name=found.name,
+        email=found.email,
+    )
+    return Question(
+        heading=phrase("Send the invitation again?"),
+        parts=(goes, EACH_GETS),
+        button=phrase("Send again"),
+        refused=_WAIT if waits else None if found.membership.email else _NO_ADDRESS,
+        names=names_shown(found),
+        up=to_person(at, found),
+        back=to_person(at, found),
+        change=resend,
+        done=FormResult("invitation-sent-again", f"{PERSON}/{found.membership.membership_id}"),
+    )
 
 
 # --- in common
@@ -743,10 +712,9 @@ async def _submit_change(
 ) -> FormResult:
     """Make or request a change, and say which.
 
-    Raises NotFound, InvalidInput, also if the form was shown for somebody else.
+    Raises NotFound, InvalidInput.
     """
-    check_names(at, names_shown(found))
-    name, asking = found.name, request_details(at)
+    name, asking = found.name, at.request_details()
     try:
         request = await change(asking)
     except InvalidDetails as error:
@@ -762,23 +730,6 @@ async def _submit_change(
 
 async def _preview_change(at: PortalContext, found: Member, *, end: bool) -> ChangePreview:
     return await members.preview_change(at.registry, found.membership, actor=at.actor, end=end)
-
-
-def _refusal_page(at: PortalContext, found: Member, possible: ChangePreview) -> View:
-    """The page of an action that the reader may not take."""
-    back = to_person(at, found)
-    return ask(
-        frame(at, section=PEOPLE, up=back),
-        ACTIONS[_action_name(at)],
-        (),
-        ACTIONS[_action_name(at)],
-        back,
-        refused=refusal_sentence(possible.refusal, found.name, at.entity),
-    )
-
-
-def _action_name(at: PortalContext) -> str:
-    return at.page.rpartition("/")[2]
 
 
 _WAIT: Final = phrase(
@@ -801,12 +752,13 @@ def _path(*pages: str) -> re.Pattern[str]:
 
 _CHANGING: Final = ("write", "membership")
 SECTION: Final = Section[PortalContext](
+    name=PEOPLE,
     named_pages={
         _path(): PortalPage(view=show_person),
         _path("details"): PortalPage(view=show_details, submit=save_details, fresh=True, needs=_CHANGING),
-        _path("send-again"): PortalPage(view=show_resending, submit=resend, fresh=True, needs=("write", "invitation")),
-        _path(*CONFIRMED_ACTIONS): PortalPage(view=show_action, submit=carry_out, fresh=True, needs=_CHANGING),
-        _path(*HELP_PAGES): PortalPage(view=show_help, submit=help_person, fresh=True),
+        _path("send-again"): asking(ask_resending, needs=("write", "invitation")),
+        _path(*CONFIRMED_ACTIONS): asking(ask_action, needs=_CHANGING),
+        _path(*HELP_PAGES): asking(ask_help),
     },
     fields=frozenset({*_DETAILS.fields, "reason", "seen"}),
     filters=frozenset({"after"}),

@@ -21,15 +21,12 @@ from corpid.web.directory.page_context import (
     SETTINGS,
     PortalContext,
     PortalPage,
-    ask,
     frame,
-    portal_path,
-    section_link,
 )
-from corpid.web.pages.components import Actions, Cell, Fields, Form, Label, Page, Paragraph, table
+from corpid.web.pages.components import Actions, Cell, Form, Label, table
 from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import Field, FormView, Link
-from corpid.web.sites import FormResult, InvalidForm, NotFound, Section
+from corpid.web.sites import FormResult, InvalidForm, NotFound, Question, Section, asking
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -80,35 +77,25 @@ async def show_tokens(at: PortalContext) -> View:
 
     columns = (phrase("Purpose"), phrase("Created"), phrase("Last used"), phrase("Valid until"), phrase("End"))
     none = phrase("There are no tokens. You need one only if one of your systems should manage people here.")
-    return Page(
-        frame=frame(at, section=SETTINGS, up=section_link(at, SETTINGS)),
-        heading=HEADING,
-        main_action=Link(url=portal_path(at.web, _NEW), text=phrase("Create a token"))
-        if len(found) < MOST_TOKENS
-        else None,
-        parts=(
-            Paragraph(
-                text=phrase(
-                    "With a token, one of your systems (such as your staff directory) adds and removes people and "
-                    "simple roles here by itself, by SCIM 2.0. Anybody who has a token can do this: keep it secret."
-                )
-            ),
-            None
-            if len(found) < MOST_TOKENS
-            else Paragraph(
-                text=phrase(
-                    "You have {most} tokens, which is the maximum. To create another, revoke one that is no longer "
-                    "used.",
-                    most=MOST_TOKENS,
-                )
-            ),
-            table(phrase("Tokens of your organisation, the oldest first"), columns, map(row, found), empty=none),
+    return at.build_page(
+        HEADING,
+        phrase(
+            "With a token, one of your systems (such as your staff directory) adds and removes people and "
+            "simple roles here by itself, by SCIM 2.0. Anybody who has a token can do this: keep it secret."
         ),
+        None
+        if len(found) < MOST_TOKENS
+        else phrase(
+            "You have {most} tokens, which is the maximum. To create another, revoke one that is no longer used.",
+            most=MOST_TOKENS,
+        ),
+        table(phrase("Tokens of your organisation, the oldest first"), columns, map(row, found), empty=none),
+        main_action=at.link(_NEW, phrase("Create a token")) if len(found) < MOST_TOKENS else None,
     )
 
 
 def _revocation(at: PortalContext, found: RegisteredProvisioningToken) -> str:
-    return portal_path(at.web, f"{TOKENS}/{found.token_id}/revoke")
+    return at.path(f"{TOKENS}/{found.token_id}/revoke")
 
 
 async def _list_tokens(at: PortalContext) -> list[RegisteredProvisioningToken]:
@@ -116,35 +103,28 @@ async def _list_tokens(at: PortalContext) -> list[RegisteredProvisioningToken]:
 
 
 def _back(at: PortalContext) -> Link:
-    return Link(url=portal_path(at.web, TOKENS), text=HEADING)
+    return at.link(TOKENS, HEADING)
 
 
 async def show_new_token(at: PortalContext) -> View:
     await _list_tokens(at)  # refuses who may not see them
     days = ((str(days), counted(days, "{count} day", "{count} days")) for days in _DAYS)
-    return Page(
-        frame=frame(at, section=SETTINGS, up=_back(at)),
-        heading=phrase("Create a provisioning token"),
-        parts=(
-            Form(
-                hidden=(("token_id", at.web.new_user_id()),),  # a form that is sent twice makes one token
-                parts=(
-                    Fields(
-                        fields=(
-                            Field(
-                                name="name", label=phrase("Purpose"), value=at.form.get("name", ""), most=100,
-                                hint=phrase("Such as the name of the system that will use it."),
-                            ),
-                            Field(
-                                name="days", label=phrase("How long it lasts"), kind="words",
-                                value=at.form.get("days", ""), words=(("", phrase("Choose one")), *days),
-                            ),
-                        )
-                    ),
-                ),
-                button=phrase("Create the token"),
+    return at.build_page(
+        phrase("Create a provisioning token"),
+        Form(
+            hidden=(("token_id", at.web.new_user_id()),),  # a form that is sent twice makes one token
+            parts=(
+                Field(
+                            name="name", label=phrase("Purpose"), value=at.form.get("name", ""), most=100,
+                            hint=phrase("Such as the name of the system that will use it."),
+                        ), Field(
+                            name="days", label=phrase("How long it lasts"), kind="words",
+                            value=at.form.get("days", ""), words=(("", phrase("Choose one")), *days),
+                        ),
             ),
+            button=phrase("Create the token"),
         ),
+        up=_back(at),
     )  # fmt: skip
 
 
@@ -209,23 +189,19 @@ async def show_created(at: PortalContext) -> View:
     if not secret:
         back = _back(at)
         more = len(await _list_tokens(at)) < MOST_TOKENS
-        return Page(
-            frame=frame(at, section=SETTINGS, up=back),
-            heading=phrase("The token is no longer shown"),
-            parts=(
-                Paragraph(
-                    text=phrase("The token “{name}” works, but nobody can look it up any more.", name=found.name)
+        return at.build_page(
+            phrase("The token is no longer shown"),
+            phrase("The token “{name}” works, but nobody can look it up any more.", name=found.name),
+            phrase("If you have not copied it, revoke it and create another one."),
+            Actions(
+                (
+                    Link(url=back.url, text=phrase("Back to the tokens")),
+                    Link(url=_revocation(at, found), text=phrase("Revoke the token")),
+                    *([at.link(_NEW, phrase("Create another token"))] if more else []),
                 ),
-                Paragraph(text=phrase("If you have not copied it, revoke it and create another one.")),
-                Actions(
-                    main=True,
-                    links=(
-                        Link(url=back.url, text=phrase("Back to the tokens")),
-                        Link(url=_revocation(at, found), text=phrase("Revoke the token")),
-                        *([Link(url=portal_path(at.web, _NEW), text=phrase("Create another token"))] if more else []),
-                    ),
-                ),
+                main=True,
             ),
+            up=back,
         )
     return TokenCreated(
         frame=frame(at, section=SETTINGS),
@@ -243,46 +219,44 @@ async def hide_token(at: PortalContext) -> FormResult:
     return FormResult("", TOKENS)
 
 
-async def show_revocation(at: PortalContext) -> View:
-    """The confirmation of a token's end."""
-    found = await _load_token(at)
+async def ask_revocation(at: PortalContext) -> Question:
+    """The question before a token is ended at once. Raises NotFound."""
+    found, up = await _load_token(at), _back(at)
     used = at.moment(found.last_used_at) if found.last_used_at else None
-    return ask(
-        frame(at, section=SETTINGS, up=_back(at)),
-        phrase("Revoke the token “{name}”?", name=found.name),
-        (
+
+    async def revoke() -> None:
+        try:
+            await provisioning_tokens.remove_token(at.registry, at.actor.entity_id, found.token_id, actor=at.actor)
+        except Conflict as refused:
+            raise InvalidInput(refusal_of(refused)) from None
+
+    return Question(
+        heading=phrase("Revoke the token “{name}”?", name=found.name),
+        parts=(
             phrase(
                 "The system that uses it will no longer be able to add, change or remove people here. People and "
                 "roles that it added stay."
             ),
             phrase("Last used {moment}", moment=used) if used else phrase("It was never used."),
         ),
-        phrase("Revoke the token"),
-        Link(url=_back(at).url, text=phrase("Go back")),
+        button=phrase("Revoke the token"),
         danger=True,
+        up=up,
+        back=Link(url=up.url, text=phrase("Go back")),
+        change=revoke,
+        done=FormResult("token-revoked", TOKENS),
     )
 
 
-async def revoke_token(at: PortalContext) -> FormResult:
-    """End a token at once."""
-    found = await _load_token(at)
-    try:
-        await provisioning_tokens.remove_token(at.registry, at.actor.entity_id, found.token_id, actor=at.actor)
-    except (Refused, Conflict) as refused:
-        raise InvalidInput(refusal_of(refused)) from None
-    return FormResult("token-revoked", TOKENS)
-
-
 SECTION: Final = Section[PortalContext](
+    name=SETTINGS,
     pages={
         TOKENS: PortalPage(view=show_tokens),
         _NEW: PortalPage(view=show_new_token, submit=create_token, fresh=True, needs=("write", "provisioning token")),
     },
     named_pages={
         _CREATED: PortalPage(view=show_created, submit=hide_token, needs=("write", "provisioning token")),
-        _REVOKE: PortalPage(
-            view=show_revocation, submit=revoke_token, fresh=True, needs=("delete", "provisioning token")
-        ),
+        _REVOKE: asking(ask_revocation, needs=("delete", "provisioning token")),
     },
     fields=frozenset({"name", "days", "token_id"}),
     changes={"token-revoked": phrase("The token has been revoked, and no longer works.")},

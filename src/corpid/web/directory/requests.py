@@ -25,35 +25,27 @@ from corpid.rules.directory.records import (
 )
 from corpid.texts import Phrase, counted, phrase
 from corpid.web.directory.page_context import (
-    NO_REASON,
+    APPROVALS_SETTING,
     REQUEST_SENT,
     REQUESTED,
-    SETTINGS,
     PortalContext,
     PortalPage,
     await_change,
-    frame,
     no_approver,
-    portal_path,
-    reason,
-    section_link,
-    submit_changes,
 )
 from corpid.web.pages.change_sentences import describe_change
 from corpid.web.pages.components import (
     Actions,
     Cell,
     Column,
-    Component,
     Facts,
     Filters,
     Form,
     Group,
     Heading,
     Label,
-    Page,
     Paragraph,
-    Radios,
+    Part,
     Table,
     Value,
     table,
@@ -62,7 +54,7 @@ from corpid.web.pages.layout import Field, Link, pager_of
 from corpid.web.sites import FormResult, NotFound, Section, await_found
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from corpid.flows.directory.approvals import Request
@@ -71,7 +63,6 @@ if TYPE_CHECKING:
     from corpid.web.pages.views import View
 
 REQUESTS: Final = "requests"
-SETTING: Final = "approvals-setting"
 _PER_PAGE: Final = 50
 _NAMED: Final = 5
 """people who can approve, by name"""
@@ -115,8 +106,9 @@ def _name_subject(change: Change, names: RequestNames) -> Phrase:
             return phrase("Another change")
 
 
-def _heading(found: Request) -> Phrase:
-    subject, further = _name_subject(found.changes[0], found.names), len(found.changes) - 1
+def name_subjects(changes: Sequence[Change], names: RequestNames) -> Phrase:
+    """Whom or what changes concern: the first, and how many more."""
+    subject, further = _name_subject(changes[0], names), len(changes) - 1
     if not further:
         return subject
     return counted(
@@ -125,7 +117,7 @@ def _heading(found: Request) -> Phrase:
 
 
 def _path(at: PortalContext, found: Request, verb: str = "") -> str:
-    return portal_path(at.web, f"{REQUESTS}/{verb}{quote(found.record.request_id, safe='')}")
+    return at.path(f"{REQUESTS}/{verb}{quote(found.record.request_id, safe='')}")
 
 
 def _requester(found: Request) -> Value:
@@ -156,7 +148,7 @@ def _ended_at(at: PortalContext, found: Request) -> datetime:
 def _row(at: PortalContext, found: Request) -> tuple[Value, ...]:
     change, role = found.changes[0], found.changes[0].record
     limits = details(role) if isinstance(role, Assignment | ThirdPartyAssignment) else ()
-    link = Link(url=_path(at, found), text=_heading(found))
+    link = Link(url=_path(at, found), text=name_subjects(found.changes, found.names))
     return (
         Cell(values=(link,), notes=(describe_change(change, found.names).sentence, *limits)),
         _requester(found),
@@ -172,7 +164,7 @@ async def show_requests(at: PortalContext) -> View:
     ended = {state.value: (state,) for state in approvals.ENDED} | {_ENDED: approvals.ENDED}
     words = (("", phrase("Waiting")), (_ENDED, phrase("All that have ended")))
     filters = Filters(
-        action=portal_path(at.web, REQUESTS),
+        action=at.path(REQUESTS),
         fields=(
             Field(
                 name="state", label=phrase("State"), kind="words", value=chosen if chosen in ended else "",
@@ -200,7 +192,7 @@ async def show_requests(at: PortalContext) -> View:
             rows=tuple(_row(at, each) for each in found.found),
             empty=None if found.after else empty,
             pager=pager_of(
-                portal_path(at.web, REQUESTS), {"state": chosen} if chosen in ended else {}, came=name in at.query,
+                at.path(REQUESTS), {"state": chosen} if chosen in ended else {}, came=name in at.query,
                 after=found.after, name=name, searched_on=len(found.found) < _PER_PAGE,
             ),
         )  # fmt: skip
@@ -216,18 +208,15 @@ async def show_requests(at: PortalContext) -> View:
             await listed("waiting", phrase("Waiting for your decision"), nothing),
             await listed("own", phrase("Requested by you"), phrase("None of your requests is waiting.")),
         ]
-    change = Link(url=portal_path(at.web, SETTING), text=phrase("Change this"))
+    change = at.link(APPROVALS_SETTING, phrase("Change this"))
     chooses = (change,) if at.actor.level == "owner" else ()
-    return Page(
-        frame=frame(at, section=REQUESTS),
-        heading=phrase("Requests"),
-        parts=(
-            filters,
-            *tables,
-            Heading(text=phrase("What needs approval")),
-            Paragraph(text=Cell(values=(phrase("{sentence}.", sentence=APPROVALS[at.entity.approvals]), *chooses))),
-            Paragraph(text=phrase("A service may also require approval for access to it."), look="hint"),
-        ),
+    return at.build_page(
+        phrase("Requests"),
+        filters,
+        *tables,
+        Heading(phrase("What needs approval")),
+        Cell(values=(phrase("{sentence}.", sentence=APPROVALS[at.entity.approvals]), *chooses)),
+        Paragraph(phrase("A service may also require approval for access to it."), look="hint"),
     )
 
 
@@ -239,9 +228,9 @@ async def _found(at: PortalContext, pattern: re.Pattern[str]) -> Request:
         raise NotFound from None
 
 
-def _show_changes(found: Request, *, names: bool = True) -> tuple[Component, ...]:
+def _show_changes(found: Request, *, names: bool = True) -> tuple[Part, ...]:
     """The changes, before and after; `names` that have changed, too (D68)."""
-    shown: list[Component] = []
+    shown: list[Part] = []
     for each in found.changes:
         change = describe_change(each, found.names)
         rows = (
@@ -249,14 +238,19 @@ def _show_changes(found: Request, *, names: bool = True) -> tuple[Component, ...
         )
         columns = (phrase("What"), phrase("Before"), phrase("After"))
         shown += (
-            Paragraph(text=change.sentence, look="summary"),
+            Paragraph(change.sentence, look="summary"),
             table(phrase("Before and after"), columns, rows),
         )
+    invited_here = {each.key[0] for each in found.changes if isinstance(each.record, Membership)}
+    for person in found.record.people if found.state is ApprovalState.PENDING else ():
+        if person.invited and person.user_id not in invited_here:
+            name = found.names.people.get(person.user_id) or GONE
+            shown.append(Paragraph(phrase("It has no effect until {name} accepts the invitation.", name=name)))
     if names and found.name_changes and found.name_changes.changed:
         names_now = ((was or phrase("Not recorded"), now) for was, now in found.name_changes.changed)
         warning = phrase("Names have changed since this was requested. Check that the right person is meant.")
         shown += (
-            Paragraph(text=warning, look="warning"),
+            Paragraph(warning, look="warning"),
             table(
                 phrase("Names when this was requested, and now"), (phrase("When requested"), phrase("Now")), names_now
             ),
@@ -298,25 +292,19 @@ def _show_request(at: PortalContext, found: Request) -> View:
     decide = Link(url=_path(at, found, "decide/"), text=phrase("Approve or decline"))
     withdraw = Link(url=_path(at, found, "withdraw/"), text=phrase("Withdraw"))
     links = (*([decide] if may_decide else []), *([withdraw] if found.can_withdraw else []))
-    return Page(
-        frame=frame(at, section=REQUESTS, up=section_link(at, REQUESTS)),
-        heading=_heading(found),
-        parts=(
-            Group(look="beside", parts=(Group(look="stack", parts=_show_changes(found)), Facts(facts=tuple(facts)))),
-            Paragraph(text=_why_not(found)) if pending and found.why_not else None,
-            Paragraph(
-                text=Cell(
-                    values=(
-                        phrase("Nobody else in your organisation can approve this at present."), nobody.text,
-                        *([nobody.link] if nobody.link else []),
-                    )
-                ),
-                look="warning",
-            )
-            if nobody
-            else None,
-            Actions(links=links, main=may_decide),
-        ),
+    return at.build_page(
+        name_subjects(found.changes, found.names),
+        Group(look="beside", parts=(Group(look="stack", parts=_show_changes(found)), Facts(tuple(facts)))),
+        _why_not(found) if pending and found.why_not else None,
+        Paragraph(Cell(
+                values=(
+                    phrase("Nobody else in your organisation can approve this at present."), nobody.text,
+                    *([nobody.link] if nobody.link else []),
+                )
+            ), look="warning")
+        if nobody
+        else None,
+        Actions(links, main=may_decide),
     )  # fmt: skip
 
 
@@ -338,19 +326,14 @@ async def show_decision(at: PortalContext) -> View:
     if found.why_no_approval:
         only_decline = phrase("You can decline it, but not approve it: {reason}.", reason=found.why_no_approval)
         form = replace(form, button=phrase("Decline"), decision="decline", other=None)
-    return Page(
-        frame=frame(
-            at, section=REQUESTS, up=section_link(at, REQUESTS),
-            names=found.name_changes.digest if found.name_changes else "",
-        ),
-        heading=phrase("Approve or decline"),
+    return at.build_page(
+        phrase("Approve or decline"),
+        *_show_changes(found),
+        Facts(((phrase("Requested by"), _requester(found)), (phrase("Reason"), found.record.reason))),
+        only_decline or None,
+        form,
+        names=found.name_changes.digest if found.name_changes else "",
         back=_path(at, found),
-        parts=(
-            *_show_changes(found),
-            Facts(facts=((phrase("Requested by"), _requester(found)), (phrase("Reason"), found.record.reason))),
-            Paragraph(text=only_decline) if only_decline else None,
-            form,
-        ),
     )  # fmt: skip
 
 
@@ -359,17 +342,14 @@ async def show_withdrawal(at: PortalContext) -> View:
     found = await _found(at, _WITHDRAW)
     if not at.errors and not found.can_withdraw:
         return _show_request(at, found)
-    return Page(
-        frame=frame(at, section=REQUESTS, up=section_link(at, REQUESTS)),
-        heading=phrase("Withdraw your request?"),
-        back=_path(at, found),
-        parts=(
-            *_show_changes(found, names=False),
-            Paragraph(text=phrase("Nobody can approve it any more, and nothing changes.")),
-            Form(
-                button=phrase("Withdraw the request"), danger=True, reason=phrase("You can leave it empty."),
-            ),
+    return at.build_page(
+        phrase("Withdraw your request?"),
+        *_show_changes(found, names=False),
+        phrase("Nobody can approve it any more, and nothing changes."),
+        Form(
+            button=phrase("Withdraw the request"), danger=True, reason=phrase("You can leave it empty."),
         ),
+        back=_path(at, found),
     )  # fmt: skip
 
 
@@ -379,7 +359,7 @@ async def save_decision(at: PortalContext) -> FormResult:
     decision = at.form.get("decision", "")
     if decision not in {"approve", "decline"}:
         raise InvalidInput(phrase("Choose whether to approve or decline."))
-    given = reason(at)
+    given = at.reason()
     if not given:
         raise InvalidInput(phrase("Enter a reason. The person who made the request reads it."), field="reason")
     now = at.context.now
@@ -399,81 +379,26 @@ async def save_withdrawal(at: PortalContext) -> FormResult:
     found = await _found(at, _WITHDRAW)
     now = at.context.now
     request_id = found.record.request_id
-    await await_change(approvals.withdraw_request(at.registry, request_id, actor=at.actor, reason=reason(at), now=now))
+    await await_change(approvals.withdraw_request(at.registry, request_id, actor=at.actor, reason=at.reason(), now=now))
     return FormResult("request-withdrawn", f"{REQUESTS}/{request_id}")
 
 
-async def show_setting(at: PortalContext) -> View:
-    """The entity's choice of which changes need approval; for owners."""
-    if at.actor.level != "owner":
-        raise NotFound
-    lower = phrase("Only if you reduce approval: that itself needs approval.")
-    return Page(
-        frame=frame(at, section=SETTINGS, up=section_link(at, SETTINGS)),
-        heading=phrase("Which changes need approval"),
-        parts=(
-            Paragraph(
-                text=phrase(
-                    "A change that needs approval takes effect when another administrator has approved it. After 14 days "
-                    "without a decision it expires."
-                )
-            ),
-            Form(
-                parts=(
-                    Radios(
-                        name="approvals",
-                        legend=phrase("What needs approval"),
-                        hint=phrase("This needs at least two people who can approve: owners or administrators."),
-                        options=tuple((value, text, None) for value, text in APPROVALS.items()),
-                        value=at.form.get("approvals", at.entity.approvals),
-                    ),
-                ),
-                reason=None if at.entity.approvals == "none" else lower,
-                button=phrase("Save"),
-            ),
-        ),
-    )
-
-
-async def save_setting(at: PortalContext) -> FormResult:
-    """Change which changes need approval, or request it. Raises InvalidInput. Source: D55"""
-    if at.actor.level != "owner":
-        raise NotFound
-    chosen = next((value for value in APPROVALS if value == at.form.get("approvals", "")), None)
-    if chosen is None:
-        raise InvalidInput(phrase("Choose one of these."), field="approvals")
-    if chosen == at.entity.approvals:
-        return FormResult("", SETTINGS)
-    if await approvals.lacks_approvers(at.registry, at.entity, chosen):
-        raise InvalidInput(
-            phrase("At least two people are needed who can approve: appoint another owner or administrator first."),
-            field="approvals",
-        )
-    given = reason(at)
-    if approvals.lowers_approvals(at.entity, chosen) and not given:
-        raise InvalidInput(NO_REASON, field="reason")
-    return await submit_changes(
-        at, [approvals.plan_choice(at.entity, chosen)], FormResult("approvals-changed", SETTINGS)
-    )
-
-
 SECTION: Final = Section[PortalContext](
+    name=REQUESTS,
     pages={
         REQUESTS: PortalPage(view=show_requests),
-        SETTING: PortalPage(view=show_setting, submit=save_setting, fresh=True),
     },
     named_pages={
         _REQUEST: PortalPage(view=show_request),
         _DECIDE: PortalPage(view=show_decision, submit=save_decision, fresh=True, needs=("write", "approval")),
         _WITHDRAW: PortalPage(view=show_withdrawal, submit=save_withdrawal, fresh=True, needs=("write", "withdrawal")),
     },
-    fields=frozenset({"reason", "decision", "approvals"}),
+    fields=frozenset({"reason", "decision"}),
     filters=frozenset({"state", "before", "waiting", "own"}),
     changes={
         "request-approved": phrase("The request has been approved, and the change has been made."),
         "request-declined": phrase("The request has been declined. Nothing has changed."),
         "request-withdrawn": phrase("Your request has been withdrawn."),
-        "approvals-changed": phrase("The approval setting changes."),
         REQUESTED: REQUEST_SENT,
     },
 )

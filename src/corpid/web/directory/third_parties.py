@@ -14,16 +14,12 @@ from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.change_texts import describe_authorisation
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.objects import key_of, object_id
-from corpid.rules.directory.records import Change
+from corpid.rules.directory.records import Change, Service
 from corpid.rules.directory.values import NO_BEGINNING, NO_END
 from corpid.texts import Phrase, counted, phrase
 from corpid.web.directory.page_context import (
     PortalContext,
     PortalPage,
-    frame,
-    portal_path,
-    section_link,
-    submit_changes,
 )
 from corpid.web.pages.change_sentences import list_parameters
 from corpid.web.pages.components import (
@@ -32,20 +28,20 @@ from corpid.web.pages.components import (
     Column,
     Facts,
     Filters,
-    Form,
     Label,
-    Page,
     Paragraph,
+    Part,
     Table,
     Value,
 )
 from corpid.web.pages.layout import Field, Link, pager_of
-from corpid.web.sites import CHANGED_MEANWHILE, FormResult, NotFound, Section, await_found
+from corpid.web.sites import CHANGED_MEANWHILE, FormResult, NotFound, Question, Section, asking, await_found
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from corpid.flows.directory.grants import Authorisation, RoleOfGrant, ThirdPartyRole
     from corpid.rules.directory.records import Entity, ThirdPartyAssignment, ThirdPartyGrant
-    from corpid.web.pages.layout import Frame
     from corpid.web.pages.views import View
 
 THIRD_PARTIES: Final = "third-parties"
@@ -55,35 +51,6 @@ EDIT: Final = "edit"
 PER_PAGE: Final = 50
 _PEOPLE_PER_PAGE: Final = 25
 _MOST_COUNTED: Final = 1000
-
-
-def confirm(
-    frame: Frame, heading: Phrase, sentence: Phrase, button: Phrase, *, facts: tuple[tuple[Phrase, Value], ...],
-    consequences: tuple[Phrase, ...], hidden: tuple[tuple[str, str], ...], back: str | None = None,
-    danger: bool = False, asks_reason: bool = False,
-) -> Page:  # fmt: skip
-    """The page that asks before a change of an authorisation.
-
-    Without `back`, an address, a second button shows the form again that `hidden` repeats.
-    """
-    needs_approval = asks_reason or any(name == "reason" for name, _ in hidden)
-    return Page(
-        frame=frame,
-        heading=heading,
-        back=back,
-        parts=(
-            Paragraph(text=sentence, look="summary"),
-            Facts(facts=facts) if facts else None,
-            *(Paragraph(text=each) for each in consequences),
-            Form(
-                hidden=hidden if back else (*hidden, ("confirmed", "yes")),
-                button=phrase("Send for approval") if needs_approval else button,
-                danger=danger,
-                needs_approval=asks_reason,
-                other=None if back else (EDIT, phrase("Go back")),
-            ),
-        ),
-    )
 
 
 def named(verb: str) -> re.Pattern[str]:
@@ -98,7 +65,7 @@ def page_of(verb: str, record: ThirdPartyGrant | ThirdPartyAssignment) -> str:
 
 def url(at: PortalContext, verb: str, record: ThirdPartyGrant | ThirdPartyAssignment) -> str:
     """The address path of such a page."""
-    return portal_path(at.web, page_of(verb, record))
+    return at.path(page_of(verb, record))
 
 
 async def authorisation(at: PortalContext) -> Authorisation:
@@ -163,16 +130,9 @@ def facts(grant: ThirdPartyGrant | ThirdPartyAssignment) -> tuple[tuple[Phrase, 
     return tuple((name, text) for name, text in pairs if text)
 
 
-def up(at: PortalContext, found: Authorisation | None = None, *, names: str = "") -> Frame:
-    """The frame, with a link to the authorisation or the list.
-
-    `names` as in `frame`.
-    """
-    to_list = section_link(at, THIRD_PARTIES)
-    if found is None:
-        return frame(at, section=THIRD_PARTIES, up=to_list, names=names)
-    link = Link(url=url(at, "grant", found.grant), text=phrase("The authorisation"))
-    return frame(at, section=THIRD_PARTIES, up=link, names=names)
+def up(at: PortalContext, found: Authorisation) -> Link:
+    """A link to the page of an authorisation."""
+    return Link(url=url(at, "grant", found.grant), text=phrase("The authorisation"))
 
 
 def _state(at: PortalContext, grant: ThirdPartyGrant, *, client: bool) -> tuple[Phrase, bool]:
@@ -215,7 +175,7 @@ async def show_third_parties(at: PortalContext) -> View:
             errors = (("organisation", phrase("No organisation has exactly this number or name.")),)
     kept = {"organisation": typed} if typed else {}
 
-    here = portal_path(at.web, THIRD_PARTIES)
+    here = at.path(THIRD_PARTIES)
 
     async def listed(
         name: str, caption: Phrase, organisation: Phrase, empty: Phrase | None, *, given: bool, state: str | None
@@ -248,16 +208,13 @@ async def show_third_parties(at: PortalContext) -> View:
             await listed("given", given, phrase("Third party"), nobody, given=True, state=None),
             await listed("received", received, any_other, nothing, given=False, state="accepted"),
         )
-    return Page(
-        frame=frame(at, section=THIRD_PARTIES),
-        heading=phrase("Third parties"),
-        main_action=Link(url=portal_path(at.web, OFFER), text=phrase("Authorise a third party")),
+    return at.build_page(
+        phrase("Third parties"),
+        organisation_search(here, typed, phrase("Its registration number, or its whole name")),
+        Link(url=here, text=phrase("Show all again")) if typed else None,
+        *tables,
+        main_action=at.link(OFFER, phrase("Authorise a third party")),
         errors=errors,
-        parts=(
-            organisation_search(here, typed, phrase("Its registration number, or its whole name")),
-            Paragraph(text=Link(url=here, text=phrase("Show all again"))) if typed else None,
-            *tables,
-        ),
     )
 
 
@@ -293,32 +250,29 @@ async def show_authorisation(at: PortalContext) -> View:
         note = phrase("{name} made this offer. If you accept it, you can give your people access.", name=other.name)
     columns = (phrase("Person"), phrase("Role"), phrase("Valid"), phrase("Last sign-in there"))
     nobody = phrase("{name} has not given any of its people access yet.", name=other.name)
-    return Page(
-        frame=up(at),
-        heading=phrase("{name}: {service}", name=other.name, service=found.service.name),
-        parts=(
-            Paragraph(text=sentence(found), look="summary"),
-            Facts(
-                facts=(
-                    (phrase("State"), Label(state, "warning" if warns else "")),
-                    (NUMBERS[other.type], other.registration_number),
-                    *facts(grant),
-                )
-            ),
-            Paragraph(text=note) if note else None,
-            Actions(
-                links=tuple(Link(url=url(at, verb, grant), text=text) for verb, text, possible in actions if possible),
-                main=not client and (may_assign or not accepted),
-            ),
-            Table(
-                caption=phrase("Who may act for your organisation") if client else phrase("Your people who act here"),
-                heading=True,
-                columns=tuple(map(Column, columns if client else (*columns, phrase("Actions")))),
-                rows=tuple(_person(at, found, each, client=client) for each in page.found),
-                empty=nobody if client else phrase("None of your people may act here yet."),
-                pager=pager_of(
-                    here, {}, came=bool(after), after=page.after, searched_on=len(page.found) < _PEOPLE_PER_PAGE
-                ),
+    return at.build_page(
+        phrase("{name}: {service}", name=other.name, service=found.service.name),
+        Paragraph(sentence(found), look="summary"),
+        Facts(
+            (
+                (phrase("State"), Label(state, "warning" if warns else "")),
+                (NUMBERS[other.type], other.registration_number),
+                *facts(grant),
+            )
+        ),
+        note or None,
+        Actions(
+            tuple(Link(url=url(at, verb, grant), text=text) for verb, text, possible in actions if possible),
+            main=not client and (may_assign or not accepted),
+        ),
+        Table(
+            caption=phrase("Who may act for your organisation") if client else phrase("Your people who act here"),
+            heading=True,
+            columns=tuple(map(Column, columns if client else (*columns, phrase("Actions")))),
+            rows=tuple(_person(at, found, each, client=client) for each in page.found),
+            empty=nobody if client else phrase("None of your people may act here yet."),
+            pager=pager_of(
+                here, {}, came=bool(after), after=page.after, searched_on=len(page.found) < _PEOPLE_PER_PAGE
             ),
         ),
     )
@@ -342,96 +296,116 @@ def _person(at: PortalContext, found: Authorisation, given: ThirdPartyRole, *, c
 # --- answers, and the end
 
 
-async def _require_authorisation(at: PortalContext, *, client: bool | None, offered: bool | None) -> Authorisation:
-    """The authorisation, for the page's side and state."""
+def ask_change(
+    at: PortalContext, record: ThirdPartyGrant | ThirdPartyAssignment, service: Service, heading: Phrase,
+    sentence: Phrase, button: Phrase, *, consequences: tuple[Phrase, ...], up: Link, done: FormResult,
+    becomes: ThirdPartyGrant | None = None, further: Callable[[], Awaitable[tuple[Part, ...]]] | None = None,
+    names: str = "", asks_reason: bool = False,
+) -> Question:  # fmt: skip
+    """The question before a grant or role becomes another one, or ends."""
+
+    async def change() -> FormResult:
+        check_version(at, record)
+        return await at.submit_changes([Change(record, becomes)], done)
+
+    return Question(
+        heading=heading,
+        parts=(
+            Paragraph(sentence, look="summary"),
+            Facts(facts(record)) if facts(record) else None,
+            *consequences,
+        ),
+        further=further,
+        hidden=(("version", version(at, record)),),
+        button=button,
+        danger=becomes is None,
+        needs_approval=asks_reason and kind_needs_approval("grant", at.entity, service),
+        names=names,
+        up=up,
+        back=Link(url=up.url, text=phrase("Go back")),
+        change=change,
+    )
+
+
+async def ask_acceptance(at: PortalContext) -> Question:
+    """The question before an offer is accepted (D56)."""
+    found = await _load_offer(at)
+    return ask_change(
+        at,
+        found.grant,
+        found.service,
+        phrase("Accept this offer?"),
+        sentence(found),
+        phrase("Accept"),
+        consequences=(
+            phrase("You can then give your people access within it. Either organisation can end it at any time."),
+            phrase("{name} sees which of your people act for it.", name=found.client_entity.name),
+        ),
+        becomes=msgspec.structs.replace(found.grant, state="accepted"),
+        asks_reason=True,
+        up=up(at, found),
+        done=FormResult("grant-accepted", page_of("grant", found.grant)),
+    )
+
+
+async def _load_offer(at: PortalContext) -> Authorisation:
+    """The page's offer to the entity. Raises NotFound."""
     found = await authorisation(at)
-    if client is not None and is_client(at, found) is not client:
-        raise NotFound
-    if offered is not None and (found.grant.state == "offered") is not offered:
+    if is_client(at, found) or found.grant.state != "offered":
         raise NotFound
     return found
 
 
-def _confirm(
-    at: PortalContext, found: Authorisation, heading: Phrase, sentence: Phrase, button: Phrase,
-    consequences: tuple[Phrase, ...], *, danger: bool = False, asks_reason: bool = False,
-) -> Page:  # fmt: skip
-    return confirm(
-        up(at, found), heading, sentence, button, facts=facts(found.grant), consequences=consequences,
-        hidden=(("version", version(at, found.grant)),), back=url(at, "grant", found.grant), danger=danger,
-        asks_reason=asks_reason,
-    )  # fmt: skip
-
-
-async def show_acceptance(at: PortalContext) -> View:
-    """The confirmation of accepting an offer (D56)."""
-    found = await _require_authorisation(at, client=False, offered=True)
-    return _confirm(
+async def ask_refusal(at: PortalContext) -> Question:
+    """The question before an offer is declined (D56)."""
+    found = await _load_offer(at)
+    return ask_change(
         at,
-        found,
-        phrase("Accept this offer?"),
+        found.grant,
+        found.service,
+        phrase("Decline this offer?"),
         sentence(found),
-        phrase("Accept"),
-        (
-            phrase("You can then give your people access within it. Either organisation can end it at any time."),
-            phrase("{name} sees which of your people act for it.", name=found.client_entity.name),
-        ),
-        asks_reason=kind_needs_approval("grant", at.entity, found.service),
+        phrase("Decline"),
+        consequences=(phrase("The offer ends. {name} can make another one.", name=found.client_entity.name),),
+        further=lambda: _roles_lost(at, found),
+        up=up(at, found),
+        done=FormResult("grant-declined", THIRD_PARTIES),
     )
 
 
-async def save_acceptance(at: PortalContext) -> FormResult:
-    """Accept an offer. Raises InvalidInput."""
-    found = await _require_authorisation(at, client=False, offered=True)
-    check_version(at, found.grant)
-    return await submit_changes(
-        at,
-        [Change(found.grant, msgspec.structs.replace(found.grant, state="accepted"))],
-        FormResult("grant-accepted", page_of("grant", found.grant)),
-    )
-
-
-async def show_refusal(at: PortalContext) -> View:
-    """The confirmation of declining an offer (D56)."""
-    found = await _require_authorisation(at, client=False, offered=True)
-    gone = phrase("The offer ends. {name} can make another one.", name=found.client_entity.name)
-    return _confirm(
-        at, found, phrase("Decline this offer?"), sentence(found), phrase("Decline"),
-        (gone, *await _roles_lost(at, found)), danger=True,
-    )  # fmt: skip
-
-
-async def save_refusal(at: PortalContext) -> FormResult:
-    """Decline an offer. Raises InvalidInput."""
-    found = await _require_authorisation(at, client=False, offered=True)
-    return await _removed(at, found, "grant-declined")
-
-
-async def show_end(at: PortalContext) -> View:
-    """The confirmation of an end or a withdrawal (D56)."""
-    found = await _require_authorisation(at, client=None, offered=None)
-    client, offered = is_client(at, found), found.grant.state == "offered"
-    if offered and not client:
+async def ask_end(at: PortalContext) -> Question:
+    """The question before an end or a withdrawal (D56)."""
+    found = await authorisation(at)
+    offered, third_party = found.grant.state == "offered", found.third_party.name
+    if offered and not is_client(at, found):
         raise NotFound
     if offered:
+        heading, button = phrase("Withdraw this offer?"), phrase("Withdraw")
         ends = phrase(
-            "The offer to {third_party} is withdrawn: {third_party} can no longer accept it.",
-            third_party=found.third_party.name,
+            "The offer to {third_party} is withdrawn: {third_party} can no longer accept it.", third_party=third_party
         )
     else:
+        heading, button = phrase("End this authorisation?"), phrase("End it now")
         ends = phrase(
             "{third_party} may no longer act for {client} at {service}, from now on.",
-            third_party=found.third_party.name, client=found.client_entity.name, service=found.service.name,
+            third_party=third_party, client=found.client_entity.name, service=found.service.name,
         )  # fmt: skip
-    again = () if offered else (phrase("To allow it again, you have to make a new offer, and it has to be accepted."),)
-    return _confirm(
+
+    async def list_lost() -> tuple[Part, ...]:
+        again = phrase("To allow it again, you have to make a new offer, and it has to be accepted.")
+        return (*await _roles_lost(at, found), None if offered else again)
+
+    return ask_change(
         at,
-        found,
-        phrase("Withdraw this offer?") if offered else phrase("End this authorisation?"),
+        found.grant,
+        found.service,
+        heading,
         ends,
-        phrase("Withdraw") if offered else phrase("End it now"),
-        (*await _roles_lost(at, found), *again),
-        danger=True,
+        button,
+        consequences=(),
+        further=list_lost,
+        up=up(at, found),
+        done=FormResult("grant-withdrawn" if offered else "grant-ended", THIRD_PARTIES),
     )
 
 
@@ -452,27 +426,14 @@ async def _roles_lost(at: PortalContext, found: Authorisation) -> tuple[Phrase, 
     )
 
 
-async def save_end(at: PortalContext) -> FormResult:
-    """End an authorisation, or withdraw an offer. Raises InvalidInput."""
-    found = await _require_authorisation(at, client=None, offered=None)
-    offered = found.grant.state == "offered"
-    if offered and not is_client(at, found):
-        raise NotFound
-    return await _removed(at, found, "grant-withdrawn" if offered else "grant-ended")
-
-
-async def _removed(at: PortalContext, found: Authorisation, change: str) -> FormResult:
-    check_version(at, found.grant)
-    return await submit_changes(at, [Change(found.grant, None)], FormResult(change, THIRD_PARTIES))
-
-
 SECTION: Final = Section[PortalContext](
+    name=THIRD_PARTIES,
     pages={THIRD_PARTIES: PortalPage(view=show_third_parties)},
     named_pages={
         named("grant"): PortalPage(view=show_authorisation),
-        named("accept"): PortalPage(view=show_acceptance, submit=save_acceptance, fresh=True, needs=("write", "grant")),
-        named("decline"): PortalPage(view=show_refusal, submit=save_refusal, fresh=True, needs=("delete", "grant")),
-        named("end"): PortalPage(view=show_end, submit=save_end, fresh=True, needs=("delete", "grant")),
+        named("accept"): asking(ask_acceptance, needs=("write", "grant")),
+        named("decline"): asking(ask_refusal, needs=("delete", "grant")),
+        named("end"): asking(ask_end, needs=("delete", "grant")),
     },
     fields=frozenset({"reason", "version"}),
     filters=frozenset({"organisation", "after", "offers", "given", "received"}),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
-from urllib.parse import urlencode
 
 import msgspec
 
@@ -32,19 +31,16 @@ from corpid.web.directory.page_context import (
     PortalContext,
     PortalPage,
     await_change,
-    check_names,
     names_shown,
-    portal_path,
-    submit_changes,
 )
 from corpid.web.directory.people import PERSON_CHOSEN, choose_person
 from corpid.web.directory.third_parties import (
     EDIT,
     OFFER,
     THIRD_PARTIES,
+    ask_change,
     authorisation,
     check_version,
-    confirm,
     facts,
     is_client,
     named,
@@ -58,10 +54,19 @@ from corpid.web.directory.third_parties import (
     version,
 )
 from corpid.web.pages import role_fields
-from corpid.web.pages.components import Actions, Fields, Form, Page, Paragraph, Radios, table
+from corpid.web.pages.components import Actions, Facts, Form, Page, Paragraph, Radios, table
 from corpid.web.pages.layout import Field, Link, ViewPart
 from corpid.web.pages.role_fields import PARAMETER, parameter_field
-from corpid.web.sites import NOTHING_DIFFERENT, ConfirmationRequired, FormResult, InvalidForm, NotFound, Section
+from corpid.web.sites import (
+    NOTHING_DIFFERENT,
+    ConfirmationRequired,
+    FormResult,
+    InvalidForm,
+    NotFound,
+    Question,
+    Section,
+    asking,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -71,7 +76,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.queries import Member
     from corpid.rules.directory.records import Entity, Service
     from corpid.rules.directory.values import ParameterDefinition
-    from corpid.web.pages.layout import FieldError, Frame
+    from corpid.web.pages.layout import FieldError
     from corpid.web.pages.role_fields import Option
     from corpid.web.pages.views import View
 
@@ -115,11 +120,37 @@ def repeated_fields(at: PortalContext) -> tuple[tuple[str, str], ...]:
     return tuple((name, text) for name, text in at.form.items() if name not in every_page_has)
 
 
+def _confirm(
+    at: PortalContext, heading: Phrase, sentence: Phrase, button: Phrase,
+    row: ThirdPartyGrant | ThirdPartyAssignment, *consequences: Phrase, up: Link | None = None, names: str = "",
+    danger: bool = False,
+) -> Page:  # fmt: skip
+    """The check of terms, whose second button shows their form again."""
+    hidden = repeated_fields(at)
+    form = Form(
+        hidden=(*hidden, ("confirmed", "yes")),
+        button=phrase("Send for approval") if any(name == "reason" for name, _ in hidden) else button,
+        danger=danger,
+        other=(EDIT, phrase("Go back")),
+    )
+    terms = facts(row)
+    return at.build_page(
+        heading,
+        Paragraph(sentence, look="summary"),
+        Facts(terms) if terms else None,
+        *consequences,
+        form,
+        up=up,
+        names=names,
+        back=None,
+    )
+
+
 def _show_terms(
-    at: PortalContext, service: Service, frame: Frame, heading: Phrase, lead: tuple[Phrase, ...], *,
+    at: PortalContext, service: Service, up: Link | None, heading: Phrase, lead: tuple[Phrase, ...], *,
     start: str, end: str, end_hint: Phrase, hidden: tuple[tuple[str, str], ...], back: str,
     roles: tuple[Option, ...] = (), part: Field | None = None, before: tuple[Parameter, ...] = (),
-    within: ThirdPartyGrant | None = None, further: Link | None = None,
+    within: ThirdPartyGrant | None = None, further: Link | None = None, names: str = "",
 ) -> Page:  # fmt: skip
     """The form of role, dates and further terms.
 
@@ -131,25 +162,26 @@ def _show_terms(
         Field(name="end", label=phrase("Last day"), kind="date", value=end, hint=end_hint),
     )
     parameters = (_parameter_field(at, each, before, within) for each in service.parameters)
-    return Page(
-        frame=frame,
-        heading=heading,
-        back=back,
-        parts=(
-            *(Paragraph(text=each) for each in lead),
-            Form(
-                parts=(
-                    Radios(name="role", legend=phrase("Role"), options=roles, value=at.form.get("role", ""))
-                    if roles
-                    else None,
-                    Fields(fields=(*([part] if part else []), *days, *parameters)),
-                ),
-                hidden=hidden,
-                needs_approval=kind_needs_approval("grant", at.entity, service),
-                button=phrase("Continue"),
+    return at.build_page(
+        heading,
+        *lead,
+        Form(
+            parts=(
+                Radios(name="role", legend=phrase("Role"), options=roles, value=at.form.get("role", ""))
+                if roles
+                else None,
+                *([part] if part else []),
+                *days,
+                *parameters,
             ),
-            Paragraph(text=further) if further else None,
+            hidden=hidden,
+            needs_approval=kind_needs_approval("grant", at.entity, service),
+            button=phrase("Continue"),
         ),
+        further or None,
+        up=up,
+        names=names,
+        back=back,
     )
 
 
@@ -299,7 +331,7 @@ async def _organisation(at: PortalContext, entity_id: str) -> Entity | None:
 
 
 async def _find_organisation(at: PortalContext) -> View:
-    here = portal_path(at.web, OFFER)
+    here = at.path(OFFER)
     typed = at.query.get("organisation", "").strip()
     errors: tuple[FieldError, ...] = at.errors
     found = await grants.find_organisations(at.registry, at.actor, typed) if typed else []
@@ -313,43 +345,35 @@ async def _find_organisation(at: PortalContext) -> View:
                 phrase("No organisation has exactly this number or name. Ask them how they are registered."),
             ),
         )
-    rows = (
-        (Link(url=f"{here}?{urlencode({'to': each.entity_id})}", text=each.name), registration(each)) for each in others
-    )
+    rows = ((at.link(OFFER, each.name, to=each.entity_id), registration(each)) for each in others)
     hint = phrase("Its registration number, or its whole name exactly as it is registered")
-    return Page(
-        frame=up(at),
-        heading=phrase("Which organisation will act for yours?"),
+    return at.build_page(
+        phrase("Which organisation will act for yours?"),
+        organisation_search(here, typed, hint),
+        table(phrase("Choose the organisation"), (phrase("Organisation"), phrase("Number")), rows),
         errors=errors,
-        parts=(
-            organisation_search(here, typed, hint),
-            table(phrase("Choose the organisation"), (phrase("Organisation"), phrase("Number")), rows),
-        ),
     )
 
 
 def _choose_service(at: PortalContext, to: Entity, services: list[Service]) -> View:
-    here = portal_path(at.web, OFFER)
+    here = at.path(OFFER)
     rows = (
         (
-            Link(url=f"{here}?{urlencode({'to': to.entity_id, 'service': each.service_id})}", text=each.name),
+            at.link(OFFER, each.name, to=to.entity_id, service=each.service_id),
             each.description,
         )
         for each in services
     )
-    return Page(
-        frame=up(at),
-        heading=phrase("At which service?"),
-        parts=(
-            Paragraph(text=phrase("Third party: {name}", name=to.name)),
-            table(
-                phrase("Services at which third parties can act"),
-                (phrase("Service"), phrase("What it is for")),
-                rows,
-                empty=phrase("No service allows third parties here."),
-            ),
-            Actions(links=(Link(url=here, text=phrase("Go back")),)),
+    return at.build_page(
+        phrase("At which service?"),
+        phrase("Third party: {name}", name=to.name),
+        table(
+            phrase("Services at which third parties can act"),
+            (phrase("Service"), phrase("What it is for")),
+            rows,
+            empty=phrase("No service allows third parties here."),
         ),
+        Actions((Link(url=here, text=phrase("Go back")),)),
     )
 
 
@@ -357,7 +381,7 @@ def _offer_terms(at: PortalContext, to: Entity, service: Service) -> View:
     return _show_terms(
         at,
         service,
-        up(at),
+        None,
         phrase("What may {name} do?", name=to.name),
         (phrase("At {service}, for {client}.", service=service.name, client=at.entity.name),),
         roles=role_options(service, None),
@@ -366,7 +390,7 @@ def _offer_terms(at: PortalContext, to: Entity, service: Service) -> View:
         end=at.form.get("end", ""),
         end_hint=NO_END_HINT,
         hidden=(("to", to.entity_id), ("service", service.service_id)),
-        back=f"{portal_path(at.web, OFFER)}?{urlencode({'to': to.entity_id})}",
+        back=at.path(OFFER, to=to.entity_id),
     )
 
 
@@ -388,7 +412,7 @@ def _terms_page(
     async def save(at: PortalContext) -> FormResult:
         entered = await enter(at)
         require_confirmation(at)
-        return await submit_changes(at, entered.changes, entered.saved)
+        return await at.submit_changes(entered.changes, entered.saved)
 
     async def check(at: PortalContext) -> View:
         return (await enter(at)).check
@@ -438,14 +462,14 @@ async def _enter_offer(at: PortalContext) -> _Entered:
         "{name} then chooses which of its people act for you. You see who they are, and can end it at any time.",
         name=name,
     )
-    page = confirm(
-        up(at),
+    page = _confirm(
+        at,
         phrase("Check the offer"),
         sentence(Authorisation(grant=wanted, client_entity=at.entity, third_party=to, service=service)),
         phrase("Make the offer"),
-        facts=facts(wanted),
-        consequences=(phrase("It has no effect until {name} accepts it.", name=name), chooses),
-        hidden=repeated_fields(at),
+        wanted,
+        phrase("It has no effect until {name} accepts it.", name=name),
+        chooses,
     )
     return _Entered(changes, page, FormResult("grant-offered", page_of("grant", wanted)))
 
@@ -483,14 +507,14 @@ async def _enter_change(at: PortalContext) -> _Entered:
     changes = await _plan(at, found.service, found.grant, wanted)
     becomes = changes[0].after
     assert isinstance(becomes, ThirdPartyGrant)  # noqa: S101 - a change of a grant
-    page = confirm(
-        up(at, found),
+    page = _confirm(
+        at,
         phrase("Check the change"),
         sentence(found, becomes),
         phrase("Change it"),
-        facts=facts(becomes),
-        consequences=(_consequence(found, becomes),),
-        hidden=repeated_fields(at),
+        becomes,
+        _consequence(found, becomes),
+        up=up(at, found),
         danger=found.grant.state == "accepted",
     )
     return _Entered(changes, page, FormResult("grant-changed", page_of("grant", becomes)))
@@ -512,6 +536,7 @@ def _consequence(found: Authorisation, becomes: ThirdPartyGrant) -> Phrase:
 
 _OFFERING: Final[tuple[Action, ObjectKind]] = ("write", "grant")
 OFFERS_SECTION: Final = Section[PortalContext](
+    name=THIRD_PARTIES,
     pages={OFFER: _terms_page(show_offer, _enter_offer, _OFFERING)},
     named_pages={named("change"): _terms_page(show_change, _enter_change, _OFFERING)},
     fields=FIELDS | {"to", "service"},
@@ -555,13 +580,13 @@ async def _choose_member(at: PortalContext, found: Authorisation) -> View:
             return phrase("Has not accepted the invitation yet")
         if member.user.user_id == at.actor.user_id and not (at.actor.alone and at.actor.level == "owner"):
             return phrase("This is you: another administrator can give you access")
-        return f"{portal_path(at.web, at.page)}?{urlencode({PERSON_CHOSEN: member.membership.membership_id})}"
+        return at.path(at.page, **{PERSON_CHOSEN: member.membership.membership_id})
 
     return await choose_person(
         at,
         at.page,
         to,
-        frame=up(at, found),
+        frame=at.frame(up=up(at, found)),
         heading=phrase("Which of your people will act?"),
         asked=phrase("Choose the person"),
         lead=sentence(found),
@@ -575,7 +600,7 @@ def _show_access_terms(at: PortalContext, found: Authorisation, person: Member) 
     return _show_terms(
         at,
         service,
-        up(at, found, names=names_shown(person)),
+        up(at, found),
         phrase("What may {person} do for {client}?", person=person.name, client=found.client_entity.name),
         (phrase("Authorised: {sentence}", sentence=sentence(found)),),
         roles=role_options(service, grant),
@@ -585,7 +610,8 @@ def _show_access_terms(at: PortalContext, found: Authorisation, person: Member) 
         end_hint=NO_END_HINT if grant.end_date == NO_END else _END_OF_GRANT,
         within=grant,
         hidden=((PERSON_CHOSEN, person.membership.membership_id),),
-        back=portal_path(at.web, at.page),
+        back=at.path(at.page),
+        names=names_shown(person),
     )
 
 
@@ -599,7 +625,7 @@ async def _enter_role(at: PortalContext) -> _Entered:
     person = await _member(at)
     if person is None:
         raise NotFound
-    check_names(at, names_shown(person))
+    at.check_names(names_shown(person))
     allow_editing(at)
     terms = read_terms(at, found.service, within=found.grant)
     wanted = ThirdPartyAssignment(
@@ -622,15 +648,8 @@ def _check(
     at: PortalContext, found: Authorisation, row: ThirdPartyAssignment, person: str, names: str, heading: Phrase,
     button: Phrase,
 ) -> Page:  # fmt: skip
-    return confirm(
-        up(at, found, names=names),
-        heading,
-        _sentence(found, row, person),
-        button,
-        facts=facts(row),
-        consequences=(phrase("{name} sees that this person acts for it.", name=found.client_entity.name),),
-        hidden=repeated_fields(at),
-    )
+    sees = phrase("{name} sees that this person acts for it.", name=found.client_entity.name)
+    return _confirm(at, heading, _sentence(found, row, person), button, row, sees, up=up(at, found), names=names)
 
 
 async def _given_role(at: PortalContext) -> tuple[ThirdPartyRole, Authorisation]:
@@ -652,7 +671,7 @@ async def show_role_change(at: PortalContext) -> View:
     return _show_terms(
         at,
         found.service,
-        up(at, found, names=_names(given)),
+        up(at, found),
         phrase("Change the access of {person}", person=given.name or GONE),
         (_sentence(found, row, given.name or GONE), phrase("Authorised: {sentence}", sentence=sentence(found))),
         start=form.get("start", "") if form else shown_day(row.start_date),
@@ -663,13 +682,14 @@ async def show_role_change(at: PortalContext) -> View:
         hidden=(("version", version(at, row)),),
         back=url(at, "grant", found.grant),
         further=Link(url=url(at, "take-away", row), text=phrase("Remove this access")),
+        names=_names(given),
     )
 
 
 async def _enter_role_change(at: PortalContext) -> _Entered:
     """The access as the form changes it."""
     given, found = await _given_role(at)
-    check_names(at, _names(given))
+    at.check_names(_names(given))
     check_version(at, given.row)
     allow_editing(at)
     terms = read_terms(at, found.service, within=found.grant, was=given.row)
@@ -680,44 +700,34 @@ async def _enter_role_change(at: PortalContext) -> _Entered:
     return _Entered(changes, page, FormResult("role-changed", page_of("grant", found.grant)))
 
 
-async def show_removal(at: PortalContext) -> View:
-    """The confirmation of taking a person's access away (D56)."""
+async def ask_removal(at: PortalContext) -> Question:
+    """The question before a person's access is taken away (D56)."""
     found = await role(at)
-    row = found.given.row
-    ends = access_texts.role_end_sentence(
-        found.given.name or GONE, row, service=found.service.name, entity=found.client_entity.name
-    )
-    return confirm(
-        up(at, found.under, names=_names(found.given)),
+    row, under = found.given.row, found.under
+    return ask_change(
+        at,
+        row,
+        found.service,
         phrase("Remove this access?"),
-        ends,
+        access_texts.role_end_sentence(
+            found.given.name or GONE, row, service=found.service.name, entity=found.client_entity.name
+        ),
         phrase("Remove it"),
-        facts=facts(row),
         consequences=(phrase("Other access of this person stays."),),
-        hidden=(("version", version(at, row)),),
-        asks_reason=kind_needs_approval("grant", at.entity, found.service),
-        danger=True,
-        back=url(at, "grant", found.under.grant) if found.under is not None else portal_path(at.web, THIRD_PARTIES),
+        names=_names(found.given),
+        asks_reason=True,
+        up=up(at, under) if under is not None else at.section_link(THIRD_PARTIES),
+        done=FormResult("role-taken", page_of("grant", under.grant) if under is not None else THIRD_PARTIES),
     )
-
-
-async def save_removal(at: PortalContext) -> FormResult:
-    """Take a person's access away. Raises InvalidInput, NotFound."""
-    found = await role(at)
-    check_names(at, _names(found.given))
-    check_version(at, found.given.row)
-    page = page_of("grant", found.under.grant) if found.under is not None else THIRD_PARTIES
-    return await submit_changes(at, [Change(found.given.row, None)], FormResult("role-taken", page))
 
 
 _ASSIGNING: Final[tuple[Action, ObjectKind]] = ("write", "third-party row")
 PEOPLE_SECTION: Final = Section[PortalContext](
+    name=THIRD_PARTIES,
     named_pages={
         named("assign"): _terms_page(show_assignment, _enter_role, _ASSIGNING),
         named("change-role"): _terms_page(show_role_change, _enter_role_change, _ASSIGNING),
-        named("take-away"): PortalPage(
-            view=show_removal, submit=save_removal, fresh=True, needs=("delete", "third-party row")
-        ),
+        named("take-away"): asking(ask_removal, needs=("delete", "third-party row")),
     },
     fields=FIELDS | {PERSON_CHOSEN},
     filters=frozenset({PERSON_CHOSEN, "find", "after"}),

@@ -27,12 +27,7 @@ from corpid.web.operations.page_context import (
     REASON,
     ConsoleContext,
     ConsolePage,
-    actor_with_reason,
-    console_path,
-    frame,
-    path_if_allowed,
     record_page,
-    section_link,
 )
 from corpid.web.pages import change_sentences
 from corpid.web.pages.components import (
@@ -40,13 +35,10 @@ from corpid.web.pages.components import (
     Cell,
     Column,
     Details,
-    Fields,
     Filters,
     Form,
     Label,
     LinkedName,
-    Page,
-    Paragraph,
     Table,
 )
 from corpid.web.pages.layout import Field, Link, pager_of
@@ -58,7 +50,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.operations.history import HistoryNames
     from corpid.rules.audit_records import AuditEntry
-    from corpid.web.pages.components import Component, Value
+    from corpid.web.pages.components import Part, Value
     from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
 
@@ -88,35 +80,28 @@ async def show_audit(at: ConsoleContext) -> View:
     before = read_number(at.query.get("before", ""))
     query = msgspec.structs.replace(await query_of(at, given, errors), before=before)
     until = _read_end(at, given, errors)
-    here = console_path(at.web, AUDIT)
+    here = at.path(AUDIT)
     if errors:
         # Rights are asked for what cannot be read, too.
         query = msgspec.structs.replace(query, since=int(at.context.now))
     part = await audit.read_part(at.registry, query, limit=AT_ONCE, actor=at.actor, until=until)
     rows = () if errors else await entry_rows(at, part.entries)
-    export, verify = path_if_allowed(at, EXPORT), path_if_allowed(at, VERIFY)
-    return Page(
-        frame=frame(at, section=AUDIT),
-        heading=phrase("Audit"),
-        parts=(
-            Table(
-                caption=phrase("The latest entries first"),
-                columns=ENTRY_COLUMNS,
-                rows=rows,
-                empty=None if errors else phrase("No entry matches these filters."),
-                filters=Filters(action=here, fields=_fields(given)),
-                pager=pager_of(
-                    here, given, came=bool(before), after=0 if errors else part.before, name="before",
-                    searched_on=len(rows) < AT_ONCE,
-                ),
-            ),
-            Actions(
-                links=(
-                    *([Link(url=verify, text=phrase("Verify the audit"))] if verify else ()),
-                    *([Link(url=f"{export}?{urlencode(given)}", text=phrase("Export these entries"))] if export else ()),
-                )
+    verify = at.allowed_link(VERIFY, phrase("Verify the audit"))
+    export = at.allowed_link(EXPORT, phrase("Export these entries"), **given)
+    return at.build_page(
+        phrase("Audit"),
+        Table(
+            caption=phrase("The latest entries first"),
+            columns=ENTRY_COLUMNS,
+            rows=rows,
+            empty=None if errors else phrase("No entry matches these filters."),
+            filters=Filters(action=here, fields=_fields(given)),
+            pager=pager_of(
+                here, given, came=bool(before), after=0 if errors else part.before, name="before",
+                searched_on=len(rows) < AT_ONCE,
             ),
         ),
+        Actions(tuple(filter(None, (verify, export)))),
         errors=tuple(errors),
     )  # fmt: skip
 
@@ -163,18 +148,16 @@ async def entry_rows(at: ConsoleContext, entries: Sequence[AuditEntry]) -> tuple
     )
 
 
-async def recent_entries(at: ConsoleContext, query: AuditQuery, kept: Mapping[str, str]) -> tuple[Component, ...]:
+async def recent_entries(at: ConsoleContext, query: AuditQuery, kept: Mapping[str, str]) -> tuple[Part, ...]:
     """The latest entries about one record.
 
     A link leads to all of them: `kept` are the filters of the audit that mean the same.
     """
     part = await audit.read_part(at.registry, query, limit=_RECENT, actor=at.actor)
-    every = Link(url=f"{console_path(at.web, AUDIT)}?{urlencode(kept)}", text=phrase("Show all in the audit"))
+    every = at.link(AUDIT, phrase("Show all in the audit"), **kept)
     rows = await entry_rows(at, part.entries)
     empty = phrase("Nothing is recorded.")
-    return Table(caption=phrase("The latest entries first"), columns=ENTRY_COLUMNS, rows=rows, empty=empty), Paragraph(
-        text=every
-    )
+    return Table(caption=phrase("The latest entries first"), columns=ENTRY_COLUMNS, rows=rows, empty=empty), every
 
 
 def _link_names(at: ConsoleContext, names: HistoryNames) -> HistoryNames:
@@ -182,7 +165,7 @@ def _link_names(at: ConsoleContext, names: HistoryNames) -> HistoryNames:
 
     def linked(known: Mapping[str, str], page: str, shown: Mapping[str, str]) -> dict[str, str]:
         return {
-            key: LinkedName(name, console_path(at.web, record_page(page, key))) if key in shown else name
+            key: LinkedName(name, at.path(record_page(page, key))) if key in shown else name
             for key, name in known.items()
         }
 
@@ -219,9 +202,9 @@ def _details(at: ConsoleContext, entry: AuditEntry, names: HistoryNames) -> Deta
     if entry.erased:
         facts.append((phrase("Erased"), phrase("Personal details of this entry were erased.")))
     if find_reference(entry.request_id):
-        url = console_path(at.web, f"{REFERENCE_PAGE}/{entry.request_id}")
+        url = at.path(f"{REFERENCE_PAGE}/{entry.request_id}")
         facts.append((phrase("Reference"), LinkedName(entry.request_id, url)))
-    raw = console_path(at.web, f"{AUDIT}/{entry.number}")
+    raw = at.path(f"{AUDIT}/{entry.number}")
     facts.append((phrase("Raw record"), Link(url=raw, text=str(entry.number))))
     return Details(about=str(entry.number), facts=tuple(facts))
 
@@ -286,26 +269,19 @@ async def show_export(at: ConsoleContext) -> View:
         "action": phrase("Action"),
     }
     fields = tuple(Field(name=name, label=label, value=given.get(name, "")) for name, label in labels.items())
-    return Page(
-        frame=frame(at, section=AUDIT, up=section_link(at, AUDIT)),
-        heading=phrase("Export the audit"),
-        action=console_path(at.web, EXPORT),
-        parts=(
-            Paragraph(
-                text=phrase(
-                    "The file has one JSON object per line: first the range and whether its entries match their "
-                    "seals, then the entries, the latest first."
-                )
-            ),
-            Paragraph(
-                text=phrase(
-                    "It has at most {most} entries; its last line says whether there are more. It holds names and "
-                    "addresses of people, and the audit records the export.",
-                    most=audit.EXPORTED_AT_MOST,
-                )
-            ),
-            Form(parts=(Fields(fields=fields),), reason=KEPT_BY_AUDIT, button=phrase("Download")),
+    return at.build_page(
+        phrase("Export the audit"),
+        phrase(
+            "The file has one JSON object per line: first the range and whether its entries match their "
+            "seals, then the entries, the latest first."
         ),
+        phrase(
+            "It has at most {most} entries; its last line says whether there are more. It holds names and "
+            "addresses of people, and the audit records the export.",
+            most=audit.EXPORTED_AT_MOST,
+        ),
+        Form(parts=(*fields,), reason=KEPT_BY_AUDIT, button=phrase("Download")),
+        action=at.path(EXPORT),
     )
 
 
@@ -321,7 +297,7 @@ async def record_export(at: ConsoleContext) -> FormResult:
         raise InvalidForm(*errors)
     filters = {**given, "user": query.user_id} if "user" in given else given
     wanted = audit.ExportQuery(query=query, until=until, at=at.context.now, filters=filters)
-    await audit.record_export(at.registry, actor_with_reason(at), wanted)
+    await audit.record_export(at.registry, at.actor_with_reason(), wanted)
     name = at.provider.new_id()
     await encrypted_values.save_form(
         at.context, _place(at, name), StoredForm(fields={_WANTED: msgspec.json.encode(wanted).decode()})
@@ -367,6 +343,7 @@ def _read_end(at: ConsoleContext, given: Mapping[str, str], errors: list[FieldEr
 
 _EXPORTING: Final = ("read", "audit export")
 SECTION: Final = Section[ConsoleContext](
+    name=AUDIT,
     pages={
         AUDIT: ConsolePage(view=show_audit),
         EXPORT: ConsolePage(view=show_export, submit=record_export, fresh=True, needs=_EXPORTING),

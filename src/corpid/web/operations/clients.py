@@ -37,15 +37,8 @@ from corpid.web.operations.page_context import (
     REASON,
     ConsoleContext,
     ConsolePage,
-    actor_with_reason,
-    console_path,
-    frame,
-    is_current,
-    path_if_allowed,
-    question,
-    record_link,
+    check_current,
     record_page,
-    section_link,
     show_list,
     version_of,
 )
@@ -78,7 +71,6 @@ from corpid.web.pages.components import (
     Form,
     Heading,
     Label,
-    Page,
     Paragraph,
     Series,
     Snippets,
@@ -91,7 +83,17 @@ from corpid.web.pages.components import (
 )
 from corpid.web.pages.layout import Field, Link, NavigationLink
 from corpid.web.pages.snippets import snippets
-from corpid.web.sites import NOTHING_DIFFERENT, EditConflict, FormResult, InvalidForm, NotFound, Section, await_found
+from corpid.web.sites import (
+    NOTHING_DIFFERENT,
+    EditConflict,
+    FormResult,
+    InvalidForm,
+    NotFound,
+    Question,
+    Section,
+    asking,
+    await_found,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -103,7 +105,7 @@ if TYPE_CHECKING:
     from corpid.rules.hourly_counts import Period
     from corpid.rules.oauth.records import Client
     from corpid.rules.oauth.refusals import ClientRefusal
-    from corpid.web.pages.components import Component
+    from corpid.web.pages.components import Part
     from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
 
@@ -157,9 +159,7 @@ def traffic_chart(at: ConsoleContext, traffic: Traffic, page: str) -> Chart:
             ),
         ),
         ranges=tuple(
-            NavigationLink(
-                url=f"{console_path(at.web, page)}?{RANGE}={period}", text=text, current=period == traffic.period
-            )
+            NavigationLink(url=f"{at.path(page)}?{RANGE}={period}", text=text, current=period == traffic.period)
             for period, text in _PERIODS.items()
         ),
     )
@@ -193,22 +193,21 @@ async def show_clients(at: ConsoleContext) -> View:
         generations = ", ".join(each.name for each in used_generations(client, at.web.client_rules))
         ends = date.fromisoformat(client.legacy_until) if client.legacy_until else None
         shown = phrase("{generations}; legacy until {day}", generations=generations, day=ends) if ends else generations
-        link = record_link(at, CLIENT, client.client_id, client.client_id)
+        link = at.record_link(CLIENT, client.client_id, client.client_id)
         return link, client.name, shown, enabled_label(client.enabled)
 
-    new = path_if_allowed(at, _NEW_CLIENT)
     return await show_list(
         at, CLIENTS, partial(list_records, at.registry, at.actor, CLIENT_LIST), row, heading=phrase("Clients"),
         columns=(phrase("Identifier"), phrase("Name"), phrase("Generations"), phrase("State")),
         label=phrase("Identifier begins with"), none=phrase("No client is registered yet."),
         not_found=phrase("No client found. Enter only the beginning."),
-        add=Link(url=new, text=phrase("Register a client")) if new else None,
+        add=at.allowed_link(_NEW_CLIENT, phrase("Register a client")),
     )  # fmt: skip
 
 
 def client_path(at: ConsoleContext, client_id: str) -> str:
     """The address path of a client's page."""
-    return console_path(at.web, client_page_path(client_id))
+    return at.path(client_page_path(client_id))
 
 
 def client_page_path(client_id: str, page: str = CLIENT) -> str:
@@ -233,50 +232,47 @@ async def show_client(at: ConsoleContext) -> View:
     claimed = [each for each in refusals if each.claimed]
     disabled = Cell(values=(DISABLED, phrase("Nobody can sign in to this client.")))
     [edit, *others] = _actions(at, found)
-    return Page(
-        frame=frame(at, section=CLIENTS, up=section_link(at, CLIENTS)),
-        heading=phrase("Client {name}", name=found.name),
-        main_action=edit,
-        parts=(
-            None if found.enabled else Paragraph(text=disabled),
-            Actions(links=tuple(each for each in others if each)),
-            _health_tiles(at, health),
-            traffic_chart(at, health.traffic, client_page_path(found.client_id)),
-            reasons_table(health.traffic, most=_REASONS, with_remedy=True),
-            Heading(text=phrase("Keys (checked just now)")),
-            *_list_keys(at, await client_keys.describe_keys(at.provider, found, actor=at.actor, now=now)),
-            Heading(text=phrase("Deprecated use")) if uses else None,
-            _uses_table(at, uses) if uses else None,
-            Heading(text=phrase("Record")),
-            Facts(facts=tuple(_list_facts(found))),
-            Heading(text=phrase("Refused requests")),
-            _refusals_table(
-                at,
-                phrase("Requests that this client made, the latest first"),
-                [each for each in refusals if not each.claimed],
-            ),
-            _refusals_table(at, phrase("Requests that only name this client, the latest first"), claimed)
-            if claimed
-            else None,
-            Paragraph(text=phrase("These requests were not authenticated: anybody can send them."), look="hint")
-            if claimed
-            else None,
-            Paragraph(
-                text=phrase(
-                    "The latest {most} are kept, and {claimed} of those that only name this client. The last few seconds "
-                    "may be missing.",
-                    most=REFUSALS_KEPT[False],
-                    claimed=REFUSALS_KEPT[True],
-                ),
-                look="hint",
-            ),
-            Heading(text=phrase("History")),
-            *await recent_entries(
-                at,
-                AuditQuery(client_id=found.client_id, actions=_CHANGES),
-                {"client": found.client_id, "action": "client."},
-            ),
+    return at.build_page(
+        phrase("Client {name}", name=found.name),
+        None if found.enabled else disabled,
+        Actions(tuple(each for each in others if each)),
+        _health_tiles(at, health),
+        traffic_chart(at, health.traffic, client_page_path(found.client_id)),
+        reasons_table(health.traffic, most=_REASONS, with_remedy=True),
+        Heading(phrase("Keys (checked just now)")),
+        *_list_keys(at, await client_keys.describe_keys(at.provider, found, actor=at.actor, now=now)),
+        Heading(phrase("Deprecated use")) if uses else None,
+        _uses_table(at, uses) if uses else None,
+        Heading(phrase("Record")),
+        Facts(tuple(_list_facts(found))),
+        Heading(phrase("Refused requests")),
+        _refusals_table(
+            at,
+            phrase("Requests that this client made, the latest first"),
+            [each for each in refusals if not each.claimed],
         ),
+        _refusals_table(at, phrase("Requests that only name this client, the latest first"), claimed)
+        if claimed
+        else None,
+        Paragraph(phrase("These requests were not authenticated: anybody can send them."), look="hint")
+        if claimed
+        else None,
+        Paragraph(
+            phrase(
+                "The latest {most} are kept, and {claimed} of those that only name this client. The last few seconds "
+                "may be missing.",
+                most=REFUSALS_KEPT[False],
+                claimed=REFUSALS_KEPT[True],
+            ),
+            look="hint",
+        ),
+        Heading(phrase("History")),
+        *await recent_entries(
+            at,
+            AuditQuery(client_id=found.client_id, actions=_CHANGES),
+            {"client": found.client_id, "action": "client."},
+        ),
+        main_action=edit,
     )
 
 
@@ -287,8 +283,7 @@ def _actions(at: ConsoleContext, client: Client) -> list[Link | None]:
     """
 
     def link(page: str, text: Phrase) -> Link | None:
-        url = path_if_allowed(at, client_page_path(client.client_id, page))
-        return Link(url=url, text=text) if url else None
+        return at.allowed_link(client_page_path(client.client_id, page), text)
 
     return [
         link("edit-client", phrase("Change this client")),
@@ -318,14 +313,14 @@ def _health_tiles(at: ConsoleContext, health: ClientHealth) -> Tiles:
     )
 
 
-def _list_keys(at: ConsoleContext, keys: ClientKeyReport) -> Iterator[Component]:
+def _list_keys(at: ConsoleContext, keys: ClientKeyReport) -> Iterator[Part]:
     problem = Label(phrase("Problem"), "error")
     found = [keys.failure] if keys.failure else keys.problems
     if found:
         yield Alerts(alerts=tuple(Alert(label=problem, text=English(each)) for each in found))
     none = (phrase("none"),)
     yield Facts(
-        facts=(
+        (
             (phrase("Published at"), Code(keys.url) if keys.url else phrase("in its record")),
             (phrase("For signatures"), Cell(values=tuple(map(Code, keys.signing)) or none)),
             (phrase("For encryption"), Cell(values=tuple(map(Code, keys.encryption)) or none)),
@@ -407,30 +402,22 @@ async def show_connection(at: ConsoleContext) -> View:
         for generation in reversed(used)
         if generation in issuer.served
     ]
-    return Page(
-        frame=frame(
-            at,
-            section=CLIENTS,
-            up=Link(url=client_path(at, found.client_id), text=phrase("Client {name}", name=found.name)),
+    return at.build_page(
+        phrase("Connect {name}", name=found.name),
+        *(Facts(tuple(_list_connection(found, each))) for each in addresses.values()),
+        *(
+            (
+                Heading(phrase("Commands and settings")),
+                phrase(
+                    "The commands run an example of CorpID's source as this client. The file keys.json holds its "
+                    "private keys."
+                ),
+                Snippets(snippets=snippets(found, *shown[0])),
+            )
+            if shown
+            else ()
         ),
-        heading=phrase("Connect {name}", name=found.name),
-        parts=(
-            *(Facts(facts=tuple(_list_connection(found, each))) for each in addresses.values()),
-            *(
-                (
-                    Heading(text=phrase("Commands and settings")),
-                    Paragraph(
-                        text=phrase(
-                            "The commands run an example of CorpID's source as this client. The file keys.json holds its "
-                            "private keys."
-                        )
-                    ),
-                    Snippets(snippets=snippets(found, *shown[0])),
-                )
-                if shown
-                else ()
-            ),
-        ),
+        up=Link(url=client_path(at, found.client_id), text=phrase("Client {name}", name=found.name)),
     )
 
 
@@ -442,70 +429,66 @@ def _list_connection(client: Client, issuer: str) -> Iterator[tuple[Phrase, Valu
     yield phrase("Scopes"), Cell(values=tuple(map(Code, client.scopes)))
 
 
-async def show_switch(at: ConsoleContext) -> View:
-    """The question before a client is enabled or disabled."""
+async def ask_switch(at: ConsoleContext) -> Question:
+    """The question before a client is enabled or disabled.
+
+    Raises NotFound, StaleStep.
+    """
     found = await this_client(at)
-    if found.enabled:
-        heading = phrase("Disable {name}?", name=found.name)
-        consequence = phrase("Nobody can sign in to it any more, and its tokens are refused within five seconds.")
-    else:
-        heading = phrase("Enable {name}?", name=found.name)
+    decision = at.form.get("decision", "") if at.form else "disable" if found.enabled else "enable"
+    if decision not in {"enable", "disable"}:
+        raise StaleStep
+    enables = decision == "enable"
+    if enables:
+        heading, button = phrase("Enable {name}?", name=found.name), phrase("Enable it")
         consequence = phrase("People can sign in to it again at once.")
-    return question(
-        at,
-        CLIENTS,
-        Link(url=client_path(at, found.client_id), text=phrase("Go back")),
-        heading,
-        (consequence,),
-        phrase("Disable it") if found.enabled else phrase("Enable it"),
-        destroys=found.enabled,
-        decision="disable" if found.enabled else "enable",
+    else:
+        heading, button = phrase("Disable {name}?", name=found.name), phrase("Disable it")
+        consequence = phrase("Nobody can sign in to it any more, and its tokens are refused within five seconds.")
+
+    async def switch() -> None:
+        actor = at.actor_with_reason()
+        if found.enabled != enables:
+            await set_enabled(at.registry, "client", {"client_id": found.client_id}, enabled=enables, actor=actor)
+            at.provider.registry_cache.drop()
+
+    return Question(
+        heading=heading,
+        parts=(consequence,),
+        button=button,
+        danger=not enables,
+        hidden=(("decision", decision),),
+        up=_back(at, found),
+        change=switch,
+        done=FormResult(f"client-{decision}d", client_page_path(found.client_id)),
     )
 
 
-async def switch_client(at: ConsoleContext) -> FormResult:
-    """Enable or disable the client, as the page said. Raises InvalidInput, StaleStep."""
-    found = await this_client(at)
-    if at.form.get("decision") not in {"enable", "disable"}:
-        raise StaleStep
-    wanted = at.form.get("decision") == "enable"
-    actor = actor_with_reason(at)
-    if found.enabled != wanted:
-        await set_enabled(at.registry, "client", {"client_id": found.client_id}, enabled=wanted, actor=actor)
-        at.provider.registry_cache.drop()
-    return FormResult("client-enabled" if wanted else "client-disabled", client_page_path(found.client_id))
+def _back(at: ConsoleContext, client: Client) -> Link:
+    return Link(url=client_path(at, client.client_id), text=phrase("Go back"))
 
 
-async def show_drop(at: ConsoleContext) -> View:
-    """The question before fetched keys are dropped.
+async def ask_drop(at: ConsoleContext) -> Question:
+    """The question whether to drop fetched keys.
 
     Raises NotFound for a client without any.
     """
     found = await this_client(at)
     if found.jwks_uri is None:
         raise NotFound
-    return question(
-        at,
-        CLIENTS,
-        Link(url=client_path(at, found.client_id), text=phrase("Go back")),
-        phrase("Clear the stored keys of {name}?", name=found.name),
-        (phrase("They are fetched again with its next request. Do this if a key of the client has leaked."),),
-        phrase("Clear the keys"),
-        destroys=True,
+    return Question(
+        heading=phrase("Clear the stored keys of {name}?", name=found.name),
+        parts=(phrase("They are fetched again with its next request. Do this if a key of the client has leaked."),),
+        button=phrase("Clear the keys"),
+        danger=True,
+        up=_back(at, found),
+        change=lambda: flow.drop_keys(at.registry, found.client_id, actor=at.actor_with_reason()),
+        done=FormResult("client-keys", client_page_path(found.client_id)),
     )
 
 
-async def drop_keys(at: ConsoleContext) -> FormResult:
-    """Drop the fetched keys of the client. Raises InvalidInput, NotFound, Refused."""
-    found = await this_client(at)
-    if found.jwks_uri is None:
-        raise NotFound
-    await flow.drop_keys(at.registry, found.client_id, actor=actor_with_reason(at))
-    return FormResult("client-keys", client_page_path(found.client_id))
-
-
 async def show_new(at: ConsoleContext) -> View:
-    return await _show_form(at, phrase("Register a client"), new_values(), back=console_path(at.web, CLIENTS))
+    return await _show_form(at, phrase("Register a client"), new_values(), back=at.path(CLIENTS))
 
 
 async def show_edit(at: ConsoleContext) -> View:
@@ -537,19 +520,16 @@ async def _show_form(
         opened=opens_rare(given, at.errors),
         parts=fields_of(given, choices, rare=True),
     )
-    return Page(
-        frame=frame(
-            at, section=CLIENTS, up=Link(url=back, text=phrase("Go back")), step_name=at.form.get("step", version)
+    return at.build_page(
+        heading,
+        Form(
+            parts=(first, *groups, more),
+            reason=KEPT_BY_AUDIT,
+            button=phrase("Save") if version else phrase("Register"),
+            other=(_CHECK, phrase("Check")),
         ),
-        heading=heading,
-        parts=(
-            Form(
-                parts=(first, *groups, more),
-                reason=KEPT_BY_AUDIT,
-                button=phrase("Save") if version else phrase("Register"),
-                other=(_CHECK, phrase("Check")),
-            ),
-        ),
+        up=Link(url=back, text=phrase("Go back")),
+        step_name=at.form.get("step", version),
     )
 
 
@@ -584,8 +564,7 @@ async def add_client(at: ConsoleContext) -> FormResult:
 async def edit_client(at: ConsoleContext) -> FormResult:
     """Change the client as the form says. Raises InvalidInput, InvalidForm, EditConflict, NotFound."""
     found = await this_client(at)
-    if not is_current(at, found):
-        raise EditConflict(_CHANGED)
+    check_current(at, found, _CHANGED)
     actor = _check_form(at, [])
     members = _read_members(at, values_of(found))
     if all(value is None for value in members.values()):
@@ -612,7 +591,7 @@ def _check_form(at: ConsoleContext, errors: list[FieldError]) -> DeploymentOpera
     if at.form.get("decision") == _CHECK:
         raise InvalidForm(*errors)
     try:
-        actor = actor_with_reason(at)
+        actor = at.actor_with_reason()
     except InvalidInput as rejected:
         raise InvalidForm(*errors, (REASON, rejected.sentence)) from None
     if errors:
@@ -636,6 +615,7 @@ def _one(page: str) -> re.Pattern[str]:
 
 _WRITING: Final = ("write", "client")
 SECTION: Final = Section[ConsoleContext](
+    name=CLIENTS,
     pages={
         CLIENTS: ConsolePage(view=show_clients),
         _NEW_CLIENT: ConsolePage(view=show_new, submit=add_client, fresh=True, kept=read_form, needs=_WRITING),
@@ -646,8 +626,8 @@ SECTION: Final = Section[ConsoleContext](
         _one("edit-client"): ConsolePage(
             view=show_edit, submit=edit_client, fresh=True, kept=read_form, needs=_WRITING
         ),
-        _one("switch-client"): ConsolePage(view=show_switch, submit=switch_client, fresh=True, needs=_WRITING),
-        _one("drop-keys"): ConsolePage(view=show_drop, submit=drop_keys, fresh=True, needs=_WRITING),
+        _one("switch-client"): asking(ask_switch, needs=_WRITING),
+        _one("drop-keys"): asking(ask_drop, needs=_WRITING),
     },
     fields=frozenset({"client_id", "decision", REASON, *FIELDS}),
     filters=frozenset({"search", "after", "before", RANGE}),

@@ -24,13 +24,6 @@ from corpid.web.operations.page_context import (
     REASON,
     ConsoleContext,
     ConsolePage,
-    actor_with_reason,
-    console_path,
-    frame,
-    path_if_allowed,
-    question,
-    record_link,
-    section_link,
 )
 from corpid.web.pages.components import (
     Actions,
@@ -41,14 +34,13 @@ from corpid.web.pages.components import (
     English,
     Group,
     Label,
-    Page,
     Paragraph,
     Tile,
     Tiles,
     table,
 )
 from corpid.web.pages.layout import Link
-from corpid.web.sites import FormResult, Section
+from corpid.web.sites import FormResult, Question, Section, asking
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -79,19 +71,14 @@ async def show_overview(at: ConsoleContext) -> View:
         at.provider, at.actor, now=at.context.now, period=asked_period(at), rules=at.web.client_rules
     )
     alerts = sorted(_list_alerts(at, found), key=lambda each: each.label.tone != "error")
-    return Page(
-        frame=frame(at),
-        heading=phrase("Overview"),
-        parts=(
-            Alerts(alerts=tuple(alerts)) if alerts else Paragraph(text=phrase("Nothing needs attention."), look="hint"),
-            Tiles(
-                tiles=(*_week_tiles(found.this_week, found.last_week), _key_tile(at, found), _failing_tile(at, found))
-            ),
-            traffic_chart(at, found.traffic, ""),
-            Group(parts=(_clients_table(at, found), reasons_table(found.traffic, most=_MOST)), look="beside"),
-            _servers_table(at, found.processes),
-            Paragraph(text=_describe_engines(found.engines)),
-        ),
+    return at.build_page(
+        phrase("Overview"),
+        Alerts(alerts=tuple(alerts)) if alerts else Paragraph(phrase("Nothing needs attention."), look="hint"),
+        Tiles(tiles=(*_week_tiles(found.this_week, found.last_week), _key_tile(at, found), _failing_tile(at, found))),
+        traffic_chart(at, found.traffic, ""),
+        Group(parts=(_clients_table(at, found), reasons_table(found.traffic, most=_MOST)), look="beside"),
+        _servers_table(at, found.processes),
+        _describe_engines(found.engines),
     )
 
 
@@ -102,7 +89,7 @@ def _list_alerts(at: ConsoleContext, found: Overview) -> Iterator[Alert]:
         yield Alert(label=problem, text=phrase("This server is not ready: {part}", part=found.engines.not_ready))
     if found.maintenance:
         text = phrase("Maintenance is on. Nobody can sign in.")
-        yield Alert(label=warning, text=text, link=_link(at, _SWITCH, phrase("Turn maintenance off")))
+        yield Alert(label=warning, text=text, link=at.allowed_link(_SWITCH, phrase("Turn maintenance off")))
     for each in found.findings:
         yield _finding_alert(at, each, problem if each.verdict == "problem" else warning)
     for client in found.this_week.failing[:_MOST]:
@@ -132,15 +119,9 @@ def _finding_alert(at: ConsoleContext, finding: Finding, label: Label) -> Alert:
 
     It has a link to its page, or else says what to change.
     """
-    link = _link(at, *_REMEDIES[finding.about]) if finding.about in _REMEDIES else None
+    link = at.allowed_link(*_REMEDIES[finding.about]) if finding.about in _REMEDIES else None
     text = f"{finding.about}: {finding.seen}" if link else f"{finding.about}: {finding.seen} {finding.change}"
     return Alert(label=label, text=English(text.strip()), link=link)
-
-
-def _link(at: ConsoleContext, page: str, text: Phrase) -> Link | None:
-    """A link to a page; None for an operator without the right."""
-    url = path_if_allowed(at, page)
-    return Link(url=url, text=text) if url else None
 
 
 def _week_tiles(this: Week, last: Week) -> tuple[Tile, Tile]:
@@ -161,7 +142,7 @@ def _week_tiles(this: Week, last: Week) -> tuple[Tile, Tile]:
 
 
 def _key_tile(at: ConsoleContext, found: Overview) -> Tile:
-    label, url = phrase("Next key date"), console_path(at.web, "keys")
+    label, url = phrase("Next key date"), at.path("keys")
     notes = {
         "signs": phrase("A key begins to sign"),
         "retires": phrase("A key retires"),
@@ -182,7 +163,7 @@ def _failing_tile(at: ConsoleContext, found: Overview) -> Tile:
         value=failing,
         note=phrase("{number} the week before", number=len(found.last_week.failing)),
         tone="error" if failing else "",
-        url=console_path(at.web, "clients"),
+        url=at.path("clients"),
     )
 
 
@@ -190,7 +171,7 @@ def _clients_table(at: ConsoleContext, found: Overview) -> Table:
     rows: list[tuple[Value, ...]] = []
     for each in found.traffic.clients[:_MOST]:
         link = (
-            record_link(at, CLIENT, each.client_id, each.name)
+            at.record_link(CLIENT, each.client_id, each.name)
             if each.name
             else each.client_id or phrase("no registered client")
         )
@@ -255,65 +236,54 @@ async def show_maintenance(at: ConsoleContext) -> View:
         )
     else:
         state = Cell(values=(Label(phrase("Off"), "good"), phrase("Everything runs as usual.")))
-    return Page(
-        frame=frame(at, section=MAINTENANCE),
-        heading=phrase("Maintenance"),
-        main_action=_link(at, _SWITCH, phrase("Turn maintenance off") if on else phrase("Turn maintenance on")),
-        parts=(
-            Paragraph(text=state),
-            Actions(links=(Link(url=console_path(at.web, JOBS), text=phrase("Jobs")),)),
-        ),
+    return at.build_page(
+        phrase("Maintenance"),
+        state,
+        Actions((at.link(JOBS, phrase("Jobs")),)),
+        main_action=at.allowed_link(_SWITCH, phrase("Turn maintenance off") if on else phrase("Turn maintenance on")),
     )
 
 
-async def show_switch(at: ConsoleContext) -> View:
-    """The question before maintenance is switched. Raises access.Forbidden."""
-    on = await readiness.maintenance(at.registry, actor=at.actor)
+async def ask_switch(at: ConsoleContext) -> Question:
+    """The question before maintenance is switched.
+
+    Raises StaleStep, access.Forbidden.
+    """
+    is_on = await readiness.maintenance(at.registry, actor=at.actor)
+    decision = at.form.get("decision", "") if at.form else "off" if is_on else "on"
+    if decision not in {"on", "off"}:
+        raise StaleStep
+    on = decision == "on"
     if on:
-        heading, button = phrase("Turn maintenance off?"), phrase("Turn maintenance off")
-        consequences = (
-            phrase("People can sign in again."),
-            phrase("Every running server applies this within 5 seconds."),
-        )
-    else:
         heading, button = phrase("Turn maintenance on?"), phrase("Turn maintenance on")
-        consequences = (
+        parts = (
             phrase("While maintenance is on, nobody can sign in except to this console."),
             phrase("Clients are asked to try again later. Every running server applies this within 5 seconds."),
         )
-    return question(
-        at,
-        MAINTENANCE,
-        section_link(at, MAINTENANCE),
-        heading,
-        consequences,
-        button,
-        destroys=not on,
-        decision="off" if on else "on",
+    else:
+        heading, button = phrase("Turn maintenance off?"), phrase("Turn maintenance off")
+        parts = (
+            phrase("People can sign in again."),
+            phrase("Every running server applies this within 5 seconds."),
+        )
+    return Question(
+        heading=heading,
+        parts=parts,
+        button=button,
+        danger=on,
+        hidden=(("decision", decision),),
+        change=lambda: readiness.switch_maintenance(at.registry, on=on, actor=at.actor_with_reason()),
+        done=FormResult(f"maintenance-{decision}", MAINTENANCE),
     )
 
 
-async def switch_maintenance(at: ConsoleContext) -> FormResult:
-    """Switch maintenance on or off, as the button said.
-
-    Raises InvalidInput, StaleStep, access.Forbidden.
-    """
-    if at.form.get("decision") not in {"on", "off"}:
-        raise StaleStep
-    is_on = at.form.get("decision") == "on"
-    await readiness.switch_maintenance(at.registry, on=is_on, actor=actor_with_reason(at))
-    return FormResult("maintenance-on" if is_on else "maintenance-off", MAINTENANCE)
-
-
+OVERVIEW: Final = Section[ConsoleContext](pages={"": ConsolePage(view=show_overview)}, filters=frozenset({RANGE}))
 SECTION: Final = Section[ConsoleContext](
+    name=MAINTENANCE,
     pages={
-        "": ConsolePage(view=show_overview),
         MAINTENANCE: ConsolePage(view=show_maintenance),
-        _SWITCH: ConsolePage(
-            view=show_switch, submit=switch_maintenance, leads_to=MAINTENANCE, fresh=True, needs=("write", "deployment")
-        ),
+        _SWITCH: asking(ask_switch, needs=("write", "deployment"), leads_to=MAINTENANCE),
     },
     fields=frozenset({"decision", REASON}),
-    filters=frozenset({RANGE}),
     changes={"maintenance-on": phrase("Maintenance is on."), "maintenance-off": phrase("Maintenance is off.")},
 )

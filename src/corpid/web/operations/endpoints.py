@@ -45,6 +45,7 @@ async def _arrive(at: sites.PageContext[SelfServiceRequest]) -> ConsoleRequest:
 _SITE: Final = Site(
     purpose="console",
     sections=(
+        deployment.OVERVIEW,
         deployment.SECTION,
         entities.SECTION,
         people.SECTION,
@@ -53,6 +54,8 @@ _SITE: Final = Site(
         keys.SECTION,
         audit.SECTION,
         jobs.SECTION,
+        jobs.VERIFICATION,
+        lookup.REFERENCES,
         lookup.SECTION,
         levels.SECTION,
     ),

@@ -14,7 +14,7 @@ from corpid.flows.directory import appointments, invitations
 from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.lists import EntityMember, list_records, list_with_records
-from corpid.flows.directory.single_records import set_enabled, update_record
+from corpid.flows.directory.single_records import set_enabled
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations.console import find_open_invitation, load_entity
 from corpid.rules.audit_records import AuditQuery
@@ -36,29 +36,19 @@ from corpid.web.operations.page_context import (
     REASON,
     ConsoleContext,
     ConsolePage,
-    actor_with_reason,
-    console_path,
-    frame,
-    is_current,
-    path_if_allowed,
-    question,
-    record_link,
+    check_current,
     record_page,
-    section_link,
+    save_record,
     show_list,
-    step_of,
 )
-from corpid.web.operations.people import person_path
 from corpid.web.pages.components import (
     INVITED,
     Actions,
     Cell,
     Facts,
-    Fields,
     Form,
     Heading,
     Label,
-    Page,
     Paragraph,
     Radios,
     Value,
@@ -69,17 +59,24 @@ from corpid.web.pages.components import (
 from corpid.web.pages.errors import reason_of
 from corpid.web.pages.layout import Field, Link
 from corpid.web.pages.record_forms import RecordForm, form_of
-from corpid.web.sites import NOTHING_DIFFERENT, EditConflict, FormResult, InvalidForm, NotFound, Section, await_found
+from corpid.web.sites import (
+    NOTHING_DIFFERENT,
+    FormResult,
+    InvalidForm,
+    NotFound,
+    Question,
+    Section,
+    asking,
+    await_found,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.flows.directory.lists import Appointment
     from corpid.flows.operations.console import EntityDetails
-    from corpid.rules.directory.queries import Member
     from corpid.rules.directory.records import ThirdPartyGrant
     from corpid.texts import Phrase
-    from corpid.web.context import WebContext
     from corpid.web.pages.views import View
 
 NEW: Final = "new-organisation"
@@ -108,9 +105,9 @@ _CHANGED: Final = phrase(
 )
 
 
-def entity_path(web: WebContext, entity_id: str, page: str = "") -> str:
+def entity_path(at: ConsoleContext, entity_id: str, page: str = "") -> str:
     """The address path of an organisation's page."""
-    return console_path(web, entity_page_path(entity_id, page))
+    return at.path(entity_page_path(entity_id, page))
 
 
 def entity_page_path(entity_id: str, page: str = "") -> str:
@@ -122,17 +119,16 @@ async def show_entities(at: ConsoleContext) -> View:
     """A page of organisations, narrowed by what is searched (R-12.4)."""
 
     def row(entity: Entity) -> tuple[Value, ...]:
-        link = record_link(at, "entities", entity.entity_id, entity.name)
+        link = at.record_link("entities", entity.entity_id, entity.name)
         number = entity.registration_number or entity.entity_id
         return link, number, ENTITY_STATUSES[entity.status], enabled_label(entity.enabled)
 
-    new = path_if_allowed(at, NEW)
     return await show_list(
         at, "entities", partial(list_records, at.registry, at.actor, ENTITIES), row, heading=phrase("Organisations"),
         columns=(phrase("Name"), phrase("Registration number"), phrase("Status"), phrase("State")),
         label=phrase("Name, registration number or identifier"), ways=_WAYS, none=phrase("There are no organisations yet."),
         not_found=phrase("No organisation found. Check the spelling."),
-        add=Link(url=new, text=phrase("Add an organisation")) if new else None,
+        add=at.allowed_link(NEW, phrase("Add an organisation")),
     )  # fmt: skip
 
 
@@ -146,44 +142,39 @@ async def show_entity(at: ConsoleContext) -> View:
     found = await await_found(load_entity(at.registry, at.page.split("/")[1], actor=at.actor, limit=AT_ONCE, few=_FEW))
     entity = found.entity
     administrators, third_parties, clients = found.administrators, found.third_parties, found.clients
-    return Page(
-        frame=frame(at, section="entities", up=section_link(at, "entities")),
-        heading=phrase("Organisation: {name}", name=entity.name),
-        name=entity.name,
-        parts=(
-            Paragraph(text=enabled_label(entity.enabled)),
-            None
-            if found.has_owner
-            else Paragraph(
-                text=phrase("No owner can act for this organisation at present. Appoint one."), look="summary"
-            ),
-            Facts(facts=_list_facts(found)),
-            Actions(links=tuple(_list_actions(at, entity))),
-            Heading(text=phrase("Administrators")),
-            table(
-                phrase("They decide who may act for the organisation."),
-                (phrase("Name"), phrase("Level"), phrase("Services"), phrase("State")),
-                (_administrator(at, each) for each in administrators.found),
-                empty=phrase("Nobody administers this organisation."),
-                more=ONLY_FIRST if administrators.after else None,
-            ),
-            Heading(text=phrase("Third parties")),
-            table(
-                phrase("They may act for this organisation."),
-                _OF_PARTIES,
-                (_party(at, each, each.entity_id, found.names) for each in third_parties.found),
-                empty=None if clients.found else phrase("There are none."),
-                more=ONLY_FIRST if third_parties.after else None,
-            ),
-            table(
-                phrase("The organisation may act for these."),
-                _OF_PARTIES,
-                (_party(at, each, each.client_entity_id, found.names) for each in clients.found),
-                more=ONLY_FIRST if clients.after else None,
-            ),
-            Heading(text=phrase("History")),
-            *await recent_entries(at, AuditQuery(entity_id=entity.entity_id), {"entity": entity.entity_id}),
+    return at.build_page(
+        phrase("Organisation: {name}", name=entity.name),
+        enabled_label(entity.enabled),
+        None
+        if found.has_owner
+        else Paragraph(phrase("No owner can act for this organisation at present. Appoint one."), look="summary"),
+        Facts(_list_facts(found)),
+        Actions(tuple(_list_actions(at, entity))),
+        Heading(phrase("Administrators")),
+        table(
+            phrase("They decide who may act for the organisation."),
+            (phrase("Name"), phrase("Level"), phrase("Services"), phrase("State")),
+            (_administrator(at, each) for each in administrators.found),
+            empty=phrase("Nobody administers this organisation."),
+            more=ONLY_FIRST if administrators.after else None,
         ),
+        Heading(phrase("Third parties")),
+        table(
+            phrase("They may act for this organisation."),
+            _OF_PARTIES,
+            (_party(at, each, each.entity_id, found.names) for each in third_parties.found),
+            empty=None if clients.found else phrase("There are none."),
+            more=ONLY_FIRST if third_parties.after else None,
+        ),
+        table(
+            phrase("The organisation may act for these."),
+            _OF_PARTIES,
+            (_party(at, each, each.client_entity_id, found.names) for each in clients.found),
+            more=ONLY_FIRST if clients.after else None,
+        ),
+        Heading(phrase("History")),
+        *await recent_entries(at, AuditQuery(entity_id=entity.entity_id), {"entity": entity.entity_id}),
+        name=entity.name,
     )
 
 
@@ -200,12 +191,11 @@ def _list_facts(found: EntityDetails) -> tuple[tuple[Phrase, Value], ...]:
 
 
 def _list_actions(at: ConsoleContext, entity: Entity) -> list[Link]:
-    links = [Link(url=entity_path(at.web, entity.entity_id, "people"), text=phrase("Its people"))]
+    links = [Link(url=entity_path(at, entity.entity_id, "people"), text=phrase("Its people"))]
     switch = ("disable", phrase("Disable")) if entity.enabled else ("enable", phrase("Enable"))
-    for page, text in (("owner", phrase("Appoint an owner")), ("edit", phrase("Change")), switch):
-        if url := path_if_allowed(at, entity_page_path(entity.entity_id, page)):
-            links.append(Link(url=url, text=text))
-    return links
+    pages = (("owner", phrase("Appoint an owner")), ("edit", phrase("Change")), switch)
+    found = (at.allowed_link(entity_page_path(entity.entity_id, page), text) for page, text in pages)
+    return [*links, *filter(None, found)]
 
 
 def _administrator(at: ConsoleContext, each: Appointment) -> tuple[Value, ...]:
@@ -213,24 +203,23 @@ def _administrator(at: ConsoleContext, each: Appointment) -> tuple[Value, ...]:
     invited = membership.invited
     active = user.enabled and membership.enabled
     resend = record_page("invitation", membership.membership_id)
-    name = (membership.name or membership.email) if invited else user.name
-    url = path_if_allowed(at, entity_page_path(membership.entity_id, resend)) if invited else ""
+    name = shown_name(membership, user)
+    again = (
+        at.allowed_link(entity_page_path(membership.entity_id, resend), phrase("Send again"), name) if invited else None
+    )
     services = level.services if level.level == "sub_administrator" else "all"
     return (
-        name if invited else Link(url=person_path(at.web, user.user_id), text=name),
+        name if invited else at.record_link("people", user.user_id, name),
         ADMINISTRATOR_LEVELS[level.level],
         phrase("All") if isinstance(services, str) else ", ".join(services),
-        Cell(
-            values=(INVITED if invited else enabled_label(active),)
-            + ((Link(url=url, text=phrase("Send again"), about=name),) if url else ())
-        ),
+        Cell(values=(INVITED if invited else enabled_label(active),) + ((again,) if again else ())),
     )
 
 
 def _party(at: ConsoleContext, grant: ThirdPartyGrant, other: str, names: Mapping[str, str]) -> tuple[Value, ...]:
     return (
-        record_link(at, "entities", other, names.get(other, other)),
-        record_link(at, "services", grant.service_id, grant.service_id),
+        at.record_link("entities", other, names.get(other, other)),
+        at.record_link("services", grant.service_id, grant.service_id),
         grant.role or phrase("Any role"),
         last_day(grant.end_date),
         Label(phrase("Active")) if grant.state == "accepted" else Label(phrase("Offered"), "warning"),
@@ -250,17 +239,17 @@ async def show_members(at: ConsoleContext) -> View:
         columns=(phrase("User name"), phrase("Name"), phrase("Administers as"), phrase("State")),
         label=phrase("Name, user name or e-mail address"), none=phrase("Nobody belongs to this organisation yet."),
         not_found=phrase("Nobody found. Check the spelling."),
-        up=Link(url=entity_path(at.web, entity.entity_id), text=phrase("Back")),
+        up=Link(url=entity_path(at, entity.entity_id), text=phrase("Back")),
     )  # fmt: skip
 
 
 def _member(at: ConsoleContext, each: EntityMember) -> tuple[Value, ...]:
     membership, user = each.membership, each.user
     resend = entity_page_path(membership.entity_id, record_page("invitation", membership.membership_id))
-    url = path_if_allowed(at, resend) if membership.invited else person_path(at.web, user.user_id)
     name = identity(membership, user)
+    link = at.allowed_link(resend, name) if membership.invited else at.record_link("people", user.user_id, name)
     return (
-        Link(url=url, text=name) if url else name,
+        link or name,
         membership.name if membership.invited else user.name,
         ADMINISTRATOR_LEVELS[each.level] if each.level else None,  # type: ignore[index]
         INVITED if membership.invited else enabled_label(membership.enabled and user.enabled),
@@ -270,125 +259,107 @@ def _member(at: ConsoleContext, each: EntityMember) -> tuple[Value, ...]:
 # --- disable and enable
 
 
-async def show_switch(at: ConsoleContext) -> View:
-    """The confirmation of disabling or enabling, with its reason."""
+async def ask_switch(at: ConsoleContext) -> Question:
+    """The question whether to disable or enable an organisation. Raises NotFound."""
     entity = await entity_of(at)
-    disables = at.page.endswith("/disable")
-    paragraphs = (
-        (
+    switch = at.page.rpartition("/")[2]
+    disables = switch == "disable"
+
+    async def change() -> None:
+        actor = at.actor_with_reason()
+        try:
+            await set_enabled(at.registry, "entity", {"entity_id": entity.entity_id}, enabled=not disables, actor=actor)
+        except Refused:
+            raise InvalidInput(phrase("Somebody has already done this. Open the organisation again.")) from None
+
+    return Question(
+        heading=phrase("Disable {name}?", name=entity.name) if disables else phrase("Enable {name}?", name=entity.name),
+        parts=(
             phrase("Nobody can act for it any more, in any service. People, access and roles stay recorded."),
             phrase("You can enable it again."),
         )
         if disables
-        else (phrase("Its people can act for it again, with the access that they had."),)
-    )
-    return question(
-        at,
-        "entities",
-        Link(url=entity_path(at.web, entity.entity_id), text=phrase("Back")),
-        phrase("Disable {name}?", name=entity.name) if disables else phrase("Enable {name}?", name=entity.name),
-        paragraphs,
-        phrase("Disable") if disables else phrase("Enable"),
-        destroys=disables,
+        else (phrase("Its people can act for it again, with the access that they had."),),
+        button=phrase("Disable") if disables else phrase("Enable"),
+        danger=disables,
+        up=_back(at, entity),
+        change=change,
+        done=FormResult(f"entity-{switch}", entity_page_path(entity.entity_id)),
     )
 
 
-async def switch_entity(at: ConsoleContext) -> FormResult:
-    """Disable or enable the organisation. Raises InvalidInput, NotFound."""
-    entity = await entity_of(at)
-    enables = at.page.endswith("/enable")
-    actor = actor_with_reason(at)
-    try:
-        await set_enabled(at.registry, "entity", {"entity_id": entity.entity_id}, enabled=enables, actor=actor)
-    except Refused:
-        raise InvalidInput(phrase("Somebody has already done this. Open the organisation again.")) from None
-    return FormResult("entity-enable" if enables else "entity-disable", entity_page_path(entity.entity_id))
+def _back(at: ConsoleContext, entity: Entity) -> Link:
+    return Link(url=entity_path(at, entity.entity_id), text=phrase("Back"))
 
 
-# --- invitations
-
-
-async def _load_invitation(at: ConsoleContext) -> tuple[Entity, Member]:
+async def ask_invitation(at: ConsoleContext) -> Question:
+    """The question whether to send an invitation again. Raises NotFound, Forbidden."""
     entity = await entity_of(at)
     found = await find_open_invitation(at.registry, entity.entity_id, at.page.split("/")[3], actor=at.actor)
     if found is None:
         raise NotFound
-    return entity, found
+    membership = found.membership
 
+    async def send() -> None:
+        actor = at.actor_with_reason()
+        if not membership.email:
+            raise InvalidInput(phrase("The invitation has no e-mail address to go to."))
+        if not at.provider.mail.works:
+            raise InvalidInput(phrase("This deployment sends no e-mails."))
+        if abs(membership.invitation_sent_at) > at.context.now - RESEND_SECONDS:
+            raise InvalidInput(
+                phrase("It was sent less than {count} minutes ago. Wait a little.", count=RESEND_SECONDS // MINUTE)
+            )
+        limit = InvitationLimit.for_request(at.context)
+        await invitations.send_invitation_again(at.registry, limit, membership, actor=actor, now=at.context.now)
 
-async def show_invitation(at: ConsoleContext) -> View:
-    """The confirmation of sending an invitation again."""
-    entity, member = await _load_invitation(at)
-    membership = member.membership
-    return question(
-        at,
-        "entities",
-        Link(url=entity_path(at.web, entity.entity_id), text=phrase("Back")),
-        phrase("Send the invitation again"),
-        (
+    return Question(
+        heading=phrase("Send the invitation again"),
+        parts=(
             phrase(
                 "{name} was invited to {organisation}, and has not accepted yet.",
-                name=shown_name(membership, member.user),
+                name=shown_name(membership, found.user),
                 organisation=entity.name,
             ),
             phrase("The e-mail goes to {email}. The earlier link stops working.", email=membership.email),
         ),
-        phrase("Send again"),
+        button=phrase("Send again"),
+        up=_back(at, entity),
+        change=send,
+        done=FormResult("invitation-sent", entity_page_path(entity.entity_id)),
     )
-
-
-async def send_invitation(at: ConsoleContext) -> FormResult:
-    """Send the invitation again. Raises InvalidInput, NotFound, Forbidden."""
-    entity, member = await _load_invitation(at)
-    membership = member.membership
-    actor = actor_with_reason(at)
-    if not membership.email:
-        raise InvalidInput(phrase("The invitation has no e-mail address to go to."))
-    if not at.provider.mail.works:
-        raise InvalidInput(phrase("This deployment sends no e-mails."))
-    if abs(membership.invitation_sent_at) > at.context.now - RESEND_SECONDS:
-        raise InvalidInput(
-            phrase("It was sent less than {count} minutes ago. Wait a little.", count=RESEND_SECONDS // MINUTE)
-        )
-    limit = InvitationLimit.for_request(at.context)
-    await invitations.send_invitation_again(at.registry, limit, membership, actor=actor, now=at.context.now)
-    return FormResult("invitation-sent", entity_page_path(entity.entity_id))
 
 
 async def show_new(at: ConsoleContext) -> View:
     """The form of a new organisation and its first owner."""
-    back = console_path(at.web, "entities")
-    return Page(
-        frame=frame(at, section="entities", up=Link(url=back, text=phrase("Organisations"))),
-        heading=phrase("Add an organisation"),
-        parts=(
-            Form(
-                parts=(
-                    Fields(
-                        fields=_NEW.show(_NEW.read(at.form) if at.form else {"type": "UEN", "status": "Registered"})
+    back = at.path("entities")
+    return at.build_page(
+        phrase("Add an organisation"),
+        Form(
+            parts=(
+                *_NEW.show(_NEW.read(at.form) if at.form else {"type": "UEN", "status": "Registered"}),
+                Heading(phrase("First owner")),
+                Paragraph(
+                    phrase(
+                        "The owner decides who may act for the organisation. Leave both fields empty to appoint "
+                        "one later."
                     ),
-                    Heading(text=phrase("First owner")),
-                    Paragraph(
-                        text=phrase(
-                            "The owner decides who may act for the organisation. Leave both fields empty to appoint "
-                            "one later."
-                        ),
-                        look="hint",
-                    ),
-                    _invitations_wait(at),
-                    Fields(fields=OWNER.show(OWNER.read(at.form))),
+                    look="hint",
                 ),
-                reason=KEPT_BY_AUDIT,
-                button=phrase("Add the organisation"),
+                _invitations_wait(at),
+                *OWNER.show(OWNER.read(at.form)),
             ),
+            reason=KEPT_BY_AUDIT,
+            button=phrase("Add the organisation"),
         ),
+        up=Link(url=back, text=phrase("Organisations")),
     )
 
 
 def _invitations_wait(at: ConsoleContext) -> Paragraph | None:
     if at.provider.mail.works:
         return None
-    return Paragraph(text=phrase("This deployment sends no e-mails: the invitation waits until it does."), look="hint")
+    return Paragraph(phrase("This deployment sends no e-mails: the invitation waits until it does."), look="hint")
 
 
 async def add_entity(at: ConsoleContext) -> FormResult:
@@ -399,7 +370,7 @@ async def add_entity(at: ConsoleContext) -> FormResult:
         errors += OWNER.find_errors(invited, required=True)
     if errors:
         raise InvalidForm(*errors)
-    actor = actor_with_reason(at)
+    actor = at.actor_with_reason()
     entity_id = members.pop("entity_id")
     owner = MemberDetails(**invited) if any(invited.values()) else None
     try:
@@ -430,7 +401,7 @@ async def show_owner(at: ConsoleContext) -> View:
     """The form that appoints an owner, also in place of another."""
     entity = await entity_of(at)
     held = await appointments.list_owners(at.registry, entity.entity_id, actor=at.actor)
-    back = entity_path(at.web, entity.entity_id)
+    back = entity_path(at, entity.entity_id)
     typed = {name: at.form.get(name, "").strip() for name in ("way", "user_name", "instead_of")}
     ways = (
         (_INVITED, phrase("Invite somebody by e-mail"), None),
@@ -440,42 +411,38 @@ async def show_owner(at: ConsoleContext) -> View:
         *((user_id, name, None) for user_id, name in held.items()),
         (_NOBODY, phrase("Nobody: all current owners stay"), None),
     )
-    return Page(
-        frame=frame(at, section="entities", up=Link(url=back, text=phrase("Back"))),
-        heading=phrase("Appoint an owner"),
-        parts=(
-            Paragraph(
-                text=phrase(
-                    "An owner of {name} decides who may act for it, and who administers it. Make sure that the person "
-                    "is entitled to this.",
-                    name=entity.name,
-                )
-            ),
-            Form(
-                parts=(
-                    Radios(name="way", legend=phrase("Who becomes an owner?"), options=ways, value=typed["way"]),
-                    _invitations_wait(at),
-                    Heading(text=phrase("To invite somebody")),
-                    Fields(fields=OWNER.show(OWNER.read(at.form))),
-                    Heading(text=phrase("For a person who already belongs to it")),
-                    Fields(fields=(Field(name="user_name", label=phrase("User name"), value=typed["user_name"]),)),
-                    Heading(text=phrase("In place of an owner")) if held else None,
-                    Radios(
-                        name="instead_of",
-                        legend=phrase("Who stops being an owner?"),
-                        options=replaced,
-                        value=typed["instead_of"],
-                        hint=phrase(
-                            "The person stays a member, with the same roles, and no longer administers the organisation."
-                        ),
-                    )
-                    if held
-                    else None,
-                ),
-                reason=KEPT_BY_AUDIT,
-                button=phrase("Appoint the owner"),
-            ),
+    return at.build_page(
+        phrase("Appoint an owner"),
+        phrase(
+            "An owner of {name} decides who may act for it, and who administers it. Make sure that the person "
+            "is entitled to this.",
+            name=entity.name,
         ),
+        Form(
+            parts=(
+                Radios(name="way", legend=phrase("Who becomes an owner?"), options=ways, value=typed["way"]),
+                _invitations_wait(at),
+                Heading(phrase("To invite somebody")),
+                *OWNER.show(OWNER.read(at.form)),
+                Heading(phrase("For a person who already belongs to it")),
+                Field(name="user_name", label=phrase("User name"), value=typed["user_name"]),
+                Heading(phrase("In place of an owner")) if held else None,
+                Radios(
+                    name="instead_of",
+                    legend=phrase("Who stops being an owner?"),
+                    options=replaced,
+                    value=typed["instead_of"],
+                    hint=phrase(
+                        "The person stays a member, with the same roles, and no longer administers the organisation."
+                    ),
+                )
+                if held
+                else None,
+            ),
+            reason=KEPT_BY_AUDIT,
+            button=phrase("Appoint the owner"),
+        ),
+        up=Link(url=back, text=phrase("Back")),
     )
 
 
@@ -497,7 +464,7 @@ async def appoint_owner(at: ConsoleContext) -> FormResult:
         raise InvalidInput(phrase("Choose who becomes an owner."), field="way")
     if not instead_of and await appointments.list_owners(at.registry, entity.entity_id, actor=at.actor):
         raise InvalidInput(phrase("Choose an owner, or nobody."), field="instead_of")
-    actor = actor_with_reason(at)
+    actor = at.actor_with_reason()
     try:
         await appointments.appoint_owner(
             at.registry, entity.entity_id, owner, instead_of="" if instead_of == _NOBODY else instead_of,
@@ -515,26 +482,24 @@ async def appoint_owner(at: ConsoleContext) -> FormResult:
 async def show_edit(at: ConsoleContext) -> View:
     """The form, with what was typed or what is stored."""
     entity = await entity_of(at)
-    back = entity_path(at.web, entity.entity_id)
-    return Page(
-        frame=frame(at, section="entities", up=Link(url=back, text=phrase("Back")), step_name=step_of(at, entity)),
-        heading=phrase("Change the organisation"),
-        parts=(
-            Paragraph(text=phrase("Identifier: {identifier}. It never changes.", identifier=entity.entity_id)),
-            Form(
-                parts=(Fields(fields=_EDITED.show(_EDITED.read(at.form) if at.form else to_builtins(entity))),),
-                reason=KEPT_BY_AUDIT,
-                button=phrase("Save"),
-            ),
+    back = entity_path(at, entity.entity_id)
+    return at.build_page(
+        phrase("Change the organisation"),
+        phrase("Identifier: {identifier}. It never changes.", identifier=entity.entity_id),
+        Form(
+            parts=(*_EDITED.show(_EDITED.read(at.form) if at.form else to_builtins(entity)),),
+            reason=KEPT_BY_AUDIT,
+            button=phrase("Save"),
         ),
+        up=Link(url=back, text=phrase("Back")),
+        step_name=at.step_of(entity),
     )
 
 
 async def edit_entity(at: ConsoleContext) -> FormResult:
     """Change the facts. Raises InvalidInput, InvalidForm, EditConflict, NotFound, Forbidden."""
     entity = await entity_of(at)
-    if not is_current(at, entity):
-        raise EditConflict(_CHANGED)
+    check_current(at, entity, _CHANGED)
     typed = _EDITED.read(at.form)
     if errors := _EDITED.find_errors(typed):
         raise InvalidForm(*errors)
@@ -543,16 +508,7 @@ async def edit_entity(at: ConsoleContext) -> FormResult:
     }
     if all(value is None for value in members.values()):
         raise InvalidInput(NOTHING_DIFFERENT)
-    actor = actor_with_reason(at)
-    try:
-        await update_record(
-            at.registry, at.provider.passwords, "entity", {"entity_id": entity.entity_id}, members,
-            actor=actor, was=entity,
-        )  # fmt: skip
-    except Conflict:
-        raise EditConflict(_CHANGED) from None
-    except Refused as refused:
-        raise InvalidInput(phrase("It was not changed: {reason}.", reason=reason_of(refused))) from None
+    await save_record(at, "entity", entity, members, _CHANGED)
     return FormResult("entity-edit", entity_page_path(entity.entity_id))
 
 
@@ -563,6 +519,7 @@ def _one(page: str = "") -> re.Pattern[str]:
 
 _WRITING: Final = ("write", "entity")
 SECTION: Final = Section[ConsoleContext](
+    name="entities",
     pages={
         "entities": ConsolePage(view=show_entities),
         NEW: ConsolePage(view=show_new, submit=add_entity, fresh=True, needs=_WRITING),
@@ -570,10 +527,8 @@ SECTION: Final = Section[ConsoleContext](
     named_pages={
         _one(): ConsolePage(view=show_entity),
         _one("/people"): ConsolePage(view=show_members),
-        _one("/(disable|enable)"): ConsolePage(view=show_switch, submit=switch_entity, fresh=True, needs=_WRITING),
-        _one("/invitation/[^/]+"): ConsolePage(
-            view=show_invitation, submit=send_invitation, fresh=True, needs=("write", "invitation")
-        ),
+        _one("/(disable|enable)"): asking(ask_switch, needs=_WRITING),
+        _one("/invitation/[^/]+"): asking(ask_invitation, needs=("write", "invitation")),
         _one("/owner"): ConsolePage(
             view=show_owner, submit=appoint_owner, fresh=True, needs=("write", "administrator")
         ),

@@ -14,12 +14,8 @@ from corpid.web.operations.page_context import (
     ONLY_FIRST,
     ConsoleContext,
     ConsolePage,
-    console_path,
-    frame,
-    path_if_allowed,
-    section_link,
 )
-from corpid.web.pages.components import Actions, Cell, Facts, Form, Items, Label, Page, Paragraph, Progress, table
+from corpid.web.pages.components import Actions, Cell, Facts, Form, Items, Label, Paragraph, Progress, table
 from corpid.web.pages.layout import Link
 from corpid.web.sites import FormResult, NotFound, Section
 
@@ -28,7 +24,7 @@ if TYPE_CHECKING:
 
     from corpid.rules.jobs import Job, JobEvent, JobKind
     from corpid.texts import Phrase
-    from corpid.web.pages.components import Component
+    from corpid.web.pages.components import Part
     from corpid.web.pages.views import View
 
 JOBS: Final = "jobs"
@@ -57,23 +53,20 @@ async def show_jobs(at: ConsoleContext) -> View:
         )
         for each in found
     )
-    return Page(
-        frame=frame(at, section="maintenance", up=section_link(at, "maintenance")),
-        heading=TITLE,
-        parts=(
-            table(
-                phrase("The latest first"),
-                (phrase("Job"), phrase("State"), phrase("Started"), phrase("Ended at")),
-                rows,
-                empty=phrase("No job was started in the last 30 days."),
-                more=ONLY_FIRST if len(found) == jobs.LISTED else None,
-            ),
+    return at.build_page(
+        TITLE,
+        table(
+            phrase("The latest first"),
+            (phrase("Job"), phrase("State"), phrase("Started"), phrase("Ended at")),
+            rows,
+            empty=phrase("No job was started in the last 30 days."),
+            more=ONLY_FIRST if len(found) == jobs.LISTED else None,
         ),
     )
 
 
 def _path(at: ConsoleContext, job: Job) -> str:
-    return console_path(at.web, f"{JOBS}/{job.job_id}")
+    return at.path(f"{JOBS}/{job.job_id}")
 
 
 async def _name_starters(at: ConsoleContext, found: list[Job]) -> dict[str, str]:
@@ -108,7 +101,7 @@ async def show_job(at: ConsoleContext) -> View:
         raise NotFound
     names = await _name_starters(at, [job])
     facts = Facts(
-        facts=(
+        (
             (phrase("State"), _state(job)),
             (phrase("Started by"), names[job.actor]),
             (phrase("Started"), at.moment(job.started_at)),
@@ -116,41 +109,42 @@ async def show_job(at: ConsoleContext) -> View:
             (phrase("Identifier"), job.job_id),
         )
     )
-    return Page(
-        frame=frame(at, section="maintenance", up=Link(url=console_path(at.web, JOBS), text=TITLE)),
-        heading=KINDS[job.kind],
-        parts=(*_outcome(at, job), facts),
+    return at.build_page(
+        KINDS[job.kind],
+        *_outcome(at, job),
+        facts,
+        up=at.link(JOBS, TITLE),
     )
 
 
-def _outcome(at: ConsoleContext, job: Job) -> tuple[Component | None, ...]:
+def _outcome(at: ConsoleContext, job: Job) -> tuple[Part, ...]:
     """The progress, failure or result of a job."""
     if job.state == "running":
         at_work = phrase("{done} of {total} seals verified", done=job.done, total=job.total)
         progress = at_work if job.total else phrase("Starting")
         return (Progress(text=progress, done=job.done, total=job.total, page=_path(at, job)),)
     if job.state == "failed":
-        again = path_if_allowed(at, VERIFY)
+        again = at.allowed_link(VERIFY, phrase("Start again"))
         return (
-            Paragraph(text=FAILURES[job.event], look="warning"),
-            Actions(links=(Link(url=again, text=phrase("Start again")),), main=True) if again else None,
+            Paragraph(FAILURES[job.event], look="warning"),
+            Actions((again,), main=True) if again else None,
         )
     found = _result(job)
     if found.found:
         findings = tuple(each.text for each in found.findings)
-        verdict: tuple[Component | None, ...] = (
-            Paragraph(text=phrase("Some entries do not match their seals."), look="warning"),
-            Items(items=findings, language="en"),
-            Paragraph(text=ONLY_FIRST, look="hint") if found.found > len(found.findings) else None,
+        verdict: tuple[Part, ...] = (
+            Paragraph(phrase("Some entries do not match their seals."), look="warning"),
+            Items(findings, language="en"),
+            Paragraph(ONLY_FIRST, look="hint") if found.found > len(found.findings) else None,
         )
     elif found.seals:
-        verdict = (Paragraph(text=phrase("These entries match their seals."), look="summary"),)
+        verdict = (Paragraph(phrase("These entries match their seals."), look="summary"),)
     else:
-        verdict = (Paragraph(text=phrase("There is no seal yet, so nothing is protected."), look="summary"),)
+        verdict = (Paragraph(phrase("There is no seal yet, so nothing is protected."), look="summary"),)
     return (
         *verdict,
         Facts(
-            facts=(
+            (
                 (phrase("Seals verified"), found.seals),
                 (phrase("Entries verified"), found.entries),
                 (phrase("Entries without a seal yet"), found.unsealed),
@@ -158,9 +152,7 @@ def _outcome(at: ConsoleContext, job: Job) -> tuple[Component | None, ...]:
             )
         ),
         Paragraph(
-            text=phrase(
-                "To find entries cut off at the end, give a digest kept elsewhere: corpid audit verify --expect."
-            ),
+            phrase("To find entries cut off at the end, give a digest kept elsewhere: corpid audit verify --expect."),
             look="hint",
         ),
     )
@@ -169,35 +161,26 @@ def _outcome(at: ConsoleContext, job: Job) -> tuple[Component | None, ...]:
 async def show_start(at: ConsoleContext) -> View:
     """The form that starts a verification, and the latest one. Raises access.Forbidden."""
     latest = next(iter(await jobs.list_jobs(at.registry, actor=at.actor, now=at.context.now)), None)
-    return Page(
-        frame=frame(at, section="audit", up=section_link(at, "audit")),
-        heading=phrase("Verify the audit"),
-        action=console_path(at.web, VERIFY),
-        parts=(
-            Paragraph(
-                text=phrase(
-                    "Every entry is verified with its seal. This can take minutes, and continues if you leave the page."
-                )
-            ),
-            Facts(
-                facts=(
-                    (
-                        phrase("Last verification"),
-                        Cell(
-                            values=(
-                                Link(
-                                    url=_path(at, latest), text=phrase("Started {at}", at=at.moment(latest.started_at))
-                                ),
-                                _state(latest),
-                            )
-                        ),
+    return at.build_page(
+        phrase("Verify the audit"),
+        phrase("Every entry is verified with its seal. This can take minutes, and continues if you leave the page."),
+        Facts(
+            (
+                (
+                    phrase("Last verification"),
+                    Cell(
+                        values=(
+                            Link(url=_path(at, latest), text=phrase("Started {at}", at=at.moment(latest.started_at))),
+                            _state(latest),
+                        )
                     ),
-                )
+                ),
             )
-            if latest
-            else None,
-            Form(button=phrase("Verify now")),
-        ),
+        )
+        if latest
+        else None,
+        Form(button=phrase("Verify now")),
+        action=at.path(VERIFY),
     )
 
 
@@ -211,9 +194,11 @@ async def start(at: ConsoleContext) -> FormResult:
 
 
 SECTION: Final = Section[ConsoleContext](
-    pages={
-        JOBS: ConsolePage(view=show_jobs),
-        VERIFY: ConsolePage(view=show_start, submit=start, fresh=True, needs=("read", "audit verification")),
-    },
+    name="maintenance",
+    pages={JOBS: ConsolePage(view=show_jobs)},
     named_pages={re.compile(rf"{JOBS}/[A-Za-z0-9_-]+"): ConsolePage(view=show_job)},
+)
+VERIFICATION: Final = Section[ConsoleContext](
+    name="audit",
+    pages={VERIFY: ConsolePage(view=show_start, submit=start, fresh=True, needs=("read", "audit verification"))},
 )

@@ -8,8 +8,8 @@ from corpid.rules.directory.access import ANOTHERS_REQUEST, CONDITIONS, NO_OPERA
 from corpid.rules.directory.records import Operator, OperatorLevel
 from corpid.rules.fields import fields_of
 from corpid.texts import phrase
-from corpid.web.operations.page_context import ConsoleContext, ConsolePage, frame, section_link
-from corpid.web.pages.components import Cell, Page, Paragraph, table
+from corpid.web.operations.page_context import ConsoleContext, ConsolePage
+from corpid.web.pages.components import Cell, table
 from corpid.web.sites import Section
 
 if TYPE_CHECKING:
@@ -71,19 +71,16 @@ _ONLY: Final[Mapping[str, Phrase]] = {
 async def show_levels(at: ConsoleContext) -> View:
     """The table of levels, kinds of record and rights."""
     levels = fields_of(Operator)["level"].choices
-    return Page(
-        frame=frame(at, section="people", up=section_link(at, "people")),
-        heading=phrase("What each level may do"),
-        parts=(
-            Paragraph(text=phrase("Each change needs a reason, and a sign-in at most 15 minutes old.")),
-            table(
-                phrase("Rights by level"),
-                (phrase("Records"), *(levels[each] for each in _LEVELS)),
-                (
-                    (KINDS[kind], *(_rights(level, kind) for level in _LEVELS))
-                    for kind in KINDS
-                    if kind in OBJECT_KINDS and any((level, "read", kind) in RULES for level in _LEVELS)
-                ),
+    return at.build_page(
+        phrase("What each level may do"),
+        phrase("Each change needs a reason, and a sign-in at most 15 minutes old."),
+        table(
+            phrase("Rights by level"),
+            (phrase("Records"), *(levels[each] for each in _LEVELS)),
+            (
+                (KINDS[kind], *(_rights(level, kind) for level in _LEVELS))
+                for kind in KINDS
+                if kind in OBJECT_KINDS and any((level, "read", kind) in RULES for level in _LEVELS)
             ),
         ),
     )
@@ -101,4 +98,4 @@ def _rights(level: OperatorLevel, kind: ObjectKind) -> Value:
     return Cell(values=(phrase("{rights}", rights=tuple(found)),), notes=tuple(notes)) if found else None
 
 
-SECTION: Final = Section[ConsoleContext](pages={LEVELS: ConsolePage(view=show_levels)})
+SECTION: Final = Section[ConsoleContext](name="people", pages={LEVELS: ConsolePage(view=show_levels)})

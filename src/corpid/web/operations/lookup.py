@@ -20,13 +20,9 @@ from corpid.web.operations.page_context import (
     SEARCH_CHARACTERS,
     ConsoleContext,
     ConsolePage,
-    console_path,
-    frame,
-    record_link,
-    section_link,
 )
 from corpid.web.operations.people import state_of
-from corpid.web.pages.components import Code, English, Facts, Heading, Page, Paragraph, Table, enabled_label, table
+from corpid.web.pages.components import Code, English, Facts, Heading, Paragraph, Table, enabled_label, table
 from corpid.web.pages.layout import Link
 from corpid.web.sites import FormResult, Section
 
@@ -38,7 +34,7 @@ if TYPE_CHECKING:
     from corpid.rules.oauth.records import Client
     from corpid.rules.oauth.refusals import ClientRefusal
     from corpid.texts import Phrase
-    from corpid.web.pages.components import Component, Value
+    from corpid.web.pages.components import Part, Value
     from corpid.web.pages.views import View
 
 _TEXT: Final = "q"
@@ -53,12 +49,12 @@ _EACH: Final = 5
 async def show_reference(at: ConsoleContext) -> View:
     """The page of a reference. Raises access.Forbidden."""
     found = await flow.look_up(at.registry, at.page.rpartition("/")[2], actor=at.actor, now=at.context.now)
-    parts: list[Component | None] = []
+    parts: list[Part] = []
     for refusal in found.refusals:
         parts += _refusal(at, refusal)
     if found.entries:
         parts += [
-            Heading(text=phrase("In the audit")),
+            Heading(phrase("In the audit")),
             Table(
                 caption=phrase("Entries of this request"),
                 columns=ENTRY_COLUMNS,
@@ -67,10 +63,10 @@ async def show_reference(at: ConsoleContext) -> View:
         ]
     if not parts:
         parts += _nothing(at, found)
-    return Page(
-        frame=frame(at, section="audit", up=section_link(at, "audit")),
-        heading=phrase("Reference {reference}", reference=found.reference),
-        parts=(Facts(facts=_facts(at, found)), *parts),
+    return at.build_page(
+        phrase("Reference {reference}", reference=found.reference),
+        Facts(_facts(at, found)),
+        *parts,
     )
 
 
@@ -86,36 +82,34 @@ def _facts(at: ConsoleContext, found: ReferenceRecords) -> tuple[tuple[Phrase, V
     return tuple(facts)
 
 
-def _refusal(at: ConsoleContext, refusal: ClientRefusal) -> list[Component | None]:
+def _refusal(at: ConsoleContext, refusal: ClientRefusal) -> list[Part]:
     reason, remedy = describe_reason(refusal.reason)
     return [
-        Heading(text=phrase("Why it was refused")),
+        Heading(phrase("Why it was refused")),
         Facts(
-            facts=(
-                (phrase("Client"), record_link(at, CLIENT, refusal.client_id, refusal.client_id)),
+            (
+                (phrase("Client"), at.record_link(CLIENT, refusal.client_id, refusal.client_id)),
                 (phrase("Request"), Code(f"{refusal.method} {refusal.path}")),
                 (phrase("Reason"), reason),
                 (phrase("Received"), English(refusal.detail) if refusal.detail else None),
                 (phrase("What to do"), remedy),
             )
         ),
-        Paragraph(text=phrase("The request named this client without proving that it is the client's."), look="hint")
+        Paragraph(phrase("The request named this client without proving that it is the client's."), look="hint")
         if refusal.claimed
         else None,
     ]
 
 
-def _nothing(at: ConsoleContext, found: ReferenceRecords) -> list[Component | None]:
+def _nothing(at: ConsoleContext, found: ReferenceRecords) -> list[Part]:
     """Advice for a request of which nothing is kept."""
     day = at.moment(found.at) if found.at else None
     return [
-        Paragraph(text=phrase("Nothing that you may read is kept of this request. The log has it."), look="empty"),
-        Paragraph(text=phrase("Search the log of {moment} for the field {field}.", moment=day, field=LOG_FIELD))
+        Paragraph(phrase("Nothing that you may read is kept of this request. The log has it."), look="empty"),
+        phrase("Search the log of {moment} for the field {field}.", moment=day, field=LOG_FIELD)
         if day
-        else Paragraph(text=phrase("Search the log for the field {field}.", field=LOG_FIELD)),
-        Paragraph(
-            text=phrase("What happened in the last minute may still be missing here. Reload the page."), look="hint"
-        )
+        else phrase("Search the log for the field {field}.", field=LOG_FIELD),
+        Paragraph(phrase("What happened in the last minute may still be missing here. Reload the page."), look="hint")
         if at.context.now - found.at < MINUTE
         else None,
         table(
@@ -159,13 +153,13 @@ async def show_search(at: ConsoleContext) -> View:
     """The page of a search. Raises access.Forbidden."""
     text = _searched(at)
     found = await flow.search(at.registry, text, actor=at.actor, limit=_EACH)
-    parts: list[Component | None] = [part for each in found.groups for part in _group(at, each, text)]
+    parts: list[Part] = [part for each in found.groups for part in _group(at, each, text)]
     if found.keys:
         parts.append(
             table(
                 phrase("Signing keys"),
                 (phrase("Key"),),
-                ((Link(url=console_path(at.web, "keys"), text=each.kid),) for each in found.keys),
+                ((at.link("keys", each.kid),) for each in found.keys),
             )
         )
     if found.key_clients:
@@ -182,7 +176,7 @@ async def show_search(at: ConsoleContext) -> View:
     if not parts:
         parts.append(
             Paragraph(
-                text=phrase(
+                phrase(
                     "Nothing found. Search for a name, a user name, an e-mail address, an identifier, a key "
                     "identifier or a reference."
                 )
@@ -191,14 +185,13 @@ async def show_search(at: ConsoleContext) -> View:
                 look="empty",
             )
         )
-    return Page(
-        frame=frame(at, section=SEARCH),
-        heading=phrase("Search: {text}", text=text) if text else phrase("Search"),
-        parts=tuple(parts),
+    return at.build_page(
+        phrase("Search: {text}", text=text) if text else phrase("Search"),
+        *tuple(parts),
     )
 
 
-def _group(at: ConsoleContext, group: SearchGroup, text: str) -> list[Component | None]:
+def _group(at: ConsoleContext, group: SearchGroup, text: str) -> list[Part]:
     path, kind, headings, row = _KINDS[group.listed.kind]
     count = group.total.count
     caption = phrase("{kind}: {count}", kind=kind, count=count)
@@ -206,25 +199,24 @@ def _group(at: ConsoleContext, group: SearchGroup, text: str) -> list[Component 
         return [table(caption, headings, (row(at, each) for each in group.found))]
     if not group.total.exact:
         caption = phrase("{kind}: more than {count}", kind=kind, count=count)
-    every = urlencode({"search": text})
-    link = Link(url=f"{console_path(at.web, path)}?{every}", text=phrase("Show all"), about=str(kind))
-    return [table(caption, headings, (row(at, each) for each in group.found)), Paragraph(text=link)]
+    link = at.link(path, phrase("Show all"), str(kind), search=text)
+    return [table(caption, headings, (row(at, each) for each in group.found)), link]
 
 
 def _entity(at: ConsoleContext, each: Entity) -> tuple[Value, ...]:
-    return record_link(at, "entities", each.entity_id, each.name), each.entity_id, enabled_label(each.enabled)
+    return at.record_link("entities", each.entity_id, each.name), each.entity_id, enabled_label(each.enabled)
 
 
 def _person(at: ConsoleContext, each: User) -> tuple[Value, ...]:
-    return record_link(at, "people", each.user_id, each.user_name), each.name, state_of(each)
+    return at.record_link("people", each.user_id, each.user_name), each.name, state_of(each)
 
 
 def _service(at: ConsoleContext, each: Service) -> tuple[Value, ...]:
-    return record_link(at, "services", each.service_id, each.name), each.service_id
+    return at.record_link("services", each.service_id, each.name), each.service_id
 
 
 def _client(at: ConsoleContext, each: Client) -> tuple[Value, ...]:
-    return record_link(at, CLIENT, each.client_id, each.client_id), each.name, enabled_label(each.enabled)
+    return at.record_link(CLIENT, each.client_id, each.client_id), each.name, enabled_label(each.enabled)
 
 
 _NAME, _IDENTIFIER, _STATE = phrase("Name"), phrase("Identifier"), phrase("State")
@@ -237,9 +229,12 @@ _KINDS: Final[
     "client": ("clients", phrase("Clients"), (_IDENTIFIER, _NAME, _STATE), _client),
 }
 """kind of record → its list, its name, headings and row"""
+REFERENCES: Final = Section[ConsoleContext](
+    name="audit", named_pages={re.compile(f"{REFERENCE_PAGE}/{REFERENCE}"): ConsolePage(view=show_reference)}
+)
 SECTION: Final = Section[ConsoleContext](
+    name=SEARCH,
     pages={SEARCH: ConsolePage(view=show_search, submit=submit_search)},
-    named_pages={re.compile(f"{REFERENCE_PAGE}/{REFERENCE}"): ConsolePage(view=show_reference)},
     fields=frozenset({SEARCH}),
     filters=frozenset({_TEXT}),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -13,24 +13,26 @@ from msgspec.structs import replace
 from corpid.flows.authentication import interactions
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory.lists import ListPage
+from corpid.flows.directory.single_records import update_record
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations.console import ConsoleRequest, is_allowed
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
+from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.lists import MOST_COUNTED
 from corpid.texts import phrase
 from corpid.web import sites
-from corpid.web.pages.components import Column, Fields, Filters, Form, Page, Paragraph, Radios, Table, Value
+from corpid.web.pages.components import Column, Filters, Page, Paragraph, Table, Value
+from corpid.web.pages.errors import reason_of
 from corpid.web.pages.layout import Field, Frame, Link, Navigation, NavigationLink, pager_of
-from corpid.web.sites import PageContext, site_path
+from corpid.web.sites import EditConflict, PageContext
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from corpid.rules.directory.actors import DeploymentOperator
+    from corpid.rules.directory.records import Entity, Service
     from corpid.texts import Phrase
-    from corpid.web.context import WebContext
-    from corpid.web.pages.layout import FieldError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +42,61 @@ class ConsoleContext(PageContext[ConsoleRequest]):
     @property
     def actor(self) -> DeploymentOperator:
         return self.visit.actor
+
+    @property
+    def reason_hint(self) -> Phrase:
+        return KEPT_BY_AUDIT
+
+    def section_link(self, section: str) -> Link:
+        return self.link(section, SECTIONS[section])
+
+    def frame(self, *, up: Link | None = None, names: str = "", step_name: str = "") -> Frame:
+        visit = self.visit
+        return Frame(
+            form_token=interactions.form_token(self.context, visit.browser.browser_id, visit.form),
+            step_name=step_name,
+            names=names,
+            up=up,
+            account_language=visit.user.language,
+            here=self.path(self.here),
+            navigation=Navigation(
+                label=phrase("Console"),
+                title=phrase("Console of {name}", name=self.provider.policy.name),
+                person=visit.user.name,
+                search=self.link(SEARCH, phrase("Search by name, identifier or reference")),
+                links=tuple(
+                    NavigationLink(url=self.path(path), text=name, current=path == self.section)
+                    for path, name in SECTIONS.items()
+                ),
+            ),
+        )
+
+    def record_link(self, section: str, key: str, name: str) -> Link:
+        """A link to a record's page."""
+        return self.link(record_page(section, key), name)
+
+    def allowed_link(self, page: str, text: Phrase | str, about: str = "", **query: str) -> Link | None:
+        """A link to a page.
+
+        None if it needs a right that the operator lacks. Source: D53
+        """
+        found = self.page_at(page)
+        if found is None or (found.needs and not is_allowed(self.actor, *found.needs)):
+            return None
+        return self.link(page, text, about, **query)
+
+    def actor_with_reason(self) -> DeploymentOperator:
+        """The operator with the reason that was sent. Raises InvalidInput."""
+        reason = " ".join(self.form.get(REASON, "").split())
+        if not reason:
+            raise InvalidInput(phrase("Say why. The audit keeps your reason."), field=REASON)
+        if len(reason) > MOST_REASON_CHARACTERS or not reason.isprintable():
+            raise InvalidInput(phrase("Use at most {count} characters.", count=MOST_REASON_CHARACTERS), field=REASON)
+        return replace(self.actor, reason=reason)
+
+    def step_of(self, record: msgspec.Struct) -> str:
+        """The version in the sent form, otherwise that of the record."""
+        return self.form.get("step", version_of(record))
 
 
 T = TypeVar("T")
@@ -70,23 +127,9 @@ KEPT_BY_AUDIT: Final = phrase("It is kept in the audit with your name.")
 """the hint of a reason"""
 
 
-def console_path(web: WebContext, page: str = "") -> str:
-    return site_path(web, "console", page)
-
-
 def record_page(section: str, key: str, page: str = "") -> str:
     """The path of a record's page in the console."""
     return f"{section}/{quote(key, safe='')}" + (f"/{page}" if page else "")
-
-
-def record_link(at: ConsoleContext, section: str, key: str, name: str) -> Link:
-    """A link to a record's page."""
-    return Link(url=console_path(at.web, record_page(section, key)), text=name)
-
-
-def section_link(at: ConsoleContext, section: str) -> Link:
-    """A link to the first page of a section."""
-    return Link(url=console_path(at.web, section), text=SECTIONS[section])
 
 
 def admit(at: ConsoleContext, page: ConsolePage) -> None:
@@ -96,17 +139,6 @@ def admit(at: ConsoleContext, page: ConsolePage) -> None:
     """
     if page.needs and not is_allowed(at.actor, *page.needs):
         raise Forbidden(at.actor, *page.needs)
-
-
-def path_if_allowed(at: ConsoleContext, page: str) -> str:
-    """The address path of a page.
-
-    Empty if it needs a right that the operator lacks. Source: D53
-    """
-    found = at.page_at(page)
-    if found is None or (found.needs and not is_allowed(at.actor, *found.needs)):
-        return ""
-    return console_path(at.web, page)
 
 
 async def show_list(
@@ -139,76 +171,38 @@ async def show_list(
         page = await read(search=search, after=after, before=before, limit=AT_ONCE, count_to=MOST_COUNTED, **ordered)
     except Refused:
         page = ListPage(found=())
-    here, kept = console_path(at.web, path), {"search": search, "by": by if by not in orders[:1] else ""}
+    here, kept = at.path(path), {"search": search, "by": by if by not in orders[:1] else ""}
     known = {name: value for name, value in kept.items() if value}
     searched = Field(name="search", label=label, value=search, kind="search", most=SEARCH_CHARACTERS)
-    return Page(
-        frame=frame(at, section=path.partition("/")[0], up=up),
-        heading=heading,
-        main_action=add,
-        parts=(
-            Table(
-                caption=heading,
-                columns=tuple(map(Column, columns)),
-                rows=tuple(map(row, page.found)),
-                empty=not_found if search else none,
-                filters=Filters(
-                    action=here,
-                    fields=(
-                        *(
-                            [Field(name="by", label=phrase("Sort by"), kind="words", value=by, words=ways)]
-                            if ways
-                            else []
-                        ),
-                        searched,
-                    ),
-                ),
-                pager=pager_of(
-                    here,
-                    known,
-                    came=bool(after or page.before),
-                    after=page.after,
-                    before=page.before,
-                    total=page.total,
+    return at.build_page(
+        heading,
+        Table(
+            caption=heading,
+            columns=tuple(map(Column, columns)),
+            rows=tuple(map(row, page.found)),
+            empty=not_found if search else none,
+            filters=Filters(
+                action=here,
+                fields=(
+                    *([Field(name="by", label=phrase("Sort by"), kind="words", value=by, words=ways)] if ways else []),
+                    searched,
                 ),
             ),
-            Paragraph(text=phrase("This search is too broad to be sorted. Add a word."), look="hint")
-            if ways and page.by_word
-            else None,
+            pager=pager_of(
+                here,
+                known,
+                came=bool(after or page.before),
+                after=page.after,
+                before=page.before,
+                total=page.total,
+            ),
         ),
-    )
-
-
-def frame(at: ConsoleContext, *, section: str = "", up: Link | None = None, step_name: str = "") -> Frame:
-    """The frame of a console page; `section` is a key of SECTIONS."""
-    web, visit = at.web, at.visit
-    return Frame(
-        form_token=interactions.form_token(at.context, visit.browser.browser_id, visit.form),
-        step_name=step_name,
+        Paragraph(phrase("This search is too broad to be sorted. Add a word."), look="hint")
+        if ways and page.by_word
+        else None,
         up=up,
-        account_language=visit.user.language,
-        here=console_path(web, at.here),
-        navigation=Navigation(
-            label=phrase("Console"),
-            title=phrase("Console of {name}", name=at.provider.policy.name),
-            person=visit.user.name,
-            search=Link(url=console_path(web, SEARCH), text=phrase("Search by name, identifier or reference")),
-            links=tuple(
-                NavigationLink(url=console_path(web, path), text=name, current=path == section)
-                for path, name in SECTIONS.items()
-            ),
-        ),
+        main_action=add,
     )
-
-
-def actor_with_reason(at: ConsoleContext) -> DeploymentOperator:
-    """The operator with the reason that was sent. Raises InvalidInput."""
-    reason = " ".join(at.form.get(REASON, "").split())
-    if not reason:
-        raise InvalidInput(phrase("Say why. The audit keeps your reason."), field=REASON)
-    if len(reason) > MOST_REASON_CHARACTERS or not reason.isprintable():
-        raise InvalidInput(phrase("Use at most {count} characters.", count=MOST_REASON_CHARACTERS), field=REASON)
-    return replace(at.actor, reason=reason)
 
 
 def version_of(record: msgspec.Struct) -> str:
@@ -216,58 +210,33 @@ def version_of(record: msgspec.Struct) -> str:
     return sha256(msgspec.json.encode(record)).hexdigest()
 
 
-def step_of(at: ConsoleContext, record: msgspec.Struct) -> str:
-    """The version in the sent form, otherwise that of the record."""
-    return at.form.get("step", version_of(record))
+def check_current(at: ConsoleContext, record: msgspec.Struct, outdated: Phrase) -> None:
+    """Raise EditConflict unless a record is as the form showed it.
 
-
-def is_current(at: ConsoleContext, record: msgspec.Struct) -> bool:
-    """Return whether a record is still as the sent form showed it."""
-    return at.form.get("step", "") == version_of(record)
-
-
-def question(
-    at: ConsoleContext,
-    section: str,
-    up: Link,
-    heading: Phrase,
-    consequences: tuple[Phrase, ...],
-    button: Phrase,
-    *,
-    destroys: bool = False,
-    decision: str = "yes",
-    to_type: str = "",
-    choices: tuple[tuple[str, Phrase, Phrase], ...] = (),
-    choices_legend: Phrase | None = None,
-    errors: tuple[FieldError, ...] = (),
-) -> Page:
-    """The question of a page, with what was typed already.
-
-    `up` leads back; `errors` are those that the page has before anything is sent.
+    `outdated` is its sentence.
     """
-    typed = Field(
-        name="typed",
-        label=phrase("Enter this to continue"),
-        hint=to_type,
-        value=at.form.get("typed", ""),
-    )
-    return Page(
-        frame=frame(at, section=section, up=up),
-        heading=heading,
-        parts=(
-            *(Paragraph(text=each) for each in consequences),
-            Form(
-                parts=(
-                    Radios(name="choice", legend=choices_legend, options=choices, value=at.form.get("choice", ""))
-                    if choices_legend
-                    else None,
-                    Fields(fields=(typed,)) if to_type else None,
-                ),
-                hidden=(("decision", decision),),
-                reason=KEPT_BY_AUDIT,
-                button=button,
-                danger=destroys,
-            ),
-        ),
-        errors=(*at.errors, *errors),
-    )
+    if at.form.get("step", "") != version_of(record):
+        raise EditConflict(outdated)
+
+
+async def save_record(
+    at: ConsoleContext,
+    kind: Literal["entity", "service"],
+    record: Entity | Service,
+    members: Mapping[str, object],
+    outdated: Phrase,
+) -> None:
+    """Change an entity or a service.
+
+    Raises InvalidInput, EditConflict with the sentence `outdated`, access.Forbidden.
+    """
+    key = f"{kind}_id"
+    try:
+        await update_record(
+            at.registry, at.provider.passwords, kind, {key: getattr(record, key)}, members,
+            actor=at.actor_with_reason(), was=record,
+        )  # fmt: skip
+    except Conflict:
+        raise EditConflict(outdated) from None
+    except Refused as refused:
+        raise InvalidInput(phrase("It was not changed: {reason}.", reason=reason_of(refused))) from None

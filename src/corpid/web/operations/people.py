@@ -18,6 +18,7 @@ from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.changes import LastOwnerRemoved
 from corpid.rules.directory.lists import USERS
+from corpid.rules.directory.member_details import shown_account
 from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, Operator, User
 from corpid.rules.fields import fields_of
 from corpid.rules.limits import HOUR, MINUTE, PASSWORD_LINK_SECONDS, SECOND_FACTOR_LINK_SECONDS, SET_UP_LINK_SECONDS
@@ -30,13 +31,7 @@ from corpid.web.operations.page_context import (
     REASON,
     ConsoleContext,
     ConsolePage,
-    actor_with_reason,
-    console_path,
-    frame,
-    question,
-    record_link,
     record_page,
-    section_link,
     show_list,
 )
 from corpid.web.pages.components import (
@@ -46,8 +41,7 @@ from corpid.web.pages.components import (
     Facts,
     Heading,
     Label,
-    Page,
-    Paragraph,
+    Radios,
     Value,
     enabled_label,
     last_day,
@@ -55,7 +49,7 @@ from corpid.web.pages.components import (
 )
 from corpid.web.pages.errors import reason_of
 from corpid.web.pages.layout import Link
-from corpid.web.sites import FormResult, NotFound, Section
+from corpid.web.sites import FormResult, NotFound, Question, Section, asking
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,7 +60,6 @@ if TYPE_CHECKING:
     from corpid.rules.directory.actors import DeploymentOperator
     from corpid.rules.directory.roles import RoleRecords
     from corpid.texts import Phrase
-    from corpid.web.context import WebContext
     from corpid.web.pages.views import View
 
 PERSON: Final = r"people/[^/]+"
@@ -87,9 +80,9 @@ _SET: Final = phrase("Set")
 _NONE: Final = phrase("None")
 
 
-def person_path(web: WebContext, user_id: str, action: str = "") -> str:
+def person_path(at: ConsoleContext, user_id: str, action: str = "") -> str:
     """The address path of a person's page."""
-    return console_path(web, record_page("people", user_id, action))
+    return at.path(record_page("people", user_id, action))
 
 
 def state_of(user: User) -> Label:
@@ -101,7 +94,7 @@ async def show_people(at: ConsoleContext) -> View:
     """A page of people, narrowed by what is searched (D51)."""
 
     def row(user: User) -> tuple[Value, ...]:
-        link = record_link(at, "people", user.user_id, user.user_name)
+        link = at.record_link("people", user.user_id, user.user_name)
         return link, user.name, user.email, state_of(user)
 
     return await show_list(
@@ -130,56 +123,53 @@ async def show_person(at: ConsoleContext) -> View:
     user = found.user
     ends_sessions = "end_sessions" in found.actions
     actions = [
-        Link(url=person_path(at.web, user.user_id, action), text=text)
+        Link(url=person_path(at, user.user_id, action), text=text)
         for action, text in _ACTION_TEXTS.items()
         if _offered(found, action)
     ]
-    return Page(
-        frame=frame(at, section="people", up=section_link(at, "people")),
-        heading=phrase("Person: {name}", name=user.name),
-        name=user.name,
-        parts=(
-            Paragraph(text=state_of(user)),
-            Facts(facts=tuple(_list_facts(at, found))),
-            Actions(links=tuple(actions)),
-            Heading(text=phrase("Sign-in")),
-            Facts(facts=tuple(_list_factors(at, found))),
-            Heading(text=phrase("Organisations")),
-            table(
-                phrase("The person may act for these."),
-                (phrase("Organisation"), phrase("Administers as"), phrase("State")),
-                (_membership(at, each) for each in found.memberships.found),
-                empty=phrase("The person belongs to no organisation."),
-            ),
-            Heading(text=phrase("Roles")),
-            table(
-                phrase("What the person may do."),
-                (phrase("Service"), phrase("Role"), phrase("Organisation"), phrase("Until")),
-                (_role(at, each) for each in found.roles.found),
-                empty=phrase("The person has no role."),
-                more=phrase("Each table shows the first {count}.", count=AT_ONCE)
-                if found.memberships.after or found.roles.after
-                else None,
-            ),
-            Heading(text=phrase("Signed in")),
-            table(
-                phrase("Browsers in which the person is signed in."),
-                (
-                    phrase("Browser"), phrase("Used for"), phrase("Signed in with"), phrase("Since"),
-                    phrase("Last used"), *([phrase("Actions")] if ends_sessions else []),
-                ),
-                (_session(at, each, ends=ends_sessions) for each in found.sessions),
-                empty=phrase("The person is not signed in anywhere."),
-            ),
-            Heading(text=phrase("History")),
-            *await recent_entries(at, AuditQuery(user_id=user.user_id), {"user": user.user_id}),
+    return at.build_page(
+        phrase("Person: {name}", name=shown_account(user)),
+        state_of(user),
+        Facts(tuple(_list_facts(at, found))),
+        Actions(tuple(actions)),
+        Heading(phrase("Sign-in")),
+        Facts(tuple(_list_factors(at, found))),
+        Heading(phrase("Organisations")),
+        table(
+            phrase("The person may act for these."),
+            (phrase("Organisation"), phrase("Administers as"), phrase("State")),
+            (_membership(at, each) for each in found.memberships.found),
+            empty=phrase("The person belongs to no organisation."),
         ),
+        Heading(phrase("Roles")),
+        table(
+            phrase("What the person may do."),
+            (phrase("Service"), phrase("Role"), phrase("Organisation"), phrase("Until")),
+            (_role(at, each) for each in found.roles.found),
+            empty=phrase("The person has no role."),
+            more=phrase("Each table shows the first {count}.", count=AT_ONCE)
+            if found.memberships.after or found.roles.after
+            else None,
+        ),
+        Heading(phrase("Signed in")),
+        table(
+            phrase("Browsers in which the person is signed in."),
+            (
+                phrase("Browser"), phrase("Used for"), phrase("Signed in with"), phrase("Since"),
+                phrase("Last used"), *([phrase("Actions")] if ends_sessions else []),
+            ),
+            (_session(at, each, ends=ends_sessions) for each in found.sessions),
+            empty=phrase("The person is not signed in anywhere."),
+        ),
+        Heading(phrase("History")),
+        *await recent_entries(at, AuditQuery(user_id=user.user_id), {"user": user.user_id}),
+        name=shown_account(user),
     )  # fmt: skip
 
 
 def _membership(at: ConsoleContext, each: Belonging) -> tuple[Value, ...]:
     return (
-        record_link(at, "entities", each.entity.entity_id, each.entity.name),
+        at.record_link("entities", each.entity.entity_id, each.entity.name),
         ADMINISTRATOR_LEVELS[each.level] if each.level else None,  # type: ignore[index]
         enabled_label(each.membership.enabled and each.entity.enabled),
     )
@@ -188,10 +178,10 @@ def _membership(at: ConsoleContext, each: Belonging) -> tuple[Value, ...]:
 def _role(at: ConsoleContext, each: RoleRecords) -> tuple[Value, ...]:
     service = each.service
     return (
-        record_link(at, "services", service.service_id, service.name),
+        at.record_link("services", service.service_id, service.name),
         each.row.role,
         Cell(
-            values=(record_link(at, "entities", each.entity.entity_id, each.entity.name),),
+            values=(at.record_link("entities", each.entity.entity_id, each.entity.name),),
             notes=(each.row.sub_entity,) if each.row.sub_entity else (),
         ),
         last_day(each.row.end_date),
@@ -200,7 +190,7 @@ def _role(at: ConsoleContext, each: RoleRecords) -> tuple[Value, ...]:
 
 def _session(at: ConsoleContext, each: Session, *, ends: bool) -> tuple[Value, ...]:
     device = each.device or phrase("Another browser")
-    end = person_path(at.web, each.user_id, f"session/{person_records.derive_session_name(each)}")
+    end = person_path(at, each.user_id, f"session/{person_records.derive_session_name(each)}")
     return (
         device,
         PURPOSES[each.purpose],
@@ -220,7 +210,7 @@ def _list_facts(at: ConsoleContext, found: PersonDetails) -> list[tuple[Phrase, 
     ]
     if found.operator:
         level = fields_of(Operator)["level"].choices[found.operator]
-        rights = Link(url=console_path(at.web, LEVELS), text=phrase("What each level may do"))
+        rights = at.link(LEVELS, phrase("What each level may do"))
         facts.append((phrase("Operates this deployment as"), Cell(values=(level,), notes=(rights,))))
     return facts
 
@@ -274,10 +264,12 @@ def _offered(found: PersonDetails, action: str) -> bool:
     return switches.get(action, True) and (action != "renew" or found.factors.any)
 
 
-async def show_action(at: ConsoleContext) -> View:
-    """The confirmation of one action, with its reason."""
-    found, action = await _require_action(at)
-    name = found.user.name
+async def ask_action(at: ConsoleContext) -> Question:
+    """The question whether to take one action. Raises NotFound, access.Forbidden."""
+    found, action = await this_person(at), at.page.split("/")[2]
+    if _NEEDED[action] not in found.actions:
+        raise Forbidden(at.actor, *flow.RIGHTS[_NEEDED[action]])
+    name = shown_account(found.user)
     texts: Mapping[str, tuple[Phrase, tuple[Phrase, ...], Phrase]] = {
         "unlock": (
             phrase("Unlock {name}?", name=name),
@@ -326,19 +318,27 @@ async def show_action(at: ConsoleContext) -> View:
         ),
     }
     heading, paragraphs, button = texts[action]
-    is_link = action == "link"
-    return question(
-        at,
-        "people",
-        Link(url=person_path(at.web, found.user.user_id), text=phrase("Back")),
-        heading,
-        paragraphs,
-        button,
-        choices=tuple(_list_links(found)) if is_link else (),
-        choices_legend=phrase("What is the link for?") if is_link else None,
-        destroys=action in {"renew", "disable", "sign-out"},
-        errors=_unsendable(at, found, action),
+    choices = Radios(
+        name="choice",
+        legend=phrase("What is the link for?"),
+        options=tuple(_list_links(found)),
+        value=at.form.get("choice", ""),
     )
+    return Question(
+        heading=heading,
+        parts=paragraphs,
+        fields=(choices,) if action == "link" else (),
+        button=button,
+        danger=action in {"renew", "disable", "sign-out"},
+        up=_back(at, found.user),
+        errors=_unsendable(at, found, action),
+        change=lambda: _carry_out(at, found, action),
+        done=FormResult(f"person-{action}", record_page("people", found.user.user_id)),
+    )
+
+
+def _back(at: ConsoleContext, user: User) -> Link:
+    return Link(url=person_path(at, user.user_id), text=phrase("Back"))
 
 
 def _unsendable(at: ConsoleContext, found: PersonDetails, action: str) -> tuple[tuple[str, Phrase], ...]:
@@ -372,22 +372,8 @@ def _list_links(found: PersonDetails) -> list[tuple[str, Phrase, Phrase]]:
     return found_links
 
 
-async def _require_action(at: ConsoleContext) -> tuple[PersonDetails, str]:
-    """The person, and the action of the page."""
-    found = await this_person(at)
-    action = at.page.split("/")[2]
-    if _NEEDED[action] not in found.actions:
-        raise Forbidden(at.actor, *flow.RIGHTS[_NEEDED[action]])
-    return found, action
-
-
-async def carry_out(at: ConsoleContext) -> FormResult:
-    """Carry out the action. Raises InvalidInput, NotFound, access.Forbidden."""
-    found, action = await _require_action(at)
-    actor = actor_with_reason(at)
-    user = found.user
-    registry = at.provider.registry
-    here = record_page("people", user.user_id)
+async def _carry_out(at: ConsoleContext, found: PersonDetails, action: str) -> None:
+    actor, user, registry = at.actor_with_reason(), found.user, at.registry
     try:
         match action:
             case "unlock":
@@ -407,7 +393,6 @@ async def carry_out(at: ConsoleContext) -> FormResult:
         raise InvalidInput(phrase("It was not done: {reason}.", reason=reason_of(refused))) from None
     except LastOwnerRemoved:
         raise InvalidInput(phrase("This is the last operator, who cannot be disabled.")) from None
-    return FormResult(f"person-{action}", here)
 
 
 async def _send_link(at: ConsoleContext, found: PersonDetails, action: str, actor: DeploymentOperator) -> None:
@@ -435,65 +420,58 @@ async def _send_link(at: ConsoleContext, found: PersonDetails, action: str, acto
 # --- one session
 
 
-async def _require_session(at: ConsoleContext) -> tuple[User, Session | None]:
-    """The person, and the session if it lives."""
+async def ask_session(at: ConsoleContext) -> Question:
+    """The question whether to end a session, unless it has ended.
+
+    Raises NotFound, access.Forbidden.
+    """
     found = await this_person(at)
+    user = found.user
     if "end_sessions" not in found.actions:
         raise Forbidden(at.actor, "delete", "session")
     name = at.page.split("/")[3]
-    live = await person_records.find_session(at.registry, found.user.user_id, name, actor=at.actor, now=at.context.now)
-    return found.user, None if live is None else live[1]
-
-
-async def show_session(at: ConsoleContext) -> View:
-    """The confirmation, with its reason."""
-    user, session = await _require_session(at)
-    if session is None:
+    live = await person_records.find_session(at.registry, user.user_id, name, actor=at.actor, now=at.context.now)
+    if live is None and not at.form:
         raise NotFound
-    back = person_path(at.web, user.user_id)
-    browser = session.device or phrase("Another browser")
-    return question(
-        at,
-        "people",
-        Link(url=back, text=phrase("Back")),
-        phrase("End this session of {name}?", name=user.name),
-        (
+    session = None if live is None else live[1]
+
+    async def end() -> None:
+        actor = at.actor_with_reason()
+        if session is not None:
+            await person_records.end_session(at.registry, session, actor=actor)
+
+    return Question(
+        heading=phrase("End this session of {name}?", name=shown_account(user)),
+        parts=(
             phrase(
                 "{browser}, used for: {purpose}. Signed in on {moment}.",
-                browser=browser,
+                browser=session.device or phrase("Another browser"),
                 purpose=PURPOSES[session.purpose],
                 moment=at.moment(session.auth_time),
-            ),
+            )
+            if session
+            else None,
             phrase("The person has to sign in again there. Other sessions continue."),
             phrase("Services that are already open may keep them signed in for a while."),
         ),
-        phrase("End the session"),
-        destroys=True,
+        button=phrase("End the session"),
+        danger=True,
+        up=_back(at, user),
+        change=end,
+        done=FormResult("session-end", f"people/{user.user_id}"),
     )
 
 
-async def end_session(at: ConsoleContext) -> FormResult:
-    """End the session, unless it has ended. Raises InvalidInput, NotFound, Forbidden."""
-    user, session = await _require_session(at)
-    actor = actor_with_reason(at)
-    if session is not None:
-        await person_records.end_session(at.registry, session, actor=actor)
-    return FormResult("session-end", f"people/{user.user_id}")
-
-
 SECTION: Final = Section[ConsoleContext](
+    name="people",
     pages={"people": ConsolePage(view=show_people)},
     named_pages={
         re.compile(PERSON): ConsolePage(view=show_person),
         **{
-            re.compile(rf"{PERSON}/{action}"): ConsolePage(
-                view=show_action, submit=carry_out, fresh=True, needs=flow.RIGHTS[_NEEDED[action]]
-            )
-            for action in _ACTION_TEXTS
+            re.compile(rf"{PERSON}/{action}"): asking(ask_action, needs=flow.RIGHTS[needed])
+            for action, needed in _NEEDED.items()
         },
-        re.compile(rf"{PERSON}/session/[0-9a-f]{{32}}"): ConsolePage(
-            view=show_session, submit=end_session, fresh=True, needs=flow.RIGHTS["end_sessions"]
-        ),
+        re.compile(rf"{PERSON}/session/[0-9a-f]{{32}}"): asking(ask_session, needs=flow.RIGHTS["end_sessions"]),
     },
     fields=frozenset({REASON, "choice", "decision"}),
     filters=frozenset({"by", "search", "after", "before"}),

@@ -9,14 +9,10 @@ from typing import TYPE_CHECKING, Final
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import clients as flow
 from corpid.flows.directory.finding import find_service
 from corpid.flows.directory.lists import list_records
-from corpid.flows.directory.single_records import update_record
-from corpid.flows.directory.write import Refused
 from corpid.rules.directory import values
-from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.lists import SERVICES
 from corpid.rules.directory.records import Service
 from corpid.rules.fields import Field, fields_of
@@ -29,33 +25,23 @@ from corpid.web.operations.page_context import (
     REASON,
     ConsoleContext,
     ConsolePage,
-    actor_with_reason,
-    console_path,
-    frame,
-    is_current,
-    path_if_allowed,
-    record_link,
+    check_current,
     record_page,
-    section_link,
+    save_record,
     show_list,
-    step_of,
 )
 from corpid.web.pages.components import (
     Actions,
     Facts,
-    Fields,
     Form,
     Heading,
-    Page,
-    Paragraph,
     Value,
     enabled_label,
     table,
 )
-from corpid.web.pages.errors import reason_of
 from corpid.web.pages.layout import Link
 from corpid.web.pages.record_forms import RecordForm, form_of
-from corpid.web.sites import EditConflict, FormResult, InvalidForm, Section, await_found
+from corpid.web.sites import FormResult, InvalidForm, Section, await_found
 
 if TYPE_CHECKING:
     from corpid.web.pages.views import View
@@ -76,7 +62,7 @@ async def show_services(at: ConsoleContext) -> View:
     """A page of services by identifier."""
 
     def row(service: Service) -> tuple[Value, ...]:
-        link = record_link(at, "services", service.service_id, service.service_id)
+        link = at.record_link("services", service.service_id, service.service_id)
         return link, service.name, _YES if service.approval_required else _NO, enabled_label(service.enabled)
 
     return await show_list(
@@ -99,49 +85,46 @@ async def show_service(at: ConsoleContext) -> View:
     """One service: facts, roles, and the clients that use it."""
     service = await _load_service(at)
     clients, is_partial = await flow.list_clients_of_service(at.registry, service.service_id, actor=at.actor)
-    edit = path_if_allowed(at, _here(service, "edit"))
-    return Page(
-        frame=frame(at, section="services", up=section_link(at, "services")),
-        heading=phrase("Service: {name}", name=service.name),
-        name=service.name,
-        parts=(
-            Paragraph(text=enabled_label(service.enabled)),
-            Paragraph(text=service.description) if service.description else None,
-            Facts(
-                facts=(
-                    (phrase("Identifier"), service.service_id),
-                    (phrase("Roles need approval at every organisation"), _YES if service.approval_required else _NO),
-                    (phrase("Third parties can be authorised"), _YES if service.third_parties else _NO),
-                    (
-                        phrase("Part of the organisation in a role"),
-                        fields_of(Service)["sub_entity"].choices[service.sub_entity],
-                    ),
-                    (
-                        phrase("Parameters of a role"),
-                        ", ".join(each.name for each in service.parameters) or phrase("None"),
-                    ),
-                )
-            ),
-            Actions(links=(Link(url=edit, text=phrase("Change the service")),) if edit else ()),
-            Heading(text=phrase("Roles")),
-            table(
-                phrase("What people can be given at this service."),
-                (phrase("Role"), phrase("Description")),
-                tuple(_describe_roles(service).items()),
-                empty=phrase("It has no roles: people get access to the service as a whole."),
-            ),
-            Heading(text=phrase("Clients")),
-            table(
-                phrase("They ask for access at this service."),
-                (phrase("Name"), phrase("Identifier")),
-                tuple(
-                    (Link(url=client_path(at, each.client_id), text=each.name), each.client_id)
-                    for each in clients[:AT_ONCE]
+    edit = at.allowed_link(_here(service, "edit"), phrase("Change the service"))
+    return at.build_page(
+        phrase("Service: {name}", name=service.name),
+        enabled_label(service.enabled),
+        service.description or None,
+        Facts(
+            (
+                (phrase("Identifier"), service.service_id),
+                (phrase("Roles need approval at every organisation"), _YES if service.approval_required else _NO),
+                (phrase("Third parties can be authorised"), _YES if service.third_parties else _NO),
+                (
+                    phrase("Part of the organisation in a role"),
+                    fields_of(Service)["sub_entity"].choices[service.sub_entity],
                 ),
-                empty=phrase("No client uses it."),
-                more=ONLY_FIRST if is_partial or len(clients) > AT_ONCE else None,
-            ),
+                (
+                    phrase("Parameters of a role"),
+                    ", ".join(each.name for each in service.parameters) or phrase("None"),
+                ),
+            )
         ),
+        Actions((edit,) if edit else ()),
+        Heading(phrase("Roles")),
+        table(
+            phrase("What people can be given at this service."),
+            (phrase("Role"), phrase("Description")),
+            tuple(_describe_roles(service).items()),
+            empty=phrase("It has no roles: people get access to the service as a whole."),
+        ),
+        Heading(phrase("Clients")),
+        table(
+            phrase("They ask for access at this service."),
+            (phrase("Name"), phrase("Identifier")),
+            tuple(
+                (Link(url=client_path(at, each.client_id), text=each.name), each.client_id)
+                for each in clients[:AT_ONCE]
+            ),
+            empty=phrase("No client uses it."),
+            more=ONLY_FIRST if is_partial or len(clients) > AT_ONCE else None,
+        ),
+        name=service.name,
     )
 
 
@@ -164,33 +147,31 @@ def _descriptions(service: Service) -> RecordForm:
 async def show_edit(at: ConsoleContext) -> View:
     """The form of a service's texts, and of its approval."""
     service = await _load_service(at)
-    back = console_path(at.web, _here(service))
+    back = at.path(_here(service))
     held = {**_TEXTS.read(at.form), **_APPROVAL.read(at.form)} if at.form else to_builtins(service)
     roles = _descriptions(service)
-    return Page(
-        frame=frame(at, section="services", up=Link(url=back, text=phrase("Back")), step_name=step_of(at, service)),
-        heading=phrase("Change the service"),
-        parts=(
-            Form(
-                parts=(
-                    Fields(fields=_TEXTS.show(held)),
-                    Heading(text=phrase("Descriptions of the roles")) if service.roles else None,
-                    Fields(fields=roles.show(roles.read(at.form) if at.form else _describe_roles(service))),
-                    Heading(text=phrase("Approval")),
-                    Fields(fields=_APPROVAL.show(held)),
-                ),
-                reason=KEPT_BY_AUDIT,
-                button=phrase("Save"),
+    return at.build_page(
+        phrase("Change the service"),
+        Form(
+            parts=(
+                *_TEXTS.show(held),
+                Heading(phrase("Descriptions of the roles")) if service.roles else None,
+                *roles.show(roles.read(at.form) if at.form else _describe_roles(service)),
+                Heading(phrase("Approval")),
+                *_APPROVAL.show(held),
             ),
+            reason=KEPT_BY_AUDIT,
+            button=phrase("Save"),
         ),
+        up=Link(url=back, text=phrase("Back")),
+        step_name=at.step_of(service),
     )
 
 
 async def edit_service(at: ConsoleContext) -> FormResult:
     """Change the service. Raises InvalidInput, InvalidForm, EditConflict, NotFound."""
     service = await _load_service(at)
-    if not is_current(at, service):
-        raise EditConflict(_CHANGED)
+    check_current(at, service, _CHANGED)
     roles, texts = _descriptions(service), _TEXTS.read(at.form)
     described = roles.read(at.form)
     if errors := [*_TEXTS.find_errors(texts), *roles.find_errors(described)]:
@@ -200,20 +181,12 @@ async def edit_service(at: ConsoleContext) -> FormResult:
         **_APPROVAL.read(at.form),
         "role_descriptions": {name: text for name, text in described.items() if text},
     }
-    actor = actor_with_reason(at)
-    try:
-        await update_record(
-            at.registry, at.provider.passwords, "service", {"service_id": service.service_id}, members,
-            actor=actor, was=service,
-        )  # fmt: skip
-    except Conflict:
-        raise EditConflict(_CHANGED) from None
-    except Refused as refused:
-        raise InvalidInput(phrase("It was not changed: {reason}.", reason=reason_of(refused))) from None
+    await save_record(at, "service", service, members, _CHANGED)
     return FormResult("service-edit", _here(service))
 
 
 SECTION: Final = Section[ConsoleContext](
+    name="services",
     pages={"services": ConsolePage(view=show_services)},
     named_pages={
         re.compile(_ONE): ConsolePage(view=show_service),

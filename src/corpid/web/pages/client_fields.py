@@ -20,8 +20,7 @@ from corpid.rules.oauth.pasted_keys import PastedKeys, read_pasted
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.rules.oauth.urls import shorten_url
 from corpid.texts import capitalise, phrase
-from corpid.web.pages.components import Component
-from corpid.web.pages.layout import Field, ViewPart
+from corpid.web.pages.layout import Component, Field, ViewPart
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 
 from corpid.rules.directory.values import NO_END
 from corpid.texts import Phrase, phrase
-from corpid.web.pages.layout import Field, FormView, Link, Pager, ViewPart
+from corpid.web.pages.layout import Component, Field, FormView, Link, Pager, ViewPart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -89,6 +89,9 @@ class Choice(ViewPart, frozen=True, kw_only=True):
 Value: TypeAlias = "Phrase | str | int | date | Link | Label | Code | English | Cell | Details | None"
 """what a cell or a fact shows; an instant is a datetime in the time zone of the deployment"""
 
+Part: TypeAlias = "Component | Value"
+"""of a page: a value alone is a paragraph, and None is nothing"""
+
 _SHOW: Final = phrase("Show")
 _MARK: Final = "\0"
 """stands in no name that is stored"""
@@ -107,20 +110,14 @@ def last_day(stored: str) -> Value:
     return phrase("No end") if stored == NO_END else date.fromisoformat(stored)
 
 
-class Component(ViewPart, frozen=True, kw_only=True):
-    """A part of a page, with the template that shows it."""
-
-    template: ClassVar[str]
-
-
-class Paragraph(Component, frozen=True, kw_only=True):
+class Paragraph(Component, frozen=True):
     template: ClassVar[str] = "components/paragraph.html"
 
     text: Value
     look: Literal["", "hint", "empty", "summary", "warning"] = ""
 
 
-class Heading(Component, frozen=True, kw_only=True):
+class Heading(Component, frozen=True):
     """The heading of what follows."""
 
     template: ClassVar[str] = "components/heading.html"
@@ -128,7 +125,7 @@ class Heading(Component, frozen=True, kw_only=True):
     text: Phrase
 
 
-class Actions(Component, frozen=True, kw_only=True):
+class Actions(Component, frozen=True):
     """Buttons that lead to the pages of what can be done."""
 
     template: ClassVar[str] = "components/actions.html"
@@ -140,7 +137,7 @@ class Actions(Component, frozen=True, kw_only=True):
     """whether the first link is the main action of the page"""
 
 
-class Facts(Component, frozen=True, kw_only=True):
+class Facts(Component, frozen=True):
     """Names and values of one record."""
 
     template: ClassVar[str] = "components/facts.html"
@@ -220,7 +217,7 @@ class Snippets(Component, frozen=True, kw_only=True):
     snippets: tuple[Snippet, ...]
 
 
-class Items(Component, frozen=True, kw_only=True):
+class Items(Component, frozen=True):
     """Sentences below each other."""
 
     template: ClassVar[str] = "components/items.html"
@@ -249,7 +246,7 @@ class Group(Component, frozen=True, kw_only=True):
 
     template: ClassVar[str] = "components/group.html"
 
-    parts: tuple[Component | None, ...]
+    parts: tuple[Part, ...]
     look: Literal["stack screen", "stack", "beside"] = "stack screen"
     """`stack screen` is not printed; the two parts of `beside` stand beside each other on a wide screen"""
 
@@ -263,7 +260,7 @@ class Disclosure(Component, frozen=True, kw_only=True):
     opened: bool = False
     look: Literal["", "settings"] = ""
     """`settings` has space for groups of fields"""
-    parts: tuple[Component | None, ...]
+    parts: tuple[Part, ...]
 
 
 class LinkList(Component, frozen=True, kw_only=True):
@@ -414,7 +411,7 @@ class Form(Component, frozen=True, kw_only=True):
 
     template: ClassVar[str] = "components/form.html"
 
-    parts: tuple[Component | None, ...] = ()
+    parts: tuple[Part, ...] = ()
     hidden: tuple[tuple[str, str], ...] = ()
     button: Phrase
     """its text, unless it needs approval"""
@@ -446,8 +443,7 @@ class Page(FormView, frozen=True, kw_only=True):
     """of what the page is about, shown in place of the heading"""
     main_action: Link | None = None
     """beside the heading"""
-    parts: tuple[Component | None, ...]
-    """None: nothing"""
+    parts: tuple[Part, ...]
 
     @property
     def refresh_seconds(self) -> int:

@@ -22,6 +22,12 @@ class ViewPart(msgspec.Struct, frozen=True, kw_only=True):
     """A part of what a page shows."""
 
 
+class Component(ViewPart, frozen=True, kw_only=True):
+    """A part of a page, with the template that shows it."""
+
+    template: ClassVar[str]
+
+
 class ButtonForm(msgspec.Struct, frozen=True, kw_only=True):
     """The target of a form of one button.
 
@@ -30,6 +36,8 @@ class ButtonForm(msgspec.Struct, frozen=True, kw_only=True):
 
     action: str
     fields: tuple[tuple[str, str], ...] = ()
+    about: Phrase | None = None
+    """what it concerns, beside the button"""
 
 
 class Link(ViewPart, frozen=True, kw_only=True):
@@ -171,8 +179,10 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     """the address path of this page, to return to after another language is picked; empty: the browser says"""
 
 
-class Field(ViewPart, frozen=True, kw_only=True):
+class Field(Component, frozen=True, kw_only=True):
     """A field of a form: a declared member and its value."""
+
+    template: ClassVar[str] = "components/field.html"
 
     name: str
     label: Phrase | str

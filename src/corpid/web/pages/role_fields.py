@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, unquote
 
+from corpid.rules.directory.records import Service
 from corpid.rules.directory.role_forms import (
     ALWAYS,
     ENDLESS,
@@ -18,24 +20,29 @@ from corpid.rules.directory.role_forms import (
 )
 from corpid.rules.directory.values import NO_BEGINNING
 from corpid.texts import phrase
-from corpid.web.pages.components import Fields, Radios
-from corpid.web.pages.layout import Field
+from corpid.web.pages.components import Radios
+from corpid.web.pages.layout import Component, Field
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import date
 
-    from corpid.rules.directory.records import Service
     from corpid.rules.directory.role_forms import ValuesInUse
     from corpid.rules.directory.values import ParameterDefinition
     from corpid.texts import Phrase
-    from corpid.web.pages.components import Component
     from corpid.web.pages.layout import FieldError
 
 PARAMETER: Final = "parameter-"
-FIELDS: Final = frozenset({"role", "sub_entity", "start", "start_date", "end", "end_date"})
+DAYS: Final = frozenset({"start", "start_date", "end", "end_date"})
+FIELDS: Final = DAYS | {"role", "sub_entity"}
 PART: Final = phrase("Part of the organisation")
 _PARAMETERS: Final = "parameters/"
+ACCESS: Final = "access"
+"""the field of a service and role that are chosen at once"""
+_OPTIONS: Final = 12
+"""that are shown as radio buttons; more are a list to choose from"""
+NO_SERVICE: Final = Service(service_id="", name="")
+"""before one is chosen: it has days only"""
 Option = tuple[str, "Phrase | str", "Phrase | str"]
 """value, text and further text of a radio button"""
 
@@ -125,7 +132,7 @@ def build_fields(
     roles = Radios(name="role", legend=phrase("Role"), options=role_options(service), value=form.role)
     return (
         *((roles,) if service.roles else ()),
-        Fields(fields=tuple(typed)),
+        *typed,
         Radios(
             name="start", legend=phrase("The access begins"), options=tuple(starts), value=form.start,
             day=Field(name="start_date", label=phrase("First day"), kind="date", value=first),
@@ -154,3 +161,36 @@ def _parameter(definition: ParameterDefinition, value: str, used: tuple[str, ...
         value=value,
         offered=() if definition.kind == "date" else used,
     )
+
+
+def read_choice(chosen: str, services: Sequence[Service], otherwise: str = "") -> tuple[Service | None, str]:
+    """The service in ACCESS, and the role if both were one choice.
+
+    `otherwise` is the identifier of a service that was chosen before.
+    """
+    service_id, _, role = chosen.partition("/")
+    wanted = services[0].service_id if len(services) == 1 else unquote(service_id) or otherwise
+    return next((each for each in services if each.service_id == wanted), None), unquote(role)
+
+
+def name_choice(service: Service, role: str = "") -> str:
+    """The value of ACCESS for a service, perhaps with a role."""
+    return quote(service.service_id, safe="") + (f"/{quote(role, safe='')}" if role else "")
+
+
+def choose_role(services: Sequence[Service], asked: Phrase, value: str) -> Component:
+    """The choice among all roles of all services."""
+    options: list[tuple[str, Phrase | str, str]] = []
+    for each in services:
+        options += [
+            (
+                name_choice(each, role),
+                phrase("{service}: {role}", service=each.name, role=role),
+                described or each.description,
+            )
+            for role, _, described in role_options(each)
+        ] or [(name_choice(each), each.name, each.description)]
+    if len(options) <= _OPTIONS:
+        return Radios(name=ACCESS, legend=asked, options=tuple(options), value=value)
+    words = (("", phrase("Choose a role")), *((option, text) for option, text, _ in options))
+    return Field(name=ACCESS, label=asked, kind="words", words=words, value=value)
