@@ -10,13 +10,14 @@ import shutil
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from _pytest.mark.structures import get_unpacked_marks
 from _pytest.runner import runtestprotocol
 from hypothesis import settings
 
+from corpid import event_log
 from tests import engines, quick_start
 from tests.sign_in.world import new_world
 from tests.world.session import anyio_backend, no_task_left, one_loop
@@ -48,6 +49,14 @@ IN_A_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 
 # Without it httpx looks through every folder of packages for this module, at each request to an application.
 sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]
+
+
+def _write_plainly(level: str, event: str, fields: dict[str, Any]) -> None:
+    print(level, event, fields)
+
+
+# What is logged in this process is laid out in colours for nobody, which would take a thirtieth of all tests.
+event_log.log().write = _write_plainly
 
 # How long an example takes depends on the machine, and no test asserts a duration.
 settings.register_profile("corpid", deadline=None)
