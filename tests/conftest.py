@@ -10,11 +10,14 @@ import shutil
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from _pytest.mark.structures import get_unpacked_marks
+from _pytest.runner import runtestprotocol
 from hypothesis import settings
 
+from corpid import event_log
 from tests import engines, quick_start
 from tests.sign_in.world import new_world
 from tests.world.session import anyio_backend, no_task_left, one_loop
@@ -40,10 +43,20 @@ LONG_FIRST = {
 }  # fmt: skip
 LONG_ALONE = re.compile(r"^pytestmark = \[?pytest\.mark\.(full|interop)\b", re.MULTILINE)
 IN_CI = os.environ.get("CI") == "true"
+WORTH_TELLING = 0.1
+"""seconds that setting up or cleaning up takes, for a list of what is slow"""
 IN_A_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 
 # Without it httpx looks through every folder of packages for this module, at each request to an application.
 sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]
+
+
+def _write_plainly(level: str, event: str, fields: dict[str, Any]) -> None:
+    print(level, event, fields)
+
+
+# What is logged in this process is laid out in colours for nobody, which would take a thirtieth of all tests.
+event_log.log().write = _write_plainly
 
 # How long an example takes depends on the machine, and no test asserts a duration.
 settings.register_profile("corpid", deadline=None)
@@ -51,6 +64,7 @@ settings.load_profile("corpid")
 
 
 def pytest_configure() -> None:
+    gc.disable()  # until all tests are collected, which stay
     # A shell that starts the tests in the background lets them and their processes ignore Ctrl-C, which tests send.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -67,19 +81,38 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.fixturenames.insert(0, "no_task_left")
 
 
+def pytest_pycollect_makeitem(
+    collector: pytest.Module | pytest.Class, name: str, obj: object
+) -> list[pytest.Item] | None:
+    """Make nothing of a long test that is not run anyway: a table would become hundreds of them."""
+    long = "not full" in collector.config.option.markexpr and collector.istestfunction(obj, name)
+    if long and any(mark.name == "full" for mark in get_unpacked_marks(obj)):
+        return []
+    return None
+
+
 def pytest_collection_finish() -> None:
     """Thousands of tests are looked at by no further collection of garbage, and collections are few."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Nobody reads what a test printed that passed: it is not sent from process to process."""
-    if report.passed and IN_A_WORKER:
-        report.sections.clear()
-        report.keywords = {}
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Tell the process that counts one thing of a test that passes: each report costs as much as most tests."""
+    if not IN_A_WORKER:
+        return None
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.passed:
+            if report.when != "call" and report.duration < WORTH_TELLING:
+                continue
+            # Nobody reads what it printed.
+            report.sections.clear()
+            report.keywords = {}
+        item.ihook.pytest_runtest_logreport(report=report)
+    return True
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

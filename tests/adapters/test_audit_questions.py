@@ -193,6 +193,7 @@ async def test_an_entry_of_a_wrong_clock_hides_no_other(place: Place) -> None:
         assert [entry.number for entry in found] == [4, 3, 1]
 
 
+@pytest.mark.full
 async def test_every_way_to_entries_is_a_stretch_of_its_index(filled: Filled) -> None:
     """Millions of rows: nothing is read but what is asked for."""
     async with filled.place.opened() as stores:

@@ -26,6 +26,7 @@ from tests.adapters.opened import EVENT, KEY, NOW
 from tests.machine import free_port, key_file
 from tests.sign_in.factors import answer_of, at_sign_in, passkey
 from tests.sign_in.world import form_of, new_world, post
+from tests.tiers import first_or_full
 from tests.web.processes import command, serving
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ SEALING: Final = b64encode(bytes(32)).decode()
 FEW_SESSIONS: Final = "default_pool_size = 3"
 
 
-@pytest.fixture(scope="module", params=["session", "transaction"])
+@pytest.fixture(scope="module", params=first_or_full(["transaction", "session"]))
 def pooler(request: pytest.FixtureRequest) -> Iterator[engines.PgBouncer]:
     sessions = FEW_SESSIONS if request.param == "transaction" else "default_pool_size = 40"
     with engines.PgBouncer(engines.postgresql_server(), request.param, sessions) as running:

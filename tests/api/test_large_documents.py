@@ -43,6 +43,7 @@ def yaml(number: int) -> bytes:
     return ("users:\n" + "".join(entry % each for each in range(number))).encode()
 
 
+@pytest.mark.full
 def test_a_document_of_more_than_one_transaction_is_applied_once_under_its_key(api: Api) -> None:
     """D59: the lists of the answer are not stored, so that they are not repeated."""
     body, before = yaml(PEOPLE), len(api.get("/audit?action=directory.apply").json()["items"])

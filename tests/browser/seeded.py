@@ -87,11 +87,12 @@ class Seeded(Mapping[str, "View"]):
         return len(self.views) + len(self._walk_of)
 
     def sort(self, name: str) -> object:
-        """The page and whether it shows an error: the same for states that look alike."""
+        """The page, or where it shows an error the pages that belong with it: the same for states that look alike."""
         if name in self._walk_of:
             visit = self._walks[self._walk_of[name]][0][name]
-            return visit.page.partition("?")[0], visit.form is not None
-        return type(self.views[name]), bool(getattr(self.views[name], "errors", ()))
+            return (self._walk_of[name], True) if visit.form is not None else visit.page.partition("?")[0]
+        view = self.views[name]
+        return (type(view).__module__, True) if getattr(view, "errors", ()) else type(view)
 
     def _record(self, number: int) -> dict[str, View]:
         visits, walk = self._walks[number]

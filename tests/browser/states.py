@@ -314,7 +314,7 @@ STATES: Final = Seeded(
 
 
 def _one_of_each() -> Iterator[str]:
-    """The first state of each page, and its first one with errors."""
+    """The first state of each page, and the first one with errors of those that belong together."""
     seen = set()
     for name in STATES:
         sort = STATES.sort(name)

@@ -2,8 +2,8 @@
 
 The pages are those of developer mode, which have everything that the others have.
 
-In `make test` each page is looked at in one state, and in one with errors; in `make test-full` in every state, and in
-every language and scheme of colours (`test_appearances`).
+In `make test` each page is looked at in one state, and one of those that belong together with errors; in `make test-full`
+in every state, and in every language and scheme of colours (`test_appearances`).
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from corpid.web.pages.rendering import Renderer
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO
 from tests.browser.gallery import CUT, OUTSIDE, Appearance, Beholder, complaints, served
 from tests.house.source import listed
+from tests.tiers import first_or_full
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,8 +33,6 @@ APPEARANCES: Final = (
     Appearance(language=PSEUDO, scheme="dark", width=320, height=640),
     Appearance(forced_colors="active"),
 )
-DIFFERENT: Final = (APPEARANCES[0], *APPEARANCES[-2:])
-"""those of `make test`"""
 
 
 def made(count: int, seconds: int) -> list[Point]:
@@ -92,7 +91,7 @@ def page_of_charts(chromium: Browser) -> Iterator[Beholder]:
 
 @pytest.mark.parametrize(
     "appearance",
-    [each if each in DIFFERENT else pytest.param(each, marks=pytest.mark.full) for each in APPEARANCES],
+    first_or_full(APPEARANCES),
     ids=lambda each: each.name,
 )
 def test_axe_finds_nothing_and_nothing_hangs_out(page_of_charts: Beholder, appearance: Appearance) -> None:

@@ -14,6 +14,7 @@ from playwright.sync_api import expect
 from corpid.web.pages.translations import LANGUAGES
 from tests.browser.stage import shows
 from tests.sign_in.world import PASSWORD, entity
+from tests.tiers import first_or_full
 
 if TYPE_CHECKING:
     from playwright.sync_api import FloatRect, Locator, Page
@@ -73,7 +74,7 @@ def whole_everywhere(page: Page, stage: Stage) -> None:
 @pytest.mark.parametrize(
     "visitor", [pytest.param(LAPTOP, marks=pytest.mark.full), PHONE], indirect=True, ids=["laptop", "phone"]
 )
-@pytest.mark.parametrize("count", [3, 9, 200])
+@pytest.mark.parametrize("count", first_or_full([200, 3, 9]))
 def test_the_buttons_are_whole_beside_any_number_of_entities(visitor: Visitor, stage: Stage, count: int) -> None:
     page = at_the_choice(visitor, stage, count)
     expect(page.locator(".developer")).to_be_visible()
@@ -84,7 +85,7 @@ def test_the_buttons_are_whole_beside_any_number_of_entities(visitor: Visitor, s
 @pytest.mark.parametrize(
     "visitor", [pytest.param(LAPTOP, marks=pytest.mark.full), PHONE], indirect=True, ids=["laptop", "phone"]
 )
-@pytest.mark.parametrize("count", [3, 200])
+@pytest.mark.parametrize("count", first_or_full([200, 3]))
 def test_the_buttons_are_whole_below_a_choice_that_is_made_already(visitor: Visitor, stage: Stage, count: int) -> None:
     """At once, and never above that choice, which is the one that they would take."""
     page = at_the_choice(visitor, stage, count)

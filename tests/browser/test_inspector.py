@@ -15,6 +15,7 @@ from tests.browser.developer_states import CHECKED, READINESS, RESULTS
 from tests.browser.gallery import served
 from tests.browser.states import STATES
 from tests.browser.test_demo import demonstrated
+from tests.tiers import first_or_full
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,7 +79,7 @@ def test_without_a_script_the_list_is_a_page_to_reload(chromium: Browser, issuer
         assert not page.get_by_role("button", name="Copy as curl").is_visible()
 
 
-@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+@pytest.mark.parametrize("script", first_or_full([True, False]), ids=["script", "no script"])
 def test_the_readiness_report_moves_by_itself_from_the_first_line_to_the_results(
     chromium: Browser, monkeypatch: pytest.MonkeyPatch, script: bool
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 from corpid import __version__
 from corpid.cli import COMMANDS
 from tests.machine import free_port
+from tests.tiers import first_or_full
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +26,7 @@ REASONS: Final = {
     "left over": f"the metadata of corpid-dev cannot be read; {ADVICE}",
 }
 TYPED: Final = ("corpid demo --", "corpid demo ", "corpid frobnicate ", "corpid frobnicate x")
-"""the first is completed in `make test` for each reason, the others where there is no kit"""
+"""completed in `make test` where there is no kit, in `make test-full` for each reason, too"""
 PROGRAM: Final = """
 import sys
 sys.argv[0] = "corpid"
@@ -90,7 +91,7 @@ def corpid(
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", REASONS)
+@pytest.mark.parametrize("kind", first_or_full(REASONS))
 def test_the_list_of_commands_says_in_one_line_why_an_installed_kit_is_missing(
     kits: dict[str, Path], kind: str
 ) -> None:
@@ -100,14 +101,14 @@ def test_the_list_of_commands_says_in_one_line_why_an_installed_kit_is_missing(
     assert " demo " not in asked.stdout
 
 
-@pytest.mark.parametrize("kind", REASONS)
+@pytest.mark.parametrize("kind", first_or_full(REASONS))
 def test_a_command_of_an_unusable_kit_says_why(kits: dict[str, Path], kind: str) -> None:
     asked = corpid("demo", "--check", packages=kits[kind])
     said = "Error: corpid demo is part of the developer kit, the package corpid-dev, which cannot be used:"
     assert (asked.returncode, asked.stdout, asked.stderr.splitlines()) == (1, "", [said, REASONS[kind]])
 
 
-@pytest.mark.parametrize("kind", REASONS)
+@pytest.mark.parametrize("kind", first_or_full(REASONS))
 def test_a_misspelt_command_is_refused_whatever_the_kit_is(kits: dict[str, Path], kind: str) -> None:
     asked = corpid("srve", packages=kits[kind])
     assert asked.returncode == 2
@@ -116,7 +117,7 @@ def test_a_misspelt_command_is_refused_whatever_the_kit_is(kits: dict[str, Path]
     assert asked.stderr.count(REASONS[kind]) == 1
 
 
-@pytest.mark.parametrize("name", ["demo", "serve", "new"])
+@pytest.mark.parametrize("name", first_or_full(["serve", "demo", "new"]))
 def test_another_package_adds_no_command_and_breaks_none(tmp_path: Path, name: str) -> None:
     """D66: those of the kit are read of its own distribution, and no own command is ever replaced."""
     distribution(tmp_path, "foreign:COMMANDS", name="foreign")
@@ -149,7 +150,7 @@ def test_a_misspelt_command_of_an_absent_kit_is_suggested() -> None:
 @pytest.mark.parametrize(
     ("kind", "typed"),
     [
-        pytest.param(kind, typed, marks=[] if kind == "absent" or typed == TYPED[0] else pytest.mark.full)
+        pytest.param(kind, typed, marks=[] if kind == "absent" else pytest.mark.full)
         for kind in ("absent", *REASONS)
         for typed in TYPED
     ],
@@ -168,16 +169,19 @@ def test_completion_knows_the_commands_of_the_kit() -> None:
 @pytest.mark.parametrize("workers", [pytest.param("1", marks=pytest.mark.full), "2"])
 @pytest.mark.parametrize(
     ("content", "reason"),
-    [
-        ("raise RuntimeError('broken\\x1b')", "cannot be loaded (RuntimeError: broken\\x1b)"),
-        ("class Made:\n    def __init__(self):\n        raise RuntimeError('unmade')", "(RuntimeError: unmade)"),
-        ("Made = 1", "(TypeError: 'int' object is not callable)"),
-        ("Made = dict", "(it has no extension for developer mode)"),
-        (
-            "from corpid.web.routes import Extension\nclass Made(Extension):\n    is_demo = True",
-            "(it has a demo's extension for developer mode)",
-        ),
-    ],
+    first_or_full(
+        [
+            ("raise RuntimeError('broken\\x1b')", "cannot be loaded (RuntimeError: broken\\x1b)"),
+            ("class Made:\n    def __init__(self):\n        raise RuntimeError('unmade')", "(RuntimeError: unmade)"),
+            ("Made = 1", "(TypeError: 'int' object is not callable)"),
+            ("Made = dict", "(it has no extension for developer mode)"),
+            (
+                "from corpid.web.routes import Extension\nclass Made(Extension):\n    is_demo = True",
+                "(it has a demo's extension for developer mode)",
+            ),
+        ],
+        together=True,
+    ),
 )
 def test_a_server_of_developer_mode_refuses_to_start_with_a_kit_that_it_cannot_use(
     tmp_path: Path, content: str, reason: str, workers: str

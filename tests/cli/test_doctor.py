@@ -226,6 +226,7 @@ def test_clients_that_may_leave_pkce_out_are_named(terminal: Terminal, monkeypat
     assert found["verdict"] == "ok"
 
 
+@pytest.mark.full
 def test_engines_are_looked_at(terminal: Terminal, monkeypatch: pytest.MonkeyPatch, program: str) -> None:
     """A database without its schema, and a Redis that may forget, are problems; put right, they are none."""
     may_forget = engines.RedisServer("--maxmemory-policy", "allkeys-lru", program=program)

@@ -170,6 +170,7 @@ def test_the_command_on_a_dump_of_the_version_before_writes_its_entry_after_the_
         assert int(entries[-1][1]) > LEFT_OUT
 
 
+@pytest.mark.full
 def test_of_nodes_that_start_at_once_each_starts_or_each_refuses(tmp_path: Path) -> None:
     with postgresql(migrated=True) as url:
         assert race(url, STARTED, processes=NODES) == ["started"] * NODES

@@ -151,6 +151,7 @@ def test_a_serving_process_has_loaded_these_packages_and_no_other(tmp_path: Path
     assert len(found) <= MOST_OF_A_SERVER
 
 
+@pytest.mark.full
 def test_what_fetches_key_sets_is_loaded_before_a_server_of_such_clients_is_ready(tmp_path: Path) -> None:
     """docs/decisions/0036: so that no request waits for it."""
     client = {"name": "RP", "redirect_uris": ["https://rp.example/cb"], "jwks_uri": "https://rp.example/jwks"}
@@ -164,6 +165,7 @@ def test_what_fetches_key_sets_is_loaded_before_a_server_of_such_clients_is_read
     assert {"corpid.outbound.http_client", "httpx"} <= found
 
 
+@pytest.mark.full
 def test_workers_share_what_a_single_process_loads_when_it_is_needed(tmp_path: Path) -> None:
     """docs/decisions/0036: all of it is loaded before the fork."""
     ((_, found),) = serving(tmp_path, "--workers", "1").items()

@@ -19,6 +19,7 @@ from tests.interop.dishonest import pushed_with
 from tests.interop.examples import EXAMPLES, KINDS, ROLES, Example, example, of_kind, run_documented
 from tests.interop.running import PATIENCE, Provider, provider
 from tests.interop.stock_clients import write_keys
+from tests.tiers import first_or_full
 from tests.web.test_workers import until
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ each_language_or_one = pytest.mark.parametrize("language", [of_kind(each, full=e
 """`make test` runs one of them"""
 
 
-@pytest.mark.parametrize("language", [of_kind(each, full=False) for each in KINDS])
+@each_language_or_one
 def test_a_newcomer_follows_the_guide_and_a_person_signs_in(running: Provider, tmp_path: Path, language: str) -> None:
     """docs/relying-parties.md, word for word: make keys, register, run it, sign in."""
     make, add = documented_commands()
@@ -107,7 +108,7 @@ def test_every_algorithm_and_shape_is_understood(
 
 
 @each_language_or_one
-@pytest.mark.parametrize("generation", [CURRENT, LEGACY], ids=lambda each: each.name)
+@pytest.mark.parametrize("generation", first_or_full([CURRENT, LEGACY]), ids=lambda each: each.name)
 def test_with_the_preset_of_the_public_service_every_example_signs_in(
     serving: Callable[..., Provider], tmp_path: Path, language: str, generation: Interface
 ) -> None:

@@ -21,6 +21,7 @@ from tests.interop.libraries import (
     sign_in,
 )
 from tests.interop.stock_clients import Refused, Registered, public_keys, write_keys
+from tests.tiers import first_or_full
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,8 +32,10 @@ if TYPE_CHECKING:
     Serving = Callable[..., Provider]
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("interface", INTERFACES.values(), ids=list(INTERFACES))
+@pytest.mark.parametrize("language", first_or_full(LANGUAGES))
+@pytest.mark.parametrize(
+    "interface", first_or_full(INTERFACES.values(), first=INTERFACES["current"]), ids=list(INTERFACES)
+)
 def test_a_person_signs_in_and_their_roles_are_read(
     serving: Serving, tmp_path: Path, language: str, interface: Interface
 ) -> None:
@@ -136,7 +139,7 @@ def no_issuer(callback: Callback, issuer: str) -> Callback:
         ("python", no_issuer, "MissingIssuer"),
     ],
 )
-@pytest.mark.parametrize("interface", [FAPI2, LEGACY], ids=["fapi2", "legacy"])
+@pytest.mark.parametrize("interface", first_or_full([FAPI2, LEGACY]), ids=["fapi2", "legacy"])
 def test_a_callback_of_another_provider_is_refused(
     serving: Serving, tmp_path: Path, interface: Interface, language: str, change: Callable[..., Callback], words: str
 ) -> None:

@@ -30,6 +30,7 @@ from tests.interop.node_process import NODE
 from tests.interop.public_samples.one_thread import one_thread
 from tests.interop.running import PATIENCE
 from tests.machine import free_port
+from tests.tiers import first_or_full
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -372,7 +373,7 @@ def documented(heading: str) -> dict[str, str]:
     return dict(re.findall(r"^\| `(\w+)` \| `([^`]*)` \|$", table, re.MULTILINE))
 
 
-@pytest.mark.parametrize("part", [NODE_SAMPLE, JAVA_SAMPLE], ids=["https", "http"])
+@pytest.mark.parametrize("part", first_or_full([NODE_SAMPLE, JAVA_SAMPLE]), ids=["https", "http"])
 def test_the_demo_of_the_preset_serves_what_its_document_says(
     starting: Callable[[Part], RunningDemo], part: Part
 ) -> None:

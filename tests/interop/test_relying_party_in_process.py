@@ -9,6 +9,7 @@ import pytest
 from corpid_dev.relying_party import people, verification
 from corpid_dev.relying_party.interfaces import CURRENT, FAPI2, INTERFACES, INTERMEDIATE, LEGACY, Interface
 from corpid_dev.relying_party.verification import ProviderError
+from tests.tiers import first_or_full
 from tests.world.clients import FAR
 from tests.world.example import PERSON_ADDRESS, example_provider
 
@@ -72,7 +73,7 @@ async def test_a_sign_in_of_every_generation_checks_out(
             assert verification.members(tokens.id_token["sub"])["s"] == "S0000001X"
 
 
-@pytest.mark.parametrize("mode", LEGACY.response_modes)
+@pytest.mark.parametrize("mode", first_or_full(LEGACY.response_modes))
 async def test_answers_come_in_every_response_mode(tmp_path: Path, mode: str) -> None:
     """D37, D38: a code and a refusal alike."""
     async with example_provider(tmp_path, generations=("legacy",)) as op:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import asyncpg
+import pytest
 
 from corpid.flows import namespaces
 from corpid.flows.oauth.par import REQUEST_URI_PREFIX
@@ -21,6 +22,8 @@ from tests.sign_in.world import FORM, PASSWORD, cookies_of, entity, form_of, new
 
 if TYPE_CHECKING:
     from corpid_dev.relying_party.browser import Browser
+
+pytestmark = pytest.mark.full
 
 SEALING: Final = b64encode(bytes(32)).decode()
 CHOICE: Final = "Choose who you act for"

@@ -147,6 +147,7 @@ def test_files_of_somebody_else_are_not_run() -> None:
         assert compilation._is_own(found, is_directory) is taken
 
 
+@pytest.mark.full
 def test_several_processes_that_start_at_once_keep_whole_files(programs: Programs) -> None:
     shutil.rmtree(programs.kept)
     together = [programs.start() for _ in range(3)]
@@ -217,6 +218,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     return Installed(folder, own, kept, number(COMMAND, folder, "corpid_dev"))
 
 
+@pytest.mark.full
 def test_a_command_compiles_the_templates_of_every_language(programs: Programs, installed: Installed) -> None:
     """For a program that is installed by one user and run by another."""
     assert programs.compiled(installed.folder) == 0

@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.web.processes import DIRECTORY, RINA, command, serving
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ async def _pushed(running: Running) -> str:
         return await rp.begin()
 
 
+@pytest.mark.full
 def test_the_program_of_the_documents_gets_the_callback_of_a_person(tmp_path: Path) -> None:
     """D17, D38: the directory that it signs in from was applied as JSON."""
     program = re.search(r"```python\n(\"\"\"Sign a person in.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)

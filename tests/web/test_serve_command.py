@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
+import pytest
 
 from tests.machine import free_port
 from tests.web.served import PROCESS_SECONDS, Caller
@@ -97,6 +98,7 @@ def test_developer_mode_serves_https_with_an_authority_of_its_own(tmp_path: Path
     assert authorities[0] == authorities[1]
 
 
+@pytest.mark.full
 def test_the_garbage_collector_leaves_alone_what_stands_when_it_serves(tmp_path: Path) -> None:
     """A full collection would else stop every request for as long as it looks at the whole program."""
     port = free_port()
@@ -110,6 +112,7 @@ def test_the_garbage_collector_leaves_alone_what_stands_when_it_serves(tmp_path:
     assert youngest > 10_000
 
 
+@pytest.mark.full
 def test_workers_share_what_stands_before_they_are_started(tmp_path: Path) -> None:
     """What is frozen before the fork: a collection would write to it, and give each worker a copy of its own."""
     with started(tmp_path, WORKER) as process:

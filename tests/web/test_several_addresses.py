@@ -99,6 +99,7 @@ def test_an_address_that_is_taken_is_named_and_none_is_kept(tmp_path: Path, take
     assert bound("127.0.0.1", port)
 
 
+@pytest.mark.full
 def test_workers_answer_at_every_address_also_after_one_was_replaced(tmp_path: Path) -> None:
     """D76: so do the metrics, and the log says where."""
     port, metrics = free_port_of_both(), free_port_of_both()

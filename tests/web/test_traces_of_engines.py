@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from corpid.stores.transient import TransientStore
 
+pytestmark = pytest.mark.full
+
 KIND, KEY = "proof", secrets.token_bytes(32)
 
 

@@ -49,7 +49,7 @@ BESIDE = {"pyproject.toml", "README.md", "LICENSE"}
 """of the kit: its project"""
 UV = ROOT / ".tools" / "bin" / "uv"
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]
 
 
 def run(*command: str | Path, cwd: Path) -> str:
@@ -255,7 +255,6 @@ def test_a_relying_party_is_made_from_the_files_in_the_wheel(environment: Path) 
     ]
 
 
-@pytest.mark.full
 def test_the_demo_check_passes_from_the_installed_wheel(environment: Path) -> None:
     imported = run(
         environment / "venv" / "bin" / "python", "-c", "import corpid; print(corpid.__file__)", cwd=environment
@@ -276,14 +275,12 @@ import sqlalchemy.ext.asyncio, greenlet
 """
 
 
-@pytest.mark.full
 def test_every_module_imports_with_the_locked_packages_alone(production: Path, environment: Path) -> None:
     """Also those of engines that the demo does not use; the extra for traces and pytest are packages of one's own."""
     for each, packages in ((production, ["corpid"]), (environment, ["corpid", "corpid_dev"])):
         run(each / "venv" / "bin" / "python", "-c", IMPORT_EVERYTHING, *packages, cwd=each)
 
 
-@pytest.mark.full
 def test_a_provider_for_tests_runs_from_the_installed_wheel(environment: Path) -> None:
     """docs/testing.md, "Without pytest": pytest is not needed."""
     used = (
@@ -294,7 +291,6 @@ def test_a_provider_for_tests_runs_from_the_installed_wheel(environment: Path) -
     assert run(environment / "venv" / "bin" / "python", "-c", used, cwd=environment) == "rp\n"
 
 
-@pytest.mark.full
 def test_the_demo_check_passes_with_nothing_installed(wheel: Path, kit: Path, tmp_path: Path) -> None:
     """`uvx corpid-dev demo`, of these wheels: uv makes an environment for one run, and none of this checkout is in it."""
     locked = ROOT / "requirements" / "developer.txt"
@@ -302,7 +298,6 @@ def test_the_demo_check_passes_with_nothing_installed(wheel: Path, kit: Path, tm
     run(UV, *command, "--from", kit, "--with", wheel, "corpid-dev", "demo", "--check", cwd=tmp_path)
 
 
-@pytest.mark.full
 def test_the_demo_check_passes_with_pipx_alone(
     wheel: Path, kit: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
