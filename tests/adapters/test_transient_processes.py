@@ -38,7 +38,7 @@ LONG: Final = [
 RACER = """
 import json
 from corpid.stores.transient import find_engine, transient_engine, transient_engines
-from corpid.stores.valkey.link import NoOrderlyStops
+from corpid.stores.valkey.incarnations import NoOrderlyStops
 
 async def transient():
     if find_engine(sys.argv[1], transient_engines()):

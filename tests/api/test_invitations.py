@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,7 +12,7 @@ from msgspec.structs import replace
 from corpid.flows.directory import approvals
 from corpid.flows.directory.acceptance import accept_with_account
 from corpid.rules.directory.actors import CommandLine
-from corpid.rules.directory.records import Administrator, Membership
+from corpid.rules.directory.records import Administrator, Assignment, Membership
 from corpid.rules.limits import INVITATIONS_PER_ADDRESS
 from tests.api.calling import HARBOUR, ORCHARD, Api, bound, calling, pointers
 from tests.protocol import directory
@@ -214,3 +216,21 @@ def test_the_invitation_of_an_appointed_owner_is_out_of_a_programs_reach(world: 
     for client in (api, bound(world)):
         assert client.delete(f"/invitations/{made['id']}", if_match=made["etag"]).status_code == 403
     assert api.get(f"/invitations/{made['id']}").status_code == 200
+
+
+def test_a_row_of_somebody_invited_names_the_address_of_the_invitation(world: World, api: Api) -> None:
+    """D68: in an answer, in lists and as CSV; a change may repeat it, and cannot alter it."""
+    placeholder = membership(world, invited(api, email="Mei@example.org"))
+    role = Assignment(user_id=placeholder.user_id, entity_id=HARBOUR, service_id="PERMITS", role="Checker")
+    world.writes(role, Administrator(user_id=placeholder.user_id, entity_id=HARBOUR, level="administrator"))
+    for path in ("/assignments", "/administrators", "/memberships"):
+        [shown] = [each for each in api.every(f"{path}?entity={HARBOUR}") if each["user_id"] == placeholder.user_id]
+        assert shown["identity"] == "mei@example.org"
+        assert api.get(f"{path}/{shown['id']}").json() == shown
+        rows = csv.DictReader(io.StringIO(api.get(f"{path}?entity={HARBOUR}&format=csv").text, newline=""))
+        assert {each["id"]: each["identity"] for each in rows}[shown["id"]] == "mei@example.org"
+        at, tag = f"{path}/{shown['id']}", shown["etag"]
+        assert api.patch(at, {"identity": "mei@example.org"}, if_match=tag).status_code == 200
+        assert list(pointers(api.patch(at, {"identity": "other"}, if_match=tag))) == ["/identity"]
+    [alice] = api.every(f"/memberships?entity={HARBOUR}&user=alice")
+    assert alice["identity"] == "alice"

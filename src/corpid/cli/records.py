@@ -20,7 +20,7 @@ from corpid.cli import listing, output
 from corpid.cli.running import with_stores
 from corpid.flows.directory import appointments, approvals, lists, members, single_records
 from corpid.flows.directory.finding import find_user
-from corpid.flows.directory.objects import read_user_names
+from corpid.flows.directory.objects import read_identities, read_user_names
 from corpid.rules.directory import differences, member_details
 from corpid.rules.directory.differences import to_text
 from corpid.rules.directory.lists import (
@@ -436,9 +436,13 @@ async def _export(stores: Stores, resource: Resource, load: Callable[..., Awaita
             output.fail(f"an export has at most {MOST_EXPORTED:,} records: narrow the list by its filters")
         found = [_record_in(each, resource.record) for each in page.found]
         names = await read_user_names(stores.registry, found)
+        identities = await read_identities(stores.registry, found, names)
         for record in found:
-            user_name = names.get(getattr(record, "user_id", ""), "")
-            rows.write(resource.row(to_json_object(resource, record, user_name=user_name, whole=True)))
+            user_id = getattr(record, "user_id", "")
+            shown = to_json_object(
+                resource, record, user_name=names.get(user_id, ""), identity=identities.get(user_id, ""), whole=True
+            )
+            rows.write(resource.row(shown))
         output.document(rows.take().decode().replace("\r\n", "\n"))
         after, count_to = page.after, 0
         if not after:

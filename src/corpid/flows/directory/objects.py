@@ -28,7 +28,7 @@ from corpid.rules.directory.actors import ALL_SCOPES, ApiClient
 from corpid.rules.directory.changes import ChangedMeanwhile, NameTaken, Precondition
 from corpid.rules.directory.lists import MEMBERS, ListTotal
 from corpid.rules.directory.members import mask_text
-from corpid.rules.directory.names import is_storable
+from corpid.rules.directory.names import canonical, is_storable
 from corpid.rules.directory.nodes import DirectoryError, Json, merge_patch
 from corpid.rules.directory.objects import (
     READ_ONLY,
@@ -42,6 +42,7 @@ from corpid.rules.directory.objects import (
 from corpid.rules.directory.plan import without_services
 from corpid.rules.directory.records import (
     Administrator,
+    Assignment,
     Change,
     Entity,
     Membership,
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from corpid.rules.oauth.client_registration import RegistrationRules
     from corpid.stores.sql.registry import Registry
 
+_OF_MEMBERS: Final = (Membership, Assignment, Administrator, ThirdPartyAssignment)
 _NAME_TAKEN: Final = "somebody has this user name already"
 
 
@@ -108,7 +110,7 @@ async def read_object(by: Administration, resource: Resource, identifier: str) -
     """
     record = await _visible(by, resource, identifier)
     await _authorise_reading(by, by.actor, record)
-    return to_api_object(by, resource, record, await read_user_names(by.registry, [record]))
+    return await _show(by, resource, record, await read_user_names(by.registry, [record]))
 
 
 async def read_written(by: Administration, resource: Resource, identifier: str) -> ApiObject:
@@ -118,7 +120,7 @@ async def read_written(by: Administration, resource: Resource, identifier: str) 
     """
     record = await _visible(by, resource, identifier)
     refuse_early(by.actor, "write", object_of(record))
-    return to_api_object(by, resource, record, await read_user_names(by.registry, [record]))
+    return await _show(by, resource, record, await read_user_names(by.registry, [record]))
 
 
 async def add_object(by: Administration, resource: Resource, value: Json) -> ApiObject | ChangeRequest:
@@ -141,7 +143,7 @@ async def add_object(by: Administration, resource: Resource, value: Json) -> Api
     request = await _write_seen(by, resource, changes, own[0].key, None)
     if request is None and isinstance(record, Membership):  # the store gives it its identifier
         record = await _stored(by.registry, resource, record.key) or record
-    return request or to_api_object(by, resource, record, users)
+    return request or await _show(by, resource, record, users)
 
 
 async def change_object(
@@ -158,7 +160,8 @@ async def change_object(
         raise ObjectChanged
     refuse_early(by.actor, "write", object_of(record))
     users = await read_user_names(by.registry, [record])
-    read_one = read_changed(resource, _whole(by, resource, record, users, patch), record)
+    identity = (await read_identities(by.registry, [record], users)).get(getattr(record, "user_id", ""), "")
+    read_one = read_changed(resource, _whole(by, resource, record, users, identity, patch), record)
     if isinstance(record, User) and read_one.entry.key[0] != record.user_name:
         other = await by.registry.directory.user_by_name(read_one.entry.key[0])
         if other is not None and other.user_id != record.user_id:
@@ -168,10 +171,10 @@ async def change_object(
     if any(change.kind != resource.kind or change.key != key for change in changes):  # it would be another object
         raise ObjectChanged
     if not changes:
-        return to_api_object(by, resource, record, users)
+        return await _show(by, resource, record, users)
     becomes = next(change.after for change in changes if change.kind == resource.kind)
     request = await _write_seen(by, resource, changes, key, record)
-    return request or to_api_object(by, resource, becomes or record, known)
+    return request or await _show(by, resource, becomes or record, known)
 
 
 async def remove_object(
@@ -191,18 +194,42 @@ async def remove_object(
     return await _write_seen(by, resource, [*narrowed, change], key, record)
 
 
-def to_api_object(
-    by: Administration, resource: Resource, record: msgspec.Struct, names: Mapping[str, str]
-) -> ApiObject:
-    """A record as it is shown.
+async def read_identities(
+    registry: Registry, records: Sequence[msgspec.Struct], names: Mapping[str, str]
+) -> dict[str, str]:
+    """Return what identifies the people of some rows, by user identifier.
 
-    `names` is user identifier → user name; a client entity gets none of its third parties' people. Source: D59, D61
+    The user name, or the address of an invitation. `names` are the user names; that of somebody invited is their
+    identifier. Raises StoreUnavailable. Source: D68
     """
-    tag = by.tag(record)
-    user_name = "" if _is_outside(by.actor, record) else names.get(getattr(record, "user_id", ""), "")
+    people = {each.user_id: each.entity_id for each in records if isinstance(each, _OF_MEMBERS)}
+    invited = sorted((user_id, entity) for user_id, entity in people.items() if names.get(user_id) == user_id)
+    found = await registry.directory.read(Membership, invited) if invited else {}
+    addresses = {key[0]: each.email.lower() or each.membership_id for key, each in found.items()}
+    return {user_id: canonical(name) for user_id, name in names.items()} | addresses
+
+
+async def _show_all(
+    by: Administration, resource: Resource, records: Sequence[msgspec.Struct], names: Mapping[str, str]
+) -> tuple[ApiObject, ...]:
+    """Records as they are shown; `names` is user identifier → user name.
+
+    A client entity gets none of its third parties' people. Raises StoreUnavailable. Source: D59, D61
+    """
     whole = is_allowed(by.actor, "read", Object(kind="identity number"))
-    members = {**to_json_object(resource, record, user_name=user_name, whole=whole), "etag": tag}
-    return ApiObject(id=str(members["id"]), tag=tag, members=members)
+    identities = await read_identities(by.registry, records, names)
+    found = []
+    for record in records:
+        user_id, tag = "" if _is_outside(by.actor, record) else getattr(record, "user_id", ""), by.tag(record)
+        shown = to_json_object(
+            resource, record, user_name=names.get(user_id, ""), identity=identities.get(user_id, ""), whole=whole
+        )
+        found.append(ApiObject(id=str(shown["id"]), tag=tag, members={**shown, "etag": tag}))
+    return tuple(found)
+
+
+async def _show(by: Administration, resource: Resource, record: msgspec.Struct, names: Mapping[str, str]) -> ApiObject:
+    return (await _show_all(by, resource, [record], names))[0]
 
 
 async def read_user_names(registry: Registry, records: Sequence[msgspec.Struct]) -> dict[str, str]:
@@ -263,7 +290,7 @@ async def list_objects(
     if of_members:
         records = tuple(each.user if resource.record is User else each.membership for each in records)
     users = await read_user_names(by.registry, records)
-    found = tuple(to_api_object(by, resource, record, users) for record in records)
+    found = await _show_all(by, resource, records, users)
     return msgspec.structs.replace(page, found=found)
 
 
@@ -405,7 +432,12 @@ def _dated(change: Change, now: float) -> Change:
 
 
 def _whole(
-    by: Administration, resource: Resource, record: msgspec.Struct, users: Mapping[str, str], patch: Json
+    by: Administration,
+    resource: Resource,
+    record: msgspec.Struct,
+    users: Mapping[str, str],
+    identity: str,
+    patch: Json,
 ) -> Json:
     """The members of an object after a patch.
 
@@ -413,7 +445,8 @@ def _whole(
     """
     if not isinstance(patch, dict):
         raise InvalidObject([MemberFault("", "a JSON object is expected here: the members to change (RFC 7396)")])
-    is_now = to_json_object(resource, record, user_name=users.get(getattr(record, "user_id", ""), ""), whole=True)
+    user_name = users.get(getattr(record, "user_id", ""), "")
+    is_now = to_json_object(resource, record, user_name=user_name, identity=identity, whole=True)
     current = {**is_now, "etag": by.tag(record)}
     faults = [
         MemberFault(f"/{name}", f"{name} never changes: leave it out")

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 Schema: TypeAlias = dict[str, Any]
 """a JSON Schema"""
 
-READ_ONLY: Final = ("id", "user_id", "etag")
+READ_ONLY: Final = ("id", "user_id", "identity", "etag")
 """members that are shown and never written; a change may repeat them as they are"""
 _TEXT: Final[Schema] = {"type": "string"}
 _FLAG: Final[Schema] = {"type": "boolean"}
@@ -123,7 +123,7 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of its list as CSV."""
-        return tuple(dict.fromkeys(("id", *(("user", "user_id") if self.names_user else ()), *self.keys)))
+        return tuple(dict.fromkeys(("id", *(("user", "user_id", "identity") if self.names_user else ()), *self.keys)))
 
     def row(self, members: Mapping[str, Json]) -> list[str]:
         """The cells of an object in these columns, texts or JSON."""
@@ -240,16 +240,19 @@ def key_of(text: str, width: int) -> tuple[str, ...] | None:
     return parts if len(parts) == width and object_id(parts) == text and is_storable("".join(parts)) else None
 
 
-def to_json_object(resource: Resource, record: msgspec.Struct, *, user_name: str, whole: bool) -> dict[str, Json]:
+def to_json_object(
+    resource: Resource, record: msgspec.Struct, *, user_name: str, identity: str, whole: bool
+) -> dict[str, Json]:
     """A record as its JSON object.
 
-    `user_name` is that of a row's person. `whole`: with identity numbers, which are masked otherwise. Source: D59, D61
+    `user_name` is that of a row's person, `identity` also the address of somebody invited. `whole`: with identity
+    numbers, which are masked otherwise. Source: D59, D61, D68
     """
     found: dict[str, Json] = {"id": object_id(record.key)}  # type: ignore[attr-defined]
     for name, rule in resource.keys.items():
         value = getattr(record, rule.name)
         if rule.name == "user_id":
-            found |= {"user": user_name, "user_id": value}
+            found |= {"user": user_name, "user_id": value, "identity": identity}
         elif value is not None and not (rule.moot and rule.moot(record)):
             found[name] = msgspec.json.decode(value) if rule.form == "key set" else rule.written(value)
     if "identity_number" in found and not whole:

@@ -265,7 +265,7 @@ def _example(title: str) -> Schema:
     if title == "User":
         shown["id"] = _LINA
     if "user" in new:
-        shown |= {"id": "WyI1YjBiNmQwZSJd", "user_id": _LINA}
+        shown |= {"id": "WyI1YjBiNmQwZSJd", "user_id": _LINA, "identity": new["user"]}
     return shown
 
 
@@ -390,6 +390,9 @@ def _record_schemas(resource: Resource) -> dict[str, Schema]:
     }
     if resource.names_user:
         read_only["user_id"] = _said("The person's UUID, which never changes.", kind)
+        read_only["identity"] = _said(
+            "The account's user name; of somebody invited, the address of the invitation.", kind
+        )
     shown = {**read_only, **{name: _loose(schema) for name, schema in properties.items()}}
     patched = {name: _nullable(schema) for name, schema in properties.items() if name not in resource.identity}
     closed = {"type": "object", "additionalProperties": False}
