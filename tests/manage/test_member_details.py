@@ -59,7 +59,7 @@ def test_a_file_a_resource_and_a_user_of_scim_carry_a_plain_detail(name: str) ->
     written = parse(b"users:\n" + user_text(MARCUS, [held]).encode(), "f").entries_of("membership")
     assert written["marcus", "E1"].fields == {"enabled": True, name: "Quay 3"}
 
-    shown = to_json_object(MEMBERSHIP, held, user_name="marcus", identity="marcus", whole=False)
+    shown = to_json_object(MEMBERSHIP, held, {held.user_id: "marcus"}, {held.user_id: "marcus"}, whole=False)
     assert shown[name] == "Quay 3"
     assert read_changed(MEMBERSHIP, {"user": "marcus", "entity": "E1", name: "Pier"}, held).entry.fields[name] == "Pier"
 

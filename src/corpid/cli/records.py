@@ -438,11 +438,7 @@ async def _export(stores: Stores, resource: Resource, load: Callable[..., Awaita
         names = await read_user_names(stores.registry, found)
         identities = await read_identities(stores.registry, found, names)
         for record in found:
-            user_id = getattr(record, "user_id", "")
-            shown = to_json_object(
-                resource, record, user_name=names.get(user_id, ""), identity=identities.get(user_id, ""), whole=True
-            )
-            rows.write(resource.row(shown))
+            rows.write(resource.row(to_json_object(resource, record, names, identities, whole=True)))
         output.document(rows.take().decode().replace("\r\n", "\n"))
         after, count_to = page.after, 0
         if not after:

@@ -210,6 +210,11 @@ class PageContext(Generic[Visit]):
             action=action,
         )
 
+    def check_names(self, names: str) -> None:
+        """Raise InvalidInput if the form was shown for other people. Source: D68"""
+        if self.form.get("names", "") != names:
+            raise InvalidInput(NAMES_CHANGED)
+
     @property
     def reason_hint(self) -> Phrase | None:
         """The hint of the reason that each change needs.
@@ -354,8 +359,8 @@ def asking(
 
     async def submit(at: At) -> FormResult:
         asked = await ask(at)
-        if asked.names and at.form.get("names", "") != asked.names:
-            raise InvalidInput(NAMES_CHANGED)
+        if asked.names:
+            at.check_names(asked.names)
         made = await asked.change()
         return made if isinstance(made, FormResult) else asked.done
 

@@ -26,7 +26,9 @@ from corpid.flows.directory.write import Refused, RequestDetails, object_of, wri
 from corpid.rules.directory.access import Forbidden, Object, authorise, refuse_early
 from corpid.rules.directory.actors import ALL_SCOPES, ApiClient
 from corpid.rules.directory.changes import ChangedMeanwhile, NameTaken, Precondition
+from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.lists import MEMBERS, ListTotal
+from corpid.rules.directory.member_details import identity
 from corpid.rules.directory.members import mask_text
 from corpid.rules.directory.names import canonical, is_storable
 from corpid.rules.directory.nodes import DirectoryError, Json, merge_patch
@@ -160,8 +162,8 @@ async def change_object(
         raise ObjectChanged
     refuse_early(by.actor, "write", object_of(record))
     users = await read_user_names(by.registry, [record])
-    identity = (await read_identities(by.registry, [record], users)).get(getattr(record, "user_id", ""), "")
-    read_one = read_changed(resource, _whole(by, resource, record, users, identity, patch), record)
+    identities = await read_identities(by.registry, [record], users)
+    read_one = read_changed(resource, _whole(by, resource, record, users, identities, patch), record)
     if isinstance(record, User) and read_one.entry.key[0] != record.user_name:
         other = await by.registry.directory.user_by_name(read_one.entry.key[0])
         if other is not None and other.user_id != record.user_id:
@@ -205,8 +207,8 @@ async def read_identities(
     people = {each.user_id: each.entity_id for each in records if isinstance(each, _OF_MEMBERS)}
     invited = sorted((user_id, entity) for user_id, entity in people.items() if names.get(user_id) == user_id)
     found = await registry.directory.read(Membership, invited) if invited else {}
-    addresses = {key[0]: each.email.lower() or each.membership_id for key, each in found.items()}
-    return {user_id: canonical(name) for user_id, name in names.items()} | addresses
+    identities = {each.user_id: identity(each, placeholder(each)) for each in found.values()}
+    return {user_id: canonical(name) for user_id, name in names.items()} | identities
 
 
 async def _show_all(
@@ -220,10 +222,8 @@ async def _show_all(
     identities = await read_identities(by.registry, records, names)
     found = []
     for record in records:
-        user_id, tag = "" if _is_outside(by.actor, record) else getattr(record, "user_id", ""), by.tag(record)
-        shown = to_json_object(
-            resource, record, user_name=names.get(user_id, ""), identity=identities.get(user_id, ""), whole=whole
-        )
+        tag, known = by.tag(record), ({}, {}) if _is_outside(by.actor, record) else (names, identities)
+        shown = to_json_object(resource, record, *known, whole=whole)
         found.append(ApiObject(id=str(shown["id"]), tag=tag, members={**shown, "etag": tag}))
     return tuple(found)
 
@@ -436,7 +436,7 @@ def _whole(
     resource: Resource,
     record: msgspec.Struct,
     users: Mapping[str, str],
-    identity: str,
+    identities: Mapping[str, str],
     patch: Json,
 ) -> Json:
     """The members of an object after a patch.
@@ -445,8 +445,7 @@ def _whole(
     """
     if not isinstance(patch, dict):
         raise InvalidObject([MemberFault("", "a JSON object is expected here: the members to change (RFC 7396)")])
-    user_name = users.get(getattr(record, "user_id", ""), "")
-    is_now = to_json_object(resource, record, user_name=user_name, identity=identity, whole=True)
+    is_now = to_json_object(resource, record, users, identities, whole=True)
     current = {**is_now, "etag": by.tag(record)}
     faults = [
         MemberFault(f"/{name}", f"{name} never changes: leave it out")

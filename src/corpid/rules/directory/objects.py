@@ -241,18 +241,23 @@ def key_of(text: str, width: int) -> tuple[str, ...] | None:
 
 
 def to_json_object(
-    resource: Resource, record: msgspec.Struct, *, user_name: str, identity: str, whole: bool
+    resource: Resource,
+    record: msgspec.Struct,
+    names: Mapping[str, str],
+    identities: Mapping[str, str],
+    *,
+    whole: bool,
 ) -> dict[str, Json]:
     """A record as its JSON object.
 
-    `user_name` is that of a row's person, `identity` also the address of somebody invited. `whole`: with identity
+    `names` and `identities` are by user identifier: user names, and what identifies people. `whole`: with identity
     numbers, which are masked otherwise. Source: D59, D61, D68
     """
     found: dict[str, Json] = {"id": object_id(record.key)}  # type: ignore[attr-defined]
     for name, rule in resource.keys.items():
         value = getattr(record, rule.name)
         if rule.name == "user_id":
-            found |= {"user": user_name, "user_id": value, "identity": identity}
+            found |= {"user": names.get(value, ""), "user_id": value, "identity": identities.get(value, "")}
         elif value is not None and not (rule.moot and rule.moot(record)):
             found[name] = msgspec.json.decode(value) if rule.form == "key set" else rule.written(value)
     if "identity_number" in found and not whole:

@@ -29,7 +29,6 @@ from corpid.web.directory.member_texts import REFUSALS, access_refusal, rejected
 from corpid.web.directory.page_context import (
     PortalContext,
     PortalPage,
-    frame,
     names_shown,
     saved_or_requested,
 )
@@ -595,7 +594,7 @@ async def show_copy(at: PortalContext) -> View:
             at,
             COPY,
             person_address(at, COPY, field=FROM, person=given["person"]),
-            frame=frame(at, section=PEOPLE, up=to_person(at, person)),
+            frame=at.frame(up=to_person(at, person)),
             heading=phrase("Copy access for {name}", name=person.name),
             asked=phrase("Whose access?"),
             kept=(("person", given["person"]),),
@@ -761,7 +760,7 @@ def _ask_table(at: PortalContext, problems: Sequence[FileProblem] = (), errors: 
 def _import_page(at: PortalContext, plan: ImportPlan | None = None) -> Page:
     names = plan.names if plan else ""
     return Page(
-        frame=frame(at, section=PEOPLE, up=at.section_link(PEOPLE), names=names),
+        frame=at.frame(up=at.section_link(PEOPLE), names=names),
         heading=phrase("Give access with a table"),
         parts=(),
     )

@@ -18,7 +18,6 @@ from corpid.web.directory.page_context import (
     SETTINGS,
     PortalContext,
     PortalPage,
-    frame,
     names_shown,
 )
 from corpid.web.directory.people import choose_person
@@ -198,7 +197,7 @@ async def show_choice(at: PortalContext) -> View:
         at,
         _APPOINT,
         lambda found: at.path(f"{ADMINISTRATORS}/{found.membership.membership_id}"),
-        frame=frame(at, section=SETTINGS, up=_to_list(at)),
+        frame=at.frame(up=_to_list(at)),
         heading=phrase("Choose a person"),
         asked=phrase("Who do you want to appoint?"),
         links=(at.link("invite", phrase("Invite people")),),

@@ -100,11 +100,6 @@ class PortalContext(PageContext[PortalRequest]):
         """A request by the form, with its reason. Raises InvalidInput. Source: D55"""
         return RequestDetails(self.reason(), self.context.now, self.provider.new_id())
 
-    def check_names(self, names: str) -> None:
-        """Raise InvalidInput if the form was shown for other people. Source: D68"""
-        if self.form.get("names", "") != names:
-            raise InvalidInput(NAMES_CHANGED)
-
     async def submit_changes(
         self, changes: Sequence[Change], saved: FormResult, *, of: Membership | None = None
     ) -> FormResult:
@@ -153,15 +148,6 @@ def remembered(visit: SelfServiceRequest) -> str:
 
 def portal_path(web: WebContext, page: str = "") -> str:
     return site_path(web, "manage", page)
-
-
-def section_link(at: PortalContext, section: str) -> Link:
-    """A link to the first page of a section."""
-    return at.link(section, SECTIONS[section][0])
-
-
-def query_address(at: PortalContext, page: str, **values: str) -> str:
-    return at.path(page, **values)
 
 
 def admit(at: PortalContext, page: PortalPage) -> None:
@@ -286,14 +272,6 @@ async def await_change(changing: Awaitable[T]) -> T:
 def names_shown(*people: Member) -> str:
     """A digest of people as a page shows them, for its frame. Source: D68"""
     return digest_names(name_as_known(each.user, each.membership) for each in people)
-
-
-def check_names(at: PortalContext, names: str) -> None:
-    at.check_names(names)
-
-
-def request_details(at: PortalContext) -> RequestDetails:
-    return at.request_details()
 
 
 def saved_or_requested(request: ChangeRequest | None, saved: FormResult) -> FormResult:

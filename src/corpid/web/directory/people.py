@@ -41,14 +41,8 @@ from corpid.web.directory.page_context import (
     REQUESTED,
     PortalContext,
     PortalPage,
-    check_names,
-    frame,
     names_shown,
-    portal_path,
-    query_address,
-    request_details,
     saved_or_requested,
-    section_link,
 )
 from corpid.web.pages import role_fields
 from corpid.web.pages.components import (
@@ -58,7 +52,6 @@ from corpid.web.pages.components import (
     Column,
     Disclosure,
     Facts,
-    Fields,
     Filters,
     Form,
     Heading,
@@ -173,7 +166,7 @@ async def show_people(at: PortalContext) -> View:
     kept = {name: value for name, value in filters.items() if value}
     sorted_by = {_SORT: sort} if sort else {}
     may_change = members.may_invite(at.actor)
-    invite = Link(url=portal_path(at.web, INVITE), text=phrase("Invite people")) if may_change else None
+    invite = at.link(INVITE, phrase("Invite people")) if may_change else None
     sorts = "" if page.by_word else sort or _USER_NAME
     columns = (
         Column(phrase("Name")),
@@ -185,12 +178,12 @@ async def show_people(at: PortalContext) -> View:
     )
     empty: Value
     if kept:
-        everybody = Link(url=portal_path(at.web, PEOPLE), text=phrase("Show everybody"))
+        everybody = at.link(PEOPLE, phrase("Show everybody"))
         empty = Cell(values=(phrase("Nobody matches this search. Check the spelling."), everybody))
     else:
         empty = Cell(values=(phrase("There is nobody here yet."), *([invite] if invite else [])))
     return Page(
-        frame=frame(at, section=PEOPLE),
+        frame=at.frame(),
         heading=phrase("People"),
         main_action=invite,
         saved=_saved(at),
@@ -201,7 +194,7 @@ async def show_people(at: PortalContext) -> View:
                 rows=tuple(_row(at, each, last) for each in page.found),
                 empty=empty,
                 filters=Filters(
-                    action=portal_path(at.web, PEOPLE),
+                    action=at.path(PEOPLE),
                     fields=(
                         Field(
                             name=_SEARCH, label=phrase("Name, e-mail address or other details"), kind="search",
@@ -216,16 +209,16 @@ async def show_people(at: PortalContext) -> View:
                     kept=tuple(sorted_by.items()),
                 ),
                 selection=Selection(
-                    action=portal_path(at.web, SELECTED),
+                    action=at.path(SELECTED),
                     buttons=tuple((action, BULK_ACTIONS[action].button) for action in _list_actions(at)),
                     everything=_everything(page),
                     kept=tuple(kept.items()),
                 ),
                 pager=pager_of(
-                    portal_path(at.web, PEOPLE), kept | sorted_by, came=bool(at.query.get("after") or page.before),
+                    at.path(PEOPLE), kept | sorted_by, came=bool(at.query.get("after") or page.before),
                     after=page.after, before=page.before, total=page.total,
                 ),
-                csv=query_address(at, PEOPLE_CSV, **kept, **sorted_by),
+                csv=at.path(PEOPLE_CSV, **kept, **sorted_by),
             ),
             Paragraph(text=phrase("Only access at the services that you administer is counted."), look="hint")
             if at.actor.level == "sub_administrator"
@@ -257,7 +250,7 @@ def _sorting(at: PortalContext, heading: Phrase, name: str, sort: str, kept: Map
 
     The other way if it does so already. Source: D83
     """
-    address = query_address(at, PEOPLE, **kept, **{_SORT: f"-{name}" if sort == name else name})
+    address = at.path(PEOPLE, **kept, **{_SORT: f"-{name}" if sort == name else name})
     if sort.removeprefix("-") != name:
         return Column(heading, address)
     return Column(heading, address, "descending" if sort.startswith("-") else "ascending")
@@ -291,7 +284,7 @@ async def _find_last_sign_ins(at: PortalContext, page: Sequence[MemberSummary]) 
 def _row(at: PortalContext, each: MemberSummary, last: Mapping[str, int] | None) -> tuple[Value | Choice, ...]:
     member = each.member
     membership, name, user_id = member.membership, member.name_alone, member.user.user_id
-    url = portal_path(at.web, f"{PERSON}/{membership.membership_id}")
+    url = at.path(f"{PERSON}/{membership.membership_id}")
     details = [value for detail in PLAIN_DETAILS if (value := getattr(membership, detail))]
     level = (Label(ADMINISTRATOR_LEVELS[each.level]),) if each.level else ()
     return (
@@ -461,7 +454,7 @@ async def show_selected(at: PortalContext) -> View:
     if not at.errors:
         raise SeeOther(PEOPLE)
     return Page(
-        frame=frame(at, section=PEOPLE, up=section_link(at, PEOPLE)),
+        frame=at.frame(up=at.section_link(PEOPLE)),
         heading=phrase("Nobody was changed"),
         parts=(Paragraph(text=phrase("Go back to the list, and select again.")),),
     )
@@ -492,7 +485,7 @@ async def check_selected(at: PortalContext) -> View:
         said = _say_role(at, people, form)
     columns = (phrase("Name"), phrase("User name and e-mail"), phrase("State"))
     return Page(
-        frame=frame(at, section=PEOPLE, up=section_link(at, PEOPLE), names=names_shown(*people)),
+        frame=at.frame(up=at.section_link(PEOPLE), names=names_shown(*people)),
         heading=texts.heading(len(people)),
         parts=(
             *said,
@@ -522,7 +515,7 @@ def _kept_selection(at: PortalContext) -> list[tuple[str, str]]:
 
 def _known(at: PortalContext, member: Member) -> tuple[Value, ...]:
     return (
-        Link(url=portal_path(at.web, f"{PERSON}/{member.membership.membership_id}"), text=member.name_alone),
+        Link(url=at.path(f"{PERSON}/{member.membership.membership_id}"), text=member.name_alone),
         _identity(member),
         state_label(member.state),
     )
@@ -552,8 +545,8 @@ async def change_selected(at: PortalContext) -> FormResult:
     preview = await preview_bulk(at.registry, selected, action, actor=at.actor, today=at.context.today)
     if at.form.get("seen") != preview.digest:
         raise ConfirmationRequired(("", CHANGED_MEANWHILE))
-    check_names(at, names_shown(*preview.members))
-    asking = request_details(at)
+    at.check_names(names_shown(*preview.members))
+    asking = at.request_details()
     if preview.needs_approval and not asking.reason:
         raise ConfirmationRequired(("reason", NO_REASON))
     try:
@@ -611,7 +604,7 @@ async def _ask_role(at: PortalContext, count: int, form: RoleForm, errors: tuple
         used = await role_assignment.list_values_in_use(at.registry, at.actor, service, today=at.context.today)
     what = phrase("What may these people do?")
     return Page(
-        frame=frame(at, section=PEOPLE, up=section_link(at, PEOPLE)),
+        frame=at.frame(up=at.section_link(PEOPLE)),
         heading=counted(count, "Give access to {count} person", "Give access to {count} people"),
         errors=errors,
         parts=(
@@ -676,7 +669,7 @@ async def choose_person(
     found = await await_found(
         members.list_members(at.registry, MemberFilter(search=find), actor=at.actor, after=after, limit=_PER_PAGE)
     )
-    here = portal_path(at.web, page)
+    here = at.path(page)
     same = {**dict(kept), **({FIND: find} if find else {})}
 
     def row(each: MemberSummary) -> tuple[Value, ...]:
@@ -723,16 +716,16 @@ async def show_invitation(at: PortalContext) -> View:
     """The form for one person."""
     needs_approval = kind_needs_approval("membership", at.entity)
     return Page(
-        frame=_invitation_frame(at),
+        frame=at.frame(up=at.section_link(PEOPLE)),
         heading=phrase("Invite a person"),
         parts=(
             *_mail_notes(at),
             Form(
-                parts=(Fields(fields=MEMBER.show(at.form)),),
+                parts=MEMBER.show(at.form),
                 button=phrase("Send invitation"),
                 needs_approval=needs_approval,
             ),
-            Paragraph(text=Link(url=portal_path(at.web, SEVERAL), text=phrase("Invite several people at once"))),
+            Paragraph(text=at.link(SEVERAL, phrase("Invite several people at once"))),
         ),
     )
 
@@ -764,15 +757,15 @@ def detail_errors(error: InvalidDetails) -> list[FieldError]:
 async def show_invitations(at: PortalContext) -> View:
     """The form for several people."""
     return Page(
-        frame=_invitation_frame(at),
+        frame=at.frame(up=at.section_link(PEOPLE)),
         heading=phrase("Invite several people"),
         parts=(
             *_mail_notes(at),
             Form(
-                parts=(Fields(fields=(_lines_of(at), *_access_fields(at, await _simple_roles(at)))),),
+                parts=(_lines_of(at), *_access_fields(at, await _simple_roles(at))),
                 button=phrase("Check"),
             ),
-            Paragraph(text=Link(url=portal_path(at.web, INVITE), text=phrase("Invite only one person"))),
+            Paragraph(text=at.link(INVITE, phrase("Invite only one person"))),
         ),
     )
 
@@ -877,9 +870,7 @@ async def check_invitations(at: PortalContext) -> View:
         access is not None and kind_needs_approval("assignment", at.entity, access[0].service)
     )
     return Page(
-        frame=msgspec.structs.replace(
-            _invitation_frame(at), up=Link(url=portal_path(at.web, SEVERAL), text=phrase("Invite several people"))
-        ),
+        frame=at.frame(up=at.link(SEVERAL, phrase("Invite several people"))),
         heading=counted(number, "Invite {count} person?", "Invite {count} people?"),
         parts=(
             Paragraph(text=phrase("Nothing has been sent yet.")),
@@ -902,7 +893,7 @@ async def check_invitations(at: PortalContext) -> View:
                 parts=(
                     Disclosure(
                         summary=phrase("Change people or access"),
-                        parts=(Fields(fields=(_lines_of(at), *_access_fields(at, await _simple_roles(at)))),),
+                        parts=(_lines_of(at), *_access_fields(at, await _simple_roles(at))),
                     ),
                 ),
                 hidden=((_CONFIRMED, "yes"),),
@@ -941,7 +932,7 @@ async def _submit_invitations(
     """Invite people, or request it."""
     try:
         request = await member_changes.submit_invitations(
-            at.registry, InvitationLimit.for_request(at.context), people, actor=at.actor, asking=request_details(at),
+            at.registry, InvitationLimit.for_request(at.context), people, actor=at.actor, asking=at.request_details(),
             new_id=at.web.new_user_id, access=access,
         )  # fmt: skip
     except REFUSALS as error:
@@ -949,12 +940,9 @@ async def _submit_invitations(
     return saved_or_requested(request, FormResult(INVITED, f"{PEOPLE}?{INVITED}={len(people)}"))
 
 
-def _invitation_frame(at: PortalContext) -> Frame:
-    return frame(at, section=PEOPLE, up=section_link(at, PEOPLE))
-
-
 _INVITING: Final = ("write", "invitation")
 SECTION: Final = Section[PortalContext](
+    name=PEOPLE,
     pages={
         PEOPLE: PortalPage(view=show_people),
         PEOPLE_CSV: PortalPage(view=download_people),

@@ -21,7 +21,6 @@ from corpid.web.directory.page_context import (
     SETTINGS,
     PortalContext,
     PortalPage,
-    frame,
 )
 from corpid.web.pages.components import Actions, Cell, Form, Label, table
 from corpid.web.pages.errors import refusal_of
@@ -204,7 +203,7 @@ async def show_created(at: PortalContext) -> View:
             up=back,
         )
     return TokenCreated(
-        frame=frame(at, section=SETTINGS),
+        frame=at.frame(),
         name=found.name,
         token=secret,
         url=at.provider.policy.base_url + _SCIM,

@@ -367,14 +367,6 @@ def table(
     )
 
 
-class Fields(Component, frozen=True, kw_only=True):
-    """Fields of a form, as a record or a page declares them."""
-
-    template: ClassVar[str] = "components/fields.html"
-
-    fields: tuple[Field, ...]
-
-
 class Radios(Component, frozen=True, kw_only=True):
     """A choice of one, perhaps with a field for a day.
 
