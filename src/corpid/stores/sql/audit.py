@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import msgspec
@@ -28,7 +29,7 @@ from corpid.stores.sql.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from sqlalchemy.dialects.sqlite import Insert
 
@@ -219,11 +220,10 @@ class Audit:
 
         They come after a number, up to another. Read by the key: the range of numbers is short.
         """
-        names = {f"action_{number}": action for number, action in enumerate(actions)}
-        within = audit.c.number > sa.bindparam("after"), audit.c.number <= sa.bindparam("last")
-        found = _selected().where(*within, _among(names)).order_by(audit.c.number).limit(_LIMIT)
-        values = {**names, "after": after, "last": last, "limit": limit}
-        return [_entry(row) for row in await self._database.rows(self._database.prepare(found), values)]
+        named = _number_texts("action", actions)
+        by_action = self._database.prepare(partial(_select_by_action, len(named)))
+        values = {**named, "after": after, "last": last, "limit": limit}
+        return [_entry(row) for row in await self._database.rows(by_action, values)]
 
     async def list_by_request(self, request_id: str, *, after: int, last: int, limit: int) -> list[AuditEntry]:
         """Entries of one request, in order.
@@ -256,21 +256,11 @@ class Audit:
 
     async def latest_of(self, objects: Sequence[str], actions: Sequence[str]) -> list[AuditEntry]:
         """The last entry of each object with one of these actions."""
-        named = {f"object_{number}": each for number, each in enumerate(objects)}
-        values = named | {f"action_{number}": each for number, each in enumerate(actions)}
-        last = (
-            sa.select(sa.func.max(audit.c.number))
-            .where(
-                audit.c.object.in_([sa.bindparam(name, type_=sa.Text) for name in named]),
-                _NO_SIGN_IN,
-                _among(values.keys() - named.keys()),
-            )
-            .group_by(audit.c.object)
-        )
-        found = _selected().where(audit.c.number.in_(last))
-        return (
-            [_entry(row) for row in await self._database.rows(self._database.prepare(found), values)] if named else []
-        )
+        if not objects:
+            return []
+        values = _number_texts("object", objects) | _number_texts("action", actions)
+        latest = self._database.prepare(partial(_select_latest_of, len(objects), len(actions)))
+        return [_entry(row) for row in await self._database.rows(latest, values)]
 
     async def part(self, query: AuditQuery, *, limit: int, examined: int) -> AuditPart:
         """The same, from so many entries of each way.
@@ -296,8 +286,8 @@ class Audit:
         """
         if not way.rest or not way.in_order:
             return _BEFORE_EVERY_NUMBER, True
-        index_range = self._database.prepare(way.index_range())
-        values = way.values | {"before": query.before or AFTER_EVERY_NUMBER, "limit": examined}
+        index_range = self._database.prepare(partial(IndexScan.index_range, way))
+        values = values_of(query) | {"before": query.before or AFTER_EVERY_NUMBER, "limit": examined}
         number, latest, count = await self._database.row(index_range, values) or (None, 0, 0)
         if number is None or count < examined:
             return _BEFORE_EVERY_NUMBER, True
@@ -306,13 +296,13 @@ class Audit:
     async def _on(
         self, way: IndexScan, query: AuditQuery, limit: int, *, least: int = _BEFORE_EVERY_NUMBER
     ) -> list[AuditEntry]:
-        page, since = self._database.prepare(way.page()), query.since
+        page, since, values = self._database.prepare(partial(IndexScan.page, way)), query.since, values_of(query)
         found: list[AuditEntry] = []
         before = query.before or AFTER_EVERY_NUMBER
         while len(found) < limit:
             left = limit - len(found)
             size = (PAGE if since else min(PAGE, left)) if way.in_order else max(PAGE, left)
-            rows = await self._database.rows(page, way.values | {"before": before, "least": least, "limit": size})
+            rows = await self._database.rows(page, values | {"before": before, "least": least, "limit": size})
             entries = [_entry(row) for row in rows]
             found += [entry for entry in entries if entry.at >= since]
             if len(rows) < size or max(entry.at for entry in entries) < since - CLOCKS_APART_SECONDS:
@@ -497,14 +487,13 @@ def _selected() -> sa.Select[Any]:
     return sa.select(*(audit.c[name] for name in _COLUMNS), audit_details.c.detail).select_from(rows)
 
 
-class IndexScan(msgspec.Struct, frozen=True, kw_only=True):
-    """Conditions on the start of an index, and their values.
+class IndexScan(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """Conditions on the start of an index.
 
     The other conditions of a query are written so that they lead neither engine to another index.
     """
 
     leading: Sequence[sa.ColumnElement[bool]]
-    values: dict[str, str]
     rest: Sequence[sa.ColumnElement[bool]] = ()
     in_order: bool = True
     """whether the index has its entries in the order of their numbers"""
@@ -539,36 +528,55 @@ class IndexScan(msgspec.Struct, frozen=True, kw_only=True):
         return sa.select(sa.func.min(rows.c.number), sa.func.max(rows.c.at), sa.func.count())
 
 
-def ways(query: AuditQuery) -> Iterator[IndexScan]:
+def ways(query: AuditQuery) -> tuple[IndexScan, ...]:
     """The ways to the entries that fit; several together have every one.
 
-    The condition that fits fewest entries leads.
+    Their values are `values_of` the query.
     """
-    simple = {"object": query.object, "actor": query.actor, "entity_id": query.entity_id, "client_id": query.client_id}
-    given = {name: value for name, value in simple.items() if value}
-    actions = {f"action_{number}": action for number, action in enumerate(query.actions)}
-    leading = "" if query.user_id else next(iter(given), "")
+    names = ("object", "actor", "entity_id", "client_id")
+    given = tuple(name for name in names if getattr(query, name))
+    return _find_ways(given, tuple(each == AuditAction.SIGN_IN_COMPLETE for each in query.actions), bool(query.user_id))
+
+
+def values_of(query: AuditQuery) -> dict[str, Any]:
+    """Values of the parameters of the ways to a query's entries."""
+    user_id = query.user_id
+    return {
+        "object": query.object, "actor": query.actor, "entity_id": query.entity_id, "client_id": query.client_id,
+        "by_user": f"user:{user_id}", "of_user": user_id, "from_user": f"{user_id}/", "to_user": user_id + _PARTS_END,
+        **_number_texts("action", query.actions),
+    }  # fmt: skip
+
+
+@cache
+def _find_ways(given: tuple[str, ...], of_sign_ins: tuple[bool, ...], of_person: bool) -> tuple[IndexScan, ...]:
+    """The ways to entries that are looked for by these columns and actions.
+
+    The condition that fits fewest entries leads. `of_sign_ins` tells of each action whether it is that of completed
+    sign-ins. Each combination is found once per process, so that its statements are compiled once.
+    """
+    leading = "" if of_person else next(iter(given), "")
     rest = [_beside(name) for name in given if name != leading]
-    values = given | actions
-    if actions and (query.user_id or leading):
-        rest.append(_among(actions))
-    if query.user_id:
-        yield from _of_person(query, rest, values)
-    elif leading == "actor":
-        yield from _of_actor(_is(leading, leading), query, rest, values)
-    elif leading == "entity_id":
-        yield from (IndexScan(leading=_starts(column, leading), rest=rest, values=values) for column in _ENTITIES)
-    elif leading:
-        yield IndexScan(leading=_starts(leading, leading), rest=rest, values=values)
-    elif actions:
-        for name, action in actions.items():
-            yield _of_completed_sign_ins(name) if action == AuditAction.SIGN_IN_COMPLETE else _of_action(name, action)
-    else:
-        yield IndexScan(leading=[], values={})
+    if of_sign_ins and (of_person or leading):
+        rest.append(_among(len(of_sign_ins)))
+    if of_person:
+        return tuple(_of_person(of_sign_ins, rest))
+    if leading == "actor":
+        return tuple(_of_actor(_is(leading, leading), of_sign_ins, rest))
+    if leading == "entity_id":
+        return tuple(IndexScan(leading=_starts(column, leading), rest=rest) for column in _ENTITIES)
+    if leading:
+        return (IndexScan(leading=_starts(leading, leading), rest=rest),)
+    if of_sign_ins:
+        return tuple(
+            _of_completed_sign_ins(f"action_{number}") if is_sign_in else _of_action(f"action_{number}")
+            for number, is_sign_in in enumerate(of_sign_ins)
+        )
+    return (IndexScan(leading=[]),)
 
 
-def _of_action(name: str, action: str) -> IndexScan:
-    return IndexScan(leading=[_is("action", name), _NO_COMPLETED_SIGN_IN], values={name: action})
+def _of_action(name: str) -> IndexScan:
+    return IndexScan(leading=[_is("action", name), _NO_COMPLETED_SIGN_IN])
 
 
 def _of_completed_sign_ins(name: str) -> IndexScan:
@@ -577,42 +585,51 @@ def _of_completed_sign_ins(name: str) -> IndexScan:
     Most entries are such, and an index of them would make each of them dearer. A deployment in which they are rare has
     the index of each person's sign-ins: all of it is read, and no other entry.
     """
-    return IndexScan(
-        leading=[],
-        rest=[_among([name])],
-        values={name: AuditAction.SIGN_IN_COMPLETE},
-        further=IndexScan(leading=[_COMPLETED_SIGN_IN], values={}, in_order=False),
-    )
+    further = IndexScan(leading=[_COMPLETED_SIGN_IN], in_order=False)
+    return IndexScan(leading=[], rest=[_unindexed("action") == sa.bindparam(name, type_=sa.Text)], further=further)
 
 
 def _of_actor(
-    is_actor: sa.ColumnElement[bool],
-    query: AuditQuery,
-    rest: list[sa.ColumnElement[bool]],
-    values: dict[str, str],
+    is_actor: sa.ColumnElement[bool], of_sign_ins: tuple[bool, ...], rest: list[sa.ColumnElement[bool]]
 ) -> Iterator[IndexScan]:
     """The ways to an actor's entries.
 
     Completed sign-ins have an index of their own.
     """
-    others = set(query.actions) - {AuditAction.SIGN_IN_COMPLETE}
-    if others or not query.actions:
-        yield IndexScan(leading=[is_actor, _NO_COMPLETED_SIGN_IN], rest=rest, values=values)
-    if AuditAction.SIGN_IN_COMPLETE in query.actions or not query.actions:
-        yield IndexScan(leading=[is_actor, _COMPLETED_SIGN_IN], rest=rest, values=values)
+    if not all(of_sign_ins) or not of_sign_ins:
+        yield IndexScan(leading=[is_actor, _NO_COMPLETED_SIGN_IN], rest=rest)
+    if any(of_sign_ins) or not of_sign_ins:
+        yield IndexScan(leading=[is_actor, _COMPLETED_SIGN_IN], rest=rest)
 
 
-def _of_person(query: AuditQuery, rest: list[sa.ColumnElement[bool]], values: dict[str, str]) -> Iterator[IndexScan]:
+def _of_person(of_sign_ins: tuple[bool, ...], rest: list[sa.ColumnElement[bool]]) -> Iterator[IndexScan]:
     """The ways to a person's entries, and to those of their records."""
-    user_id = query.user_id
-    yield from _of_actor(_is("actor", "by_user"), query, rest, values | {"by_user": f"user:{user_id}"})
-    yield IndexScan(leading=[_is("object", "of_user"), _NO_SIGN_IN], rest=rest, values=values | {"of_user": user_id})
-    begun = {"from_user": f"{user_id}/", "to_user": user_id + _PARTS_END}
+    yield from _of_actor(_is("actor", "by_user"), of_sign_ins, rest)
+    yield IndexScan(leading=[_is("object", "of_user"), _NO_SIGN_IN], rest=rest)
     within = (
         audit.c.object > sa.bindparam("from_user", type_=sa.Text),
         audit.c.object < sa.bindparam("to_user", type_=sa.Text),
     )
-    yield IndexScan(leading=[*within, _NO_SIGN_IN], rest=rest, values=values | begun, in_order=False)
+    yield IndexScan(leading=[*within, _NO_SIGN_IN], rest=rest, in_order=False)
+
+
+def _select_by_action(count: int) -> sa.Select[Any]:
+    within = audit.c.number > sa.bindparam("after"), audit.c.number <= sa.bindparam("last")
+    return _selected().where(*within, _among(count)).order_by(audit.c.number).limit(_LIMIT)
+
+
+def _select_latest_of(objects: int, actions: int) -> sa.Select[Any]:
+    named = [sa.bindparam(f"object_{number}", type_=sa.Text) for number in range(objects)]
+    last = (
+        sa.select(sa.func.max(audit.c.number))
+        .where(audit.c.object.in_(named), _NO_SIGN_IN, _among(actions))
+        .group_by(audit.c.object)
+    )
+    return _selected().where(audit.c.number.in_(last))
+
+
+def _number_texts(name: str, texts: Sequence[str]) -> dict[str, str]:
+    return {f"{name}_{number}": text for number, text in enumerate(texts)}
 
 
 def _is(column: str, name: str) -> sa.ColumnElement[bool]:
@@ -623,12 +640,17 @@ def _beside(name: str) -> sa.ColumnElement[bool]:
     """The same, without leading either engine to the column's index."""
     columns = _ENTITIES if name == "entity_id" else (name,)
     given = sa.bindparam(name, type_=sa.Text)
-    return sa.or_(*(audit.c[column] + sa.literal_column("''") == given for column in columns))
+    return sa.or_(*(_unindexed(column) == given for column in columns))
 
 
-def _among(names: Iterable[str]) -> sa.ColumnElement[bool]:
+def _among(count: int) -> sa.ColumnElement[bool]:
     """One of several actions, without leading either engine to their index."""
-    return (audit.c.action + sa.literal_column("''")).in_([sa.bindparam(name, type_=sa.Text) for name in names])
+    named = [sa.bindparam(f"action_{number}", type_=sa.Text) for number in range(count)]
+    return _unindexed("action").in_(named)
+
+
+def _unindexed(column: str) -> sa.ColumnElement[str]:
+    return audit.c[column] + sa.literal_column("''")
 
 
 def _starts(column: str, name: str) -> list[sa.ColumnElement[bool]]:

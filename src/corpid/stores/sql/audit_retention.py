@@ -13,7 +13,7 @@ from sqlalchemy.sql.expression import ClauseElement, Executable
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_seals import DAY_SECONDS, SIGN_IN
 from corpid.rules.directory.approvals import ApprovalState
-from corpid.stores.sql.audit import AFTER_EVERY_NUMBER, ways
+from corpid.stores.sql.audit import AFTER_EVERY_NUMBER, values_of, ways
 from corpid.stores.sql.tables import audit, audit_details, audit_digests, audit_seals, change_requests
 
 if TYPE_CHECKING:
@@ -227,6 +227,7 @@ async def erase(database: Database, table: Audit, event: AuditEvent, query: Audi
     """
     planned: set[int] = set()
     removals: list[tuple[_Removal, dict[str, Any]]] = []
+    asked = values_of(query)
     for way in ways(query):
         found = sa.select(audit.c.number).where(*way.conditions, way.number > _AFTER, way.number <= _END)
         detailed = (
@@ -239,10 +240,10 @@ async def erase(database: Database, table: Audit, event: AuditEvent, query: Audi
         look = database.prepare(detailed)
         removal = _Removal(database, audit_details, *_STRETCH_OF_DETAILS, audit_details.c.number.in_(found))
         after = 0
-        while numbers := await database.rows(look, way.values | {"after": after, "limit": _ROWS}):
+        while numbers := await database.rows(look, asked | {"after": after, "limit": _ROWS}):
             end = int(numbers[-1][0])
             planned.update(int(number) for (number,) in numbers)
-            removals.append((removal, way.values | {"after": after, "end": end}))
+            removals.append((removal, asked | {"after": after, "end": end}))
             after = end
     counted = msgspec.structs.replace(event, detail={**event.detail, "erased": str(len(planned))})
     await table.write(counted, now=now)

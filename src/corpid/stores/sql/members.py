@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
@@ -120,16 +120,16 @@ class Provisioning:
         self._roles: Final = prepare(_count_roles)
         self._last_sign_ins: Final = prepare(select_last_sign_ins)
         self._end_of_part: Final = prepare(_select_place)
-        self._found_roles: Final = lru_cache(_SHAPES)(lambda shape: prepare(lambda: _select_roles(shape)))
-        self._counted_roles: Final = lru_cache(_SHAPES)(lambda shape: prepare(lambda: _count_roles_found(shape)))
+        self._found_roles: Final = lru_cache(_SHAPES)(lambda shape: prepare(partial(_select_roles, shape)))
+        self._counted_roles: Final = lru_cache(_SHAPES)(lambda shape: prepare(partial(_count_roles_found, shape)))
         self._count: Final = lru_cache(_SHAPES)(self._prepared_count)
         self._page: Final = lru_cache(_SHAPES)(self._prepared_page)
 
     def _prepared_count(self, shape: Shape) -> CompiledStatement:
-        return self._database.prepare(_count_members(shape))
+        return self._database.prepare(partial(_count_members, shape))
 
     def _prepared_page(self, shape: Shape, sorted_by: SortedBy, descending: bool) -> CompiledStatement:
-        return self._database.prepare(_select_page(shape, sorted_by, descending=descending))
+        return self._database.prepare(partial(_select_page, shape, sorted_by, descending))
 
     async def member(self, membership_id: str) -> Member | None:
         row = await self._database.row(self._member, {"membership_id": membership_id})
@@ -359,7 +359,7 @@ def _select_named(count: int) -> sa.Select[Any]:
     return sa.select(*columns(memberships, MEMBERSHIPS)).where(*found)
 
 
-def _select_page(shape: Shape, sorted_by: SortedBy, *, descending: bool) -> sa.Select[Any]:
+def _select_page(shape: Shape, sorted_by: SortedBy, descending: bool) -> sa.Select[Any]:
     """`entity_id`, values, `limit`, `offset` → membership and user.
 
     What a filter leaves is sorted: the index that has the order is kept out of the engine's sight, which would read
