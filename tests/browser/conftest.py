@@ -49,9 +49,9 @@ def beholder(chromium: Browser) -> Iterator[Beholder]:
 
 @pytest.fixture(scope="module")
 def developer_beholder(chromium: Browser) -> Iterator[Beholder]:
-    """The same pages in developer mode, which have everything that the others have; axe can look at them."""
+    """The same pages in developer mode, which have everything that the others have."""
     with served(Renderer(developer_mode=True, catalogue_path=CATALOGUE_PATH, added="corpid_dev")) as address:
-        yield Beholder(browser=chromium, address=address, with_axe=True)
+        yield Beholder(browser=chromium, address=address)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from io import BytesIO
 from time import time
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -155,11 +156,10 @@ def served(renderer: Renderer | None = None) -> Iterator[str]:
 
 @dataclass(kw_only=True)
 class Beholder:
-    """A browser in front of the gallery, with a tab for each appearance. Loading axe takes a third of a page's time."""
+    """A browser in front of the gallery, with a tab for each appearance."""
 
     browser: Browser
     address: str
-    with_axe: bool = False
     _tabs: dict[Appearance, Page] = field(default_factory=dict)
 
     def look(self, state: str, appearance: Appearance) -> Page:
@@ -174,9 +174,6 @@ class Beholder:
     def _tab(self, appearance: Appearance) -> Page:
         context: BrowserContext = self.browser.new_context(**appearance.options)
         context.set_default_timeout(15_000)
-        if self.with_axe:
-            # the console of a page is not bound by the page's own policy, and neither is this
-            context.add_init_script(path=AXE)
         self._tabs[appearance] = context.new_page()
         return self._tabs[appearance]
 
@@ -190,6 +187,15 @@ def shown_as(page: Page, appearance: Appearance) -> Page:
     return page
 
 
+@cache
+def _axe() -> str:
+    """As a page's console reads it, which the page's own policy does not bind."""
+    return AXE.read_text()
+
+
 def complaints(page: Page, *, colours: bool = True) -> list[Any]:
     """What axe-core finds on a page, with or without looking at its colours."""
+    # Reading axe takes a third of a page's time: only a page that it looks at has it.
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(_axe())
     return list(page.evaluate(VIOLATIONS, [TAGS, [] if colours else OF_COLOURS]))

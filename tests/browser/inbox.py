@@ -10,7 +10,6 @@ from zoneinfo import ZoneInfo
 from msgspec.structs import replace
 
 from corpid.web.pages.emails import EmailRenderer
-from tests.browser.gallery import AXE
 from tests.sample_emails import samples
 
 if TYPE_CHECKING:
@@ -52,7 +51,6 @@ class Inbox:
 
     def _tab(self, appearance: Appearance) -> Page:
         context = self.browser.new_context(**appearance.options)
-        context.add_init_script(path=AXE)
         context.route("**/*", self._answer)
         self._tabs[appearance] = context.new_page()
         return self._tabs[appearance]

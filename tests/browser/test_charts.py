@@ -86,7 +86,7 @@ def page_of_charts(chromium: Browser) -> Iterator[Beholder]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("tests.browser.gallery.STATES", {"charts": charts()})
         with served(Renderer(developer_mode=True)) as address:
-            yield Beholder(browser=chromium, address=address, with_axe=True)
+            yield Beholder(browser=chromium, address=address)
 
 
 @pytest.mark.parametrize(

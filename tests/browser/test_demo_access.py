@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.browser.demo_tour import stops
-from tests.browser.gallery import AXE, complaints
+from tests.browser.gallery import complaints
 from tests.browser.test_demo import demonstrated, link
 from tests.house.source import listed
 
@@ -41,7 +41,6 @@ def test_axe_finds_nothing_on_the_pages_of_the_demo(demo: str, chromium: Browser
     """WCAG 2.2 AA."""
     with chromium.new_context() as context:
         context.set_default_timeout(15_000)
-        context.add_init_script(path=AXE)
         page = context.new_page()
         for _ in stops(page, demo):
             holds(page)

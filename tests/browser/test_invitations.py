@@ -8,7 +8,6 @@ import pytest
 from playwright.sync_api import expect
 
 from corpid.rules.authentication import totp
-from tests.browser.gallery import AXE
 from tests.browser.stage import follow, shows
 from tests.browser.test_demo_access import holds
 from tests.enrolment import invited, newcomer
@@ -39,7 +38,6 @@ def link(stage: Stage) -> str:
 @pytest.fixture
 def page(chromium: Browser, stage: Stage, visitor: Visitor) -> Page:
     """A tab on whose pages axe can be asked."""
-    visitor.context.add_init_script(path=AXE)
     return visitor.tab()
 
 

@@ -52,7 +52,7 @@ def example(request: pytest.FixtureRequest) -> str:
 def beholder(chromium: Browser, example: str) -> Iterator[Beholder]:
     renderer = Renderer(name=PROVIDERS[example], added="corpid_dev", theme=read(EXAMPLES / example))
     with served(renderer) as address:
-        yield Beholder(browser=chromium, address=address, with_axe=True)
+        yield Beholder(browser=chromium, address=address)
 
 
 def test_every_example_is_looked_at() -> None:
