@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]
 
+BETWEEN_ROUNDS = 0.5
+"""seconds in which other tests have the processors, while everything is sent again and again"""
 KNOWN_SECONDS = 10
 UNKNOWN_SECONDS = 40
 AHEAD = 4
@@ -58,6 +60,7 @@ async def test_a_client_whose_clock_is_known_goes_on_within_ten_seconds_and_noth
                         for number in (0, 1):
                             answer = await sent(person, rp, number, assertion)
                             assert answer.status_code in {401, 503}, answer.text
+                    await asyncio.sleep(BETWEEN_ROUNDS)
 
 
 async def test_a_node_that_stands_still_across_the_loss_accepts_nothing_of_before_when_it_goes_on(
@@ -94,6 +97,7 @@ async def test_a_node_that_stands_still_across_the_loss_accepts_nothing_of_befor
                         for number, each in enumerate((rp, slow)):
                             answer = await sent(person, each, number, assertion)
                             assert answer.status_code in {401, 503}, answer.text
+                    await asyncio.sleep(BETWEEN_ROUNDS)
 
 
 async def test_a_client_whose_clock_is_not_known_waits_for_the_largest_distance(tmp_path: Path) -> None:

@@ -32,6 +32,8 @@ pytestmark = [pytest.mark.full, pytest.mark.timeout(400)]
 NODES = 2
 FLOWS = 5
 LONG = 60
+BETWEEN_ROUNDS = 0.5
+"""seconds in which other tests have the processors, while everything is sent again and again"""
 FORGOTTEN_SECONDS = 180
 """clocks may be apart, and what was issued meanwhile is refused for as long as it may be used"""
 
@@ -103,6 +105,7 @@ async def test_what_a_standby_lacks_is_refused_when_it_takes_over(
             await _nothing_again(person, attempts)
             refused = await half.token(code)
             assert refused.status_code in {400, 401, 503}, refused.text
+            await asyncio.sleep(BETWEEN_ROUNDS)
         await _nothing_again(person, attempts)
         refused = await half.token(code)
         assert (refused.status_code, refused.json()["error"]) == (400, "invalid_grant")
