@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import urllib.request
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -83,6 +84,8 @@ OF_A_SERVER: Final = OF_A_DATABASE | {
 """packages that a server on SQLite and LMDB has when it answers; another one needs a reason (docs/decisions/0036)"""
 MOST_OF_A_SERVER: Final = 900
 """modules"""
+MOST_OF_ITS_MEMORY: Final = 100
+"""MiB"""
 MOST_OF_THE_LIST: Final = 370
 """modules that the list of commands may load, Python's own included: 30 of them read entry points"""
 MOST_OF_A_COMMAND: Final = 720
@@ -113,8 +116,17 @@ def installed() -> dict[str, list[str]]:
     return {module: list(names) for module, names in packages_distributions().items()}
 
 
-def serving(folder: Path, *arguments: str) -> dict[int, set[str]]:
-    """The modules of the processes of `corpid serve …`, by their numbers, after the first answer of it."""
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process of `corpid serve …` after the first answer of it."""
+
+    modules: set[str]
+    resident_mib: float
+    """all of its memory, also what it shares with other processes"""
+
+
+def serving(folder: Path, *arguments: str) -> dict[int, Process]:
+    """The processes of `corpid serve …`, by their numbers."""
     port = free_port()
     environment = {name: value for name, value in os.environ.items() if not name.startswith("CORPID_")}
     environment |= {"CORPID_PORT": str(port), "CORPID_BASE_URL": f"http://localhost:{port}"}
@@ -133,22 +145,26 @@ def serving(folder: Path, *arguments: str) -> dict[int, set[str]]:
             for each in map(int, children or [str(process.pid)]):
                 os.kill(each, signal.SIGUSR1)
                 number, names = json.loads(process.stderr.readline())
-                found[number] = set(names)
+                status = Path(f"/proc/{number}/status").read_text(encoding="ascii")
+                [resident] = re.findall(r"^VmRSS:\s+(\d+) kB$", status, re.MULTILINE)
+                found[number] = Process(set(names), int(resident) / 1024)
             return found
         finally:
             process.send_signal(signal.SIGTERM)
             process.communicate(timeout=SECONDS)
 
 
-def test_a_serving_process_has_loaded_these_packages_and_no_other(tmp_path: Path) -> None:
+def test_a_serving_process_has_loaded_these_packages_and_no_other_and_is_small(tmp_path: Path) -> None:
     """docs/decisions/0036: on a database that has its schema."""
     serving(tmp_path)
-    ((_, found),) = serving(tmp_path).items()
+    [process] = serving(tmp_path).values()
+    found = process.modules
     assert packages(found) == OF_A_SERVER
     assert not found & (NO_OTHER_COMMAND | NO_DRIVER | NO_MIGRATION | NO_CERTIFICATE)
     assert not of_the_kit(found)
     assert not found & {"corpid.cli", "corpid.web.directory.endpoints", "corpid.web.operations.endpoints"}
     assert len(found) <= MOST_OF_A_SERVER
+    assert process.resident_mib <= MOST_OF_ITS_MEMORY
 
 
 @pytest.mark.full
@@ -161,24 +177,24 @@ def test_what_fetches_key_sets_is_loaded_before_a_server_of_such_clients_is_read
     subprocess.run(
         [sys.executable, "-m", "corpid", "apply", file], cwd=tmp_path, env=environment, check=True, timeout=SECONDS
     )
-    ((_, found),) = serving(tmp_path).items()
-    assert {"corpid.outbound.http_client", "httpx"} <= found
+    [process] = serving(tmp_path).values()
+    assert {"corpid.outbound.http_client", "httpx"} <= process.modules
 
 
 @pytest.mark.full
 def test_workers_share_what_a_single_process_loads_when_it_is_needed(tmp_path: Path) -> None:
     """docs/decisions/0036: all of it is loaded before the fork."""
-    ((_, found),) = serving(tmp_path, "--workers", "1").items()
+    [process] = serving(tmp_path, "--workers", "1").values()
     rare = {
         "corpid.outbound.http_client",
         "corpid.rules.authentication.passkey_verification",
         "corpid.web.directory.endpoints",
         "corpid.web.operations.endpoints",
     }
-    assert not rare & found
+    assert not rare & process.modules
     workers = serving(tmp_path, "--workers", "2")
     assert len(workers) == 2
-    assert all(rare <= names for names in workers.values())
+    assert all(rare <= each.modules for each in workers.values())
 
 
 @pytest.mark.parametrize("arguments", [("--help",), ("version",)])
