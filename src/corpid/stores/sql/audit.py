@@ -550,7 +550,7 @@ def values_of(query: AuditQuery) -> dict[str, Any]:
 
 @cache
 def _find_ways(given: tuple[str, ...], of_sign_ins: tuple[bool, ...], of_person: bool) -> tuple[IndexScan, ...]:
-    """The ways to entries that are looked for by these columns and actions.
+    """The ways to entries that are found by these columns and actions.
 
     The condition that fits fewest entries leads. `of_sign_ins` tells of each action whether it is that of completed
     sign-ins. Each combination is found once per process, so that its statements are compiled once.
