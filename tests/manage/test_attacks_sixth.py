@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from corpid.flows.directory.acceptance import accept_with_account, accept_with_new_account
 from corpid.flows.directory.apply import apply_document
-from corpid.flows.directory.import_people import import_people
+from corpid.flows.directory.import_people import import_members, import_people
 from corpid.flows.directory.members import find_member
 from corpid.flows.directory.write import IdentifierConflict, write_changes
 from corpid.rules.directory.actors import CommandLine, DirectoryFile
@@ -111,6 +111,34 @@ async def test_a_table_adds_nobody_who_chose_the_user_name_before(made: World) -
     assert await rights(made) == []
     await imported(EVIL)
     assert await rights(made) == [Membership]
+
+
+async def test_a_pasted_line_means_nobody_with_another_address(made: World) -> None:
+    """D68: Mallory, who joined Acme as nora.ng, is taken for Nora, whom the line describes, too."""
+    await squatted(made)
+    await made.write(Membership(user_id="id-mallory", entity_id=ACME, membership_id="m-mallory", name="Nora Ng"))
+    browser = await in_portal(made, "access/import")
+    line = "user_name,name,email,service,role\nnora.ng,Nora Ng,{},PERMITS,Maker"
+    await browser.fill_and_submit("table", table=line.format("nora@acme.example"))
+    assert "nora.ng (Nora Ng) has another e-mail address here" in browser.page.text
+    await browser.fill_and_submit("table", table=line.format(EVIL.upper()))
+    assert "nora.ng (Nora Ng) may act as Maker" in browser.page.text
+
+
+async def test_a_table_of_invitations_skips_nobody_with_another_address(made: World) -> None:
+    """D68: the operator would take the members of Acme for complete, and give the next role to Mallory."""
+    await squatted(made)
+    await made.write(Membership(user_id="id-mallory", entity_id=ACME, membership_id="m-mallory", name="Nora Ng"))
+
+    async def imported(address: str) -> None:
+        await import_members(
+            made.provider.registry, f"user_name,name,email\nnora.ng,Nora Ng,{address}".encode(), file="people.csv",
+            entity_id=ACME, send=True, actor=ROOT, now=made.clock(), new_id=made.provider.new_id, report=lambda *_: None,
+        )  # fmt: skip
+
+    with pytest.raises(DirectoryError, match="another e-mail address here"):
+        await imported("nora@acme.example")
+    await imported(EVIL)  # who is there is skipped
 
 
 # --- names that look or fold alike
