@@ -24,7 +24,7 @@ from tests.console.scene import go as go_to
 from tests.enrolment import invited as harbour
 from tests.manage.scene import ACME, BANYAN, in_portal, portal
 from tests.manage.test_attacks_on_names import EVIL, free
-from tests.manage.test_requests import ROLE
+from tests.manage.test_requests import ROLE, acme, requested
 from tests.manage.test_who_is_meant import INVITED, member, owner, provisioned
 from tests.postbox import Postbox
 from tests.sign_in.world import entity, new_world
@@ -202,7 +202,36 @@ async def test_whoever_joins_clears_a_name_that_only_searches_read_as_theirs(mad
     assert found.user.user_id == "id-finn"
 
 
+async def test_a_request_says_for_whom_it_was_made_once_somebody_accepted(made: World) -> None:
+    """D68: a difference at the decision is shown; approved it would be for nobody."""
+    await acme(made)
+    await made.write(placeholder(INVITED), INVITED)
+    found = await requested(made, Change(None, replace(ROLE, user_id=INVITED.user_id)))
+    registry = made.provider.registry
+    await accept_with_new_account(
+        registry, await member(made, INVITED.user_id), "id-mallory",
+        user_name="mallory", name="Mallory", language="", now=made.clock(),
+    )  # fmt: skip
+    browser = await in_portal(made, "requests")
+    assert "gina@acme.example (Gina Teo) may act as Maker" in browser.page.text
+    await browser.open(portal(made, f"requests/decide/{found.request_id}"), site="same-origin")
+    assert "Names have changed since this was requested." in browser.page.text
+    assert "gina@acme.example (Gina Teo) A removed person" in browser.page.text
+    assert "accepts the invitation" not in browser.page.text
+    await browser.fill_and_submit(button="approve", reason="She starts on Monday")
+    assert "Decline it; it has to be requested again." in browser.page.text
+
+
 # --- what is shown of a name
+
+
+async def test_a_newcomers_user_name_is_kept_in_small_letters(made: World) -> None:
+    """D51, D68: wherever a name is shown as it is stored, aIice is not read as alice."""
+    await harbour.invite(made, email=EVIL, name="Mallory")
+    await harbour.enrolled(made, await harbour.at_profile(made), user_name="aIice", name="Mallory")
+    user = await made.provider.registry.directory.user_by_name("aiice")
+    assert user is not None
+    assert user.user_name == "aiice"
 
 
 async def test_an_operator_knows_nobody_by_a_capital_letter() -> None:

@@ -92,7 +92,7 @@ async def submit_profile(context: RequestContext, loaded: EnrolmentContext, *, u
         await throttle.rejection_counts(context, loaded.sent)
         raise InvalidInput(NAME_TAKEN, field="user_name")
     await throttle.give_back(context, attempt)
-    chosen = {"user_name": user_name.strip(), "name": full_name, "email": invited.membership.email, "name_taken": False}
+    chosen = {"user_name": key, "name": full_name, "email": invited.membership.email, "name_taken": False}
     return await enrolments.move(context, enrolment, EnrolmentStep.PROFILE, **chosen)
 
 
