@@ -16,6 +16,7 @@ from corpid.flows.directory.write import IdentifierConflict, write_changes
 from corpid.rules.directory.actors import CommandLine, DirectoryFile
 from corpid.rules.directory.differences import OTHER_PERSON, remarks
 from corpid.rules.directory.invitations import placeholder
+from corpid.rules.directory.names import label_identity
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.queries import MemberQuery
 from corpid.rules.directory.records import Administrator, Change, Membership, Operator, User
@@ -159,6 +160,30 @@ async def test_letters_of_rare_scripts_that_look_like_latin_name_nobody(made: Wo
     await harbour.invite(made, email=EVIL, name="Mallory")
     browser = await harbour.at_profile(made)
     assert await harbour.named(browser, user_name=user_name, name="Mallory") == harbour.PROFILE
+
+
+@pytest.mark.parametrize("user_name", ["-", "..", "_"])
+async def test_nobody_is_called_by_symbols_alone(made: World, user_name: str) -> None:
+    """D68: tables have a dash where there is nobody."""
+    await harbour.invite(made, email=EVIL, name="-")
+    browser = await harbour.at_profile(made)
+    assert await harbour.named(browser, user_name=user_name, name="-") == harbour.PROFILE
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("\u239bBob\u239e", "-Bob-"),  # large brackets
+        ("Bob \u27f6 Ann", "Bob - Ann"),
+        ("\u2800", "-"),  # a blank
+        ("Bob\u20dd", "Bob-"),  # a circle around what is before it
+        ("Ann+Bob", "Ann+Bob"),
+        ("Zoë O\u2019Neil \u738b", "Zoë O\u2019Neil \u738b"),
+    ],
+)
+def test_a_name_beside_an_identity_draws_no_brackets_and_no_arrows(name: str, shown: str) -> None:
+    """D68: whatever symbol looks like one."""
+    assert label_identity("cora", name) == f"cora ({shown})"
 
 
 @pytest.mark.parametrize("user_name", ["نورا", "정민", "ทดสอบ", "ராணி", "майя", "αλέξης", "bjørn"])

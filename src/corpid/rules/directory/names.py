@@ -188,7 +188,7 @@ def canonical(name: str) -> str:
 def label_identity(identity: str, name: str) -> str:
     """An identity with a name beside it: `siti (Siti Contoh)`.
 
-    The identity comes first and contains no space: whatever the name says, it cannot take its place. Brackets, arrows
+    The identity comes first and contains no space: whatever the name says, it cannot take its place. Brackets, symbols
     and length of the name are such that it ends where it seems to. Source: D68
     """
     if not name or fold_text(name) == fold_text(identity):
@@ -197,6 +197,14 @@ def label_identity(identity: str, name: str) -> str:
 
 
 def bound_name(name: str) -> str:
-    """A short name without brackets and arrows, which writes no sentence. Source: D68"""
-    shown = "".join(_BRACKETS.get(category(each)) or ("-" if "\u2190" <= each <= "\u21ff" else each) for each in name)
+    """A short name without brackets and symbols, which writes no sentence.
+
+    Symbols beyond ASCII, such as arrows, can look like brackets, or like nothing. Source: D68
+    """
+    shown = "".join(_BRACKETS.get(category(each)) or ("-" if _is_symbol(each) else each) for each in name)
     return shown if len(shown) <= _CHARACTERS else f"{shown[: _CHARACTERS - 1]}…"
+
+
+def _is_symbol(character: str) -> bool:
+    """Return whether a character is a symbol, or a mark that encloses others."""
+    return not character.isascii() and (category(character).startswith("S") or category(character) == "Me")
