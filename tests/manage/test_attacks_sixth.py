@@ -96,6 +96,19 @@ async def test_a_file_that_means_the_account_gives_it_everything(made: World, de
     assert await rights(made) == [Membership, Administrator, Operator]
 
 
+async def test_whom_a_file_has_meant_before_it_means_still(made: World) -> None:
+    """D65: the person has changed their address since."""
+    await squatted(made)
+    await apply(made, f"{{email: {EVIL}, memberships: [{ACME}]}}")
+    registry = made.provider.registry
+    [user] = (await registry.directory.read(User, [("id-mallory",)])).values()
+    await made.write(replace(user, email="m@elsewhere.example"))
+    level = Change(Administrator(user_id="id-mallory", entity_id=ACME, level="owner"), None)
+    await write_changes(registry, ROOT, [level], planned=True)
+    await apply(made, f"{{email: {EVIL}, memberships: [{ACME}]}}", take_over=True)
+    assert await rights(made) == [Membership, Administrator, Operator]
+
+
 async def test_a_table_adds_nobody_who_chose_the_user_name_before(made: World) -> None:
     """D68: nothing is written; with the address of the account the person is meant."""
     await squatted(made, "Nora Ng")

@@ -366,7 +366,8 @@ def _settle(
         return taken, kept
     left_out: set[tuple[Kind, Key]] = set()
     users = current.records_of("user")
-    others = {key for key, (entry, _) in wanted["user"].items() if claims.differs_from(entry, users.get(key))}
+    known = {key[:1] for kind in _OF_PEOPLE - {"user"} for key in wanted[kind] if claims.gave(kind, key)}
+    others = {key for key, (entry, _) in wanted["user"].items() if claims.differs_from(entry, users.get(key))} - known
     for kind, records in wanted.items():
         for key, (entry, record) in list(records.items()):
             existing, by = current.records_of(kind).get(key), claims.remover(kind, key)

@@ -177,6 +177,10 @@ class Ownership(msgspec.Struct, frozen=True, kw_only=True):
         by = self.removed.get((kind, key), "")
         return by if not self.take_over and self._is_another(by) else ""
 
+    def gave(self, kind: Kind, key: Key) -> bool:
+        """Return whether the channel of the document wrote a record."""
+        return channel(self.sources_of(kind, key).record) == self.channel
+
     def differs_from(self, entry: DocumentEntry, user: msgspec.Struct | None) -> bool:
         """Return whether an entry of a user means somebody else than the account. Source: D65, D68"""
         return isinstance(user, User) and means_another(entry, user, self.sources_of("user", user.key))
