@@ -72,7 +72,7 @@ def show(request_id: RequestId, *, json: listing.AsJson = False) -> None:
         }
     if asked.state == "pending" and found.names.changed:
         values["Names then → now"] = tuple(
-            f"{was or '(not recorded)'} → {is_now}" for was, is_now in found.names.changed
+            f"{was or '(not recorded)'} → {is_now or '(gone)'}" for was, is_now in found.names.changed
         )
         values["To approve"] = f"check who is meant, then add --names {found.names.digest}"
     output.members(asked.request_id, values)

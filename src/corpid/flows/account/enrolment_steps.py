@@ -92,20 +92,20 @@ async def submit_profile(context: RequestContext, loaded: EnrolmentContext, *, u
         await throttle.rejection_counts(context, loaded.sent)
         raise InvalidInput(NAME_TAKEN, field="user_name")
     await throttle.give_back(context, attempt)
-    chosen = {"user_name": user_name.strip(), "name": full_name, "email": invited.membership.email, "name_taken": False}
+    chosen = {"user_name": key, "name": full_name, "email": invited.membership.email, "name_taken": False}
     return await enrolments.move(context, enrolment, EnrolmentStep.PROFILE, **chosen)
 
 
 def _can_be_chosen(user_name: str, address: str) -> bool:
     """Return whether a new person may be known by a user name.
 
-    An address only if it is the one that the link has proven: it identifies whoever is invited at it. No brackets, and
-    nothing that looks like another name.
+    An address only if it is the one that the link has proven: it identifies whoever is invited at it. No brackets,
+    nothing that looks like another name, and not symbols alone, which pages show where there is nothing.
     """
     if user_name == address.casefold():
         return True
     plain = all(each.isalnum() or each in _SYMBOLS for each in user_name if each.isascii())
-    return plain and names.is_distinct(user_name)
+    return plain and any(map(str.isalnum, user_name)) and names.is_distinct(user_name)
 
 
 async def _is_called_so(registry: Registry, invited: Membership, user_name: str) -> bool:

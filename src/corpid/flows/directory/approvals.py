@@ -85,6 +85,7 @@ _ACTIONS: Final = {
     ApprovalEvent.EXPIRE: AuditAction.APPROVAL_EXPIRE,
 }
 _NAMES_CHANGED: Final = phrase("names have changed since this was requested: look at it again before you approve")
+_PEOPLE_GONE: Final = phrase("the invitation was accepted, or somebody has left: make a new request")
 _GONE: Final = "there is no such request: `corpid approval list` shows those that wait"
 ENDED: Final = (ApprovalState.APPROVED, ApprovalState.DECLINED, ApprovalState.WITHDRAWN, ApprovalState.EXPIRED)
 _AT_ONCE: Final = 100
@@ -187,6 +188,8 @@ async def approve_request(
     are_now = await compare_names(registry, request)
     if are_now.redirected:
         raise StaleRequest(REDIRECTED)
+    if are_now.gone:
+        raise StaleRequest(_PEOPLE_GONE)
     if are_now.digest != (names or digest_names(request.people)):
         raise NamesChanged(_NAMES_CHANGED, *(f"  {was} → {is_now}" for was, is_now in are_now.changed))
     current = await read_current(registry, changes)
@@ -597,15 +600,15 @@ async def _search_waiting(
     )  # fmt: skip
 
 
-def _with_names_as_requested(request: ChangeRequest, names: RequestNames) -> RequestNames:
+def _with_names_as_requested(request: ChangeRequest, names: RequestNames, *, still_waits: bool = False) -> RequestNames:
     """Names, those of the entity's people as in the request.
 
-    Third parties' people keep the name that the entity may see.
+    If it `still_waits`, only of people who are gone. Third parties' people keep the name that the entity may see.
     """
     records = (each.record for each in request.changes)
     own = {getattr(each, "user_id", "") for each in records if getattr(each, "entity_id", "") == request.entity_id}
     then = {user_id: name for user_id, name in read_requested_names(request).items() if user_id in own}
-    return msgspec.structs.replace(names, people={**names.people, **then})
+    return msgspec.structs.replace(names, people={**then, **names.people} if still_waits else {**names.people, **then})
 
 
 async def _find_approvers(
@@ -694,7 +697,7 @@ async def _show_page(
                 record=each,
                 state=state,
                 changes=changes[each.request_id],
-                names=names if state is ApprovalState.PENDING else _with_names_as_requested(each, names),
+                names=_with_names_as_requested(each, names, still_waits=state is ApprovalState.PENDING),
                 requester=called[each.requester],
                 decided_by=called.get(each.decided_by, ""),
                 own=_is_own(each, actor),

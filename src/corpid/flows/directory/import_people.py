@@ -10,10 +10,14 @@ import msgspec
 from corpid.flows.directory.apply import prepare_document
 from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.member_changes import plan_invitation
+from corpid.flows.directory.members import AmbiguousName, find_member, other_address
 from corpid.flows.directory.write import IdentifierConflict, authorise_changes, check_changes, cut_parts, write_parts
 from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.differences import OTHER_PERSON
 from corpid.rules.directory.invitations import UNREACHABLE, is_unreachable
 from corpid.rules.directory.nodes import DirectoryError, FileProblem
+from corpid.rules.directory.records import User
+from corpid.rules.directory.sources import means_another
 from corpid.rules.directory.tables import parse_members, parse_people
 
 if TYPE_CHECKING:
@@ -22,8 +26,9 @@ if TYPE_CHECKING:
     from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.document import DirectoryDocument
-    from corpid.rules.directory.records import Change
+    from corpid.rules.directory.records import Change, MemberDetails
     from corpid.stores.sql.registry import Registry
+    from corpid.texts import Phrase
 
     Report: TypeAlias = Callable[[Literal["checked", "imported"], int, int], None]
     """the result for a number of people, of a total"""
@@ -77,6 +82,7 @@ async def import_people(
         except DirectoryError as error:
             problems += error.problems
             continue
+        problems += await _find_others(registry, part)
         remarks += [*prepared.plan.warnings, *_others(part, prepared.plan.changes)]
         parts.append([change for change in prepared.plan.changes if change.verb == "add"])
         report("checked", min(number * PEOPLE_AT_ONCE, total), total)
@@ -129,6 +135,8 @@ async def import_members(
         except IdentifierConflict as taken:
             if taken.member != "user_name":
                 problems.append(FileProblem(line, str(taken)))
+            elif reason := await _find_other(registry, entity_id, details):
+                problems.append(FileProblem(line, reason))
             continue
         changes.append(change)
         if is_unreachable(change.after):
@@ -158,6 +166,27 @@ def _parts(document: DirectoryDocument) -> Iterator[DirectoryDocument]:
         yield msgspec.structs.replace(
             document, entries={"user": dict(users[start:end]), "membership": dict(memberships[start:end])}
         )
+
+
+async def _find_others(registry: Registry, document: DirectoryDocument) -> list[FileProblem]:
+    """The rows that mean somebody else than the account of their user name (D68)."""
+    entries = document.entries_of("user")
+    named = {key: await registry.directory.user_by_name(key[0]) for key in entries}
+    found = await registry.directory.sourced(User, [user.key for user in named.values() if user is not None])
+    return [
+        FileProblem(entries[key].line, f"{key[0]}: {OTHER_PERSON}")
+        for key, user in named.items()
+        if user is not None and user.key in found and means_another(entries[key], user, found[user.key].sources)
+    ]
+
+
+async def _find_other(registry: Registry, entity_id: str, details: MemberDetails) -> Phrase | str:
+    """Why a row means somebody else than the member who has its user name; empty if it does not (D68)."""
+    try:
+        found = await find_member(registry, entity_id, details.user_name)
+    except AmbiguousName as several:
+        return str(several)
+    return other_address(found) if found is not None and not found.has_address(details.email) else ""
 
 
 def _others(document: DirectoryDocument, changes: tuple[Change, ...]) -> Iterator[FileProblem]:

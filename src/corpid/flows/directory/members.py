@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.access import ObjectKind
     from corpid.rules.directory.actors import Actor, EntityAdministrator
     from corpid.stores.sql.registry import Registry
+    from corpid.texts import Phrase
 
 _MOST_ROLES: Final = 1000
 """of one member, that are counted"""
@@ -213,6 +214,14 @@ async def list_invited_at(registry: Registry, entity_id: str, address: str) -> l
     query = MemberQuery(entity_id=entity_id, conditions=(("email", "eq", address),), limit=_SAME_ADDRESS)
     _, found = await registry.provisioning.members(query)
     return [each for each in found if each.membership.invited]
+
+
+def other_address(found: Member) -> Phrase:
+    """The refusal of a line of a table that describes somebody else than the member of its user name. Source: D68"""
+    return phrase(
+        "{name} has another e-mail address here. Correct the address, or the user name if you mean somebody else.",
+        name=found.name,
+    )
 
 
 def refuse_several(named: str, candidates: Sequence[str]) -> None:

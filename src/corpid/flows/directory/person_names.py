@@ -123,9 +123,11 @@ class NameChanges(msgspec.Struct, frozen=True, kw_only=True):
     """People of a change request who are known by other names now."""
 
     people: Mapping[str, str]
-    """the names now, by identifier"""
+    """the names now, by identifier; of those who are gone the names then"""
     changed: tuple[tuple[str, str], ...]
-    """the names then (empty: not recorded) and now, of those whose name differs"""
+    """the names then (empty: not recorded) and now (empty: gone), of those whose name differs"""
+    gone: frozenset[str]
+    """those who are not there any more, such as somebody invited who has accepted with an account"""
     redirected: bool
     """whether an invitation goes to another address now"""
     digest: str
@@ -141,12 +143,18 @@ async def compare_names(registry: Registry, request: ChangeRequest) -> NameChang
     people = await read_requested_people(registry, request.entity_id, changes, request.requester)
     then = {each.user_id: each for each in request.people}
     differing = [(then.get(each.user_id), each) for each in people if then.get(each.user_id) != each]
+    names = {each.user_id: label_identity(each.identity, each.name) for each in people}
+    gone = {user_id: name for user_id, name in read_requested_names(request).items() if user_id not in names}
     return NameChanges(
-        people={each.user_id: label_identity(each.identity, each.name) for each in people},
-        changed=tuple(
-            (label_identity(was.identity, was.name) if was is not None else "", label_identity(now.identity, now.name))
-            for was, now in differing
+        people=gone | names,
+        changed=(
+            *(
+                (label_identity(was.identity, was.name) if was is not None else "", names[now.user_id])
+                for was, now in differing
+            ),
+            *((name, "") for name in gone.values()),
         ),
+        gone=frozenset(gone),
         redirected=any(was is not None and now.invited and was.identity != now.identity for was, now in differing),
         digest=digest_names(people),
     )

@@ -61,7 +61,7 @@ from corpid.rules.directory.changes import (
 )
 from corpid.rules.directory.document import Current
 from corpid.rules.directory.invitations import CARRIED, is_invitation, is_redirection, shown_invitation
-from corpid.rules.directory.names import canonical
+from corpid.rules.directory.names import canonical, fold_text
 from corpid.rules.directory.plan import APPROVERS
 from corpid.rules.directory.queries import MemberCondition, MemberQuery
 from corpid.rules.directory.records import (
@@ -450,7 +450,8 @@ async def _refuse_taken(registry: Registry, member: Membership, before: msgspec.
     """
     wanted: list[tuple[str, MemberCondition]] = []
     if member.user_name and member.user_name != getattr(before, "user_name", ""):
-        wanted.append(("user_name", ("any_user_name", "eq", member.user_name)))
+        alike = dict.fromkeys((member.user_name, fold_text(member.user_name)))
+        wanted += [("user_name", ("any_user_name", "eq", each)) for each in alike]
         if "@" in member.user_name:
             wanted.append(("user_name", ("email", "eq", member.user_name)))
     if member.external_id and member.external_id != getattr(before, "external_id", ""):

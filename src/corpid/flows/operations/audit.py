@@ -16,6 +16,7 @@ from corpid.rules.audit_actions import INVITED_PERSON, PERSONAL_DETAILS, AuditAc
 from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import ApiClient, DeploymentOperator, EntityAdministrator
+from corpid.rules.directory.names import canonical
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.records import Entity, Operator, User
 from corpid.rules.limits import CLOCKS_APART_SECONDS
@@ -61,12 +62,12 @@ async def name_people(registry: Registry, identifiers: Iterable[str], *, actor: 
     keys = [(each,) for each in sorted(identifiers) if each]
     hidden = set() if _reads_operators(actor) else (await registry.directory.read(Operator, keys)).keys()
     users = await registry.directory.read(User, keys)
-    known = {user.user_id: user.user_name for key, user in users.items() if key not in hidden}
+    known = {user.user_id: canonical(user.user_name) for key, user in users.items() if key not in hidden}
     for (user_id,) in keys:
         if (user_id,) not in users and is_user_id(user_id):
             query = AuditQuery(object=user_id, actions=(AuditAction.USER_REMOVE,))
             for entry in await registry.audit.latest(query, limit=1):
-                known |= _removed(entry)
+                known |= {key: canonical(name) for key, name in _removed(entry).items()}
     return known
 
 

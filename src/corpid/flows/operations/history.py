@@ -9,12 +9,12 @@ import msgspec
 
 from corpid.flows.directory import approvals
 from corpid.flows.directory.members import find_member, refuse_several
-from corpid.flows.directory.person_names import name_people, read_people
+from corpid.flows.directory.person_names import name_as_known, name_people, read_people
 from corpid.flows.operations import audit
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.audit_records import AuditPart, AuditQuery
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.member_details import identity, shown_name
+from corpid.rules.directory.member_details import shown_name
 from corpid.rules.directory.names import is_storable, user_name
 from corpid.rules.directory.records import Entity, Service, User
 
@@ -240,7 +240,7 @@ async def names(registry: Registry, actor: EntityAdministrator, entries: Iterabl
         people=name_people(users, held, former=former, outside=outside),
         outside=frozenset(outside - former - held.keys()),
         user_names={
-            user_id: identity(held[user_id], users[user_id]) if user_id in held else users[user_id].user_name
+            user_id: name_as_known(users[user_id], held.get(user_id)).identity
             for user_id in former & users.keys()
             if user_id in held or not users[user_id].placeholder
         },

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from corpid.rules.directory.sources import RetainedRecord
 
 
+OTHER_PERSON: Final = (
+    "whoever has this user name set up the account with another e-mail address. If it is the same person, write that "
+    "address; otherwise choose another user name"
+)
 LONGEST: Final = 80
 UNREMOVED_SHOWN: Final = 20
 """remarks on records that pruning leaves to others; further ones are counted"""
@@ -98,17 +102,10 @@ def remarks(every: Sequence[RetainedRecordNote]) -> list[FileProblem]:
     Of records that pruning leaves, the first twenty. Source: D65
     """
     changed = [
-        FileProblem(
-            one.line,
-            f"{one.subject}: {', '.join(one.members)} stays as set by {one.by[0]}; --take-over takes it over",
-        )
+        FileProblem(one.line, f"{one.subject}{_why_not_set(one)}")
+        for verb in ("change", "add")
         for one in every
-        if one.verb == "change"
-    ]
-    changed += [
-        FileProblem(one.line, f"{one.subject} stays removed, {_by_whom(one)}; --take-over adds it again")
-        for one in every
-        if one.verb == "add"
+        if one.verb == verb
     ]
     unremoved = [one for one in every if one.verb == "remove"]
     shown = [
@@ -118,6 +115,14 @@ def remarks(every: Sequence[RetainedRecordNote]) -> list[FileProblem]:
     rest = len(unremoved) - len(shown)
     further = [FileProblem(0, f"--prune leaves {rest} more that others wrote: --json lists them")] if rest else []
     return [*changed, *shown, *further]
+
+
+def _why_not_set(one: RetainedRecordNote) -> str:
+    if one.members and not one.by:
+        return f" is not {'added' if one.verb == 'add' else 'changed'}: {OTHER_PERSON}"
+    if one.verb == "change":
+        return f": {', '.join(one.members)} stays as set by {one.by[0]}; --take-over takes it over"
+    return f" stays removed, {_by_whom(one)}; --take-over adds it again"
 
 
 def _by_whom(one: RetainedRecordNote) -> str:

@@ -38,7 +38,14 @@ _WRITTEN_TOGETHER: Final = tuple(
 )
 
 
-_LIKE_LATIN: Final = frozenset("аеорсухіјѕһкԁԛԝӏοανικρυ")
+_SCRIPTS: Final = frozenset(
+    """
+    LATIN GREEK CYRILLIC ARMENIAN HEBREW ARABIC THAANA DEVANAGARI BENGALI GURMUKHI GUJARATI ORIYA TAMIL TELUGU KANNADA
+    MALAYALAM SINHALA THAI LAO TIBETAN MYANMAR GEORGIAN HANGUL ETHIOPIC KHMER HIRAGANA KATAKANA BOPOMOFO CJK
+    """.split()
+)
+"""in wide use today (Unicode TS 31, table 5); others, such as Lisu and Coptic, are made of letters like Latin's"""
+_LIKE_LATIN: Final = frozenset("аеорсухіјѕһкԁԛԝӏοανικρυհոռսզգցօ")
 """small letters of other scripts that look like one of Latin (Unicode TS 39)"""
 _OF_LATIN: Final = frozenset("ßæøœđłþð")
 """ordinary letters of Latin that are no letter of ASCII with a mark"""
@@ -147,8 +154,8 @@ def _script(character: str) -> str:
 def is_distinct(name: str) -> bool:
     """Return whether a name looks like no name in other letters.
 
-    Of one script, with its own marks only; of Latin its ordinary letters. `name` is in small letters. Source: D51, D68,
-    Unicode TS 39 §4, §5.2
+    Of one script in wide use, with its own marks only; of Latin its ordinary letters. `name` is in small letters.
+    Source: D51, D68, Unicode TS 39 §4, §5.2
     """
     other = {character for character in name if not character.isascii()}
     letters = {character for character in other if character.isalpha()}
@@ -159,7 +166,7 @@ def is_distinct(name: str) -> bool:
         for each in letters
     )
     like_latin = bool(letters) and letters <= _LIKE_LATIN
-    return not mixed_scripts(name) and not like_latin and all(marks) and all(ordinary)
+    return scripts <= _SCRIPTS and not mixed_scripts(name) and not like_latin and all(marks) and all(ordinary)
 
 
 def is_storable(text: str) -> bool:
@@ -181,7 +188,7 @@ def canonical(name: str) -> str:
 def label_identity(identity: str, name: str) -> str:
     """An identity with a name beside it: `siti (Siti Contoh)`.
 
-    The identity comes first and contains no space: whatever the name says, it cannot take its place. Brackets, arrows
+    The identity comes first and contains no space: whatever the name says, it cannot take its place. Brackets, symbols
     and length of the name are such that it ends where it seems to. Source: D68
     """
     if not name or fold_text(name) == fold_text(identity):
@@ -190,6 +197,14 @@ def label_identity(identity: str, name: str) -> str:
 
 
 def bound_name(name: str) -> str:
-    """A short name without brackets and arrows, which writes no sentence. Source: D68"""
-    shown = "".join(_BRACKETS.get(category(each)) or ("-" if "\u2190" <= each <= "\u21ff" else each) for each in name)
+    """A short name without brackets and symbols, which writes no sentence.
+
+    Symbols beyond ASCII, such as arrows, can look like brackets, or like nothing. Source: D68
+    """
+    shown = "".join(_BRACKETS.get(category(each)) or ("-" if _is_symbol(each) else each) for each in name)
     return shown if len(shown) <= _CHARACTERS else f"{shown[: _CHARACTERS - 1]}…"
+
+
+def _is_symbol(character: str) -> bool:
+    """Return whether a character is a symbol, or a mark that encloses others."""
+    return not character.isascii() and (category(character).startswith("S") or category(character) == "Me")

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from corpid.rules.directory.document import DirectoryDocument, DocumentEntry
+    from corpid.rules.directory.records import Verb
 
     Wanted: TypeAlias = Mapping[Kind, Mapping[Key, tuple[DocumentEntry, msgspec.Struct]]]
     """kind → the document's entries, by key"""
@@ -64,6 +65,10 @@ _IDENTITY: Final[Mapping[Kind, tuple[str, ...]]] = {
     "credentials": ("user_id",),
     "membership": ("user_id", "entity_id"),
 }
+_OF_PEOPLE: Final[frozenset[Kind]] = frozenset({
+    "user", "credentials", "membership", "administrator", "operator", "assignment", "third-party row",
+})  # fmt: skip
+"""kinds whose keys begin with a person"""
 ALL_BUT_LEVELS: Final = frozenset(KINDS) - LEVELS
 """the kinds that `--prune` removes; `--prune-administrators` removes the others (D65)"""
 _DEPENDS: Final[Mapping[Kind, tuple[tuple[Kind, tuple[str, ...]], ...]]] = {
@@ -360,9 +365,17 @@ def _settle(
     if claims is None:
         return taken, kept
     left_out: set[tuple[Kind, Key]] = set()
+    users = current.records_of("user")
+    known = {key[:1] for kind in _OF_PEOPLE - {"user"} for key in wanted[kind] if claims.gave(kind, key)}
+    others = {key for key, (entry, _) in wanted["user"].items() if claims.differs_from(entry, users.get(key))} - known
     for kind, records in wanted.items():
         for key, (entry, record) in list(records.items()):
             existing, by = current.records_of(kind).get(key), claims.remover(kind, key)
+            if kind in _OF_PEOPLE and key[:1] in others and (existing is None or kind == "user"):
+                verb: Verb = "add" if existing is None else "change"
+                kept.append(RetainedRecord(verb=verb, kind=kind, key=key, by=(), members=("email",), line=entry.line))
+                del records[key]
+                continue
             if by or not left_out.isdisjoint(_needs(kind, record)):
                 left_out |= {(kind, key), *_gives(record)}
                 if existing is None:

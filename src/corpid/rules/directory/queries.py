@@ -7,9 +7,9 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from corpid.rules.directory import member_details
-from corpid.rules.directory.names import bound_name
+from corpid.rules.directory.names import bound_name, fold_ascii
 from corpid.rules.directory.records import Assignment, Membership, User
-from corpid.rules.directory.values import NO_END
+from corpid.rules.directory.values import NO_END, as_stored
 
 MemberName: TypeAlias = Literal["membership_id", "user_name", "any_user_name", "external_id", "email", "active"]
 """`any_user_name` (with `eq` only) is what the entity wrote or that of the account, whichever fits"""
@@ -51,6 +51,14 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
         """
         address = member_details.member_email(self.membership, self.user)
         return address.lower() if self.membership.invited else address
+
+    def has_address(self, written: str) -> bool:
+        """Return whether an address is that of the member, as the entity or the account has it.
+
+        True if nothing is written, or known. Source: D68
+        """
+        known = {fold_ascii(each) for each in (self.membership.email, self.user.email) if each}
+        return not written or not known or fold_ascii(as_stored(written)) in known
 
     @property
     def state(self) -> MemberState:

@@ -108,6 +108,16 @@ def in_words(actor: str, user_names: Mapping[str, str], owner: str = "") -> str:
     return ""
 
 
+def means_another(entry: DocumentEntry, user: User, sources: Sources) -> bool:
+    """Return whether an entry describes somebody else than the account of its user name.
+
+    Whoever sets up an account chooses its user name: of the person, only its address is proven. Source: D65, D68
+    """
+    described = {"name", "email"} & entry.fields.keys() and "user_id" not in entry.fields
+    address = str(entry.fields.get("email", ""))
+    return bool(described) and channel(sources.record, user.user_id) == "person" and address != user.email
+
+
 def people(actors: Iterable[str]) -> set[str]:
     """Return the identifiers of the people among actors. Source: D65."""
     split = (actor.partition(":") for actor in actors)
@@ -123,7 +133,7 @@ class RetainedRecord(msgspec.Struct, frozen=True, kw_only=True):
     by: tuple[str, ...]
     """whose it is, or who removed it; empty: something of others rests on it, or it rests on what they removed"""
     members: tuple[str, ...] = ()
-    """those that the document would change"""
+    """those that the document would change; with nobody in `by`, those in which the person of the account differs"""
     line: int = 0
 
 
@@ -166,6 +176,14 @@ class Ownership(msgspec.Struct, frozen=True, kw_only=True):
         """
         by = self.removed.get((kind, key), "")
         return by if not self.take_over and self._is_another(by) else ""
+
+    def gave(self, kind: Kind, key: Key) -> bool:
+        """Return whether the channel of the document wrote a record."""
+        return channel(self.sources_of(kind, key).record) == self.channel
+
+    def differs_from(self, entry: DocumentEntry, user: msgspec.Struct | None) -> bool:
+        """Return whether an entry of a user means somebody else than the account. Source: D65, D68"""
+        return isinstance(user, User) and means_another(entry, user, self.sources_of("user", user.key))
 
     def limit_record(
         self, entry: DocumentEntry, key: Key, existing: msgspec.Struct, record: msgspec.Struct

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
@@ -502,9 +503,8 @@ class RecordWriter:
 
     async def _refuse_account_name(self, becomes: Membership) -> None:
         """Refuse a user name that is the account's of another member."""
-        try:
-            name = fold_user_name(becomes.user_name)
-        except NameRefused:
+        name = _name_account(becomes.user_name)
+        if not name:
             return  # no account has it
         other = {"user_id": becomes.user_id, "entity_id": becomes.entity_id, "name": name}
         if await self.database.row(self._account_named, other) is not None:
@@ -540,10 +540,18 @@ def _is_compared(change: Change) -> bool:
 
 def _is_account_name(written: str, user_name: str) -> bool:
     """Return whether a written user name means the account of another."""
-    try:
-        return fold_user_name(written) == fold_user_name(user_name)
-    except NameRefused:
-        return False
+    return bool(user_name) and _name_account(written) == _name_account(user_name)
+
+
+def _name_account(written: str) -> str:
+    """The key of the account that a written user name means; empty for none.
+
+    Searches fold a name that no account can have, such as one in circled letters.
+    """
+    for each in (written, fold_text(written)):
+        with suppress(NameRefused):
+            return fold_user_name(each)
+    return ""
 
 
 def _get_person(record: Written) -> str:

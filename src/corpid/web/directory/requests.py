@@ -242,12 +242,13 @@ def _show_changes(found: Request, *, names: bool = True) -> tuple[Part, ...]:
             table(phrase("Before and after"), columns, rows),
         )
     invited_here = {each.key[0] for each in found.changes if isinstance(each.record, Membership)}
+    gone = found.name_changes.gone if found.name_changes else frozenset()
     for person in found.record.people if found.state is ApprovalState.PENDING else ():
-        if person.invited and person.user_id not in invited_here:
+        if person.invited and person.user_id not in invited_here | gone:
             name = found.names.people.get(person.user_id) or GONE
             shown.append(Paragraph(phrase("It has no effect until {name} accepts the invitation.", name=name)))
     if names and found.name_changes and found.name_changes.changed:
-        names_now = ((was or phrase("Not recorded"), now) for was, now in found.name_changes.changed)
+        names_now = ((was or phrase("Not recorded"), now or GONE) for was, now in found.name_changes.changed)
         warning = phrase("Names have changed since this was requested. Check that the right person is meant.")
         shown += (
             Paragraph(warning, look="warning"),

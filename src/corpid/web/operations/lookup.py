@@ -10,6 +10,7 @@ from corpid.flows.encrypted_values import decrypt_value, encrypt_value
 from corpid.flows.operations import lookup as flow
 from corpid.jose.encoding import MalformedToken
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.directory.names import canonical
 from corpid.rules.limits import MINUTE
 from corpid.rules.references import LOG_FIELD, REFERENCE, find_reference
 from corpid.texts import phrase
@@ -208,7 +209,7 @@ def _entity(at: ConsoleContext, each: Entity) -> tuple[Value, ...]:
 
 
 def _person(at: ConsoleContext, each: User) -> tuple[Value, ...]:
-    return at.record_link("people", each.user_id, each.user_name), each.name, state_of(each)
+    return at.record_link("people", each.user_id, canonical(each.user_name)), each.name, state_of(each)
 
 
 def _service(at: ConsoleContext, each: Service) -> tuple[Value, ...]:

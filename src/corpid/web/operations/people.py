@@ -19,6 +19,7 @@ from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.changes import LastOwnerRemoved
 from corpid.rules.directory.lists import USERS
 from corpid.rules.directory.member_details import shown_account
+from corpid.rules.directory.names import canonical
 from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, Operator, User
 from corpid.rules.fields import fields_of
 from corpid.rules.limits import HOUR, MINUTE, PASSWORD_LINK_SECONDS, SECOND_FACTOR_LINK_SECONDS, SET_UP_LINK_SECONDS
@@ -94,7 +95,7 @@ async def show_people(at: ConsoleContext) -> View:
     """A page of people, narrowed by what is searched (D51)."""
 
     def row(user: User) -> tuple[Value, ...]:
-        link = at.record_link("people", user.user_id, user.user_name)
+        link = at.record_link("people", user.user_id, canonical(user.user_name))
         return link, user.name, user.email, state_of(user)
 
     return await show_list(
@@ -204,7 +205,7 @@ def _session(at: ConsoleContext, each: Session, *, ends: bool) -> tuple[Value, .
 def _list_facts(at: ConsoleContext, found: PersonDetails) -> list[tuple[Phrase, Value]]:
     user = found.user
     facts: list[tuple[Phrase, Value]] = [
-        (phrase("User name"), user.user_name),
+        (phrase("User name"), canonical(user.user_name)),
         (phrase("E-mail address"), user.email or _NONE),
         (phrase("Account"), fields_of(User)["account_type"].choices[user.account_type]),
     ]
