@@ -68,7 +68,7 @@ SEARCHES: tuple[Shape, ...] = tuple(
         kind, RECORD_LISTS[kind].order(order).columns, ("entity_id",) if kind is Member else (), True, backwards,
         words=words, service=service, few=few, by_service=service and not words,
     )
-    for kind, order in ((User, "name"), (Entity, "name"), (Member, "shown_user_name"), (Member, "shown_email"))
+    for kind, order in ((User, "name"), (Entity, "name"), (Member, "shown_user_name"), (Member, "shown_email"), (Member, "shown_name"))
     for few, backwards in ((False, False), (False, True), (True, False))
     for words in (0, 1, 2)
     for service in ((False, True) if kind is Member else (False,))

@@ -223,6 +223,7 @@ def test_the_first_keystrokes_of_a_search_read_the_persons_memberships_only(fill
         (Member, "user_name", "ix_memberships_person"),
         (Member, "shown_user_name", "ix_memberships_shown_name"),
         (Member, "shown_email", "ix_memberships_shown_email"),
+        (Member, "shown_name", "ix_memberships_shown_full_name"),
     ],
 )
 def test_a_list_is_read_in_an_index_of_its_order(filled: Filled, kind: type, order: str, index: str) -> None:

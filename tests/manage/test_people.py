@@ -11,6 +11,7 @@ from corpid.flows.directory.actors import load_administrator
 from corpid.flows.directory.write import RequestDetails, write_changes
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.changes import Precondition
+from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -147,8 +148,35 @@ async def test_the_head_of_a_column_sorts_the_list_and_the_address_says_how(made
     await follow(browser, "Download as CSV")
     lines = browser.response.text.splitlines() if browser.response else []
     assert [line.split(",")[2][:2] for line in (lines[1], lines[-1])] == ["99", "40"]
-    await go(made, browser, "people?q=temp&sort=name")
+    await go(made, browser, "people?q=temp&sort=state")
     assert sorted_by() == [("ascending", "User name")]
+
+
+async def test_people_are_sorted_by_the_name_that_the_list_shows(made: World) -> None:
+    """D61, D83: that of the organisation, else the person's own, else the address of an invitation; both ways."""
+    await appoint(made)
+    for number, (own, theirs) in enumerate((("zoe", ""), ("Bo", "alma"), ("Cy", ""), ("Al", "Dee"))):
+        await employed(made, f"temp{number}", own)
+        held = await membership(made, f"temp{number}")
+        assert held is not None
+        await made.write(replace(held, name=theirs, department="Temps"))
+    waiting = Membership(
+        user_id="invited", entity_id=ACME, membership_id="m-invited", invited=True, email="BEA@acme.example",
+        department="Temps",
+    )  # fmt: skip
+    await made.write(placeholder(waiting), waiting)
+
+    def listed() -> list[str]:
+        text = browser.response.text if browser.response else ""
+        return re.findall(r'/manage/person/m-[^"]+"><bdi>([^<]+)', text)
+
+    browser = await in_portal(made, "people?q=temps")
+    await follow(browser, "Name")
+    assert listed() == ["alma", "bea@acme.example", "Cy", "Dee", "zoe"]
+    assert "People by name" in browser.page.text
+    await made.write(User(user_id="id-temp2", user_name="temp2", name="Al"))
+    await follow(browser, "Name")
+    assert listed() == ["zoe", "Dee", "bea@acme.example", "alma", "Al"]
 
 
 async def test_people_of_another_organisation_are_neither_listed_nor_opened(made: World) -> None:

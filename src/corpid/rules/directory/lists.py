@@ -170,6 +170,7 @@ MEMBERS: Final = RecordList(
         Order(name="user_name", columns=("person_name_key",)),
         Order(name="shown_user_name", columns=("user_name", "membership_id")),
         Order(name="shown_email", columns=("email", "membership_id")),
+        Order(name="shown_name", columns=("name", "membership_id")),
     ),
 )  # fmt: skip
 """of one entity, with their people; `user_name` is that of the account, `shown_…` what the entity sees"""

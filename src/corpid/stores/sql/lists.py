@@ -20,6 +20,7 @@ from corpid.stores.sql.tables import (
     BEGINNING_OF_NAME,
     BEGINNING_OF_PERSONS_NAME,
     SHOWN_EMAIL,
+    SHOWN_NAME,
     SHOWN_USER_NAME,
     assignments,
     entity_words,
@@ -43,6 +44,7 @@ _EXPRESSIONS: Final[Mapping[tuple[type, str], str]] = {
     (User, "email"): BEGINNING_OF_ADDRESS,
     (Member, "user_name"): SHOWN_USER_NAME,
     (Member, "email"): SHOWN_EMAIL,
+    (Member, "name"): SHOWN_NAME,
 }
 """columns of orders whose index has an expression"""
 _WORDS: Final[Mapping[type, tuple[sa.Table, str]]] = {

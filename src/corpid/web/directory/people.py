@@ -123,9 +123,14 @@ _SORT: Final = "sort"
 """the parameter of the order"""
 _USER_NAME: Final = "user_name"
 _EMAIL: Final = "email"
-_ORDERS: Final = {_USER_NAME: "shown_user_name", _EMAIL: "shown_email"}
+_NAME: Final = "name"
+_ORDERS: Final = {_NAME: "shown_name", _USER_NAME: "shown_user_name", _EMAIL: "shown_email"}
 """value of the parameter → order of the list"""
-_CAPTIONS: Final = {_USER_NAME: phrase("People by user name"), _EMAIL: phrase("People by e-mail address")}
+_CAPTIONS: Final = {
+    _NAME: phrase("People by name"),
+    _USER_NAME: phrase("People by user name"),
+    _EMAIL: phrase("People by e-mail address"),
+}
 FIND: Final = "find"
 """the parameter of what is searched for"""
 AFTER: Final = "after"
@@ -169,7 +174,7 @@ async def show_people(at: PortalContext) -> View:
     invite = at.link(INVITE, phrase("Invite people")) if may_change else None
     sorts = "" if page.by_word else sort or _USER_NAME
     columns = (
-        Column(phrase("Name")),
+        _sorting(at, phrase("Name"), _NAME, sorts, kept),
         _sorting(at, phrase("User name"), _USER_NAME, sorts, kept),
         _sorting(at, phrase("E-mail address"), _EMAIL, sorts, kept),
         Column(phrase("State")),
