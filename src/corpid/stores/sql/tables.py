@@ -192,6 +192,7 @@ assignments: Final = table(
     partial("ix_assignments_end_date", "end_date", "entity_id", rows=HAS_END),
     partial("ix_assignments_entity_id_end_date", *_BY_END, rows=HAS_END),
     sa.Index("ix_assignments_holders", "entity_id", "service_id", "user_id"),
+    sa.Index("ix_assignments_roles", "entity_id", "role", "service_id", "user_id", "sub_entity", "ref"),
 )
 
 third_party_grants: Final = table(

@@ -171,7 +171,10 @@ _WRITTEN: Final = ("INSERT", "UPDATE")
 
 
 def write_person_triggers(dialect: str, copies: Mapping[str, str]) -> list[str]:
-    """The statements that make the triggers of copies, on PostgreSQL again if they are there."""
+    """The statements that make the triggers of copies.
+
+    PostgreSQL replaces those that are there.
+    """
     originals = ", ".join(copies.values())
     changed = " OR ".join(f"OLD.{each} <> NEW.{each}" for each in copies.values())
     copy = ", ".join(f"{to} = NEW.{each}" for to, each in copies.items())

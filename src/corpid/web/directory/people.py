@@ -119,7 +119,7 @@ INVITED: Final = "invited"
 """the parameter of how many were invited, and the key of that change"""
 _SHOWN: Final = 50
 _SEARCH: Final = "q"
-_SORT: Final = "sort"
+SORT: Final = "sort"
 """the parameter of the order"""
 _USER_NAME: Final = "user_name"
 _EMAIL: Final = "email"
@@ -169,14 +169,14 @@ async def show_people(at: PortalContext) -> View:
     last = await _find_last_sign_ins(at, page.found)
     filters = {_SEARCH: wanted.search, "state": wanted.state, "service": wanted.service_id}
     kept = {name: value for name, value in filters.items() if value}
-    sorted_by = {_SORT: sort} if sort else {}
+    sorted_by = {SORT: sort} if sort else {}
     may_change = members.may_invite(at.actor)
     invite = at.link(INVITE, phrase("Invite people")) if may_change else None
     sorts = "" if page.by_word else sort or _USER_NAME
     columns = (
-        _sorting(at, phrase("Name"), _NAME, sorts, kept),
-        _sorting(at, phrase("User name"), _USER_NAME, sorts, kept),
-        _sorting(at, phrase("E-mail address"), _EMAIL, sorts, kept),
+        sorting_column(at, PEOPLE, phrase("Name"), _NAME, sorts, kept),
+        sorting_column(at, PEOPLE, phrase("User name"), _USER_NAME, sorts, kept),
+        sorting_column(at, PEOPLE, phrase("E-mail address"), _EMAIL, sorts, kept),
         Column(phrase("State")),
         Column(phrase("Access")),
         *((Column(phrase("Last sign-in")),) if last is not None else ()),
@@ -242,7 +242,7 @@ def _read_sort(given: Mapping[str, str]) -> str:
 
     A key of _ORDERS, after a minus backwards; empty for another text.
     """
-    sort = given.get(_SORT, "")
+    sort = given.get(SORT, "")
     return sort if sort.removeprefix("-") in _ORDERS else ""
 
 
@@ -250,12 +250,14 @@ def _order(sort: str) -> _Order:
     return _Order(order=_ORDERS[sort.removeprefix("-") or _USER_NAME], descending=sort.startswith("-"))
 
 
-def _sorting(at: PortalContext, heading: Phrase, name: str, sort: str, kept: Mapping[str, str]) -> Column:
+def sorting_column(
+    at: PortalContext, page: str, heading: Phrase, name: str, sort: str, kept: Mapping[str, str]
+) -> Column:
     """The head of a column that sorts the list.
 
     The other way if it does so already. Source: D83
     """
-    address = at.path(PEOPLE, **kept, **{_SORT: f"-{name}" if sort == name else name})
+    address = at.path(page, **kept, **{SORT: f"-{name}" if sort == name else name})
     if sort.removeprefix("-") != name:
         return Column(heading, address)
     return Column(heading, address, "descending" if sort.startswith("-") else "ascending")
@@ -968,7 +970,7 @@ SECTION: Final = Section[PortalContext](
     | _KEPT
     | {*MEMBER.fields, "people", role_fields.ACCESS, "reason", _CONFIRMED, _ASKED, "decision", "seen"},
     prefixes=(SELECT, role_fields.PARAMETER),
-    filters=frozenset({_SEARCH, _SORT, "state", "service", "after", "before"}),
+    filters=frozenset({_SEARCH, SORT, "state", "service", "after", "before"}),
     changes={
         INVITED: phrase("The invitation has been sent."),
         "people-suspended": phrase("The memberships have been suspended."),

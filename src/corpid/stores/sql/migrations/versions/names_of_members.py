@@ -1,4 +1,4 @@
-"""A copy of the person's name with each membership, and an index by shown name."""
+"""A copy of the person's name with each membership."""
 
 from __future__ import annotations
 

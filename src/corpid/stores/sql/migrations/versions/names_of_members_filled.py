@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from corpid.stores.sql.migration import Backfill
 
-revision = "0050"
+revision = "0051"
 phase = "fill"
 locks = "a thousand rows of memberships at a time"
 
