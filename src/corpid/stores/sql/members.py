@@ -462,7 +462,7 @@ def _ordered(keys: Sequence[sa.ColumnElement[Any]], *, backwards: bool) -> list[
 
 
 def _select_part_end(order: RoleOrder, *, backwards: bool) -> sa.Select[Any]:
-    """Bounds, `offset` → the columns of the index, so many rows further on.
+    """Bounds, `offset` → the columns of a later row of the index.
 
     Between two names PostgreSQL reads the index in its order; of columns it does so from the place on.
     """
