@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
-from hashlib import sha256
 from typing import TYPE_CHECKING, Final, cast, get_args
 
 import msgspec
@@ -18,7 +17,6 @@ from corpid.rules.directory.queries import RoleOrder
 from corpid.rules.directory.values import NO_BEGINNING
 from corpid.texts import Phrase, counted, phrase
 from corpid.web.directory.page_context import (
-    NO_REASON,
     REQUESTED,
     PortalContext,
     PortalPage,
@@ -42,7 +40,7 @@ from corpid.web.pages.components import (
     table,
 )
 from corpid.web.pages.layout import Field, Link, pager_of
-from corpid.web.sites import NAMES_CHANGED, ConfirmationRequired, FormResult, Section, await_found
+from corpid.web.sites import NAMES_CHANGED, ConfirmationRequired, FormResult, Section, await_found, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -288,8 +286,7 @@ def _page_reader(at: PortalContext, wanted: RoleFilter) -> Callable[[str, int], 
 
 def _digest(roles: Sequence[EntityRole]) -> str:
     """A digest of roles and their people as shown. Source: D68, D81"""
-    shown = sorted((each.id, msgspec.json.encode(each.row).decode(), names_shown(each.member)) for each in roles)
-    return sha256(msgspec.json.encode(shown)).hexdigest()
+    return version_of(*sorted((each.id, version_of(each.row), names_shown(each.member)) for each in roles))
 
 
 def _needs_approval(at: PortalContext, roles: Sequence[EntityRole]) -> bool:
@@ -299,9 +296,7 @@ def _needs_approval(at: PortalContext, roles: Sequence[EntityRole]) -> bool:
 async def show_end(at: PortalContext) -> View:
     """The check before selected roles are ended."""
     roles, others = await _selected(at)
-    page = at.build_page(
-        phrase("Remove access?"),
-    )
+    page = at.build_page(phrase("Remove access?"), step_name=_digest(roles))
     stays = (
         counted(
             others,
@@ -341,7 +336,7 @@ async def show_end(at: PortalContext) -> View:
             else None,
         ),
         Form(
-            hidden=(*selected, ("seen", _digest(roles)), ("decision", "confirm")),
+            hidden=(*selected, ("decision", "confirm")),
             needs_approval=needs,
             button=_TAKE_AWAY,
             danger=True,
@@ -360,13 +355,11 @@ async def end_access(at: PortalContext) -> FormResult:
     roles, _ = await _selected(at)
     if not roles:
         raise InvalidInput(_CHOOSE)
-    if _digest(roles) != at.form.get("seen"):
+    if _digest(roles) != at.form.get("step"):
         raise ConfirmationRequired(("", NAMES_CHANGED))
     try:
-        asking = at.request_details()
-        if not asking.reason and _needs_approval(at, roles):
-            # Else what needs no approval could end before the first part that does is refused.
-            raise InvalidInput(NO_REASON, field="reason")
+        # Else what needs no approval could end before the first part that does is refused.
+        asking = at.request_details(needed=_needs_approval(at, roles))
         ending = role_assignment.end_roles(at.registry, at.actor, [each.row for each in roles], asking)
         requests = await await_change(ending)
     except InvalidInput as refused:
@@ -410,7 +403,7 @@ SECTION: Final = Section[PortalContext](
         _CSV: PortalPage(view=export_access),
         _END: PortalPage(view=show_end, submit=end_access, fresh=True, needs=("delete", "assignment")),
     },
-    fields=_FILTERS | {"all", "decision", "seen", "reason"},
+    fields=_FILTERS | {"all", "decision", "reason"},
     filters=_FILTERS | {"after"},
     prefixes=(SELECT,),
 )

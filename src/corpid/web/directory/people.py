@@ -492,12 +492,12 @@ async def check_selected(at: PortalContext) -> View:
         said = _say_role(at, people, form)
     columns = (phrase("Name"), phrase("User name and e-mail"), phrase("State"))
     return Page(
-        frame=at.frame(up=at.section_link(PEOPLE), names=names_shown(*people)),
+        frame=at.frame(up=at.section_link(PEOPLE), names=names_shown(*people), step_name=preview.digest),
         heading=texts.heading(len(people)),
         parts=(
             *said,
             Form(
-                hidden=(*hidden, ("seen", preview.digest)),
+                hidden=tuple(hidden),
                 decision=name,
                 button=texts.button,
                 danger=name in {"suspend", "end"},
@@ -550,7 +550,7 @@ async def change_selected(at: PortalContext) -> FormResult:
             raise ConfirmationRequired
         action = _role_of(at, form)
     preview = await preview_bulk(at.registry, selected, action, actor=at.actor, today=at.context.today)
-    if at.form.get("seen") != preview.digest:
+    if at.form.get("step") != preview.digest:
         raise ConfirmationRequired(("", CHANGED_MEANWHILE))
     at.check_names(names_shown(*preview.members))
     asking = at.request_details()
@@ -968,7 +968,7 @@ SECTION: Final = Section[PortalContext](
     },
     fields=role_fields.FIELDS
     | _KEPT
-    | {*MEMBER.fields, "people", role_fields.ACCESS, "reason", _CONFIRMED, _ASKED, "decision", "seen"},
+    | {*MEMBER.fields, "people", role_fields.ACCESS, "reason", _CONFIRMED, _ASKED, "decision"},
     prefixes=(SELECT, role_fields.PARAMETER),
     filters=frozenset({_SEARCH, SORT, "state", "service", "after", "before"}),
     changes={
