@@ -175,12 +175,6 @@ async def test_an_entity_is_counted_up_to_a_limit(place: Place) -> None:
         assert (found.people, found.ending, found.offers) == (4, len(in_time), 1)
         bounded = await directory.totals("A1", first="2027-01-01", last="2027-12-31", most=2)
         assert (bounded.people, bounded.ending, bounded.offers) == (2, 2, 1)
-        paged: list[Assignment] = []
-        after: tuple[str, ...] = ("",) * 7
-        while page := await directory.ending("A1", first="2027-01-03", last="2027-01-09", after=after, limit=2):
-            paged += page
-            after = (page[-1].end_date, *page[-1].key)
-        assert paged == sorted(in_time, key=lambda each: (each.end_date, *each.key))
 
 
 async def test_people_who_are_found_are_paged_in_the_order_of_their_names(place: Place) -> None:

@@ -12,7 +12,7 @@ from corpid.rules.directory.records import ChangeRequest, Membership, Service, T
 from corpid.rules.directory.values import Parameter, ParameterDefinition
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
 from tests.manage.walking import follow, token
-from tests.sign_in.world import World, entity
+from tests.sign_in.world import World, entity, form_of
 
 if TYPE_CHECKING:
     from corpid_dev.relying_party.browser import Browser
@@ -208,11 +208,8 @@ async def test_the_offering_side_cannot_accept_its_own_offer(made: World) -> Non
     await three(made)
     await made.write(replace(GRANT, state="offered"))
     browser = await in_portal(made, page("end"))
-    kept = token(browser)
-    form = browser.page.form_with("version")
-    assert form is not None
-    version = next(each.value for each in form.controls if each.name == "version")
-    answer = await send(made, browser, page("accept"), **kept, version=version, confirmed="yes")
+    kept = form_of(browser, "form_token")
+    answer = await send(made, browser, page("accept"), **kept, confirmed="yes")
     assert answer.status_code == 404
     now = await held(made)
     assert now is not None
@@ -336,7 +333,7 @@ async def test_strangers_find_neither_an_authorisation_nor_a_role_under_it(made:
     browser = await in_portal(made, "third-parties/offer?to=200000001A&service=PERMITS", who="eve")
     kept = token(browser)
     of_grant = [page(verb) for verb in ("accept", "decline", "end", "change", "assign")]
-    sent = {**kept, "confirmed": "yes", "version": "x", "person": "id-eve", "start": "2026-01-01"}
+    sent = {**kept, "confirmed": "yes", "step": "x", "person": "id-eve", "start": "2026-01-01"}
     for path in (*of_grant, page("change-role", ROW), page("take-away", ROW)):
         answer = await send(made, browser, path, **sent)
         assert answer.status_code == 404, path

@@ -31,7 +31,7 @@ def review(
         return
     found = state.review
     if found is None:
-        output.say(f"{entity_id} has no access review yet: it gets a date within a day after its first administrators.")
+        output.say(f"{entity_id} has no access review yet: it gets a date within a day of its first administrator.")
         return
     values: dict[str, str | tuple[str, ...]] = {"Due": listing.moment(found.due_at, chosen)}
     if found.began_at:

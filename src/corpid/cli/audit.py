@@ -60,7 +60,7 @@ def list_entries(
     *,
     last: Annotated[int | None, typer.Option(help=f"Number of entries. Default: {_LAST}.", min=1, max=_AT_MOST)] = None,
     since: Annotated[
-        str | None, typer.Option(metavar="WHEN", help="Only later ones: 30m, 2h, 3d, 1w, a day, or a time.")
+        str | None, typer.Option(metavar="WHEN", help="Only entries since then: 30m, 2h, 3d, 1w, a day, or a time.")
     ] = None,
     user: Annotated[
         str | None, typer.Option(metavar="NAME", help="What this person did, and what was done to them.")
@@ -68,17 +68,19 @@ def list_entries(
     entity: Annotated[str | None, typer.Option(metavar="ID", help="What concerns this entity.")] = None,
     client: Annotated[str | None, typer.Option(metavar="ID", help="What concerns this client.")] = None,
     action: Annotated[
-        str | None, typer.Option(metavar="ACTION", help="An action, or the start of several: membership.")
+        str | None, typer.Option(metavar="ACTION", help="An action, or the beginning of several, such as membership.")
     ] = None,
     object_: Annotated[
         str | None,
-        typer.Option("--object", metavar="KEY", help="What was done to the record with this key: books, lim/E1001."),
+        typer.Option(
+            "--object", metavar="KEY", help="What was done to the record with this key, such as books or lim/E1001."
+        ),
     ] = None,
     after: Annotated[
         int | None, typer.Option(help="For programs: entries after this number, the oldest first, no gaps.", min=0)
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(help="With --after: at most so many. Default: 100.", min=1, max=10000)
+        int | None, typer.Option(help="With --after: at most this many. Default: 100.", min=1, max=10000)
     ] = None,
     json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object per line, with members before and after.")
@@ -100,7 +102,7 @@ def list_entries(
         output.json_lines(_for_programs(shown))
         return
     if not shown.entries:
-        output.say(" ".join(("No entry fits.", *shown.unknown)) if after is None else "There are no later entries.")
+        output.say(" ".join(("No entry matches.", *shown.unknown)) if after is None else "There are no later entries.")
         return
     order = "The latest first" if after is None else "The oldest first"
     output.say(f"{order}; times in {shown.zone.key}.")
@@ -126,7 +128,7 @@ def verify(
     not protected.
     """
     if expect is not None and not _DIGEST.fullmatch(expect):
-        output.fail("--expect takes the digest of a seal: 64 hexadecimal digits, as the log has it (audit_sealed)")
+        output.fail("--expect takes the digest of a seal: 64 hexadecimal digits, as in the log (audit_sealed)")
     found, zone = with_stores(partial(_verify, expect=expect or ""))
     if json:
         output.as_json(found)
@@ -181,7 +183,9 @@ def stream(
     *,
     after: Annotated[
         int | None,
-        typer.Option(metavar="NUMBER", help="Go on after this entry; 0: from the beginning.", min=0, max=_LAST_NUMBER),
+        typer.Option(
+            metavar="NUMBER", help="Continue after this entry; 0: from the beginning.", min=0, max=_LAST_NUMBER
+        ),
     ] = None,
 ) -> None:
     """Show the position of the audit's stream, or move it.

@@ -31,7 +31,9 @@ def add(
     *,
     entity: Entity,
     name: Annotated[str, typer.Option(help="What it is for, such as the name of the SCIM client.")],
-    days: Annotated[int, typer.Option(help="How long it lasts.", min=1, max=LONGEST_LIFE_DAYS)] = LONGEST_LIFE_DAYS,
+    days: Annotated[
+        int, typer.Option(help="Number of days for which it is valid.", min=1, max=LONGEST_LIFE_DAYS)
+    ] = LONGEST_LIFE_DAYS,
     dry_run: listing.DryRun = False,
     json: listing.AsJson = False,
 ) -> None:
@@ -65,7 +67,7 @@ def add(
 
 @app.command("list")
 def show_all(*, entity: Entity, json: listing.AsJson = False) -> None:
-    """List the tokens of an entity; none shows its secret."""
+    """List the tokens of an entity, without their secrets."""
 
     async def read(stores: Stores, _: Settings) -> tuple[list[RegisteredProvisioningToken], float]:
         return await provisioning_tokens.list_tokens(stores.registry, entity, actor=stores.actor), stores.clock()

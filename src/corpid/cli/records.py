@@ -319,7 +319,7 @@ def _describe_option(key: Field, words: list[str], *, is_listed: bool, new: bool
     """The help of an option; `words` are its values."""
     text = key.help
     if is_listed and text and "; repeat" not in text:
-        text = f"{text.removesuffix('.')}; repeat."
+        text = f"{text.removesuffix('.')}; repeat for several."
     if not all(word in text for word in words):
         text = f"{text.removesuffix('.')}{': ' if text else ''}{', '.join(words[:-1])} or {words[-1]}."
     emptied = ("none empties the list." if is_listed else "none removes it.") if empties else ""
@@ -381,7 +381,9 @@ def _list(name: str, noun: Noun) -> Command:
         *(option(each, bool, text, default=False) for each, text in _OTHER_LISTS.items() if each in filters),
     ]
     if sorts:
-        parameters.append(option("sort", str, f"Sort by {', '.join(sorts)}; - before it reverses.", default=""))
+        parameters.append(
+            option("sort", str, f"Sort by {', '.join(sorts)}; a leading - reverses the order.", default="")
+        )
 
     def show(limit: int, after: str, json: bool, csv: bool, total: bool, sort: str = "", **given: Any) -> None:  # noqa: ANN401
         wanted = {option: value for option, value in given.items() if value}
@@ -697,7 +699,7 @@ _ROLE: Final[dict[str, Any]] = {
     "Service": "service", "Role": lambda role, _: listing.parts(role.row), "State": _role_state,
 }  # fmt: skip
 _UPDATE: Final = "; the others keep their values.\n\nA list is replaced as a whole."
-_ONE_OF_SEVERAL: Final = "\n\nIf several are meant, nothing is changed, and they are listed."
+_ONE_OF_SEVERAL: Final = "\n\nIf several match, it lists them and changes nothing."
 NOUNS: Final[dict[str, Noun]] = {
     "user": Noun(
         kind="user",
@@ -825,10 +827,10 @@ NOUNS: Final[dict[str, Noun]] = {
     "role": Noun(
         kind="assignment",
         texts={
-            "list": "List roles, also those that are not effective, with the reason.",
-            "show": f"Show one role, and why it is not effective, if so.{_ONE_OF_SEVERAL}",
+            "list": "List roles, including those not in effect, with the reason.",
+            "show": "Show one role, and the reason if it is not in effect.\n\nIf several match, it lists them.",
             "add": "Give a person a role for an entity.\n\n"
-            "If the person has that role already, what is named of it changes.",
+            "If the person has that role already, the options given change it.",
             "update": f"Change dates or parameters of one role.{_ONE_OF_SEVERAL}",
             "remove": f"Take one role from a person.{_ONE_OF_SEVERAL}",
         },
@@ -845,7 +847,7 @@ NOUNS: Final[dict[str, Noun]] = {
         kind="administrator",
         texts={
             "list": "List administrators of entities, with their levels.",
-            "show": "Show one administrator, and why they cannot act, if so.",
+            "show": "Show one administrator, and the reason if they cannot act.",
             "add": "Make a member of an entity its administrator, at a level.\n\n"
             "If the person has a level there already, it changes.",
             "update": "Change an administrator's level or services.",
@@ -873,7 +875,7 @@ NOUNS: Final[dict[str, Noun]] = {
             "add": "Make a person an operator of the deployment, at a level.\n\n"
             "If the person has a level already, it changes.",
             "update": "Change the level of an operator.",
-            "remove": "Remove an operator's level; the last one who can act stays.",
+            "remove": "Remove an operator's level; the last active operator keeps it.",
         },
         lists=(
             ListCommand(
@@ -896,9 +898,9 @@ NOUNS: Final[dict[str, Noun]] = {
         kind="grant",
         texts={
             "list": "List what entities offer and grant to third parties.\n\n"
-            "An offer gives nothing until the third party has accepted it. With --people, the roles that third parties "
-            "gave to their people: for whom, until when, and why not, if not.",
-            "show": f"Show one offer or grant.{_ONE_OF_SEVERAL}",
+            "An offer gives nothing until the third party has accepted it. With --people it lists the roles that third parties "
+            "gave to their people: for whom, until when, and the reason if one is not in effect.",
+            "show": "Show one offer or grant.\n\nIf several match, it lists them.",
         },
         lists=(
             ListCommand(

@@ -8,8 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 from urllib.parse import quote, urlencode
+
+import msgspec
 
 from corpid.flows.account import own_sessions
 from corpid.flows.account.own_sessions import SelfServiceRequest
@@ -112,6 +115,11 @@ class FormResult(NamedTuple):
     page: str
 
 
+def version_of(*shown: object) -> str:
+    """The state of records, for the field `step` of their form."""
+    return sha256(msgspec.json.encode(shown)).hexdigest()
+
+
 def read_number(text: str) -> int:
     """The number of an entry in an address; 0 for anything else."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else 0
@@ -209,6 +217,11 @@ class PageContext(Generic[Visit]):
             errors=errors,
             action=action,
         )
+
+    def check_step(self, step_name: str, outdated: Phrase = CHANGED_MEANWHILE) -> None:
+        """Raise InvalidInput if the page of the form showed another state. Source: D54"""
+        if self.form.get("step", "") != step_name:
+            raise InvalidInput(outdated)
 
     def check_names(self, names: str) -> None:
         """Raise InvalidInput if the form was shown for other people. Source: D68"""
@@ -319,6 +332,10 @@ class Question(ViewPart, frozen=True, kw_only=True):
     """why it cannot be made, in place of the form"""
     names: str = ""
     """the digest of the people whom it is about"""
+    step_name: str = ""
+    """names the state that is shown (`version_of`)"""
+    outdated: Phrase = CHANGED_MEANWHILE
+    """refuses a form that was shown for another state"""
     up: Link | None = None
     back: Link | None = None
     """leads away without a change; None: to `up`"""
@@ -354,6 +371,7 @@ def asking(
             *(refused if asked.refused else (form,)),
             up=asked.up,
             names=asked.names,
+            step_name=asked.step_name,
             errors=(*at.errors, *asked.errors),
         )
 
@@ -361,6 +379,8 @@ def asking(
         asked = await ask(at)
         if asked.names:
             at.check_names(asked.names)
+        if asked.step_name:
+            at.check_step(asked.step_name, asked.outdated)
         made = await asked.change()
         return made if isinstance(made, FormResult) else asked.done
 

@@ -202,16 +202,9 @@ async def list_records(
     rows = await registry.lists.page(query)
     if descending:
         rows.reverse()
-    shown = rows[-limit:] if before else rows[:limit]
-    further = len(rows) > limit
-    places = [("", *place) if query.by_word else place for _, place in shown]
-    return ListPage(
-        found=tuple(record for record, _ in shown),
-        after=format_place(places[-1]) if shown and (before or further) else "",
-        before=format_place(places[0]) if shown and (further if before else after) else "",
-        total=total if count_to else None,
-        by_word=query.by_word,
-    )
+    placed = [(record, ("", *each) if query.by_word else each) for record, each in rows]
+    page = cut_between(placed, after=after, before=before, limit=limit)
+    return msgspec.structs.replace(page, total=total if count_to else None, by_word=query.by_word)
 
 
 def object_of_list(listed: RecordList, where: Mapping[str, str | bool]) -> Object:
@@ -399,6 +392,20 @@ def cut_page(found: Sequence[S], limit: int, places: Sequence[str]) -> ListPage[
     It is one more than the page may have, if there are more. `places` are those of each.
     """
     return ListPage(found=tuple(found[:limit]), after=places[limit - 1] if len(found) > limit else "")
+
+
+def cut_between(rows: Sequence[tuple[S, tuple[str, ...]]], *, after: str, before: str, limit: int) -> ListPage[S]:
+    """Limit results to the page after or before a place.
+
+    They have their places, are in the list's order, and one more than the page may have, if there are more.
+    """
+    shown = rows[-limit:] if before else rows[:limit]
+    further = len(rows) > limit
+    return ListPage(
+        found=tuple(each for each, _ in shown),
+        after=format_place(shown[-1][1]) if shown and (before or further) else "",
+        before=format_place(shown[0][1]) if shown and (further if before else after) else "",
+    )
 
 
 def format_place(key: Sequence[str]) -> str:

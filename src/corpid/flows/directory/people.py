@@ -80,7 +80,7 @@ async def reset_password(
 
 
 async def reset_factors(registry: Registry, user_name: str, totp_secret: str, *, actor: Actor) -> User:
-    """Replace a person's second factor by a new TOTP secret.
+    """Replace a person's second factor with a new TOTP secret.
 
     `totp_secret` is base32. Ends their sessions, and removes passkeys and recovery codes. A directory file does not
     undo it later. Raises write.Refused if there is no such person, access.Forbidden, StoreUnavailable. Source: D45

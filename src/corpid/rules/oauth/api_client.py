@@ -58,7 +58,7 @@ class RegisteredApiClient(msgspec.Struct, frozen=True, kw_only=True):
         tuple[ApiScope, ...],
         Field(
             read=ListReader(one_of(*API_SCOPES), least=1),
-            help="A scope it may ask for; repeat.",
+            help="A scope that it can request; repeat for several.",
             doc=f"list: {_LISTED}",
             needed=True, example=("directory.read", "audit.read"),
         ),

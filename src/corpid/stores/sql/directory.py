@@ -36,7 +36,7 @@ from corpid.rules.directory.records import (
 from corpid.rules.directory.sources import SourcedRecord, sources_after
 from corpid.stores.sql.changes import ChangeWriter
 from corpid.stores.sql.columns import columns, record_codec
-from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, PAGE, USERS, fold_user_name, select_columns
+from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, PAGE, USERS, fold_user_name
 from corpid.stores.sql.tables import (
     HAS_END,
     administrators,
@@ -141,7 +141,6 @@ class Directory:
             )
         )
         self._totals: Final = database.prepare(count_totals)
-        self._ending: Final = kinds[Assignment].prepare(select_ending)
 
     async def read(self, kind: type[R], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], R]:
         """The records with these keys.
@@ -300,20 +299,6 @@ class Directory:
         values = {"entity_id": entity_id, "first": first, "last": last, "limit": most}
         people, roles, offers = await self._database.row(self._totals, values) or (0, 0, 0)
         return EntityTotals(people=people, ending=roles, offers=offers)
-
-    async def ending(
-        self, entity_id: str, *, first: str, last: str, after: tuple[str, ...], limit: int
-    ) -> list[Assignment]:
-        """An entity's own roles that end from day `first` to `last`.
-
-        By last day and key; `after` is both of the one before, or empty texts. The days before that place are left out
-        here, too: SQLite would read their roles.
-        """
-        known = self._kinds[Assignment]
-        names = ("end_date", *known.keys)
-        beginning = {f"after_{name}": value for name, value in zip(names, after, strict=True)}
-        values = {"entity_id": entity_id, "first": max(first, after[0]), "last": last, **beginning, "limit": limit}
-        return [known.codec.decode(row) for row in await self._database.rows(self._ending, values)]
 
     async def page(
         self, kind: type[R], where: Mapping[str, str], *, after: tuple[str, ...] = (), limit: int
@@ -568,11 +553,3 @@ def count_totals() -> sa.Select[Any]:
             for each in (people, ending, offers)
         )
     )
-
-
-def select_ending(table: sa.Table, names: tuple[str, ...]) -> sa.Select[Any]:
-    """The same, `after_…` of day and key, `limit` → roles in order."""
-    keys = [table.c.end_date, *table.primary_key]
-    after = sa.tuple_(*(sa.bindparam(f"after_{each.name}", type_=sa.Text) for each in keys))
-    within = *_match_days(), sa.tuple_(*keys) > after
-    return select_columns(table, names).where(*within).order_by(*keys).limit(_LIMIT)

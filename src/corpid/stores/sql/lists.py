@@ -20,6 +20,7 @@ from corpid.stores.sql.tables import (
     BEGINNING_OF_NAME,
     BEGINNING_OF_PERSONS_NAME,
     SHOWN_EMAIL,
+    SHOWN_NAME,
     SHOWN_USER_NAME,
     assignments,
     entity_words,
@@ -43,6 +44,7 @@ _EXPRESSIONS: Final[Mapping[tuple[type, str], str]] = {
     (User, "email"): BEGINNING_OF_ADDRESS,
     (Member, "user_name"): SHOWN_USER_NAME,
     (Member, "email"): SHOWN_EMAIL,
+    (Member, "name"): SHOWN_NAME,
 }
 """columns of orders whose index has an expression"""
 _WORDS: Final[Mapping[type, tuple[sa.Table, str]]] = {
@@ -164,8 +166,8 @@ class RecordLists:
             end = await self._database.row(self._part_end(of_word), values)
             if end is None:
                 break
-            yield values | _number("end", end)
-            values = values | _number("place", end)
+            yield values | number_parts("end", end)
+            values = values | number_parts("place", end)
             await asyncio.sleep(0)
         yield values
 
@@ -244,7 +246,7 @@ def bind_place(wanted: ListQuery) -> dict[str, object]:
     if wanted.by_word:
         start, end = (wanted.words[0], FIRST), (wanted.words[0] + LAST, FIRST)
         place = min(max(wanted.place or (end if wanted.backwards else start), start), end)
-        return values | _number("place", place) | _number("end", start if wanted.backwards else end)
+        return values | number_parts("place", place) | number_parts("end", start if wanted.backwards else end)
     width, beginning, at = len(wanted.order.columns), wanted.beginning, wanted.place
     first, until = beginning, beginning + LAST
     if at and wanted.backwards:
@@ -252,10 +254,11 @@ def bind_place(wanted: ListQuery) -> dict[str, object]:
     elif at:
         first = max(first, at[0] + FIRST_CHARACTER if width == 1 else at[0])
     place = at or (until if wanted.backwards else first, *((LAST if wanted.backwards else FIRST,) * (width - 1)))
-    return values | {"first": first, "until": until} | _number("place", place)
+    return values | {"first": first, "until": until} | number_parts("place", place)
 
 
-def _number(name: str, place: Sequence[str]) -> dict[str, object]:
+def number_parts(name: str, place: Sequence[str]) -> dict[str, object]:
+    """The values of a place's parameters."""
     return {f"{name}_{number}": part for number, part in enumerate(place)}
 
 

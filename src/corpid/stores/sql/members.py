@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import sqlalchemy as sa
 
@@ -16,11 +16,12 @@ from corpid.rules.directory.queries import SEARCH_SERVICES, Member, MemberRole
 from corpid.rules.directory.values import NO_END
 from corpid.stores.sql.columns import columns, record_codec
 from corpid.stores.sql.directory import bind_values, make_pattern
-from corpid.stores.sql.lists import bind_words, decode_member, has_word
+from corpid.stores.sql.lists import bind_words, decode_member, has_word, number_parts
 from corpid.stores.sql.mappers import ASSIGNMENTS, ENTITIES, MEMBERSHIPS, USERS
 from corpid.stores.sql.tables import (
     COMPLETED_SIGN_IN,
     DUE,
+    HAS_END,
     SHOWN_EMAIL,
     SHOWN_USER_NAME,
     assignments,
@@ -28,17 +29,19 @@ from corpid.stores.sql.tables import (
     entities,
     memberships,
     provisioning_tokens,
+    services,
     users,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from corpid.rules.directory.queries import (
         ConditionOperator,
         MemberCondition,
         MemberName,
         MemberQuery,
+        RoleOrder,
         RoleSearch,
         SortedBy,
     )
@@ -46,15 +49,23 @@ if TYPE_CHECKING:
     from corpid.stores.sql.statements import CompiledStatement, Database, Row
 
 Shape = tuple[tuple["MemberName", "ConditionOperator"], ...]
-RoleShape = tuple[int, bool, bool]
-"""how many words are searched, and whether services and a role are"""
+
+
+class RoleShape(NamedTuple):
+    """The facts that decide on the text of a statement about roles."""
+
+    words: int
+    """how many are searched"""
+    services: bool
+    role: bool
+    order: RoleOrder = "person"
+    backwards: bool = False
+
 
 TOKENS: Final = record_codec(RegisteredProvisioningToken)
 _MEMBERSHIP_END: Final = len(MEMBERSHIPS.columns)
 _USER_END: Final = _MEMBERSHIP_END + len(USERS.columns)
 _TOKEN_END: Final = len(TOKENS.columns)
-_OF_ROLE: Final = ("service_id", "role", "sub_entity", "ref")
-"""members of a role's key beside the person and the entity"""
 _ESCAPE: Final = "/"
 _LAST: Final = "\U0010ffff"
 """after every character of a name"""
@@ -77,6 +88,44 @@ _VALUES: Final[Mapping[str, sa.ColumnElement[str]]] = {
     "membership_id": _OF.membership_id,
 }
 
+
+class _RoleOrder(NamedTuple):
+    """An order of an entity's roles, in which an index leads."""
+
+    part: tuple[sa.ColumnElement[Any], ...]
+    """the columns of the index: a part of a search ends after all roles of one of its rows"""
+    rest: tuple[sa.ColumnElement[Any], ...]
+    """further columns of a role's key"""
+    among: tuple[sa.ColumnElement[bool] | sa.TextClause, ...]
+    """the conditions of the index"""
+
+    @property
+    def keys(self) -> tuple[sa.ColumnElement[Any], ...]:
+        return self.part + self.rest
+
+
+_AT: Final = assignments.c
+_ENTITY_ID: Final = sa.bindparam("entity_id", type_=sa.Text)
+_OF_ENTITY: Final = _AT.entity_id == _ENTITY_ID
+ROLE_ORDERS: Final[Mapping[RoleOrder, _RoleOrder]] = {
+    "person": _RoleOrder(
+        (_VALUES["user_name"], _OF.membership_id),
+        (_AT.service_id, _AT.role, _AT.sub_entity, _AT.ref),
+        (_OF.entity_id == _ENTITY_ID, _OF.membership_id != _EMPTY),
+    ),
+    "service": _RoleOrder(
+        (_AT.user_id,),
+        (_AT.role, _AT.sub_entity, _AT.ref),
+        (_OF_ENTITY, _AT.service_id == sa.bindparam("listed_0", type_=sa.Text)),
+    ),
+    "role": _RoleOrder((_AT.role, _AT.service_id, _AT.user_id, _AT.sub_entity, _AT.ref), (), (_OF_ENTITY,)),
+    "until": _RoleOrder(
+        (_AT.end_date, _AT.user_id, _AT.service_id, _AT.role, _AT.sub_entity, _AT.ref),
+        (),
+        (_OF_ENTITY, sa.text(HAS_END)),
+    ),
+}
+"""docs/decisions/0041"""
 
 _INVITED_USER_END: Final = len(USERS.columns)
 _INVITED_MEMBERSHIP_END: Final = _INVITED_USER_END + len(MEMBERSHIPS.columns)
@@ -119,7 +168,10 @@ class Provisioning:
         self._identified: Final = prepare(lambda: _select_named(_NAMED_AT_ONCE))
         self._roles: Final = prepare(_count_roles)
         self._last_sign_ins: Final = prepare(select_last_sign_ins)
-        self._end_of_part: Final = prepare(_select_place)
+        self._services: Final = prepare(_select_services)
+        self._end_of_part: Final = lru_cache(None)(
+            lambda order, backwards: prepare(partial(_select_part_end, order, backwards))
+        )
         self._found_roles: Final = lru_cache(_SHAPES)(lambda shape: prepare(partial(_select_roles, shape)))
         self._counted_roles: Final = lru_cache(_SHAPES)(lambda shape: prepare(partial(_count_roles_found, shape)))
         self._count: Final = lru_cache(_SHAPES)(self._prepared_count)
@@ -173,33 +225,46 @@ class Provisioning:
     async def search_roles(
         self, wanted: RoleSearch, *, after: tuple[str, ...], limit: int, examined: int
     ) -> tuple[list[tuple[MemberRole, tuple[str, ...]]], tuple[str, ...] | None]:
-        """Roles that fit of the next `examined` members, by user name.
+        """Roles that fit, of the next `examined` rows of an index.
 
-        Also of the member of the place. With their places, and the place at which the search goes on; None if there are
-        no more members. Two statements, the first on an index alone.
+        `after` is a place, empty at the beginning; the rest of its row's roles come, too. With their places, and the
+        place at which the search goes on; None if nothing follows. Two statements, the first on an index alone.
         """
-        start = {"entity_id": wanted.entity_id, "first": after[0], "after": after[1]}
-        row = await self._database.row(self._end_of_part, {**start, "offset": examined - 1})
-        end = None if row is None else (str(row[0]), str(row[1]), *(_LAST,) * len(_OF_ROLE))
-        values: dict[str, object] = {**start, "until": end[0] if end else _LAST, "until_last": end[1] if end else _LAST}
-        values |= {f"place_{number}": part for number, part in enumerate(after[2:])} | bind_words(wanted.words)
-        rows = await self._database.rows(
-            self._found_roles((len(wanted.words), bool(wanted.services), bool(wanted.role))),
-            {**values, **_bind_roles(wanted), "limit": limit},
+        order, backwards = ROLE_ORDERS[wanted.order], wanted.backwards
+        width, wide = len(order.part), len(order.keys)
+        low, high = (wanted.first, wanted.last) if wanted.order == "until" else ("", _LAST)
+        bounds = (low, *("",) * (wide - 1)), (high, *(_LAST,) * (wide - 1))
+        place, end = bounds[::-1] if backwards else bounds
+        values: dict[str, object] = {"entity_id": wanted.entity_id, **_bind_roles(wanted)}
+        values |= bind_words(wanted.words) | number_parts("place", after or place)
+        row = await self._database.row(
+            self._end_of_part(wanted.order, backwards),
+            values | number_parts("end", end) | {"offset": examined - 1},
         )
-        found = []
-        for each in rows:
-            member, role = decode_member(each), ASSIGNMENTS.decode(each[_USER_END:-1])
-            place = (str(each[-1]), member.membership.membership_id, *(getattr(role, name) for name in _OF_ROLE))
-            found.append((MemberRole(row=role, member=member), place))
-        return found, end
+        further = None if row is None else (*map(str, row), *bounds[not backwards][width:])
+        if further is not None and (further <= end if backwards else further >= end):
+            further = None
+        shape = RoleShape(len(wanted.words), bool(wanted.services), bool(wanted.role), wanted.order, backwards)
+        rows = await self._database.rows(
+            self._found_roles(shape), values | number_parts("end", further or end) | {"limit": limit}
+        )
+        found = [
+            (MemberRole(row=ASSIGNMENTS.decode(each[_USER_END:-wide]), member=decode_member(each)), each[-wide:])
+            for each in rows
+        ]
+        return found, further
+
+    async def services_with_roles(self, entity_id: str) -> list[tuple[str, str]]:
+        """Identifier and name of each service at which members have roles."""
+        rows = await self._database.rows(self._services, {"entity_id": entity_id})
+        return [(str(row[0]), str(row[1])) for row in rows]
 
     async def count_roles(self, wanted: RoleSearch, *, most: int) -> list[tuple[str, str, int]]:
         """Service, role and number of an entity's roles that fit.
 
         Words do not count. Of all that fit, up to `most` are counted.
         """
-        statement = self._counted_roles((0, bool(wanted.services), bool(wanted.role)))
+        statement = self._counted_roles(RoleShape(0, bool(wanted.services), bool(wanted.role)))
         values = {"entity_id": wanted.entity_id, **_bind_roles(wanted), "limit": most}
         return [(str(row[0]), str(row[1]), int(row[2])) for row in await self._database.rows(statement, values)]
 
@@ -377,39 +442,64 @@ def _select_page(shape: Shape, sorted_by: SortedBy, descending: bool) -> sa.Sele
     )
 
 
-def _after() -> tuple[sa.ColumnElement[bool], ...]:
-    """The members of `entity_id` after a place.
+def _bind_place(
+    name: str, keys: Sequence[sa.ColumnElement[Any]], *, below: bool, strictly: bool
+) -> list[sa.ColumnElement[bool]]:
+    """The rows above or below a place, or at it unless `strictly`.
 
-    `first` and `after` are the place; SQLite begins at the one bound, PostgreSQL at the other.
+    SQLite compares no tuple in an index of an expression: there the name bounds the rows.
     """
-    name, last = _VALUES["user_name"], _OF.membership_id
-    first, after = sa.bindparam("first", type_=sa.Text), sa.bindparam("after", type_=sa.Text)
-    of_entity = _OF.entity_id == sa.bindparam("entity_id", type_=sa.Text)
-    return of_entity, last != _EMPTY, name >= first, sa.tuple_(name, last) > sa.tuple_(first, after)
+    place = [sa.bindparam(f"{name}_{number}", type_=sa.Text) for number in range(len(keys))]
+    key, bound = sa.tuple_(*keys), sa.tuple_(*place)
+    found = (key < bound if strictly else key <= bound) if below else (key > bound if strictly else key >= bound)
+    if keys[0] is not _VALUES["user_name"]:
+        return [found]
+    return [found, keys[0] <= place[0] if below else keys[0] >= place[0]]
 
 
-def _select_place() -> sa.Select[Any]:
-    """`entity_id`, `first`, `after`, `offset` → the place of one member further on."""
-    name, last = _VALUES["user_name"], _OF.membership_id
-    found = sa.select(name, last).select_from(memberships).where(*_after()).order_by(name, last).limit(1)
-    return found.offset(sa.bindparam("offset", type_=sa.Integer))
+def _ordered(keys: Sequence[sa.ColumnElement[Any]], *, backwards: bool) -> list[sa.ColumnElement[Any]]:
+    return [each.desc() if backwards else each for each in keys]
+
+
+def _select_part_end(order: RoleOrder, backwards: bool) -> sa.Select[Any]:
+    """Bounds, `offset` → the columns of a later row of the index.
+
+    Between two names PostgreSQL reads the index in its order; of columns it does so from the place on.
+    """
+    part, _, among = ROLE_ORDERS[order]
+    found = sa.select(*part).where(*among, *_bind_place("place", part, below=backwards, strictly=True))
+    if order == "person":
+        found = found.where(*_bind_place("end", part, below=not backwards, strictly=False))
+    return (
+        found.order_by(*_ordered(part, backwards=backwards)).limit(1).offset(sa.bindparam("offset", type_=sa.Integer))
+    )
+
+
+def _select_services() -> sa.Select[Any]:
+    """`entity_id` → services of its roles, by one look-up for each."""
+    first = sa.select(sa.func.min(_AT.service_id).label("service_id")).where(_OF_ENTITY)
+    held = first.cte("held", recursive=True)
+    following = (
+        sa.select(sa.func.min(_AT.service_id)).where(_OF_ENTITY, _AT.service_id > held.c.service_id).scalar_subquery()
+    )
+    held = held.union_all(sa.select(following).where(held.c.service_id.is_not(None)))
+    name = sa.select(services.c.name).where(services.c.service_id == held.c.service_id).scalar_subquery()
+    return sa.select(held.c.service_id, name).where(held.c.service_id.is_not(None))
 
 
 def _match_roles(shape: RoleShape) -> list[sa.ColumnElement[bool]]:
     """The conditions on roles; `earliest` and `latest` bound their last days."""
-    _, services, role = shape
-    at = assignments.c
     within = [
-        at.entity_id == sa.bindparam("entity_id", type_=sa.Text),
-        at.end_date >= sa.bindparam("earliest", type_=sa.Text),
-        at.end_date <= sa.bindparam("latest", type_=sa.Text),
+        _OF_ENTITY,
+        _AT.end_date >= sa.bindparam("earliest", type_=sa.Text),
+        _AT.end_date <= sa.bindparam("latest", type_=sa.Text),
     ]
-    if services:
+    if shape.services and shape.order != "service":
         # A service may have a million rows: its index is kept out of the engine's sight.
         wanted = [sa.bindparam(f"listed_{number}", type_=sa.Text) for number in range(SEARCH_SERVICES)]
-        within.append(sa.case((at.service_id.in_(wanted), sa.true()), else_=sa.false()))
-    if role:
-        within.append(at.role == sa.bindparam("role", type_=sa.Text))
+        within.append(sa.case((_AT.service_id.in_(wanted), sa.true()), else_=sa.false()))
+    if shape.role:
+        within.append(_AT.role == sa.bindparam("role", type_=sa.Text))
     return within
 
 
@@ -424,31 +514,25 @@ def _bind_roles(wanted: RoleSearch) -> dict[str, object]:
 
 
 def _select_roles(shape: RoleShape) -> sa.Select[Any]:
-    """Two places, `limit`, values → membership, user, role, name."""
-    name, last = _VALUES["user_name"], _OF.membership_id
-    keys = (name, last, *(assignments.c[each] for each in _OF_ROLE))
-    place = ("first", "after", *(f"place_{number}" for number in range(len(_OF_ROLE))))
-    until = sa.bindparam("until", type_=sa.Text), sa.bindparam("until_last", type_=sa.Text)
+    """`place_…`, `end_…`, values, `limit` → membership, user, role, place."""
+    order = ROLE_ORDERS[shape.order]
     within = [
-        _OF.entity_id == sa.bindparam("entity_id", type_=sa.Text),
-        last != _EMPTY,
-        name >= sa.bindparam("first", type_=sa.Text),
-        sa.tuple_(*keys) > sa.tuple_(*(sa.bindparam(each, type_=sa.Text) for each in place)),
-        name <= until[0],
-        sa.tuple_(name, last) <= sa.tuple_(*until),
+        *order.among,
+        *_bind_place("place", order.keys, below=shape.backwards, strictly=True),
+        *_bind_place("end", order.part, below=not shape.backwards, strictly=False),
+        _OF.membership_id != _EMPTY,
         *_match_roles(shape),
-        *(has_word(Member, number, _OF.user_id) for number in range(shape[0])),
+        *(has_word(Member, number, _OF.user_id) for number in range(shape.words)),
     ]
-    held = sa.and_(assignments.c.user_id == _OF.user_id, assignments.c.entity_id == _OF.entity_id)
+    held = sa.and_(_AT.user_id == _OF.user_id, _AT.entity_id == _OF.entity_id)
+    keys = (each.label(f"key_{number}") for number, each in enumerate(order.keys))
     return (
-        sa.select(
-            *columns(memberships, MEMBERSHIPS), *columns(users, USERS), *columns(assignments, ASSIGNMENTS), name
-        )
+        sa.select(*columns(memberships, MEMBERSHIPS), *columns(users, USERS), *columns(assignments, ASSIGNMENTS), *keys)
         .select_from(_WITH_PERSON.join(assignments, held))
         .where(*within)
-        .order_by(*keys)
+        .order_by(*_ordered(order.keys, backwards=shape.backwards))
         .limit(sa.bindparam("limit", type_=sa.Integer))
-    )  # fmt: skip
+    )
 
 
 def _count_roles_found(shape: RoleShape) -> sa.Select[Any]:

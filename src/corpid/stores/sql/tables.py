@@ -69,7 +69,13 @@ BEGINNING_OF_ADDRESS: Final = "lower(substr(email, 1, 100))"
 
 SHOWN_USER_NAME: Final = "coalesce(nullif(memberships.user_name_key, ''), memberships.person_name_key)"
 SHOWN_EMAIL: Final = "lower(coalesce(nullif(memberships.email, ''), memberships.person_email))"
-"""of a member: what the entity wrote, else the person's; of addresses the letters of ASCII are folded"""
+SHOWN_NAME: Final = (
+    "lower(substr(coalesce(nullif(memberships.name, ''), nullif(memberships.person_full_name, ''), "
+    "nullif(memberships.email, ''), memberships.person_name_key), 1, 100))"
+)
+"""of a member: what the entity wrote, else the person's; of names and addresses the letters of ASCII are folded
+
+An invitation without a name has its address."""
 _BY_END: Final = ("entity_id", "end_date", "user_id", "service_id", "role", "sub_entity", "ref")
 """the order in which an entity's roles end"""
 
@@ -103,7 +109,7 @@ users: Final = table(
 memberships: Final = table(
     "memberships",
     *record_columns(Membership),
-    *(later(name, "") for name in ("user_name_key", "person_name_key", "person_email")),
+    *(later(name, "") for name in ("user_name_key", "person_name_key", "person_email", "person_full_name")),
     later("words", NO_WORDS),
     source(),
     sa.Index(None, "entity_id"),
@@ -116,9 +122,10 @@ memberships: Final = table(
     sa.Index("ix_memberships_shown_name", "entity_id", _of_members(SHOWN_USER_NAME), "membership_id"),
     sa.Index("ix_memberships_shown_email", "entity_id", _of_members(SHOWN_EMAIL), "membership_id"),
     partial("ix_memberships_invited", "entity_id", "membership_id", rows="invited"),
+    sa.Index("ix_memberships_shown_full_name", "entity_id", _of_members(SHOWN_NAME), "membership_id"),
 )
-"""Triggers give every row its `membership_id`, and end a placeholder with its invitation. Others copy the person's user
-name and address, so that an entity's members are found and ordered by an index of the entity."""
+"""Triggers give every row its `membership_id`, and end a placeholder with its invitation. Others copy the person's names
+and address, so that an entity's members are found and ordered by an index of the entity."""
 
 user_words: Final = table(
     "user_words", key("word"), key("user_id", foreign_key("users.user_id")), sa.Index(None, "user_id", "word")
@@ -185,6 +192,7 @@ assignments: Final = table(
     partial("ix_assignments_end_date", "end_date", "entity_id", rows=HAS_END),
     partial("ix_assignments_entity_id_end_date", *_BY_END, rows=HAS_END),
     sa.Index("ix_assignments_holders", "entity_id", "service_id", "user_id"),
+    sa.Index("ix_assignments_roles", "entity_id", "role", "service_id", "user_id", "sub_entity", "ref"),
 )
 
 third_party_grants: Final = table(

@@ -52,13 +52,13 @@ from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import Field, Link
 from corpid.web.pages.responses import CsvFile
 from corpid.web.sites import (
-    CHANGED_MEANWHILE,
     NAMES_CHANGED,
     ConfirmationRequired,
     FormResult,
     InvalidForm,
     NotFound,
     Section,
+    version_of,
 )
 
 if TYPE_CHECKING:
@@ -93,7 +93,6 @@ _HELD: Final = 12
 """roles that are listed before a form"""
 CHECK: Final = "check"
 """the field of a form that is complete"""
-_SEEN: Final = "seen"
 _BOX: Final = "copy-"
 FROM: Final = "from"
 """the parameter of a colleague, or of the page to return to"""
@@ -436,12 +435,12 @@ async def _this_role(at: PortalContext) -> EntityRole:
         raise NotFound from None
 
 
-def _role_page(at: PortalContext, person: Member, heading: Phrase) -> Page:
-    up = to_person(at, person)
+def _role_page(at: PortalContext, role: EntityRole, heading: Phrase) -> Page:
     return at.build_page(
         heading,
-        up=up,
-        names=names_shown(person),
+        up=to_person(at, role.member),
+        names=names_shown(role.member),
+        step_name=version_of(role.row),
     )
 
 
@@ -457,7 +456,7 @@ async def show_change(at: PortalContext) -> View:
     given = {**at.query, **at.form}
     role = await _this_role(at)
     person = role.member
-    page = replace(_role_page(at, person, _CHANGE), notes=(*at.notes, *explain_no_effect(person)))
+    page = replace(_role_page(at, role, _CHANGE), notes=(*at.notes, *explain_no_effect(person)))
     was = _as_it_is(at, person, role.row, role.service)
     why = await explain_refusal(at, person, role.service)
     if why is not None:
@@ -497,24 +496,10 @@ async def show_change(at: PortalContext) -> View:
             Heading(phrase("From now on")),
             *_confirm(
                 at, person, becomes, role.service, needs=needs, button=_CHANGE,
-                kept=(*kept, (CHECK, "all"), _seen(role.row)), again=at.path(at.page, **dict(kept)),
+                kept=(*kept, (CHECK, "all")), again=at.path(at.page, **dict(kept)),
             ),
         ),
     )  # fmt: skip
-
-
-def _seen(row: Assignment) -> tuple[str, str]:
-    """The field that names a role as a page showed it."""
-    return _SEEN, sha256(msgspec.json.encode(row)).hexdigest()
-
-
-def _check_seen(at: PortalContext, row: Assignment) -> None:
-    """Refuse a form whose page showed another state of the role.
-
-    Raises InvalidInput. Source: D54
-    """
-    if (_SEEN, at.form.get(_SEEN, "")) != _seen(row):
-        raise InvalidInput(CHANGED_MEANWHILE)
 
 
 def _becomes(at: PortalContext, role: EntityRole, form: RoleForm) -> Assignment:
@@ -539,7 +524,7 @@ async def change_access(at: PortalContext) -> FormResult:
     form = role_fields.read(at.form, role.service)
     for field, text in role_fields.errors_of(faults(form, at.context.day)):
         raise InvalidInput(text, field=field)
-    _check_seen(at, role.row)
+    at.check_step(version_of(role.row))
     changes = await _changes(at, role, _becomes(at, role, form))
     return await submit_roles(at, person, changes, "access-changed")
 
@@ -549,7 +534,7 @@ async def show_removal(at: PortalContext) -> View:
     role = await _this_role(at)
     person = role.member
     reviewed = at.query.get(FROM) == REVIEW_PAGE
-    page, was = _role_page(at, person, phrase("Remove this access?")), _as_it_is(at, person, role.row, role.service)
+    page, was = _role_page(at, role, phrase("Remove this access?")), _as_it_is(at, person, role.row, role.service)
     why = await explain_refusal(at, person, role.service)
     if why is not None:
         return replace(page, parts=(*was, *_refuse(why)))
@@ -558,9 +543,7 @@ async def show_removal(at: PortalContext) -> View:
     back = Link(url=leads_to, text=phrase("Keep access"))
     page = replace(page, action=at.path(at.here))
     loses = phrase("{name} will no longer be able to do this. Other access of {name} stays as it is.", name=person.name)
-    asked = Form(
-        needs_approval=needs, button=phrase("Remove access"), hidden=(_seen(role.row),), back=back, danger=True
-    )
+    asked = Form(needs_approval=needs, button=phrase("Remove access"), back=back, danger=True)
     return replace(page, parts=(*was, loses, asked))
 
 
@@ -568,7 +551,7 @@ async def remove_access(at: PortalContext) -> FormResult:
     """Take a role away. Raises InvalidInput, NotFound."""
     role = await _this_role(at)
     person = role.member
-    _check_seen(at, role.row)
+    at.check_step(version_of(role.row))
     done = await submit_roles(at, person, [Change(role.row, None)], "access-removed")
     reviewed = at.query.get(FROM) == REVIEW_PAGE and done.change == "access-removed"
     return done._replace(page=REVIEW_PAGE) if reviewed else done
@@ -895,7 +878,7 @@ SECTION: Final = Section[PortalContext](
         _path(CHANGE): PortalPage(view=show_change, submit=change_access, fresh=True, needs=_GIVING),
         _path(REMOVE): PortalPage(view=show_removal, submit=remove_access, fresh=True, needs=("delete", "assignment")),
     },
-    fields=role_fields.FIELDS | {"person", "service", "reason", CHECK, FROM, _SEEN, "table", "decision"},
+    fields=role_fields.FIELDS | {"person", "service", "reason", CHECK, FROM, "table", "decision"},
     filters=role_fields.FIELDS | {"person", "service", FIND, FROM, role_fields.ACCESS},
     prefixes=(role_fields.PARAMETER, _BOX),
     changes={

@@ -119,13 +119,18 @@ INVITED: Final = "invited"
 """the parameter of how many were invited, and the key of that change"""
 _SHOWN: Final = 50
 _SEARCH: Final = "q"
-_SORT: Final = "sort"
+SORT: Final = "sort"
 """the parameter of the order"""
 _USER_NAME: Final = "user_name"
 _EMAIL: Final = "email"
-_ORDERS: Final = {_USER_NAME: "shown_user_name", _EMAIL: "shown_email"}
+_NAME: Final = "name"
+_ORDERS: Final = {_NAME: "shown_name", _USER_NAME: "shown_user_name", _EMAIL: "shown_email"}
 """value of the parameter → order of the list"""
-_CAPTIONS: Final = {_USER_NAME: phrase("People by user name"), _EMAIL: phrase("People by e-mail address")}
+_CAPTIONS: Final = {
+    _NAME: phrase("People by name"),
+    _USER_NAME: phrase("People by user name"),
+    _EMAIL: phrase("People by e-mail address"),
+}
 FIND: Final = "find"
 """the parameter of what is searched for"""
 AFTER: Final = "after"
@@ -164,14 +169,14 @@ async def show_people(at: PortalContext) -> View:
     last = await _find_last_sign_ins(at, page.found)
     filters = {_SEARCH: wanted.search, "state": wanted.state, "service": wanted.service_id}
     kept = {name: value for name, value in filters.items() if value}
-    sorted_by = {_SORT: sort} if sort else {}
+    sorted_by = {SORT: sort} if sort else {}
     may_change = members.may_invite(at.actor)
     invite = at.link(INVITE, phrase("Invite people")) if may_change else None
     sorts = "" if page.by_word else sort or _USER_NAME
     columns = (
-        Column(phrase("Name")),
-        _sorting(at, phrase("User name"), _USER_NAME, sorts, kept),
-        _sorting(at, phrase("E-mail address"), _EMAIL, sorts, kept),
+        sorting_column(at, PEOPLE, phrase("Name"), _NAME, sorts, kept),
+        sorting_column(at, PEOPLE, phrase("User name"), _USER_NAME, sorts, kept),
+        sorting_column(at, PEOPLE, phrase("E-mail address"), _EMAIL, sorts, kept),
         Column(phrase("State")),
         Column(phrase("Access")),
         *((Column(phrase("Last sign-in")),) if last is not None else ()),
@@ -237,7 +242,7 @@ def _read_sort(given: Mapping[str, str]) -> str:
 
     A key of _ORDERS, after a minus backwards; empty for another text.
     """
-    sort = given.get(_SORT, "")
+    sort = given.get(SORT, "")
     return sort if sort.removeprefix("-") in _ORDERS else ""
 
 
@@ -245,12 +250,14 @@ def _order(sort: str) -> _Order:
     return _Order(order=_ORDERS[sort.removeprefix("-") or _USER_NAME], descending=sort.startswith("-"))
 
 
-def _sorting(at: PortalContext, heading: Phrase, name: str, sort: str, kept: Mapping[str, str]) -> Column:
+def sorting_column(
+    at: PortalContext, page: str, heading: Phrase, name: str, sort: str, kept: Mapping[str, str]
+) -> Column:
     """The head of a column that sorts the list.
 
     The other way if it does so already. Source: D83
     """
-    address = at.path(PEOPLE, **kept, **{_SORT: f"-{name}" if sort == name else name})
+    address = at.path(page, **kept, **{SORT: f"-{name}" if sort == name else name})
     if sort.removeprefix("-") != name:
         return Column(heading, address)
     return Column(heading, address, "descending" if sort.startswith("-") else "ascending")
@@ -485,12 +492,12 @@ async def check_selected(at: PortalContext) -> View:
         said = _say_role(at, people, form)
     columns = (phrase("Name"), phrase("User name and e-mail"), phrase("State"))
     return Page(
-        frame=at.frame(up=at.section_link(PEOPLE), names=names_shown(*people)),
+        frame=at.frame(up=at.section_link(PEOPLE), names=names_shown(*people), step_name=preview.digest),
         heading=texts.heading(len(people)),
         parts=(
             *said,
             Form(
-                hidden=(*hidden, ("seen", preview.digest)),
+                hidden=tuple(hidden),
                 decision=name,
                 button=texts.button,
                 danger=name in {"suspend", "end"},
@@ -543,7 +550,7 @@ async def change_selected(at: PortalContext) -> FormResult:
             raise ConfirmationRequired
         action = _role_of(at, form)
     preview = await preview_bulk(at.registry, selected, action, actor=at.actor, today=at.context.today)
-    if at.form.get("seen") != preview.digest:
+    if at.form.get("step") != preview.digest:
         raise ConfirmationRequired(("", CHANGED_MEANWHILE))
     at.check_names(names_shown(*preview.members))
     asking = at.request_details()
@@ -961,9 +968,9 @@ SECTION: Final = Section[PortalContext](
     },
     fields=role_fields.FIELDS
     | _KEPT
-    | {*MEMBER.fields, "people", role_fields.ACCESS, "reason", _CONFIRMED, _ASKED, "decision", "seen"},
+    | {*MEMBER.fields, "people", role_fields.ACCESS, "reason", _CONFIRMED, _ASKED, "decision"},
     prefixes=(SELECT, role_fields.PARAMETER),
-    filters=frozenset({_SEARCH, _SORT, "state", "service", "after", "before"}),
+    filters=frozenset({_SEARCH, SORT, "state", "service", "after", "before"}),
     changes={
         INVITED: phrase("The invitation has been sent."),
         "people-suspended": phrase("The memberships have been suspended."),

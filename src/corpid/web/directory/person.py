@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from datetime import date, datetime
 from functools import partial
-from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
@@ -81,7 +80,6 @@ from corpid.web.pages.components import (
 from corpid.web.pages.layout import Link, ViewPart, pager_of
 from corpid.web.pages.record_forms import RecordForm, advise, form_of
 from corpid.web.sites import (
-    CHANGED_MEANWHILE,
     FormResult,
     InvalidForm,
     NotFound,
@@ -89,6 +87,7 @@ from corpid.web.sites import (
     Section,
     asking,
     await_found,
+    version_of,
 )
 
 if TYPE_CHECKING:
@@ -460,13 +459,12 @@ async def _require_help(at: PortalContext) -> tuple[Member, HelpPage]:
 # --- what the entity writes about a person
 
 
-def _digest(membership: Membership) -> str:
+def _step_name(membership: Membership) -> str:
     """Names what a form was made of.
 
     The name is left to `names_shown`.
     """
-    details = msgspec.structs.replace(details_of(membership), name="")
-    return sha256(msgspec.json.encode((details, membership.changed_at))).hexdigest()[:16]
+    return version_of(msgspec.structs.replace(details_of(membership), name=""), membership.changed_at)
 
 
 async def show_details(at: PortalContext) -> View:
@@ -499,20 +497,19 @@ async def show_details(at: PortalContext) -> View:
         ),
         Form(
             parts=(*_DETAILS.show(at.form or to_builtins(membership), hints),),
-            hidden=(("seen", _digest(membership)),),
             button=phrase("Save"),
             needs_approval=possible.needs_approval,
         ),
         up=to_person(at, found),
         names=names_shown(found),
+        step_name=_step_name(membership),
     )
 
 
 async def save_details(at: PortalContext) -> FormResult:
     """Write the details. Raises NotFound, InvalidForm, InvalidInput."""
     found = await this_member(at, membership_id_of(at))
-    if at.form.get("seen") != _digest(found.membership):
-        raise InvalidInput(CHANGED_MEANWHILE)
+    at.check_step(_step_name(found.membership))
     written = {name: at.form[name].strip() for name in _DETAILS.fields if name in at.form}
     if not written.get("email") and found.membership.invited:
         raise InvalidForm(("email", advise(_DETAILS.fields["email"])))
@@ -760,7 +757,7 @@ SECTION: Final = Section[PortalContext](
         _path(*CONFIRMED_ACTIONS): asking(ask_action, needs=_CHANGING),
         _path(*HELP_PAGES): asking(ask_help),
     },
-    fields=frozenset({*_DETAILS.fields, "reason", "seen"}),
+    fields=frozenset({*_DETAILS.fields, "reason"}),
     filters=frozenset({"after"}),
     changes={
         "person-changed": phrase("The details have been changed."),

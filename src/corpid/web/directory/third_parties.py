@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import grants
 from corpid.rules.directory.access_texts import duration
 from corpid.rules.directory.approvals import kind_needs_approval
@@ -35,7 +34,7 @@ from corpid.web.pages.components import (
     Value,
 )
 from corpid.web.pages.layout import Field, Link, pager_of
-from corpid.web.sites import CHANGED_MEANWHILE, FormResult, NotFound, Question, Section, asking, await_found
+from corpid.web.sites import FormResult, NotFound, Question, Section, asking, await_found, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -88,20 +87,6 @@ async def role(at: PortalContext) -> RoleOfGrant:
         return await grants.find_role(at.registry, at.actor, key)
     except grants.NoGrant:
         raise NotFound from None
-
-
-def version(at: PortalContext, record: msgspec.Struct) -> str:
-    """A mark of a record as it is.
-
-    A form carries that of the record which its page has shown.
-    """
-    return at.context.keys.mac("portal version", type(record).__name__, msgspec.json.encode(record).decode())[:27]
-
-
-def check_version(at: PortalContext, record: msgspec.Struct) -> None:
-    """Raise InvalidInput if the record has changed since it was shown."""
-    if at.form.get("version", "") != version(at, record):
-        raise InvalidInput(CHANGED_MEANWHILE)
 
 
 def is_client(at: PortalContext, found: Authorisation) -> bool:
@@ -303,11 +288,6 @@ def ask_change(
     names: str = "", asks_reason: bool = False,
 ) -> Question:  # fmt: skip
     """The question before a grant or role becomes another one, or ends."""
-
-    async def change() -> FormResult:
-        check_version(at, record)
-        return await at.submit_changes([Change(record, becomes)], done)
-
     return Question(
         heading=heading,
         parts=(
@@ -316,14 +296,15 @@ def ask_change(
             *consequences,
         ),
         further=further,
-        hidden=(("version", version(at, record)),),
         button=button,
         danger=becomes is None,
         needs_approval=asks_reason and kind_needs_approval("grant", at.entity, service),
         names=names,
+        step_name=version_of(record),
+        hidden=(),
         up=up,
         back=Link(url=up.url, text=phrase("Go back")),
-        change=change,
+        change=lambda: at.submit_changes([Change(record, becomes)], done),
     )
 
 
@@ -435,7 +416,7 @@ SECTION: Final = Section[PortalContext](
         named("decline"): asking(ask_refusal, needs=("delete", "grant")),
         named("end"): asking(ask_end, needs=("delete", "grant")),
     },
-    fields=frozenset({"reason", "version"}),
+    fields=frozenset({"reason"}),
     filters=frozenset({"organisation", "after", "offers", "given", "received"}),
     changes={
         "grant-accepted": phrase("You have accepted the offer. You can give your people access now."),

@@ -27,7 +27,6 @@ from corpid.rules.directory.values import NO_BEGINNING, NO_END, Parameter, param
 from corpid.texts import Phrase, phrase
 from corpid.web.context import ENTERED
 from corpid.web.directory.page_context import (
-    NO_REASON,
     PortalContext,
     PortalPage,
     await_change,
@@ -40,7 +39,6 @@ from corpid.web.directory.third_parties import (
     THIRD_PARTIES,
     ask_change,
     authorisation,
-    check_version,
     facts,
     is_client,
     named,
@@ -51,7 +49,6 @@ from corpid.web.directory.third_parties import (
     sentence,
     up,
     url,
-    version,
 )
 from corpid.web.pages import role_fields
 from corpid.web.pages.components import Actions, Facts, Form, Page, Paragraph, Radios, table
@@ -66,6 +63,7 @@ from corpid.web.sites import (
     Question,
     Section,
     asking,
+    version_of,
 )
 
 if TYPE_CHECKING:
@@ -83,7 +81,7 @@ if TYPE_CHECKING:
 NO_END_HINT: Final = phrase("Leave it empty for no end.")
 ANY: Final = "*"
 """the value of the field `role` for any"""
-FIELDS: Final = frozenset({"role", "sub_entity", "start", "end", "reason", "confirmed", "decision", "version"})
+FIELDS: Final = frozenset({"role", "sub_entity", "start", "end", "reason", "confirmed", "decision"})
 _SUB_ENTITY_HINT: Final = phrase("Leave it empty to allow any.")
 
 
@@ -123,7 +121,7 @@ def repeated_fields(at: PortalContext) -> tuple[tuple[str, str], ...]:
 def _confirm(
     at: PortalContext, heading: Phrase, sentence: Phrase, button: Phrase,
     row: ThirdPartyGrant | ThirdPartyAssignment, *consequences: Phrase, up: Link | None = None, names: str = "",
-    danger: bool = False,
+    step_name: str = "", danger: bool = False,
 ) -> Page:  # fmt: skip
     """The check of terms, whose second button shows their form again."""
     hidden = repeated_fields(at)
@@ -142,15 +140,16 @@ def _confirm(
         form,
         up=up,
         names=names,
+        step_name=step_name,
         back=None,
     )
 
 
 def _show_terms(
     at: PortalContext, service: Service, up: Link | None, heading: Phrase, lead: tuple[Phrase, ...], *,
-    start: str, end: str, end_hint: Phrase, hidden: tuple[tuple[str, str], ...], back: str,
+    start: str, end: str, end_hint: Phrase, back: str, hidden: tuple[tuple[str, str], ...] = (),
     roles: tuple[Option, ...] = (), part: Field | None = None, before: tuple[Parameter, ...] = (),
-    within: ThirdPartyGrant | None = None, further: Link | None = None, names: str = "",
+    within: ThirdPartyGrant | None = None, further: Link | None = None, names: str = "", step_name: str = "",
 ) -> Page:  # fmt: skip
     """The form of role, dates and further terms.
 
@@ -181,6 +180,7 @@ def _show_terms(
         further or None,
         up=up,
         names=names,
+        step_name=step_name,
         back=back,
     )
 
@@ -431,8 +431,7 @@ async def _plan(
     changes = await await_change(grants.plan_terms(at.registry, at.actor, was, wanted))
     if not changes:
         raise InvalidInput(NOTHING_DIFFERENT)
-    if kind_needs_approval("grant", at.entity, service) and not at.form.get("reason", "").strip():
-        raise InvalidInput(NO_REASON, field="reason")
+    at.reason(needed=kind_needs_approval("grant", at.entity, service))
     return changes
 
 
@@ -490,7 +489,7 @@ async def show_change(at: PortalContext) -> View:
         end=form.get("end", "") if form else shown_day(grant.end_date),
         end_hint=NO_END_HINT,
         before=grant.parameters,
-        hidden=(("version", version(at, grant)),),
+        step_name=version_of(grant),
         back=url(at, "grant", grant),
     )
 
@@ -500,7 +499,7 @@ async def _enter_change(at: PortalContext) -> _Entered:
     found = await authorisation(at)
     if not is_client(at, found):
         raise NotFound
-    check_version(at, found.grant)
+    at.check_step(version_of(found.grant))
     allow_editing(at)
     terms = read_terms(at, found.service, was=found.grant)
     wanted = msgspec.structs.replace(found.grant, **msgspec.structs.asdict(terms))
@@ -515,6 +514,7 @@ async def _enter_change(at: PortalContext) -> _Entered:
         becomes,
         _consequence(found, becomes),
         up=up(at, found),
+        step_name=version_of(found.grant),
         danger=found.grant.state == "accepted",
     )
     return _Entered(changes, page, FormResult("grant-changed", page_of("grant", becomes)))
@@ -646,10 +646,13 @@ async def _enter_role(at: PortalContext) -> _Entered:
 
 def _check(
     at: PortalContext, found: Authorisation, row: ThirdPartyAssignment, person: str, names: str, heading: Phrase,
-    button: Phrase,
+    button: Phrase, step_name: str = "",
 ) -> Page:  # fmt: skip
     sees = phrase("{name} sees that this person acts for it.", name=found.client_entity.name)
-    return _confirm(at, heading, _sentence(found, row, person), button, row, sees, up=up(at, found), names=names)
+    return _confirm(
+        at, heading, _sentence(found, row, person), button, row, sees, up=up(at, found), names=names,
+        step_name=step_name,
+    )  # fmt: skip
 
 
 async def _given_role(at: PortalContext) -> tuple[ThirdPartyRole, Authorisation]:
@@ -679,7 +682,7 @@ async def show_role_change(at: PortalContext) -> View:
         end_hint=NO_END_HINT if found.grant.end_date == NO_END else _END_OF_GRANT,
         before=row.parameters,
         within=found.grant,
-        hidden=(("version", version(at, row)),),
+        step_name=version_of(row),
         back=url(at, "grant", found.grant),
         further=Link(url=url(at, "take-away", row), text=phrase("Remove this access")),
         names=_names(given),
@@ -690,13 +693,13 @@ async def _enter_role_change(at: PortalContext) -> _Entered:
     """The access as the form changes it."""
     given, found = await _given_role(at)
     at.check_names(_names(given))
-    check_version(at, given.row)
+    at.check_step(version_of(given.row))
     allow_editing(at)
     terms = read_terms(at, found.service, within=found.grant, was=given.row)
     wanted = msgspec.structs.replace(given.row, **msgspec.structs.asdict(terms))
     changes = await _plan(at, found.service, given.row, wanted)
     button, name = phrase("Change it"), given.name or GONE
-    page = _check(at, found, wanted, name, _names(given), phrase("Check the change"), button)
+    page = _check(at, found, wanted, name, _names(given), phrase("Check the change"), button, version_of(given.row))
     return _Entered(changes, page, FormResult("role-changed", page_of("grant", found.grant)))
 
 

@@ -40,7 +40,6 @@ from corpid.web.operations.page_context import (
     check_current,
     record_page,
     show_list,
-    version_of,
 )
 from corpid.web.pages import errors
 from corpid.web.pages.client_fields import (
@@ -93,6 +92,7 @@ from corpid.web.sites import (
     Section,
     asking,
     await_found,
+    version_of,
 )
 
 if TYPE_CHECKING:
