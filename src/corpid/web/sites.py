@@ -294,6 +294,8 @@ class SitePage(Generic[At]):
     """whether a recent sign-in opens it"""
     part_of: str | None = None
     """the page that contains it, which is opened in its place"""
+    upload: str = ""
+    """the field of its form that an uploaded table is read into (D81); its path is one of UPLOAD_PAGES"""
     kept: Callable[[dict[str, str]], dict[str, str]] = dict
     """what of its form is kept (D54, D73): no secrets"""
     needs: tuple[Action, ObjectKind] | None = None

@@ -23,7 +23,7 @@ from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.objects import object_id
 from corpid.rules.directory.records import Change
 from corpid.rules.directory.role_forms import NO_VALUES, faults, form_of, row_of
-from corpid.rules.directory.tables import ACCESS_COLUMNS, MOST_ACCESS_LINES, PARAMETER
+from corpid.rules.directory.tables import ACCESS_COLUMNS, MOST_ACCESS_LINES, MOST_TYPED, PARAMETER
 from corpid.texts import counted, phrase
 from corpid.web.directory.member_texts import REFUSALS, access_refusal, rejected
 from corpid.web.directory.page_context import (
@@ -32,7 +32,7 @@ from corpid.web.directory.page_context import (
     names_shown,
     saved_or_requested,
 )
-from corpid.web.directory.people import FIND, PEOPLE, PERSON, PERSON_CHOSEN, choose_person
+from corpid.web.directory.people import FIND, PEOPLE, PERSON, PERSON_CHOSEN, UPLOADED, choose_person
 from corpid.web.pages import role_fields
 from corpid.web.pages.components import (
     Actions,
@@ -99,7 +99,6 @@ FROM: Final = "from"
 """the parameter of a colleague, or of the page to return to"""
 _MOST_COPIED: Final = 50
 """roles of one page: a form has at most a hundred fields"""
-MOST_CHARACTERS: Final = 20_000
 _GIVE: Final = phrase("Give access")
 _CHANGE: Final = phrase("Change access")
 _DOES: Final[Mapping[Verb, Phrase]] = {
@@ -713,8 +712,8 @@ async def show_import(at: PortalContext) -> View:
 def _ask_table(at: PortalContext, problems: Sequence[FileProblem] = (), errors: tuple[FieldError, ...] = ()) -> Page:
     """The form for a table, below what is wrong with it."""
     how = phrase(
-        "Copy the cells from your spreadsheet, with the names of the columns, and paste them here: at most {most} "
-        "lines. You see what happens before anything changes.",
+        "Copy the cells from your spreadsheet, with the names of the columns, and paste them here, or choose a file: "
+        "at most {most} lines. You see what happens before anything changes.",
         most=MOST_ACCESS_LINES,
     )
     lines = Field(
@@ -735,7 +734,8 @@ def _ask_table(at: PortalContext, problems: Sequence[FileProblem] = (), errors: 
             ),
             Paragraph(text=how),
             Form(
-                parts=(lines,),
+                parts=(lines, UPLOADED),
+                upload=True,
                 decision="check",
                 button=phrase("Continue"),
                 back=Link(url=at.path(PEOPLE), text=phrase("Cancel")),
@@ -843,6 +843,7 @@ async def check_import(at: PortalContext) -> View:
             ),
             Form(
                 hidden=(("table", at.form.get("table", "")),),
+                upload=True,
                 decision=confirm[0],
                 button=confirm[1],
                 other=edit if number else None,
@@ -857,9 +858,9 @@ async def _plan_import(at: PortalContext) -> ImportPlan:
     """The changes of the table. Raises DirectoryError with its problems, InvalidInput."""
     context, typed = at.context, at.form.get("table", "")
     if not typed.strip():
-        raise InvalidInput(phrase("Paste a table."), field="table")
-    if len(typed) > MOST_CHARACTERS:
-        raise InvalidInput(phrase("Enter at most {limit} characters.", limit=MOST_CHARACTERS), field="table")
+        raise InvalidInput(phrase("Paste a table, or choose a file."), field="table")
+    if len(typed) > MOST_TYPED:
+        raise InvalidInput(phrase("Enter at most {limit} characters.", limit=MOST_TYPED), field="table")
     try:
         plan = await import_access.plan_import(
             at.registry, at.actor, at.entity, typed, now=context.now, today=context.day,
@@ -889,7 +890,9 @@ SECTION: Final = Section[PortalContext](
         NEW: PortalPage(view=show_new, submit=give_access, fresh=True, needs=_GIVING),
         COPY: PortalPage(view=show_copy, submit=copy_access, fresh=True, needs=_GIVING),
         _EMPTY_TABLE: PortalPage(view=download_empty_table, needs=_GIVING),
-        IMPORT: PortalPage(view=show_import, submit=import_table, check=check_import, fresh=True, needs=_GIVING),
+        IMPORT: PortalPage(
+            view=show_import, submit=import_table, check=check_import, fresh=True, upload="table", needs=_GIVING
+        ),
     },
     named_pages={
         _path(CHANGE): PortalPage(view=show_change, submit=change_access, fresh=True, needs=_GIVING),

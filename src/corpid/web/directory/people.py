@@ -44,6 +44,7 @@ from corpid.web.directory.page_context import (
     names_shown,
     saved_or_requested,
 )
+from corpid.web.http.requests import UPLOAD
 from corpid.web.pages import role_fields
 from corpid.web.pages.components import (
     SELECT,
@@ -143,8 +144,14 @@ _LINES: Final = phrase(
     "only the address. You can paste lines from a mail program or a table.",
     most=MOST_INVITED,
 )
-
-
+UPLOADED: Final = Field(
+    name=UPLOAD,
+    kind="file",
+    label=phrase("Or a file"),
+    hint=phrase("A table that your spreadsheet has saved as CSV. It replaces what is typed above."),
+    value="",
+)
+"""the field of a table that is uploaded (D81)"""
 _ERRORS: Final = 20
 """lines whose errors are listed; further ones are counted"""
 _LINE: Final = 60
@@ -762,7 +769,8 @@ async def show_invitations(at: PortalContext) -> View:
         parts=(
             *_mail_notes(at),
             Form(
-                parts=(_lines_of(at), *_access_fields(at, await _simple_roles(at))),
+                parts=(_lines_of(at), UPLOADED, *_access_fields(at, await _simple_roles(at))),
+                upload=True,
                 button=phrase("Check"),
             ),
             Paragraph(text=at.link(INVITE, phrase("Invite only one person"))),
@@ -893,9 +901,10 @@ async def check_invitations(at: PortalContext) -> View:
                 parts=(
                     Disclosure(
                         summary=phrase("Change people or access"),
-                        parts=(_lines_of(at), *_access_fields(at, await _simple_roles(at))),
+                        parts=(_lines_of(at), UPLOADED, *_access_fields(at, await _simple_roles(at))),
                     ),
                 ),
+                upload=True,
                 hidden=((_CONFIRMED, "yes"),),
                 button=counted(number, "Send {count} invitation", "Send {count} invitations"),
                 other=(_CHECK, phrase("Check again")),
@@ -956,6 +965,7 @@ SECTION: Final = Section[PortalContext](
             check=check_invitations,
             fresh=True,
             field="people",
+            upload="people",
             needs=_INVITING,
         ),
     },

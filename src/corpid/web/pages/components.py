@@ -421,6 +421,8 @@ class Form(Component, frozen=True, kw_only=True):
     """of another page"""
     get: bool = False
     """whether it only asks: its fields stand in the address"""
+    upload: bool = False
+    """whether it may have a file, and what is long"""
     back: Link | None = None
     """in place of the page's way back"""
 
