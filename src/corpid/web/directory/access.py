@@ -18,13 +18,14 @@ from corpid.flows.directory.role_assignment import UnknownRole
 from corpid.flows.directory.write import Refused, RequestDetails, needs_approval
 from corpid.rules.directory import access_texts
 from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.approvals import MOST_CHANGES
+from corpid.rules.directory.approvals import MOST_CHANGES, kind_needs_approval
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.objects import object_id
 from corpid.rules.directory.records import Change
 from corpid.rules.directory.role_forms import NO_VALUES, faults, form_of, row_of
 from corpid.rules.directory.tables import ACCESS_COLUMNS, MOST_ACCESS_LINES, MOST_TYPED, PARAMETER
 from corpid.texts import counted, phrase
+from corpid.web.check import Check, check_page
 from corpid.web.directory.member_texts import REFUSALS, access_refusal, rejected
 from corpid.web.directory.page_context import (
     PortalContext,
@@ -95,6 +96,7 @@ CHECK: Final = "check"
 """the field of a form that is complete"""
 _SEEN: Final = "seen"
 _BOX: Final = "copy-"
+_REMOVED: Final = "access-removed"
 FROM: Final = "from"
 """the parameter of a colleague, or of the page to return to"""
 _MOST_COPIED: Final = 50
@@ -435,15 +437,6 @@ async def _this_role(at: PortalContext) -> EntityRole:
         raise NotFound from None
 
 
-def _role_page(at: PortalContext, person: Member, heading: Phrase) -> Page:
-    up = to_person(at, person)
-    return at.build_page(
-        heading,
-        up=up,
-        names=names_shown(person),
-    )
-
-
 def _as_it_is(
     at: PortalContext, person: Member, row: Assignment, service: Service, look: Literal["", "summary"] = "summary"
 ) -> tuple[Part, ...]:
@@ -456,7 +449,8 @@ async def show_change(at: PortalContext) -> View:
     given = {**at.query, **at.form}
     role = await _this_role(at)
     person = role.member
-    page = replace(_role_page(at, person, _CHANGE), notes=(*at.notes, *explain_no_effect(person)))
+    up, notes = to_person(at, person), (*at.notes, *explain_no_effect(person))
+    page = at.build_page(_CHANGE, up=up, names=names_shown(person), notes=notes)
     was = _as_it_is(at, person, role.row, role.service)
     why = await explain_refusal(at, person, role.service)
     if why is not None:
@@ -474,7 +468,7 @@ async def show_change(at: PortalContext) -> View:
             parts=fields,
             hidden=((CHECK, "all"),),
             button=phrase("Continue"),
-            back=Link(url=to_person(at, person).url, text=phrase("Cancel")),
+            back=Link(url=up.url, text=phrase("Cancel")),
         )
         return replace(page, errors=errors, parts=(*was, asked, Actions((remove,))))
 
@@ -543,34 +537,36 @@ async def change_access(at: PortalContext) -> FormResult:
     return await submit_roles(at, person, changes, "access-changed")
 
 
-async def show_removal(at: PortalContext) -> View:
-    """The question whether a role is to be taken away."""
+async def ask_removal(at: PortalContext) -> Check:
+    """The check before a role is removed."""
     role = await _this_role(at)
-    person = role.member
-    reviewed = at.query.get(FROM) == REVIEW_PAGE
-    page, was = _role_page(at, person, phrase("Remove this access?")), _as_it_is(at, person, role.row, role.service)
-    why = await explain_refusal(at, person, role.service)
-    if why is not None:
-        return replace(page, parts=(*was, *_refuse(why)))
-    needs = await needs_approval(at.registry, at.actor, [Change(role.row, None)])
-    leads_to = at.path(REVIEW_PAGE) if reviewed else to_person(at, person).url
-    back = Link(url=leads_to, text=phrase("Keep access"))
-    page = replace(page, action=at.path(at.here))
-    loses = phrase("{name} will no longer be able to do this. Other access of {name} stays as it is.", name=person.name)
-    asked = Form(
-        needs_approval=needs, button=phrase("Remove access"), hidden=(_seen(role.row),), back=back, danger=True
+    person, up = role.member, to_person(at, role.member)
+    reviewed = {**at.query, **at.form}.get(FROM) == REVIEW_PAGE
+
+    async def remove() -> FormResult:
+        _check_seen(at, role.row)
+        done = await submit_roles(at, person, [Change(role.row, None)], _REMOVED)
+        return done._replace(page=REVIEW_PAGE) if reviewed and done.change == _REMOVED else done
+
+    return Check(
+        heading=phrase("Remove this access?"),
+        parts=(
+            *_as_it_is(at, person, role.row, role.service),
+            phrase(
+                "{name} will no longer be able to do this. Other access of {name} stays as it is.", name=person.name
+            ),
+        ),
+        # A form that is sent is refused by the change itself.
+        refused=None if at.form else await explain_refusal(at, person, role.service),
+        hidden=(_seen(role.row), *(((FROM, REVIEW_PAGE),) if reviewed else ())),
+        button=phrase("Remove access"),
+        danger=True,
+        needs_approval=kind_needs_approval("assignment", at.entity, role.service),
+        names=names_shown(person),
+        up=up,
+        back=Link(url=at.path(REVIEW_PAGE) if reviewed else up.url, text=phrase("Keep access")),
+        change=remove,
     )
-    return replace(page, parts=(*was, loses, asked))
-
-
-async def remove_access(at: PortalContext) -> FormResult:
-    """Take a role away. Raises InvalidInput, NotFound."""
-    role = await _this_role(at)
-    person = role.member
-    _check_seen(at, role.row)
-    done = await submit_roles(at, person, [Change(role.row, None)], "access-removed")
-    reviewed = at.query.get(FROM) == REVIEW_PAGE and done.change == "access-removed"
-    return done._replace(page=REVIEW_PAGE) if reviewed else done
 
 
 # --- copying from a colleague
@@ -896,7 +892,7 @@ SECTION: Final = Section[PortalContext](
     },
     named_pages={
         _path(CHANGE): PortalPage(view=show_change, submit=change_access, fresh=True, needs=_GIVING),
-        _path(REMOVE): PortalPage(view=show_removal, submit=remove_access, fresh=True, needs=("delete", "assignment")),
+        _path(REMOVE): check_page(ask_removal, needs=("delete", "assignment")),
     },
     fields=role_fields.FIELDS | {"person", "service", "reason", CHECK, FROM, _SEEN, "table", "decision"},
     filters=role_fields.FIELDS | {"person", "service", FIND, FROM, role_fields.ACCESS},
@@ -904,7 +900,7 @@ SECTION: Final = Section[PortalContext](
     changes={
         "access-given": phrase("The access has been given."),
         "access-changed": phrase("The access has been changed."),
-        "access-removed": phrase("The access has been removed."),
+        _REMOVED: phrase("The access has been removed."),
         "access-imported": phrase("The table has been applied."),
     },
 )

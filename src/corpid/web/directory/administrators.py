@@ -13,6 +13,7 @@ from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.lists import SERVICES
 from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, Administrator, Change, Service
 from corpid.texts import phrase
+from corpid.web.check import Check, check_page
 from corpid.web.directory.page_context import (
     NO_REASON,
     SETTINGS,
@@ -37,7 +38,7 @@ from corpid.web.pages.components import (
     table,
 )
 from corpid.web.pages.layout import Link
-from corpid.web.sites import ConfirmationRequired, FormResult, InvalidForm, NotFound, Question, Section, asking
+from corpid.web.sites import ConfirmationRequired, FormResult, InvalidForm, NotFound, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -409,7 +410,7 @@ async def check_level(at: PortalContext) -> View:
     )
 
 
-async def ask_removal(at: PortalContext) -> Question:
+async def ask_removal(at: PortalContext) -> Check:
     """The question before somebody's level is taken away. Raises NotFound."""
     held = await _load_held(at)
     if held.administrator is None:
@@ -425,7 +426,7 @@ async def ask_removal(at: PortalContext) -> Question:
             raise InvalidForm(*errors)
         return await at.submit_changes([change], FormResult("level-removed", ADMINISTRATORS), of=held.membership)
 
-    return Question(
+    return Check(
         heading=phrase("Remove the level of {name}?", name=name),
         parts=()
         if why
@@ -455,7 +456,7 @@ SECTION: Final = Section[PortalContext](
         _PERSON: PortalPage(
             view=show_level, submit=save_level, check=check_level, fresh=True, needs=("write", "administrator")
         ),
-        _REMOVE: asking(ask_removal, needs=("delete", "administrator")),
+        _REMOVE: check_page(ask_removal, needs=("delete", "administrator")),
     },
     fields=frozenset({"level", "all_services", _SCOPE, "reason", "held", "confirm"}),
     filters=frozenset({"query", "after", "level"}),

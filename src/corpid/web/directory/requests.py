@@ -24,6 +24,7 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
 )
 from corpid.texts import Phrase, counted, phrase
+from corpid.web.check import Check, check_page
 from corpid.web.directory.page_context import (
     APPROVALS_SETTING,
     REQUEST_SENT,
@@ -51,7 +52,7 @@ from corpid.web.pages.components import (
     table,
 )
 from corpid.web.pages.layout import Field, Link, pager_of
-from corpid.web.sites import FormResult, NotFound, Section, await_found
+from corpid.web.sites import FormResult, NotFound, Section, SeeOther, await_found
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -337,20 +338,31 @@ async def show_decision(at: PortalContext) -> View:
     )  # fmt: skip
 
 
-async def show_withdrawal(at: PortalContext) -> View:
-    """The form that takes back one's own request."""
+async def ask_withdrawal(at: PortalContext) -> Check:
+    """The check before one's own request is withdrawn."""
     found = await _found(at, _WITHDRAW)
-    if not at.errors and not found.can_withdraw:
-        return _show_request(at, found)
-    return at.build_page(
-        phrase("Withdraw your request?"),
-        *_show_changes(found, names=False),
-        phrase("Nobody can approve it any more, and nothing changes."),
-        Form(
-            button=phrase("Withdraw the request"), danger=True, reason=phrase("You can leave it empty."),
+    request_id, page = found.record.request_id, f"{REQUESTS}/{found.record.request_id}"
+    if not (at.form or found.can_withdraw):
+        raise SeeOther(page)
+
+    async def withdraw() -> FormResult:
+        reason, now = at.reason(), at.context.now
+        await await_change(approvals.withdraw_request(at.registry, request_id, actor=at.actor, reason=reason, now=now))
+        return FormResult("request-withdrawn", page)
+
+    return Check(
+        heading=phrase("Withdraw your request?"),
+        parts=(
+            *_show_changes(found, names=False),
+            phrase("Nobody can approve it any more, and nothing changes."),
         ),
-        back=_path(at, found),
-    )  # fmt: skip
+        hidden=(),
+        button=phrase("Withdraw the request"),
+        danger=True,
+        reason=phrase("You can leave it empty."),
+        back=Link(url=_path(at, found), text=phrase("Go back")),
+        change=withdraw,
+    )
 
 
 async def save_decision(at: PortalContext) -> FormResult:
@@ -374,15 +386,6 @@ async def save_decision(at: PortalContext) -> FormResult:
     return FormResult("request-approved", f"{REQUESTS}/{request_id}")
 
 
-async def save_withdrawal(at: PortalContext) -> FormResult:
-    """Take one's own request back. Raises InvalidInput."""
-    found = await _found(at, _WITHDRAW)
-    now = at.context.now
-    request_id = found.record.request_id
-    await await_change(approvals.withdraw_request(at.registry, request_id, actor=at.actor, reason=at.reason(), now=now))
-    return FormResult("request-withdrawn", f"{REQUESTS}/{request_id}")
-
-
 SECTION: Final = Section[PortalContext](
     name=REQUESTS,
     pages={
@@ -391,7 +394,7 @@ SECTION: Final = Section[PortalContext](
     named_pages={
         _REQUEST: PortalPage(view=show_request),
         _DECIDE: PortalPage(view=show_decision, submit=save_decision, fresh=True, needs=("write", "approval")),
-        _WITHDRAW: PortalPage(view=show_withdrawal, submit=save_withdrawal, fresh=True, needs=("write", "withdrawal")),
+        _WITHDRAW: check_page(ask_withdrawal, needs=("write", "withdrawal")),
     },
     fields=frozenset({"reason", "decision"}),
     filters=frozenset({"state", "before", "waiting", "own"}),

@@ -25,6 +25,7 @@ from corpid.rules.directory.role_forms import (
 )
 from corpid.rules.directory.values import NO_BEGINNING, NO_END, Parameter, parameter_values, stored_value
 from corpid.texts import Phrase, phrase
+from corpid.web.check import Check, check_page
 from corpid.web.context import ENTERED
 from corpid.web.directory.page_context import (
     NO_REASON,
@@ -63,9 +64,7 @@ from corpid.web.sites import (
     FormResult,
     InvalidForm,
     NotFound,
-    Question,
     Section,
-    asking,
 )
 
 if TYPE_CHECKING:
@@ -700,7 +699,7 @@ async def _enter_role_change(at: PortalContext) -> _Entered:
     return _Entered(changes, page, FormResult("role-changed", page_of("grant", found.grant)))
 
 
-async def ask_removal(at: PortalContext) -> Question:
+async def ask_removal(at: PortalContext) -> Check:
     """The question before a person's access is taken away (D56)."""
     found = await role(at)
     row, under = found.given.row, found.under
@@ -727,7 +726,7 @@ PEOPLE_SECTION: Final = Section[PortalContext](
     named_pages={
         named("assign"): _terms_page(show_assignment, _enter_role, _ASSIGNING),
         named("change-role"): _terms_page(show_role_change, _enter_role_change, _ASSIGNING),
-        named("take-away"): asking(ask_removal, needs=("delete", "third-party row")),
+        named("take-away"): check_page(ask_removal, needs=("delete", "third-party row")),
     },
     fields=FIELDS | {PERSON_CHOSEN},
     filters=frozenset({PERSON_CHOSEN, "find", "after"}),

@@ -20,7 +20,7 @@ from corpid.rules.oauth.refusals import Reason
 from corpid.rules.references import make_reference
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from starlette.requests import Request
 
@@ -194,19 +194,19 @@ async def form_bytes(request: Request) -> bytes:
         raise InvalidRequest(Reason.BODY_NOT_A_FORM, f"Content-Type must be {FORM}").with_cause(
             received=shorten_value(types)
         )
-    body = b"".join([piece async for piece in _body_pieces(request, BODY_BYTES)])
-    state["form"] = body
+    body = state["form"] = await _read_body(request, BODY_BYTES)
     return body
 
 
-async def _body_pieces(request: Request, most: int) -> AsyncIterator[bytes]:
-    """The body, as it comes.
+async def _read_body(request: Request, most: int, admit: Callable[[bytes], bool] | None = None) -> bytes:
+    """The body, cut at UPLOAD_BYTES.
 
-    Raises InvalidRequest if it is compressed, too long or not whole.
+    It is empty if `admit`, which is given its beginning, refuses. Raises InvalidRequest if it is compressed, longer than
+    `most`, or not whole.
     """
     if b"content-encoding" in request.scope["state"]["headers"] and (fault := encoding_fault(request)):
         raise UnsupportedContentCoding(Reason.BODY_ENCODED, fault)
-    more, size = True, 0
+    body, size, more = b"", 0, True
     while more:
         message = await request.receive()
         if message["type"] == "http.disconnect":
@@ -215,7 +215,13 @@ async def _body_pieces(request: Request, most: int) -> AsyncIterator[bytes]:
         size += len(piece)
         if size > most:
             raise InvalidRequest(Reason.HTTP_BODY_TOO_LARGE, f"a form may have {most} bytes here")
-        yield piece
+        if len(body) <= UPLOAD_BYTES:  # what follows is read, so that the browser shows the answer, and thrown away
+            body += piece
+        if admit is not None and len(body) > _ADMITTED_BYTES:
+            if not admit(body):
+                return b""
+            admit = None
+    return body
 
 
 def names_upload(request: Request) -> bool:
@@ -235,16 +241,14 @@ async def read_upload(
     `admit` looks at the parameters before the body is read on: without its consent there are none, and no file. Raises
     InvalidRequest. Source: D47, D81
     """
-    boundary, body, admitted = _boundary(request), bytearray(), False
-    async for piece in _body_pieces(request, BULK_BODY_BYTES):
-        if len(body) <= UPLOAD_BYTES:  # what follows is read, so that the browser shows the answer, and thrown away
-            body += piece
-        if not admitted and len(body) > _ADMITTED_BYTES:
-            whole = bytes(body[: body.rfind(b"\r\n--" + boundary)])
-            admitted = admit(parse_parts(whole, boundary, known, UPLOAD)[0])
-            if not admitted:
-                return {}, b""
-    form, file = parse_parts(bytes(body), boundary, known, UPLOAD)
+    boundary = _boundary(request)
+
+    def admit_beginning(beginning: bytes) -> bool:
+        whole = beginning[: beginning.rfind(b"\r\n--" + boundary)]
+        return admit(parse_parts(whole, boundary, known, UPLOAD)[0])
+
+    body = await _read_body(request, BULK_BODY_BYTES, admit_beginning)
+    form, file = parse_parts(body, boundary, known, UPLOAD)
     if sum(map(len, form.values())) > BODY_BYTES:
         raise InvalidRequest(Reason.HTTP_BODY_TOO_LARGE, f"the fields of a form may have {BODY_BYTES} bytes")
     return form, file
