@@ -102,6 +102,7 @@ FROM: Final = "from"
 _MOST_COPIED: Final = 50
 """roles of one page: a form has at most a hundred fields"""
 _GIVE: Final = phrase("Give access")
+_WITH_TABLE: Final = phrase("Give access with a table")
 _CHANGE: Final = phrase("Change access")
 _DOES: Final[Mapping[Verb, Phrase]] = {
     "invite": phrase("Invite"),
@@ -589,7 +590,7 @@ async def show_copy(at: PortalContext) -> View:
             at,
             COPY,
             person_address(at, COPY, field=FROM, person=given["person"]),
-            frame=at.frame(up=to_person(at, person)),
+            up=to_person(at, person),
             heading=phrase("Copy access for {name}", name=person.name),
             asked=phrase("Whose access?"),
             kept=(("person", given["person"]),),
@@ -719,46 +720,35 @@ def _ask_table(at: PortalContext, problems: Sequence[FileProblem] = (), errors: 
         kind="lines",
         value=at.form.get("table", ""),
     )
-    return replace(
-        _import_page(at),
-        errors=errors,
-        parts=(
-            table(
-                phrase("What to correct"),
-                (phrase("Line"), phrase("Problem")),
-                ((each.line, each.reason) for each in problems),
-            ),
-            Paragraph(text=how),
-            Form(
-                parts=(lines, UPLOADED),
-                upload=True,
-                decision="check",
-                button=phrase("Continue"),
-                back=Link(url=at.path(PEOPLE), text=phrase("Cancel")),
-            ),
-            Disclosure(
-                summary=phrase("Which columns there are"),
-                parts=(
-                    Paragraph(text=", ".join((*ACCESS_COLUMNS, f"{PARAMETER}…"))),
-                    Items(items=_COLUMNS_SAY),
-                    Paragraph(
-                        text=Link(
-                            url=at.path(_EMPTY_TABLE),
-                            text=phrase("Download an empty table with these columns"),
-                        )
-                    ),
+    return at.build_page(
+        _WITH_TABLE,
+        table(
+            phrase("What to correct"),
+            (phrase("Line"), phrase("Problem")),
+            ((each.line, each.reason) for each in problems),
+        ),
+        Paragraph(text=how),
+        Form(
+            parts=(lines, UPLOADED),
+            upload=True,
+            decision="check",
+            button=phrase("Continue"),
+            back=Link(url=at.path(PEOPLE), text=phrase("Cancel")),
+        ),
+        Disclosure(
+            summary=phrase("Which columns there are"),
+            parts=(
+                Paragraph(text=", ".join((*ACCESS_COLUMNS, f"{PARAMETER}…"))),
+                Items(items=_COLUMNS_SAY),
+                Paragraph(
+                    text=Link(
+                        url=at.path(_EMPTY_TABLE),
+                        text=phrase("Download an empty table with these columns"),
+                    )
                 ),
             ),
         ),
-    )
-
-
-def _import_page(at: PortalContext, plan: ImportPlan | None = None) -> Page:
-    names = plan.names if plan else ""
-    return Page(
-        frame=at.frame(up=at.section_link(PEOPLE), names=names),
-        heading=phrase("Give access with a table"),
-        parts=(),
+        errors=errors,
     )
 
 
@@ -828,25 +818,24 @@ async def check_import(at: PortalContext) -> View:
     changes = counted(number, "This makes {count} change.", "This makes {count} changes.")
     edit = ("edit", phrase("Change the table"))
     confirm = ("confirm", phrase("Confirm")) if number else edit
-    return replace(
-        _import_page(at, plan),
-        parts=(
-            Paragraph(text=changes if number else phrase("Nothing would change."), look="summary"),
-            table(
-                phrase("What each line does"),
-                (phrase("Line"), phrase("What happens"), phrase("In a sentence")),
-                (_import_line(at, each) for each in plan.lines),
-            ),
-            Form(
-                hidden=(("table", at.form.get("table", "")),),
-                upload=True,
-                decision=confirm[0],
-                button=confirm[1],
-                other=edit if number else None,
-                needs_approval=plan.needs_approval,
-                back=Link(url=at.path(PEOPLE), text=phrase("Cancel")),
-            ),
+    return at.build_page(
+        _WITH_TABLE,
+        Paragraph(text=changes if number else phrase("Nothing would change."), look="summary"),
+        table(
+            phrase("What each line does"),
+            (phrase("Line"), phrase("What happens"), phrase("In a sentence")),
+            (_import_line(at, each) for each in plan.lines),
         ),
+        Form(
+            hidden=(("table", at.form.get("table", "")),),
+            upload=True,
+            decision=confirm[0],
+            button=confirm[1],
+            other=edit if number else None,
+            needs_approval=plan.needs_approval,
+            back=Link(url=at.path(PEOPLE), text=phrase("Cancel")),
+        ),
+        names=plan.names,
     )
 
 

@@ -198,7 +198,7 @@ async def show_choice(at: PortalContext) -> View:
         at,
         _APPOINT,
         lambda found: at.path(f"{ADMINISTRATORS}/{found.membership.membership_id}"),
-        frame=at.frame(up=_to_list(at)),
+        up=_to_list(at),
         heading=phrase("Choose a person"),
         asked=phrase("Who do you want to appoint?"),
         links=(at.link("invite", phrase("Invite people")),),

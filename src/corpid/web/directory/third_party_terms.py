@@ -585,7 +585,7 @@ async def _choose_member(at: PortalContext, found: Authorisation) -> View:
         at,
         at.page,
         to,
-        frame=at.frame(up=up(at, found)),
+        up=up(at, found),
         heading=phrase("Which of your people will act?"),
         asked=phrase("Choose the person"),
         lead=sentence(found),
