@@ -1,4 +1,4 @@
-"""The check before a change: its page says what will happen, its form makes it happen (D55, D68)."""
+"""The check before a change: what will happen, and its form (D55, D68)."""
 
 from __future__ import annotations
 
@@ -49,6 +49,25 @@ class Check(ViewPart, frozen=True, kw_only=True):
     """makes the change; its FormResult, if it returns one, is that of the form"""
     done: FormResult = FormResult("", "")
 
+    def show(self, *further: Part, reason: Phrase | None = None) -> tuple[Part, ...]:
+        """The parts of its page: what is said, then the form.
+
+        Or why there is no form. `further` stands before it, `reason` is the hint of the site.
+        """
+        if self.refused:
+            back = self.back or self.up
+            return *self.parts, *further, Paragraph(self.refused, look="empty"), Actions((back,) if back else ())
+        form = Form(
+            parts=self.fields,
+            hidden=self.hidden,
+            button=self.button,
+            danger=self.danger,
+            reason=self.reason or reason,
+            needs_approval=self.needs_approval,
+            back=self.back,
+        )
+        return *self.parts, *further, form
+
 
 def check_page(
     ask: Callable[[At], Awaitable[Check]], *, needs: tuple[Action, ObjectKind] | None = None, leads_to: str = ""
@@ -57,22 +76,10 @@ def check_page(
 
     async def view(at: At) -> Page:
         asked = await ask(at)
-        back = asked.back or asked.up
-        form = Form(
-            parts=asked.fields,
-            hidden=asked.hidden,
-            button=asked.button,
-            danger=asked.danger,
-            reason=asked.reason or at.reason_hint,
-            needs_approval=asked.needs_approval,
-            back=asked.back,
-        )
-        refused = Paragraph(asked.refused, look="empty"), Actions((back,) if back else ())
+        further = await asked.further() if asked.further else ()
         return at.build_page(
             asked.heading,
-            *asked.parts,
-            *(await asked.further() if asked.further else ()),
-            *(refused if asked.refused else (form,)),
+            *asked.show(*further, reason=at.reason_hint),
             up=asked.up,
             names=asked.names,
             errors=(*at.errors, *asked.errors),

@@ -307,6 +307,8 @@ async def ask_end(at: PortalContext) -> Check:
     )
 
     async def end() -> FormResult:
+        if not roles:
+            raise InvalidInput(_CHOOSE)
         asking = at.request_details()
         if not asking.reason and needs:
             # Else what needs no approval could end before the first part that does is refused.

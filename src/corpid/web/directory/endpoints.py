@@ -272,9 +272,9 @@ async def show_ending(_: PortalContext) -> View:
 
 
 async def ask_undo(at: PortalContext) -> Check:
-    """The check before the last change is undone, after a new sign-in, or the reason why it was not.
+    """The check before an undo, or why nothing was undone.
 
-    Raises SeeOther if nothing was tried. Source: D80
+    An undo comes here after a new sign-in only. Raises SeeOther if nothing was tried. Source: D80
     """
     if not at.form.get(UNDONE):
         raise SeeOther("")

@@ -40,7 +40,6 @@ from corpid.web.pages.components import (
     Cell,
     Column,
     Facts,
-    Filters,
     Form,
     Group,
     Heading,
@@ -48,10 +47,11 @@ from corpid.web.pages.components import (
     Paragraph,
     Part,
     Table,
+    Tabs,
     Value,
     table,
 )
-from corpid.web.pages.layout import Field, Link, pager_of
+from corpid.web.pages.layout import Link, NavigationLink, pager_of
 from corpid.web.sites import FormResult, NotFound, Section, SeeOther, await_found
 
 if TYPE_CHECKING:
@@ -163,20 +163,22 @@ async def show_requests(at: PortalContext) -> View:
     """Requests that wait, or those that have ended (D55)."""
     now, chosen = at.context.now, at.query.get("state", "")
     ended = {state.value: (state,) for state in approvals.ENDED} | {_ENDED: approvals.ENDED}
-    words = (("", phrase("Waiting")), (_ENDED, phrase("All that have ended")))
-    filters = Filters(
-        action=at.path(REQUESTS),
-        fields=(
-            Field(
-                name="state", label=phrase("State"), kind="words", value=chosen if chosen in ended else "",
-                words=(*words, *((state.value, STATES[state]) for state in approvals.ENDED)),
-            ),
+    chosen = chosen if chosen in ended else ""
+    states = {"": STATES[ApprovalState.PENDING], _ENDED: phrase("All that have ended")}
+    tabs = Tabs(
+        label=phrase("State"),
+        links=tuple(
+            NavigationLink(
+                url=at.path(REQUESTS, state=state), text=text, current=state == chosen,
+                count=0 if state else at.visit.requests,
+            )
+            for state, text in (states | {state.value: STATES[state] for state in approvals.ENDED}).items()
         ),
     )  # fmt: skip
 
     async def listed(name: str, caption: Phrase, empty: Phrase) -> Table:
         place, begun, limit = at.query.get(name, ""), phrase("Expires"), _PER_PAGE
-        if chosen in ended:
+        if chosen:
             begun = phrase("Ended")
             found = await approvals.list_ended(
                 at.registry, at.actor, states=ended[chosen], now=now, before=place, limit=limit
@@ -185,7 +187,7 @@ async def show_requests(at: PortalContext) -> View:
             own = name == "own"
             waiting = approvals.list_waiting(at.registry, at.actor, own=own, now=now, after=place, limit=limit)
             found = await await_found(waiting)
-        decides = phrase("Decision") if chosen in ended else phrase("Who can decide")
+        decides = phrase("Decision") if chosen else phrase("Who can decide")
         return Table(
             caption=caption,
             heading=True,
@@ -193,12 +195,12 @@ async def show_requests(at: PortalContext) -> View:
             rows=tuple(_row(at, each) for each in found.found),
             empty=None if found.after else empty,
             pager=pager_of(
-                at.path(REQUESTS), {"state": chosen} if chosen in ended else {}, came=name in at.query,
+                at.path(REQUESTS), {"state": chosen} if chosen else {}, came=name in at.query,
                 after=found.after, name=name, searched_on=len(found.found) < _PER_PAGE,
             ),
         )  # fmt: skip
 
-    if chosen in ended:
+    if chosen:
         none = phrase("There are no such requests.")
         tables = [await listed("before", phrase("Requests that have ended, the latest first"), none)]
     else:
@@ -213,7 +215,7 @@ async def show_requests(at: PortalContext) -> View:
     chooses = (change,) if at.actor.level == "owner" else ()
     return at.build_page(
         phrase("Requests"),
-        filters,
+        tabs,
         *tables,
         Heading(phrase("What needs approval")),
         Cell(values=(phrase("{sentence}.", sentence=APPROVALS[at.entity.approvals]), *chooses)),

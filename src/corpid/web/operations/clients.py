@@ -76,6 +76,7 @@ from corpid.web.pages.components import (
     Series,
     Snippets,
     Table,
+    Tabs,
     Tile,
     Tiles,
     Value,
@@ -157,9 +158,12 @@ def traffic_chart(at: ConsoleContext, traffic: Traffic, page: str) -> Chart:
                 colour="bad",
             ),
         ),
-        ranges=tuple(
-            NavigationLink(url=f"{at.path(page)}?{RANGE}={period}", text=text, current=period == traffic.period)
-            for period, text in _PERIODS.items()
+        ranges=Tabs(
+            label=phrase("Time range"),
+            links=tuple(
+                NavigationLink(url=at.path(page, **{RANGE: period}), text=text, current=period == traffic.period)
+                for period, text in _PERIODS.items()
+            ),
         ),
     )
 
