@@ -101,8 +101,8 @@ LIST: Final = Table(
     columns=(
         Column(phrase("Name")),
         Column(phrase("User name"), "/manage/people?sort=-user_name", "ascending"),
-        Column(phrase("State")),
-        Column(phrase("Access"), "/manage/people?sort=access"),
+        Column(phrase("State"), "/manage/people?sort=state"),
+        Column(phrase("Access")),
         Column(phrase("Last sign-in")),
     ),
     rows=_rows(),  # type: ignore[arg-type]
