@@ -44,9 +44,9 @@ from corpid.web.http.requests import (
     form_bytes,
     headers,
     may_complete,
-    names_upload,
     page_request,
     read_upload,
+    upload_boundary,
 )
 from corpid.web.pages.errors import ErrorContext, as_page, refusal_of
 from corpid.web.pages.layout import BARE, ButtonForm, FormView, Link, PageView
@@ -362,7 +362,7 @@ async def _sent(site: Site[At], request: Request, at: At, page: SitePage[At]) ->
         token = form.get("form_token", "")
         return interactions.is_form_token(at.context, token, at.visit.browser.browser_id, at.visit.form)
 
-    if page.upload and names_upload(request):
+    if page.upload and upload_boundary(request):
         form, file = await read_upload(request, known, is_own)
         try:
             form |= {page.upload: _read_table(file)} if file else {}

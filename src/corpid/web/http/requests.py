@@ -224,12 +224,11 @@ async def _read_body(request: Request, most: int, admit: Callable[[bytes], bool]
     return body
 
 
-def names_upload(request: Request) -> bool:
-    """Return whether the body is a form that may have a file. Source: RFC 7578"""
-    return bool(_boundary(request))
+def upload_boundary(request: Request) -> bytes:
+    """The boundary of the parts of a form with a file.
 
-
-def _boundary(request: Request) -> bytes:
+    Empty for another body. Source: RFC 7578
+    """
     return find_boundary(b",".join(headers(request, b"content-type")))
 
 
@@ -241,7 +240,7 @@ async def read_upload(
     `admit` looks at the parameters before the body is read on: without its consent there are none, and no file. Raises
     InvalidRequest. Source: D47, D81
     """
-    boundary = _boundary(request)
+    boundary = upload_boundary(request)
 
     def admit_beginning(beginning: bytes) -> bool:
         whole = beginning[: beginning.rfind(b"\r\n--" + boundary)]
