@@ -30,6 +30,7 @@ from corpid_dev.web import documents
 from tests.browser import (
     access_states,
     account_states,
+    component_states,
     console_directory_states,
     console_states,
     developer_states,
@@ -294,6 +295,7 @@ _VIEWS: Final[dict[str, View]] = {
     **enrolment_states.STATES,
     **account_states.STATES,
     **invitation_states.STATES,
+    **component_states.STATES,
     **portal_states.STATES,
     **access_states.STATES,
 }

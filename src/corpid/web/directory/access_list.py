@@ -16,6 +16,7 @@ from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.queries import RoleOrder
 from corpid.rules.directory.values import NO_BEGINNING
 from corpid.texts import Phrase, counted, phrase
+from corpid.web.check import Check, check_page
 from corpid.web.directory.page_context import (
     REQUESTED,
     PortalContext,
@@ -31,7 +32,6 @@ from corpid.web.pages.components import (
     Choice,
     Column,
     Filters,
-    Form,
     Label,
     Paragraph,
     Selection,
@@ -40,7 +40,7 @@ from corpid.web.pages.components import (
     table,
 )
 from corpid.web.pages.layout import Field, Link, pager_of
-from corpid.web.sites import NAMES_CHANGED, ConfirmationRequired, FormResult, Section, await_found, version_of
+from corpid.web.sites import NAMES_CHANGED, FormResult, Section, await_found, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -289,84 +289,58 @@ def _digest(roles: Sequence[EntityRole]) -> str:
     return version_of(*sorted((each.id, version_of(each.row), names_shown(each.member)) for each in roles))
 
 
-def _needs_approval(at: PortalContext, roles: Sequence[EntityRole]) -> bool:
-    return any(kind_needs_approval("assignment", at.entity, each.service) for each in roles)
-
-
-async def show_end(at: PortalContext) -> View:
-    """The check before selected roles are ended."""
+async def ask_end(at: PortalContext) -> Check:
+    """The check before selected roles are ended. Source: D81"""
     roles, others = await _selected(at)
-    page = at.build_page(phrase("Remove access?"), step_name=_digest(roles))
-    stays = (
-        counted(
+    people, more = len({each.member.user.user_id for each in roles}), len(roles) - _SHOWN
+    needs = any(kind_needs_approval("assignment", at.entity, each.service) for each in roles)
+    parts: list[Part] = []
+    if others:
+        stay = counted(
             others,
             "{count} role stays, since you cannot change that person's access.",
             "{count} roles stay, since you cannot change the access of these people.",
         )
-        if others
-        else None
-    )
-    notes = (stays,) if stays else ()
-    if not roles:
-        return msgspec.structs.replace(page, notes=notes, parts=(Paragraph(_CHOOSE, look="empty"),))
-    needs = _needs_approval(at, roles)
-    people = len({each.member.user.user_id for each in roles})
-    sentence = counted(
-        people, "{count} person loses {roles}.", "{count} people lose {roles}.",
-        roles=counted(len(roles), "{count} role", "{count} roles"),
-    )  # fmt: skip
+        parts.append(stay)
+    if roles:
+        lost = counted(len(roles), "{count} role", "{count} roles")
+        loses = counted(people, "{count} person loses {roles}.", "{count} people lose {roles}.", roles=lost)
+        parts.append(Paragraph(loses, look="summary"))
+    columns = (phrase("Person"), phrase("Service"), phrase("Role"), phrase("Part of the organisation"), phrase("Until"))
+    not_listed = counted(more, "{count} more role is not listed here.", "{count} more roles are not listed here.")
+    rows = (_row(at, each) for each in roles[:_SHOWN])
+    parts.append(table(phrase("What is removed"), columns, rows, more=not_listed if more > 0 else None))
     selected = (
         (("all", "yes"), *_filters(at.form).items())
         if at.form.get("all")
         else tuple((f"{SELECT}{each.id}", "yes") for each in roles)
     )
-    parts: tuple[Part, ...] = (
-        Paragraph(sentence, look="summary"),
-        table(
-            phrase("What is removed"),
-            (
-                phrase("Person"), phrase("Service"), phrase("Role"), phrase("Part of the organisation"),
-                phrase("Until"),
-            ),
-            (_row(at, each) for each in roles[:_SHOWN]),
-            more=counted(
-                len(roles) - _SHOWN, "{count} more role is not listed here.", "{count} more roles are not listed here."
-            )
-            if len(roles) > _SHOWN
-            else None,
-        ),
-        Form(
-            hidden=(*selected, ("decision", "confirm")),
-            needs_approval=needs,
-            button=_TAKE_AWAY,
-            danger=True,
-            back=Link(
-                url=at.path(ACCESS, **_filters(at.form)), text=phrase("Keep access")
-            ),
-        ),
-    )  # fmt: skip
-    return msgspec.structs.replace(page, notes=notes, parts=parts)
 
-
-async def end_access(at: PortalContext) -> FormResult:
-    """End the roles that were confirmed, or request it. Raises ConfirmationRequired, InvalidInput. Source: D81"""
-    if at.form.get("decision") != "confirm":
-        raise ConfirmationRequired
-    roles, _ = await _selected(at)
-    if not roles:
-        raise InvalidInput(_CHOOSE)
-    if _digest(roles) != at.form.get("step"):
-        raise ConfirmationRequired(("", NAMES_CHANGED))
-    try:
+    async def end() -> FormResult:
+        if not roles:
+            raise InvalidInput(_CHOOSE)
         # Else what needs no approval could end before the first part that does is refused.
-        asking = at.request_details(needed=_needs_approval(at, roles))
+        asking = at.request_details(needed=needs)
         ending = role_assignment.end_roles(at.registry, at.actor, [each.row for each in roles], asking)
         requests = await await_change(ending)
-    except InvalidInput as refused:
-        raise ConfirmationRequired((refused.field, refused.sentence)) from None
-    if not requests:
-        return FormResult("access-removed", ACCESS)
-    return FormResult(REQUESTED, f"requests/{requests[0].request_id}" if len(requests) == 1 else "requests")
+        if not requests:
+            return FormResult("access-removed", ACCESS)
+        return FormResult(REQUESTED, f"requests/{requests[0].request_id}" if len(requests) == 1 else "requests")
+
+    return Check(
+        heading=phrase("Remove access?"),
+        parts=tuple(parts),
+        refused=None if roles else _CHOOSE,
+        selected=True,
+        hidden=(*selected, ("decision", "confirm")),
+        button=_TAKE_AWAY,
+        danger=True,
+        needs_approval=needs,
+        step_name=_digest(roles),
+        outdated=NAMES_CHANGED,
+        back=at.link(ACCESS, phrase("Keep access") if roles else phrase("Access"), **_filters(at.form)),
+        change=end,
+    )
 
 
 # --- CSV
@@ -401,7 +375,7 @@ SECTION: Final = Section[PortalContext](
         ACCESS: PortalPage(view=show_access),
         _ROLES: PortalPage(view=show_roles),
         _CSV: PortalPage(view=export_access),
-        _END: PortalPage(view=show_end, submit=end_access, fresh=True, needs=("delete", "assignment")),
+        _END: check_page(ask_end, needs=("delete", "assignment")),
     },
     fields=_FILTERS | {"all", "decision", "reason"},
     filters=_FILTERS | {"after"},

@@ -21,6 +21,7 @@ from corpid.rules.directory.objects import object_id
 from corpid.rules.directory.queries import Member
 from corpid.rules.directory.records import Assignment, Membership, Service, User
 from corpid.texts import counted, phrase
+from corpid.web.check import Check, check_page
 from corpid.web.directory.access import FROM, REMOVE, this_member
 from corpid.web.directory.member_texts import REFUSALS, STATES, level_sentence, rejected
 from corpid.web.directory.page_context import (
@@ -48,7 +49,7 @@ from corpid.web.pages.components import (
     Table,
 )
 from corpid.web.pages.layout import Link, pager_of
-from corpid.web.sites import NAMES_CHANGED, FormResult, NotFound, Question, Section, asking, await_found
+from corpid.web.sites import NAMES_CHANGED, FormResult, NotFound, Section, await_found
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -301,7 +302,7 @@ def _read_kept(form: Mapping[str, str]) -> list[tuple[str, str]]:
 # --- ending
 
 
-async def ask_end(at: PortalContext) -> Question:
+async def ask_end(at: PortalContext) -> Check:
     """The question before a membership is ended. Raises NotFound for an invitation."""
     await access_review.load_review_state(at.registry, at.actor, at.entity.entity_id)
     found = await this_member(at, membership_id_of(at))
@@ -327,7 +328,7 @@ def _to_review(at: PortalContext) -> Link:
 # --- signing off
 
 
-async def ask_sign_off(at: PortalContext) -> Question:
+async def ask_sign_off(at: PortalContext) -> Check:
     """The question before the review is signed off."""
     state = await access_review.load_review_state(at.registry, at.actor, at.entity.entity_id)
     refused = None
@@ -351,7 +352,7 @@ async def ask_sign_off(at: PortalContext) -> Question:
             raise InvalidInput(_LEFT) from None
 
     up = _to_review(at)
-    return Question(
+    return Check(
         heading=phrase("Sign off the review?"),
         parts=() if refused else (stays, shows),
         button=phrase("Sign off"),
@@ -368,9 +369,9 @@ SECTION: Final = Section[PortalContext](
     name=SETTINGS,
     pages={
         REVIEW: PortalPage(view=show_review, submit=keep_access, fresh=True, needs=("write", "access review")),
-        _SIGN_OFF: asking(ask_sign_off, needs=("write", "access review")),
+        _SIGN_OFF: check_page(ask_sign_off, needs=("write", "access review")),
     },
-    named_pages={re.compile(f"{REVIEW}/{_ID}/end"): asking(ask_end, needs=("delete", "membership"))},
+    named_pages={re.compile(f"{REVIEW}/{_ID}/end"): check_page(ask_end, needs=("delete", "membership"))},
     fields=frozenset({"all", "decision", "reason"}),
     filters=frozenset({"after", _BEGIN}),
     prefixes=(SELECT, _SHOWN_HERE),

@@ -13,6 +13,7 @@ from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.lists import SERVICES
 from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, Administrator, Change, Service
 from corpid.texts import phrase
+from corpid.web.check import Check, check_page
 from corpid.web.directory.page_context import (
     SETTINGS,
     PortalContext,
@@ -36,16 +37,7 @@ from corpid.web.pages.components import (
     table,
 )
 from corpid.web.pages.layout import Link
-from corpid.web.sites import (
-    ConfirmationRequired,
-    FormResult,
-    InvalidForm,
-    NotFound,
-    Question,
-    Section,
-    asking,
-    version_of,
-)
+from corpid.web.sites import ConfirmationRequired, FormResult, InvalidForm, NotFound, Section, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -206,7 +198,7 @@ async def show_choice(at: PortalContext) -> View:
         at,
         _APPOINT,
         lambda found: at.path(f"{ADMINISTRATORS}/{found.membership.membership_id}"),
-        frame=at.frame(up=_to_list(at)),
+        up=_to_list(at),
         heading=phrase("Choose a person"),
         asked=phrase("Who do you want to appoint?"),
         links=(at.link("invite", phrase("Invite people")),),
@@ -402,7 +394,7 @@ async def check_level(at: PortalContext) -> View:
     )
 
 
-async def ask_removal(at: PortalContext) -> Question:
+async def ask_removal(at: PortalContext) -> Check:
     """The question before somebody's level is taken away. Raises NotFound."""
     held = await _load_held(at)
     if held.administrator is None:
@@ -416,7 +408,7 @@ async def ask_removal(at: PortalContext) -> Question:
         at.reason(needed=_explains(at))
         return await at.submit_changes([change], FormResult("level-removed", ADMINISTRATORS), of=held.membership)
 
-    return Question(
+    return Check(
         heading=phrase("Remove the level of {name}?", name=name),
         parts=()
         if why
@@ -448,7 +440,7 @@ SECTION: Final = Section[PortalContext](
         _PERSON: PortalPage(
             view=show_level, submit=save_level, check=check_level, fresh=True, needs=("write", "administrator")
         ),
-        _REMOVE: asking(ask_removal, needs=("delete", "administrator")),
+        _REMOVE: check_page(ask_removal, needs=("delete", "administrator")),
     },
     fields=frozenset({"level", "all_services", _SCOPE, "reason", "confirm"}),
     filters=frozenset({"query", "after", "level"}),

@@ -44,6 +44,7 @@ from corpid.web.directory.page_context import (
     names_shown,
     saved_or_requested,
 )
+from corpid.web.http.requests import UPLOAD
 from corpid.web.pages import role_fields
 from corpid.web.pages.components import (
     SELECT,
@@ -88,7 +89,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.queries import Member
     from corpid.rules.directory.records import Assignment, Entity, Service
     from corpid.rules.directory.tables import PastedPerson
-    from corpid.web.pages.layout import FieldError, Frame
+    from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
 
 T = TypeVar("T")
@@ -148,8 +149,14 @@ _LINES: Final = phrase(
     "only the address. You can paste lines from a mail program or a table.",
     most=MOST_INVITED,
 )
-
-
+UPLOADED: Final = Field(
+    name=UPLOAD,
+    kind="file",
+    label=phrase("Or a file"),
+    hint=phrase("A table that your spreadsheet has saved as CSV. It replaces what is typed above."),
+    value="",
+)
+"""the field of a table that is uploaded (D81)"""
 _ERRORS: Final = 20
 """lines whose errors are listed; further ones are counted"""
 _LINE: Final = 60
@@ -460,11 +467,7 @@ async def show_selected(at: PortalContext) -> View:
     """The reason why nobody is changed. Raises SeeOther if nothing was tried."""
     if not at.errors:
         raise SeeOther(PEOPLE)
-    return Page(
-        frame=at.frame(up=at.section_link(PEOPLE)),
-        heading=phrase("Nobody was changed"),
-        parts=(Paragraph(text=phrase("Go back to the list, and select again.")),),
-    )
+    return at.build_page(phrase("Nobody was changed"), Paragraph(text=phrase("Go back to the list, and select again.")))
 
 
 async def check_selected(at: PortalContext) -> View:
@@ -491,28 +494,27 @@ async def check_selected(at: PortalContext) -> View:
     elif people:
         said = _say_role(at, people, form)
     columns = (phrase("Name"), phrase("User name and e-mail"), phrase("State"))
-    return Page(
-        frame=at.frame(up=at.section_link(PEOPLE), names=names_shown(*people), step_name=preview.digest),
-        heading=texts.heading(len(people)),
-        parts=(
-            *said,
-            Form(
-                hidden=tuple(hidden),
-                decision=name,
-                button=texts.button,
-                danger=name in {"suspend", "end"},
-                other=(_EDIT, phrase("Change something")) if name == _GIVE else None,
-                needs_approval=preview.needs_approval,
-            )
-            if people
-            else None,
-            table(phrase("People to change"), columns, (_known(at, each) for each in people)),
-            table(
-                phrase("Left out"),
-                (*columns[:2], phrase("Why")),
-                ((*_known(at, each.member)[:2], _why_left_out(at, each, name)) for each in left_out),
-            ),
+    return at.build_page(
+        texts.heading(len(people)),
+        *said,
+        Form(
+            hidden=tuple(hidden),
+            decision=name,
+            button=texts.button,
+            danger=name in {"suspend", "end"},
+            other=(_EDIT, phrase("Change something")) if name == _GIVE else None,
+            needs_approval=preview.needs_approval,
+        )
+        if people
+        else None,
+        table(phrase("People to change"), columns, (_known(at, each) for each in people)),
+        table(
+            phrase("Left out"),
+            (*columns[:2], phrase("Why")),
+            ((*_known(at, each.member)[:2], _why_left_out(at, each, name)) for each in left_out),
         ),
+        names=names_shown(*people),
+        step_name=preview.digest,
     )
 
 
@@ -610,25 +612,22 @@ async def _ask_role(at: PortalContext, count: int, form: RoleForm, errors: tuple
         hidden.append((role_fields.ACCESS, role_fields.name_choice(service)))
         used = await role_assignment.list_values_in_use(at.registry, at.actor, service, today=at.context.today)
     what = phrase("What may these people do?")
-    return Page(
-        frame=at.frame(up=at.section_link(PEOPLE)),
-        heading=counted(count, "Give access to {count} person", "Give access to {count} people"),
+    return at.build_page(
+        counted(count, "Give access to {count} person", "Give access to {count} people"),
+        Facts(facts=((phrase("Service"), service.name),)) if service else None,
+        Form(
+            parts=(
+                None if service else role_fields.choose_role(services, what, chosen),
+                *role_fields.build_fields(form, at.context.day, used=used),
+            ),
+            hidden=(*hidden, (_ASKED, _VALUES if service else "role")),
+            decision=_GIVE,
+            button=phrase("Continue"),
+            other=(_EDIT, phrase("Choose another role")) if service and len(services) > 1 else None,
+        )
+        if services
+        else Paragraph(text=phrase("You cannot give access at any service."), look="empty"),
         errors=errors,
-        parts=(
-            Facts(facts=((phrase("Service"), service.name),)) if service else None,
-            Form(
-                parts=(
-                    None if service else role_fields.choose_role(services, what, chosen),
-                    *role_fields.build_fields(form, at.context.day, used=used),
-                ),
-                hidden=(*hidden, (_ASKED, _VALUES if service else "role")),
-                decision=_GIVE,
-                button=phrase("Continue"),
-                other=(_EDIT, phrase("Choose another role")) if service and len(services) > 1 else None,
-            )
-            if services
-            else Paragraph(text=phrase("You cannot give access at any service."), look="empty"),
-        ),
     )
 
 
@@ -658,9 +657,9 @@ async def choose_person(
     page: str,
     to: Callable[[Member], str | Phrase],
     *,
-    frame: Frame,
     heading: Phrase,
     asked: Phrase,
+    up: Link | None = None,
     kept: tuple[tuple[str, str], ...] = (),
     lead: Phrase | None = None,
     links: tuple[Link, ...] = (),
@@ -706,13 +705,11 @@ async def choose_person(
             pager=pager_of(here, same, came=bool(after), after=found.after, name=AFTER),
         ),
     )
-    return Page(
-        frame=frame,
-        heading=heading,
-        parts=(
-            *((Paragraph(text=refused, look="empty"),) if refused else choice),
-            Paragraph(text=Cell(values=links)) if links else None,
-        ),
+    return at.build_page(
+        heading,
+        *((Paragraph(text=refused, look="empty"),) if refused else choice),
+        Paragraph(text=Cell(values=links)) if links else None,
+        up=up,
     )
 
 
@@ -722,18 +719,15 @@ async def choose_person(
 async def show_invitation(at: PortalContext) -> View:
     """The form for one person."""
     needs_approval = kind_needs_approval("membership", at.entity)
-    return Page(
-        frame=at.frame(up=at.section_link(PEOPLE)),
-        heading=phrase("Invite a person"),
-        parts=(
-            *_mail_notes(at),
-            Form(
-                parts=MEMBER.show(at.form),
-                button=phrase("Send invitation"),
-                needs_approval=needs_approval,
-            ),
-            Paragraph(text=at.link(SEVERAL, phrase("Invite several people at once"))),
+    return at.build_page(
+        phrase("Invite a person"),
+        *_mail_notes(at),
+        Form(
+            parts=MEMBER.show(at.form),
+            button=phrase("Send invitation"),
+            needs_approval=needs_approval,
         ),
+        Paragraph(text=at.link(SEVERAL, phrase("Invite several people at once"))),
     )
 
 
@@ -763,17 +757,15 @@ def detail_errors(error: InvalidDetails) -> list[FieldError]:
 
 async def show_invitations(at: PortalContext) -> View:
     """The form for several people."""
-    return Page(
-        frame=at.frame(up=at.section_link(PEOPLE)),
-        heading=phrase("Invite several people"),
-        parts=(
-            *_mail_notes(at),
-            Form(
-                parts=(_lines_of(at), *_access_fields(at, await _simple_roles(at))),
-                button=phrase("Check"),
-            ),
-            Paragraph(text=at.link(INVITE, phrase("Invite only one person"))),
+    return at.build_page(
+        phrase("Invite several people"),
+        *_mail_notes(at),
+        Form(
+            parts=(_lines_of(at), UPLOADED, *_access_fields(at, await _simple_roles(at))),
+            upload=True,
+            button=phrase("Check"),
         ),
+        Paragraph(text=at.link(INVITE, phrase("Invite only one person"))),
     )
 
 
@@ -876,39 +868,38 @@ async def check_invitations(at: PortalContext) -> View:
     needs_approval = kind_needs_approval("membership", at.entity) or (
         access is not None and kind_needs_approval("assignment", at.entity, access[0].service)
     )
-    return Page(
-        frame=at.frame(up=at.link(SEVERAL, phrase("Invite several people"))),
-        heading=counted(number, "Invite {count} person?", "Invite {count} people?"),
-        parts=(
-            Paragraph(text=phrase("Nothing has been sent yet.")),
-            *_mail_notes(at),
-            table(
-                phrase("People to invite"),
-                (phrase("Name"), phrase("E-mail address")),
-                ((each.name or phrase("Not given"), each.email.lower()) for each in found),
-            ),
-            Paragraph(
-                text=phrase(
-                    "Each of them may act as {access} {when}, once the invitation is accepted.",
-                    access=_name_role(access[0]),
-                    when=duration(access[1].start_date, access[1].end_date, at.context.day),
-                )
-            )
-            if access
-            else None,
-            Form(
-                parts=(
-                    Disclosure(
-                        summary=phrase("Change people or access"),
-                        parts=(_lines_of(at), *_access_fields(at, await _simple_roles(at))),
-                    ),
-                ),
-                hidden=((_CONFIRMED, "yes"),),
-                button=counted(number, "Send {count} invitation", "Send {count} invitations"),
-                other=(_CHECK, phrase("Check again")),
-                needs_approval=needs_approval,
-            ),
+    return at.build_page(
+        counted(number, "Invite {count} person?", "Invite {count} people?"),
+        Paragraph(text=phrase("Nothing has been sent yet.")),
+        *_mail_notes(at),
+        table(
+            phrase("People to invite"),
+            (phrase("Name"), phrase("E-mail address")),
+            ((each.name or phrase("Not given"), each.email.lower()) for each in found),
         ),
+        Paragraph(
+            text=phrase(
+                "Each of them may act as {access} {when}, once the invitation is accepted.",
+                access=_name_role(access[0]),
+                when=duration(access[1].start_date, access[1].end_date, at.context.day),
+            )
+        )
+        if access
+        else None,
+        Form(
+            parts=(
+                Disclosure(
+                    summary=phrase("Change people or access"),
+                    parts=(_lines_of(at), UPLOADED, *_access_fields(at, await _simple_roles(at))),
+                ),
+            ),
+            upload=True,
+            hidden=((_CONFIRMED, "yes"),),
+            button=counted(number, "Send {count} invitation", "Send {count} invitations"),
+            other=(_CHECK, phrase("Check again")),
+            needs_approval=needs_approval,
+        ),
+        up=at.link(SEVERAL, phrase("Invite several people")),
     )
 
 
@@ -963,6 +954,7 @@ SECTION: Final = Section[PortalContext](
             check=check_invitations,
             fresh=True,
             field="people",
+            upload="people",
             needs=_INVITING,
         ),
     },

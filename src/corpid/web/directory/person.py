@@ -31,6 +31,7 @@ from corpid.rules.directory.roles import reasons
 from corpid.rules.limits import MINUTE, RESEND_SECONDS
 from corpid.rules.networks import neighbourhood
 from corpid.texts import Phrase, counted, phrase
+from corpid.web.check import Check, check_page
 from corpid.web.directory.access import (
     CHANGE,
     NEW,
@@ -83,9 +84,7 @@ from corpid.web.sites import (
     FormResult,
     InvalidForm,
     NotFound,
-    Question,
     Section,
-    asking,
     await_found,
     version_of,
 )
@@ -408,7 +407,7 @@ async def _load_history(at: PortalContext, found: Member) -> list[tuple[Value, .
 # --- help with signing in
 
 
-async def ask_help(at: PortalContext) -> Question:
+async def ask_help(at: PortalContext) -> Check:
     """The question before an administrator helps. Raises NotFound."""
     found, page = await _require_help(at)
     where = (
@@ -418,7 +417,7 @@ async def ask_help(at: PortalContext) -> Question:
     )
     works, up = at.provider.mail.works, to_person(at, found)
     says = phrase("The e-mail says that you asked for it, and names {entity}.", entity=at.entity.name)
-    return Question(
+    return Check(
         heading=page.heading(found.name),
         parts=(where, page.what, says) if works else (),
         button=page.button,
@@ -594,7 +593,7 @@ CONFIRMED_ACTIONS: Final[Mapping[str, ConfirmedAction]] = {
 }
 
 
-async def ask_action(at: PortalContext) -> Question:
+async def ask_action(at: PortalContext) -> Check:
     """The question before an action.
 
     Raises NotFound if it does not fit the state, e.g. of a second request.
@@ -619,7 +618,7 @@ async def ask_action(at: PortalContext) -> Question:
 
 async def ask_about(
     at: PortalContext, found: Member, kind: str, change: Callable[[], Awaitable[FormResult]], *, up: Link
-) -> Question:
+) -> Check:
     """The question before an action on a member, from the page `up`."""
     action = CONFIRMED_ACTIONS[kind]
     possible = await _preview_change(at, found, end=action.is_end)
@@ -629,7 +628,7 @@ async def ask_about(
         taken = await ending_sentences(at, found) if kind in _ENDS and not refused else ()
         return (phrase("This ends too:"), Items(taken)) if taken else ()
 
-    return Question(
+    return Check(
         heading=ACTIONS[kind] if refused else action.heading(found.name),
         parts=() if refused else action.sentences(at, found),
         further=list_ending,
@@ -665,7 +664,7 @@ async def ending_sentences(at: PortalContext, found: Member) -> tuple[Phrase, ..
 # --- sending again
 
 
-async def ask_resending(at: PortalContext) -> Question:
+async def ask_resending(at: PortalContext) -> Check:
     """The question before an invitation is sent again. Raises NotFound."""
     found = await this_member(at, membership_id_of(at))
     if not members.may_send_again(found.membership, actor=at.actor):
@@ -688,7 +687,7 @@ async def ask_resending(at: PortalContext) -> Question:
         name=found.name,
         email=found.email,
     )
-    return Question(
+    return Check(
         heading=phrase("Send the invitation again?"),
         parts=(goes, EACH_GETS),
         button=phrase("Send again"),
@@ -753,9 +752,9 @@ SECTION: Final = Section[PortalContext](
     named_pages={
         _path(): PortalPage(view=show_person),
         _path("details"): PortalPage(view=show_details, submit=save_details, fresh=True, needs=_CHANGING),
-        _path("send-again"): asking(ask_resending, needs=("write", "invitation")),
-        _path(*CONFIRMED_ACTIONS): asking(ask_action, needs=_CHANGING),
-        _path(*HELP_PAGES): asking(ask_help),
+        _path("send-again"): check_page(ask_resending, needs=("write", "invitation")),
+        _path(*CONFIRMED_ACTIONS): check_page(ask_action, needs=_CHANGING),
+        _path(*HELP_PAGES): check_page(ask_help),
     },
     fields=frozenset({*_DETAILS.fields, "reason"}),
     filters=frozenset({"after"}),

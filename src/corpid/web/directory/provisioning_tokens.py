@@ -17,6 +17,7 @@ from corpid.rules.directory.changes import ChangedMeanwhile, Conflict
 from corpid.rules.directory.names import remedy_of
 from corpid.rules.directory.provisioning_tokens import LONGEST_LIFE_DAYS, MOST_TOKENS, token_name
 from corpid.texts import counted, phrase
+from corpid.web.check import Check, check_page
 from corpid.web.directory.page_context import (
     SETTINGS,
     PortalContext,
@@ -25,7 +26,7 @@ from corpid.web.directory.page_context import (
 from corpid.web.pages.components import Actions, Cell, Form, Label, table
 from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import Field, FormView, Link
-from corpid.web.sites import FormResult, InvalidForm, NotFound, Question, Section, asking
+from corpid.web.sites import FormResult, InvalidForm, NotFound, Section
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -218,7 +219,7 @@ async def hide_token(at: PortalContext) -> FormResult:
     return FormResult("", TOKENS)
 
 
-async def ask_revocation(at: PortalContext) -> Question:
+async def ask_revocation(at: PortalContext) -> Check:
     """The question before a token is ended at once. Raises NotFound."""
     found, up = await _load_token(at), _back(at)
     used = at.moment(found.last_used_at) if found.last_used_at else None
@@ -229,7 +230,7 @@ async def ask_revocation(at: PortalContext) -> Question:
         except Conflict as refused:
             raise InvalidInput(refusal_of(refused)) from None
 
-    return Question(
+    return Check(
         heading=phrase("Revoke the token “{name}”?", name=found.name),
         parts=(
             phrase(
@@ -255,7 +256,7 @@ SECTION: Final = Section[PortalContext](
     },
     named_pages={
         _CREATED: PortalPage(view=show_created, submit=hide_token, needs=("write", "provisioning token")),
-        _REVOKE: asking(ask_revocation, needs=("delete", "provisioning token")),
+        _REVOKE: check_page(ask_revocation, needs=("delete", "provisioning token")),
     },
     fields=frozenset({"name", "days", "token_id"}),
     changes={"token-revoked": phrase("The token has been revoked, and no longer works.")},

@@ -16,6 +16,7 @@ from corpid.rules.directory.objects import key_of, object_id
 from corpid.rules.directory.records import Change, Service
 from corpid.rules.directory.values import NO_BEGINNING, NO_END
 from corpid.texts import Phrase, counted, phrase
+from corpid.web.check import Check, check_page
 from corpid.web.directory.page_context import (
     PortalContext,
     PortalPage,
@@ -34,7 +35,7 @@ from corpid.web.pages.components import (
     Value,
 )
 from corpid.web.pages.layout import Field, Link, pager_of
-from corpid.web.sites import FormResult, NotFound, Question, Section, asking, await_found, version_of
+from corpid.web.sites import FormResult, NotFound, Section, await_found, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -286,9 +287,9 @@ def ask_change(
     sentence: Phrase, button: Phrase, *, consequences: tuple[Phrase, ...], up: Link, done: FormResult,
     becomes: ThirdPartyGrant | None = None, further: Callable[[], Awaitable[tuple[Part, ...]]] | None = None,
     names: str = "", asks_reason: bool = False,
-) -> Question:  # fmt: skip
+) -> Check:  # fmt: skip
     """The question before a grant or role becomes another one, or ends."""
-    return Question(
+    return Check(
         heading=heading,
         parts=(
             Paragraph(sentence, look="summary"),
@@ -308,7 +309,7 @@ def ask_change(
     )
 
 
-async def ask_acceptance(at: PortalContext) -> Question:
+async def ask_acceptance(at: PortalContext) -> Check:
     """The question before an offer is accepted (D56)."""
     found = await _load_offer(at)
     return ask_change(
@@ -337,7 +338,7 @@ async def _load_offer(at: PortalContext) -> Authorisation:
     return found
 
 
-async def ask_refusal(at: PortalContext) -> Question:
+async def ask_refusal(at: PortalContext) -> Check:
     """The question before an offer is declined (D56)."""
     found = await _load_offer(at)
     return ask_change(
@@ -354,7 +355,7 @@ async def ask_refusal(at: PortalContext) -> Question:
     )
 
 
-async def ask_end(at: PortalContext) -> Question:
+async def ask_end(at: PortalContext) -> Check:
     """The question before an end or a withdrawal (D56)."""
     found = await authorisation(at)
     offered, third_party = found.grant.state == "offered", found.third_party.name
@@ -412,9 +413,9 @@ SECTION: Final = Section[PortalContext](
     pages={THIRD_PARTIES: PortalPage(view=show_third_parties)},
     named_pages={
         named("grant"): PortalPage(view=show_authorisation),
-        named("accept"): asking(ask_acceptance, needs=("write", "grant")),
-        named("decline"): asking(ask_refusal, needs=("delete", "grant")),
-        named("end"): asking(ask_end, needs=("delete", "grant")),
+        named("accept"): check_page(ask_acceptance, needs=("write", "grant")),
+        named("decline"): check_page(ask_refusal, needs=("delete", "grant")),
+        named("end"): check_page(ask_end, needs=("delete", "grant")),
     },
     fields=frozenset({"reason"}),
     filters=frozenset({"organisation", "after", "offers", "given", "received"}),

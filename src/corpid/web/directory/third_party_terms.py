@@ -25,6 +25,7 @@ from corpid.rules.directory.role_forms import (
 )
 from corpid.rules.directory.values import NO_BEGINNING, NO_END, Parameter, parameter_values, stored_value
 from corpid.texts import Phrase, phrase
+from corpid.web.check import Check, check_page
 from corpid.web.context import ENTERED
 from corpid.web.directory.page_context import (
     PortalContext,
@@ -60,9 +61,7 @@ from corpid.web.sites import (
     FormResult,
     InvalidForm,
     NotFound,
-    Question,
     Section,
-    asking,
     version_of,
 )
 
@@ -586,7 +585,7 @@ async def _choose_member(at: PortalContext, found: Authorisation) -> View:
         at,
         at.page,
         to,
-        frame=at.frame(up=up(at, found)),
+        up=up(at, found),
         heading=phrase("Which of your people will act?"),
         asked=phrase("Choose the person"),
         lead=sentence(found),
@@ -703,7 +702,7 @@ async def _enter_role_change(at: PortalContext) -> _Entered:
     return _Entered(changes, page, FormResult("role-changed", page_of("grant", found.grant)))
 
 
-async def ask_removal(at: PortalContext) -> Question:
+async def ask_removal(at: PortalContext) -> Check:
     """The question before a person's access is taken away (D56)."""
     found = await role(at)
     row, under = found.given.row, found.under
@@ -730,7 +729,7 @@ PEOPLE_SECTION: Final = Section[PortalContext](
     named_pages={
         named("assign"): _terms_page(show_assignment, _enter_role, _ASSIGNING),
         named("change-role"): _terms_page(show_role_change, _enter_role_change, _ASSIGNING),
-        named("take-away"): asking(ask_removal, needs=("delete", "third-party row")),
+        named("take-away"): check_page(ask_removal, needs=("delete", "third-party row")),
     },
     fields=FIELDS | {PERSON_CHOSEN},
     filters=frozenset({PERSON_CHOSEN, "find", "after"}),

@@ -10,6 +10,7 @@ from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.limits import DAY
 from corpid.rules.server_processes import VERSION
 from corpid.texts import Phrase, counted, phrase
+from corpid.web.check import Check, check_page
 from corpid.web.operations.clients import (
     CLIENT,
     RANGE,
@@ -40,7 +41,7 @@ from corpid.web.pages.components import (
     table,
 )
 from corpid.web.pages.layout import Link
-from corpid.web.sites import FormResult, Question, Section, asking
+from corpid.web.sites import FormResult, Section
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -246,7 +247,7 @@ async def show_maintenance(at: ConsoleContext) -> View:
     )
 
 
-async def ask_switch(at: ConsoleContext) -> Question:
+async def ask_switch(at: ConsoleContext) -> Check:
     """The question before maintenance is switched.
 
     Raises StaleStep, access.Forbidden.
@@ -268,7 +269,7 @@ async def ask_switch(at: ConsoleContext) -> Question:
             phrase("People can sign in again."),
             phrase("Every running server applies this within 5 seconds."),
         )
-    return Question(
+    return Check(
         heading=heading,
         parts=parts,
         button=button,
@@ -284,7 +285,7 @@ SECTION: Final = Section[ConsoleContext](
     name=MAINTENANCE,
     pages={
         MAINTENANCE: ConsolePage(view=show_maintenance),
-        _SWITCH: asking(ask_switch, needs=("write", "deployment"), leads_to=MAINTENANCE),
+        _SWITCH: check_page(ask_switch, needs=("write", "deployment"), leads_to=MAINTENANCE),
     },
     fields=frozenset({"decision", REASON}),
     changes={"maintenance-on": phrase("Maintenance is on."), "maintenance-off": phrase("Maintenance is off.")},
