@@ -25,7 +25,7 @@ from corpid.rules.directory.values import (
     RoleDescription,
     parameter_values,
 )
-from corpid.rules.fields import Disclosure, Field
+from corpid.rules.fields import PERSON, Disclosure, Field, KeyedRecord
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
 from corpid.texts import Phrase, phrase
@@ -130,7 +130,7 @@ Parameters: TypeAlias = Annotated[
 Switch: TypeAlias = Annotated[bool, Field(read=readers.yes_or_no)]
 
 
-class Entity(msgspec.Struct, frozen=True, kw_only=True):
+class Entity(KeyedRecord, frozen=True, kw_only=True):
     """An organisation (R-12.4).
 
     `entity_id` is the number that RPs see (at most 10 characters, R-14.2).
@@ -199,12 +199,8 @@ class Entity(msgspec.Struct, frozen=True, kw_only=True):
     ] = "none"  # fmt: skip
     """which changes by its own administrators need another one's approval (D55)"""
 
-    @property
-    def key(self) -> tuple[str, ...]:
-        return (self.entity_id,)
 
-
-class User(msgspec.Struct, frozen=True, kw_only=True):
+class User(KeyedRecord, frozen=True, kw_only=True):
     """A person. `user_id` is a UUID, stable across entities and clients (R-12.4)."""
 
     user_id: Annotated[
@@ -243,10 +239,6 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
     enabled: Switch = True
     placeholder: Annotated[bool, Field(disclosure=Disclosure.MARK, added=True)] = False
     """placeholder of a person who has not accepted an invitation: disabled, cannot sign in (D60)"""
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        return (self.user_id,)
 
 
 DUE: Final = 0
@@ -325,7 +317,7 @@ class MemberDetails(msgspec.Struct, frozen=True, kw_only=True):
     job_title: Annotated[str, _detail(phrase("Job title"), "The person's job title.", "title")] = ""
 
 
-class Membership(MemberDetails, frozen=True, kw_only=True):
+class Membership(MemberDetails, KeyedRecord, frozen=True, kw_only=True):
     """A person may act for an entity, once an invitation is accepted.
 
     What the entity writes about the person are members of this record; it never changes the person (D61). Moments are
@@ -346,12 +338,8 @@ class Membership(MemberDetails, frozen=True, kw_only=True):
     invitation_sent_at: Annotated[int, Field(disclosure=Disclosure.BOOKKEEPING, added=True)] = DUE
     """the invitation's moment, DUE or NOT_TO_BE_SENT; of no meaning once it is accepted"""
 
-    @property
-    def key(self) -> tuple[str, ...]:
-        return (self.user_id, self.entity_id)
 
-
-class Service(msgspec.Struct, frozen=True, kw_only=True):
+class Service(KeyedRecord, frozen=True, kw_only=True):
     """An entity service: roles, parameters and the entities that may use it.
 
     Source: R-20
@@ -437,10 +425,6 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     ] = False  # fmt: skip
     """whether roles at it need approval at every entity (D55)"""
 
-    @property
-    def key(self) -> tuple[str, ...]:
-        return (self.service_id,)
-
 
 class GroupRole(msgspec.Struct, frozen=True, kw_only=True):
     """A role at a service that needs no parameters (D60).
@@ -452,7 +436,7 @@ class GroupRole(msgspec.Struct, frozen=True, kw_only=True):
     role: str
 
 
-class Assignment(msgspec.Struct, frozen=True, kw_only=True):
+class Assignment(KeyedRecord, frozen=True, kw_only=True):
     """A person's role for an entity at a service.
 
     `ref` distinguishes otherwise equal rows.
@@ -468,12 +452,8 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     end_date: EndDate = NO_END
     parameters: Parameters = ()
 
-    @property
-    def key(self) -> tuple[str, ...]:
-        return (self.user_id, self.entity_id, self.service_id, self.role, self.sub_entity, self.ref)
 
-
-class ThirdPartyGrant(msgspec.Struct, frozen=True, kw_only=True):
+class ThirdPartyGrant(KeyedRecord, frozen=True, kw_only=True):
     """A client entity's authorisation of a third party.
 
     A blank role or sub-entity grants any. It gives nothing until the third party has accepted it (D56).
@@ -498,10 +478,6 @@ class ThirdPartyGrant(msgspec.Struct, frozen=True, kw_only=True):
     state: Annotated[
         GrantState, Field(read=readers.one_of(*get_args(GrantState)), label=phrase("State"), added=True)
     ] = "accepted"
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        return (self.client_entity_id, self.entity_id, self.service_id, self.role, self.sub_entity, self.ref)
 
     def allows(self, row: ThirdPartyAssignment) -> bool:
         """Return whether this grant is accepted and fits a row."""
@@ -532,7 +508,7 @@ class ThirdPartyGrant(msgspec.Struct, frozen=True, kw_only=True):
         return self.allows(row) and self.start_date <= row.start_date and row.end_date <= self.end_date
 
 
-class ThirdPartyAssignment(msgspec.Struct, frozen=True, kw_only=True):
+class ThirdPartyAssignment(KeyedRecord, frozen=True, kw_only=True):
     """A role of a third party's person for a client entity.
 
     Must lie inside a ThirdPartyGrant (R-21).
@@ -550,15 +526,8 @@ class ThirdPartyAssignment(msgspec.Struct, frozen=True, kw_only=True):
     end_date: EndDate = NO_END
     parameters: Parameters = ()
 
-    @property
-    def key(self) -> tuple[str, ...]:
-        return (
-            self.user_id, self.entity_id, self.client_entity_id, self.service_id,
-            self.role, self.sub_entity, self.ref,
-        )  # fmt: skip
 
-
-class Administrator(msgspec.Struct, frozen=True, kw_only=True):
+class Administrator(KeyedRecord, frozen=True, kw_only=True):
     """A member who administers an entity (D53).
 
     Ends with the membership.
@@ -584,10 +553,6 @@ class Administrator(msgspec.Struct, frozen=True, kw_only=True):
     """of a sub-administrator only: the others have every service"""
 
     @property
-    def key(self) -> tuple[str, ...]:
-        return (self.user_id, self.entity_id)
-
-    @property
     def approves(self) -> bool:
         """True if they can approve any change (D55).
 
@@ -600,7 +565,7 @@ class Administrator(msgspec.Struct, frozen=True, kw_only=True):
         return self.level != "sub_administrator" or self.services == "all" or service_id in self.services
 
 
-class Operator(msgspec.Struct, frozen=True, kw_only=True):
+class Operator(KeyedRecord, frozen=True, kw_only=True):
     """A person who operates the deployment (D53)."""
 
     user_id: Annotated[str, Field(key="user", read=values.login, needed=True, refers="users.user_id", identifies=True)]
@@ -611,10 +576,6 @@ class Operator(msgspec.Struct, frozen=True, kw_only=True):
             choices={"operator": phrase("Operator"), "support": phrase("Support"), "auditor": phrase("Auditor")},
         ),
     ]  # fmt: skip
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        return (self.user_id,)
 
 
 class Sources(msgspec.Struct, frozen=True, kw_only=True):
@@ -673,7 +634,7 @@ class RequestedPerson(msgspec.Struct, frozen=True, kw_only=True):
     invited: bool = False
 
 
-class ChangeRequest(msgspec.Struct, frozen=True, kw_only=True):
+class ChangeRequest(KeyedRecord, frozen=True, kw_only=True):
     """Changes that wait for another administrator's approval (D55). Moments are epoch seconds."""
 
     request_id: Annotated[str, Field(identifies=True)]
@@ -694,23 +655,15 @@ class ChangeRequest(msgspec.Struct, frozen=True, kw_only=True):
     people: Annotated[tuple[RequestedPerson, ...], Field(disclosure=Disclosure.BOOKKEEPING, added=True)] = ()
     """those that it names, in the order of their identifiers; none in a request of an earlier version"""
 
-    @property
-    def key(self) -> tuple[str, ...]:
-        return (self.request_id,)
 
-
-class DeletionRequest(msgspec.Struct, frozen=True, kw_only=True):
+class DeletionRequest(KeyedRecord, frozen=True, kw_only=True):
     """A person's request to be deleted, which an operator carries out.
 
     `requested_at` is in epoch seconds.
     """
 
-    user_id: Annotated[str, Field(refers="users.user_id", identifies=True)]
+    user_id: Annotated[str, PERSON]
     requested_at: int
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        return (self.user_id,)
 
 
 Record = (

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, Union, get_origin
+from types import MappingProxyType, NoneType
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, Union, get_args, get_origin
 
 import msgspec
 import sqlalchemy as sa
@@ -32,6 +32,10 @@ INDEXES: Final[list[sa.Index]] = []
 """every index, as declared: of two that serve a statement alike an engine takes the one that was made later"""
 TEXT: Final = sa.Text().with_variant(sa.TEXT(collation="C"), "postgresql")
 """compared and sorted byte by byte, whatever the order that a database was made with"""
+_KINDS: Final[Mapping[Any, sa.types.TypeEngine[Any]]] = {
+    bool: sa.Boolean(), int: sa.BigInteger(), float: sa.Double(),
+}  # fmt: skip
+"""of columns, by the type of the field; others are text"""
 
 
 @sa.event.listens_for(sa.Index, "after_parent_attach")
@@ -114,14 +118,12 @@ def record_columns(record: type[msgspec.Struct]) -> list[SchemaItem]:
 
 def _record_column(field: Field) -> sa.Column[Any]:
     references = [foreign_key(field.refers)] if field.refers else []
+    null = NoneType in get_args(field.type)
+    kind = _KINDS.get(get_args(field.type)[0] if null else field.type, TEXT)
     if field.identifies:
-        return key(field.name, *references)
-    if field.type is bool and not field.added:
-        return flag(field.name)
-    if field.type is int and not field.added:
-        return integer(field.name)
+        return sa.Column(field.name, kind, *references, primary_key=True, nullable=False, autoincrement=False)
     if not field.added:
-        return text(field.name, *references, null=field.type == str | None)
+        return sa.Column(field.name, kind, *references, nullable=null)
     match field.default:
         case False:
             return later_flag(field.name)
