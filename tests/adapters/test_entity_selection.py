@@ -218,7 +218,7 @@ async def test_every_look_reads_the_persons_memberships_and_their_entities_by_ke
         assert plan(tmp_path, directory._count(0).text) == [mine]
         person = "SEARCH users USING PRIMARY KEY (user_id=?)"
         level = "SEARCH administrators USING PRIMARY KEY (user_id=? AND entity_id=?) LEFT-JOIN"
-        assert plan(tmp_path, directory._usable.text) == [person, mine, theirs, level]
+        assert plan(tmp_path, directory._usable.statement.text) == [person, mine, theirs, level]
 
 
 def plan(path: Path, statement: str) -> list[str]:

@@ -42,6 +42,7 @@ from corpid.rules.directory.document import (
 from corpid.rules.directory.nodes import DirectoryError, FileProblem
 from corpid.rules.directory.plan import ALL_BUT_LEVELS, Plan, plan, record_key
 from corpid.rules.directory.records import (
+    KIND_OF,
     RECORDS,
     Administrator,
     Assignment,
@@ -161,17 +162,18 @@ async def apply_document(
     changes = prepared.plan.changes
     applied = await in_thread_if_many(lambda: _describe(prepared, written=bool(changes) and not dry_run), len(changes))
 
+    counts = {str(verb): str(number) for verb, number in Counter(change.verb for change in changes).items()}
+    digest = hashlib.sha256(content).hexdigest()
+    summary = audit_event(actor, AuditAction.DIRECTORY_APPLY, printable(file), sha256=digest, **counts)
+
     async def last() -> None:
+        if changes:
+            await registry.audit.write(summary)
         if within is not None:
             await within(applied)
 
     if changes and not dry_run:
-        counts: dict[str, str] = {
-            verb: str(number) for verb, number in Counter(change.verb for change in changes).items()
-        }
-        digest = hashlib.sha256(content).hexdigest()
-        summary = audit_event(actor, AuditAction.DIRECTORY_APPLY, printable(file), sha256=digest, **counts)
-        await write_changes(registry, actor, changes, planned=True, summary=summary, within=last)
+        await write_changes(registry, actor, changes, planned=True, within=last)
     elif within is not None and not dry_run:
         async with registry.transaction():
             await last()
@@ -294,7 +296,6 @@ async def prepare_addition(
     registry: Registry,
     passwords: Passwords,
     record: type[R],
-    section: str,
     key: str,
     members: Mapping[str, object],
     *,
@@ -307,7 +308,8 @@ async def prepare_addition(
 
     Raises Refused when it exists already or breaks a rule. Source: docs/directory.md
     """
-    kind = SECTIONS[section].kind
+    kind: Any = KIND_OF[record]
+    [section] = [name for name, each in SECTIONS.items() if each.kind == kind]
     prepared = await prepare_entry(registry, passwords, section, key, members, new_user_id=new_user_id, rules=rules)
     added = [change.after for change in prepared.plan.changes if change.kind == kind and change.verb == "add"]
     if not added or not isinstance(added[0], record):
@@ -322,20 +324,18 @@ async def carry_out(
     actor: Actor,
     verbs: frozenset[Verb],
     dry_run: bool,
-    action: AuditAction | None = None,
     was: Entity | Client | Service | None = None,
 ) -> ApplyResult:
     """Write the prepared change, unless `dry_run`, and describe it.
 
-    `action` as in `write_changes`; `was` is the record that the change was decided on, otherwise the one that it was
-    prepared on. What somebody else writes at the same moment is not overwritten. Raises Refused if a change is none of
+    `was` is the record that the change was decided on, otherwise the one that it was prepared on. What somebody else writes at the same moment is not overwritten. Raises Refused if a change is none of
     `verbs`, access.Forbidden, Conflict, StoreUnavailable. Source: docs/directory.md
     """
     changes = prepared.plan.changes
     if any(change.verb not in verbs for change in changes):
         raise Refused(phrase("somebody removed it at the same time: nothing was changed"))
     if changes and not dry_run:
-        await write_changes(registry, actor, changes, planned=True, action=action, seen=_guard_seen(changes, was))
+        await write_changes(registry, actor, changes, planned=True, seen=_guard_seen(changes, was))
     return _describe(prepared, written=bool(changes) and not dry_run)
 
 

@@ -129,7 +129,7 @@ async def add_entity_with_owner(
     `members` as in a directory file, `owner` None to invite nobody; `now` is in epoch seconds, `new_id` gives UUIDs.
     Raises Refused, InvalidDetails, access.Forbidden, Conflict, StoreUnavailable. Source: R-12.4, D53, D60
     """
-    _, prepared = await prepare_addition(registry, passwords, Entity, "entities", entity_id, members)
+    _, prepared = await prepare_addition(registry, passwords, Entity, entity_id, members)
     invited = _plan_owner_invitation(owner, entity_id, now=now, new_id=new_id) if owner is not None else []
     seen = [Precondition(Entity, (entity_id,), None), *_guard_absent(invited)]
     await write_changes(registry, actor, [*prepared.plan.changes, *invited], seen=seen, planned=True)

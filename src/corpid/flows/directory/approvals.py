@@ -20,6 +20,7 @@ from corpid.flows.directory.person_names import (
     digest_names,
     read_names,
     read_requested_names,
+    read_user_names,
 )
 from corpid.flows.directory.write import (
     ApprovedRequest,
@@ -31,7 +32,6 @@ from corpid.flows.directory.write import (
     check_reason,
     guard_records,
     read_current,
-    read_user_names,
     require_reason,
     write_changes,
 )
@@ -193,7 +193,7 @@ async def approve_request(
     changes = [refresh_change(each, current, now=now) for each in changes]
     gone = stale(changes, current)
     if gone:
-        named = await read_user_names(registry, gone)
+        named = await read_user_names(registry, (each.record for each in gone))
         lines = (f"  {difference(each, named).subject}" for each in gone)
         raise StaleRequest("this was changed since it was requested, and has to be requested again:", *lines)
     agreed = await authorise_changes(registry, actor, changes, approving=request_id)
@@ -213,7 +213,7 @@ async def approve_request(
     )  # fmt: skip
     seen = [*still, *agreed.guards, *(Precondition(Service, *each) for each in current.get("service", {}).items())]  # type: ignore[arg-type]
     try:
-        await write_changes(registry, maker, changes, approved=approved, seen=seen)
+        await write_changes(registry, maker, changes, asking=approved, seen=seen)
     except Forbidden as error:
         raise Refused(
             phrase("the requester no longer has permission for this: {reason}", reason=error.reason)
@@ -548,8 +548,7 @@ async def _find_readable(registry: Registry, request_id: str, actor: Actor) -> C
 
 
 async def _find(registry: Registry, request_id: str) -> ChangeRequest | None:
-    key = (request_id,)
-    return (await registry.directory.read(ChangeRequest, [key])).get(key) if is_storable(request_id) else None
+    return await registry.directory.find(ChangeRequest, request_id) if is_storable(request_id) else None
 
 
 async def _find_decidable(registry: Registry, request_id: str, actor: Actor, reason: str) -> ChangeRequest:

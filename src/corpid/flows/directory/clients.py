@@ -60,7 +60,7 @@ async def add_client(
 
     Raises write.Refused with every fault, access.Forbidden, Conflict, StoreUnavailable. Spec 1, D27, D38
     """
-    client, prepared = await prepare_addition(registry, passwords, Client, "clients", client_id, members, rules=rules)
+    client, prepared = await prepare_addition(registry, passwords, Client, client_id, members, rules=rules)
     await refuse_api_client(registry, client_id)
     applied = await carry_out(registry, prepared, actor=actor, verbs=ADDS, dry_run=dry_run)
     return client, applied

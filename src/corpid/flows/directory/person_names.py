@@ -11,7 +11,7 @@ import msgspec
 from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.member_details import identity, member_full_name, name_outside
 from corpid.rules.directory.names import canonical, label_identity
-from corpid.rules.directory.records import Membership, RequestedPerson, User
+from corpid.rules.directory.records import Membership, RequestedPerson, User, names_user
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -81,6 +81,16 @@ async def read_requested_people(
     people = {user_id: placeholder(each) for user_id, each in invited.items()} | users
     found = {user_id: name_as_known(user, (invited | held).get(user_id)) for user_id, user in people.items()}
     return tuple(found[user_id] for user_id in sorted(found))
+
+
+async def read_user_names(registry: Registry, records: Iterable[msgspec.Struct]) -> dict[str, str]:
+    """The user names, by identifier, of the people whom records are about.
+
+    Raises StoreUnavailable. Source: D51
+    """
+    ids = {getattr(each, "user_id", "") for each in records if names_user(type(each))}
+    users = await registry.directory.read(User, [(user_id,) for user_id in sorted(ids)])
+    return {user.user_id: user.user_name for user in users.values()}
 
 
 async def read_people(

@@ -144,7 +144,7 @@ async def find_deletion_time(registry: Registry, actor: Actor, user_id: str) -> 
     0: they did not. Raises access.Forbidden, StoreUnavailable. Source: D61
     """
     authorise(actor, "read", Object(kind="deletion request", user_id=user_id))
-    found = (await registry.directory.read(DeletionRequest, [(user_id,)])).get((user_id,))
+    found = await registry.directory.find(DeletionRequest, user_id)
     return found.requested_at if found is not None else 0
 
 

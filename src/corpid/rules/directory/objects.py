@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections.abc import Mapping
 from itertools import islice
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, Union, get_args, get_origin
@@ -37,7 +38,7 @@ from corpid.rules.oauth.records import Client
 from corpid.rules.readers import InvalidValue, Pairs, unknown_field
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
 Schema: TypeAlias = dict[str, Any]
 """a JSON Schema"""
@@ -85,6 +86,12 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
     record: type[msgspec.Struct]
     keys: dict[str, Field]
     """name of a member → how it is read"""
+    renamable: bool = False
+    """whether the member that names it may change"""
+    completed_by_store: bool = False
+    """whether the store gives a new one an identifier"""
+    bound_defaults: Mapping[str, Json] = {}
+    """members of a new one by a client that is bound to an entity, unless it says otherwise"""
 
     @property
     def noun(self) -> str:
@@ -136,7 +143,7 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
 
         None of a person, whose user name can.
         """
-        return () if self.record is User else tuple(name for name, key in self.keys.items() if key.identifies)
+        return () if self.renamable else tuple(name for name, key in self.keys.items() if key.identifies)
 
     @property
     def width(self) -> int:
@@ -161,7 +168,12 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def names_user(self) -> bool:
         """True if the key begins with a person."""
-        return self.keys.get("user") is not None
+        return "user" in self.keys
+
+    @property
+    def names_member(self) -> bool:
+        """True if that person is a member of the entity, rather than any."""
+        return self.names_user and not self.keys["user"].refers
 
 
 def _keyed(section: str, *, left_out: frozenset[str] = frozenset()) -> dict[str, Field]:
@@ -182,12 +194,12 @@ ENTITY: Final = Resource(
 )  # fmt: skip
 MEMBERSHIP: Final = Resource(
     kind="membership", path="memberships", title="Membership", record=Membership,
-    keys=documented_fields(Membership),
+    keys=documented_fields(Membership), completed_by_store=True,
 )  # fmt: skip
 RESOURCES: Final = (
     ENTITY,
     Resource(
-        kind="user", path="users", title="User", record=User,
+        kind="user", path="users", title="User", record=User, renamable=True,
         keys=_keyed("users", left_out=frozenset({"id", "memberships", TEST, *OWN_FACTORS})),
     ),
     MEMBERSHIP,
@@ -201,7 +213,7 @@ RESOURCES: Final = (
     ),
     Resource(
         kind="grant", path="third-party-grants", title="ThirdPartyGrant",
-        record=ThirdPartyGrant, keys=documented_fields(ThirdPartyGrant),
+        record=ThirdPartyGrant, keys=documented_fields(ThirdPartyGrant), bound_defaults={"state": "offered"},
     ),
     Resource(
         kind="third-party row", path="third-party-assignments", title="ThirdPartyAssignment",
@@ -362,10 +374,13 @@ def _with_defaults(resource: Resource, fields: dict[str, object]) -> dict[str, o
 
 
 def _entry(
-    resource: Resource, fields: dict[str, object], lines: dict[str, int], existing: msgspec.Struct | None
+    resource: Resource,
+    fields: dict[str, object],
+    lines: dict[str, int],
+    existing: Any,  # noqa: ANN401 - of its kind
 ) -> DocumentEntry:
-    if isinstance(existing, User):
-        fields["user_id"] = existing.user_id
+    if resource.renamable and existing is not None:
+        fields["user_id"] = existing.key[0]
     names = resource.identity or ("user_name",)
     members = [resource.keys[name].name for name in names]
     key = tuple(str(fields.pop(member, "")) for member in members)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Literal, TypeA
 import msgspec
 
 from corpid.rules import readers
+from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import Credentials, PersonFactors
 from corpid.rules.authentication.throttling import CodeGuesses
@@ -25,7 +26,7 @@ from corpid.rules.directory.values import (
     RoleDescription,
     parameter_values,
 )
-from corpid.rules.fields import PERSON, Disclosure, Field, KeyedRecord
+from corpid.rules.fields import PERSON, Disclosure, Field, KeyedRecord, fields_of
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
 from corpid.texts import Phrase, phrase
@@ -426,6 +427,11 @@ class Service(KeyedRecord, frozen=True, kw_only=True):
     """whether roles at it need approval at every entity (D55)"""
 
 
+def names_user(record: type[msgspec.Struct]) -> bool:
+    """Return whether documents name the person whom such a record is about."""
+    return any(each.key == "user" for each in fields_of(record).values())
+
+
 class GroupRole(msgspec.Struct, frozen=True, kw_only=True):
     """A role at a service that needs no parameters (D60).
 
@@ -603,6 +609,8 @@ class Change(msgspec.Struct, frozen=True):
     """who makes it and why, written in the same transaction; its actor becomes the source of what changes (D65)"""
     taken: dict[str, str] = msgspec.field(default_factory=dict)
     """member, or WHOLE → whose it was before the actor takes it over, with the value that it has"""
+    action: AuditAction | None = None
+    """for the audit, if it is a more exact one than follows from the records"""
     seen: Sources | None = None
     """if the record has other sources by then, or another one refers to a removed one, nothing is written"""
 

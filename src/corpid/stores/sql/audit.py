@@ -15,7 +15,7 @@ from corpid.rules.audit_records import AuditEntry, AuditEvent, AuditPart, Stored
 from corpid.rules.audit_seals import AuditEnds, Seal, detail_digest
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.members import Members, compare_members
-from corpid.stores.sql.columns import record_codec
+from corpid.stores.sql.columns import integer_parameter, record_codec, text_parameter
 from corpid.stores.sql.statements import insert, parameters
 from corpid.stores.sql.tables import (
     COMPLETED_SIGN_IN,
@@ -53,7 +53,7 @@ _WRITTEN: Final = (*_EVENTS.written, "at", "members", "digest")
 
 
 _LIMIT: Final = sa.bindparam("limit", type_=sa.Integer)
-_BEFORE: Final = sa.bindparam("before", type_=sa.BigInteger)
+_BEFORE: Final = integer_parameter("before")
 _NO_SIGN_IN: Final = cast("sa.ColumnElement[bool]", sa.text(OF_NO_SIGN_IN))
 _COMPLETED_SIGN_IN: Final = cast("sa.ColumnElement[bool]", sa.text(COMPLETED_SIGN_IN))
 _NO_COMPLETED_SIGN_IN: Final = cast("sa.ColumnElement[bool]", sa.text(NO_COMPLETED_SIGN_IN))
@@ -114,7 +114,7 @@ class Audit:
                 .where(
                     audit.c.number > sa.bindparam("after"),
                     audit.c.number <= sa.bindparam("last"),
-                    audit.c.request_id == sa.bindparam("request_id", type_=sa.Text),
+                    audit.c.request_id == text_parameter("request_id"),
                 )
                 .order_by(audit.c.number)
                 .limit(_LIMIT)
@@ -261,7 +261,7 @@ class Audit:
         last = (
             sa.select(sa.func.max(audit.c.number))
             .where(
-                audit.c.object.in_([sa.bindparam(name, type_=sa.Text) for name in named]),
+                audit.c.object.in_([text_parameter(name) for name in named]),
                 _NO_SIGN_IN,
                 _among(values.keys() - named.keys()),
             )
@@ -335,7 +335,7 @@ class AuditSeals:
         self._database: Final = database
         self._settled = 0
         self._moments: list[_Moment] = []
-        after, last = (sa.bindparam(name, type_=sa.BigInteger) for name in ("after", "last"))
+        after, last = (integer_parameter(name) for name in ("after", "last"))
         limit = sa.bindparam("limit", type_=sa.Integer)
         seals = sa.select(*(audit_seals.c[name] for name in _SEAL))
         details = audit.outerjoin(audit_details, audit_details.c.number == audit.c.number)
@@ -488,7 +488,7 @@ class RecordedChange:
 def _detailed(row: Insert) -> Insert:
     """A row of the audit, written with its details."""
     entry = row.returning(audit.c.number).cte("entry")
-    salted = sa.select(entry.c.number, sa.bindparam("salt", type_=sa.Text), sa.bindparam("private", type_=sa.Text))
+    salted = sa.select(entry.c.number, text_parameter("salt"), text_parameter("private"))
     return insert(audit_details).from_select(["number", "salt", "detail"], salted)
 
 
@@ -522,7 +522,7 @@ class IndexScan(msgspec.Struct, frozen=True, kw_only=True):
 
     def page(self) -> sa.Select[Any]:
         """`before`, `least`, `limit` and the values → entries, the latest first."""
-        within = self.number < _BEFORE, self.number >= sa.bindparam("least", type_=sa.BigInteger)
+        within = self.number < _BEFORE, self.number >= integer_parameter("least")
         if self.in_order:
             return _selected().where(*self.conditions, *within).order_by(self.number.desc()).limit(_LIMIT)
         # Numbers are sorted, and the rows of the few that remain are read.
@@ -609,26 +609,26 @@ def _of_person(query: AuditQuery, rest: list[sa.ColumnElement[bool]], values: di
     yield IndexScan(leading=[_is("object", "of_user"), _NO_SIGN_IN], rest=rest, values=values | {"of_user": user_id})
     begun = {"from_user": f"{user_id}/", "to_user": user_id + _PARTS_END}
     within = (
-        audit.c.object > sa.bindparam("from_user", type_=sa.Text),
-        audit.c.object < sa.bindparam("to_user", type_=sa.Text),
+        audit.c.object > text_parameter("from_user"),
+        audit.c.object < text_parameter("to_user"),
     )
     yield IndexScan(leading=[*within, _NO_SIGN_IN], rest=rest, values=values | begun, in_order=False)
 
 
 def _is(column: str, name: str) -> sa.ColumnElement[bool]:
-    return audit.c[column] == sa.bindparam(name, type_=sa.Text)
+    return audit.c[column] == text_parameter(name)
 
 
 def _beside(name: str) -> sa.ColumnElement[bool]:
     """The same, without leading either engine to the column's index."""
     columns = _ENTITIES if name == "entity_id" else (name,)
-    given = sa.bindparam(name, type_=sa.Text)
+    given = text_parameter(name)
     return sa.or_(*(audit.c[column] + sa.literal_column("''") == given for column in columns))
 
 
 def _among(names: Iterable[str]) -> sa.ColumnElement[bool]:
     """One of several actions, without leading either engine to their index."""
-    return (audit.c.action + sa.literal_column("''")).in_([sa.bindparam(name, type_=sa.Text) for name in names])
+    return (audit.c.action + sa.literal_column("''")).in_([text_parameter(name) for name in names])
 
 
 def _starts(column: str, name: str) -> list[sa.ColumnElement[bool]]:

@@ -56,7 +56,7 @@ from corpid.rules.directory.records import (
 )
 from corpid.rules.directory.sources import ABSENT, UNKNOWN, sources_after
 from corpid.rules.directory.third_parties import without_grant
-from corpid.stores.sql.columns import columns
+from corpid.stores.sql.columns import columns, text_parameter
 from corpid.stores.sql.mappers import MEMBERSHIPS, fold_user_name, select_columns
 from corpid.stores.sql.tables import administrators, memberships, operators, users
 
@@ -559,9 +559,7 @@ def _get_parties(record: Written) -> tuple[str, ...] | None:
 
 
 _FULL_OPERATORS: Final = operators.c.level == "operator"
-_OWNERS: Final = sa.and_(
-    administrators.c.level == "owner", administrators.c.entity_id == sa.bindparam("entity_id", type_=sa.Text)
-)
+_OWNERS: Final = sa.and_(administrators.c.level == "owner", administrators.c.entity_id == text_parameter("entity_id"))
 
 
 def _lock_operators() -> sa.Select[Any]:
@@ -586,7 +584,7 @@ def _select_able_owner() -> sa.Select[Any]:
 
 def _select_same(table: sa.Table, names: tuple[str, ...], compared: tuple[str, ...]) -> sa.Select[Any]:
     """Values of the compared columns → records that have them."""
-    same = (table.c[name] == sa.bindparam(name, type_=sa.Text) for name in compared)
+    same = (table.c[name] == text_parameter(name) for name in compared)
     return select_columns(table, names).where(*same)
 
 
@@ -610,9 +608,9 @@ def _select_namesakes() -> sa.Select[Any]:
         sa.select(*columns(other, MEMBERSHIPS))
         .select_from(own.join(other, sa.and_(*same)))
         .where(
-            own.c.user_id == sa.bindparam("user_id", type_=sa.Text),
+            own.c.user_id == text_parameter("user_id"),
             sa.not_(own.c.invited),
-            other.c.user_name_key == sa.bindparam("name", type_=sa.Text),
+            other.c.user_name_key == text_parameter("name"),
             other.c.user_name_key != sa.literal_column("''", sa.Text),  # its index has no other rows
         )
     )
@@ -620,7 +618,7 @@ def _select_namesakes() -> sa.Select[Any]:
 
 def _select_account_named() -> sa.Select[Any]:
     """`user_id`, `entity_id`, `name` → another member whose account has this name."""
-    same = memberships.c.entity_id == sa.bindparam("entity_id", type_=sa.Text)
-    named = memberships.c.person_name_key == sa.bindparam("name", type_=sa.Text)
-    another = memberships.c.user_id != sa.bindparam("user_id", type_=sa.Text)
+    same = memberships.c.entity_id == text_parameter("entity_id")
+    named = memberships.c.person_name_key == text_parameter("name")
+    another = memberships.c.user_id != text_parameter("user_id")
     return sa.select(memberships.c.user_id).where(same, named, another).limit(1)

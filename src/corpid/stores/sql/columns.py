@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType, NoneType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, Union, get_args, get_origin
@@ -11,13 +12,17 @@ import sqlalchemy as sa
 from msgspec.structs import replace
 
 from corpid.rules.fields import Field, fields_of
+from corpid.stores.sql.statements import insert, parameters, upsert
 
 if TYPE_CHECKING:
+    from sqlalchemy.dialects.sqlite import Insert
     from sqlalchemy.sql.schema import SchemaItem
 
     from corpid.stores.encryption_at_rest import SecretCipher
+    from corpid.stores.sql.statements import Database, Row, Statement
 
 T = TypeVar("T", bound=msgspec.Struct)
+Q = TypeVar("Q")
 Write: TypeAlias = Callable[[Any], bytes]
 Read: TypeAlias = Callable[[str], Any]
 METADATA: Final = sa.MetaData(
@@ -177,6 +182,56 @@ def record_codec(record: type[T], forms: Mapping[str, tuple[Write, Read]] = Mapp
     return Codec(columns=names, written=names, encode=encode, decode=decode)
 
 
+class Query(Generic[Q]):
+    """A prepared statement, each of whose rows is a record."""
+
+    def __init__(self, database: Database, statement: Statement, decode: Callable[[Row], Q]) -> None:
+        self._database: Final = database
+        self.statement: Final = database.prepare(statement)
+        self._decode: Final = decode
+
+    async def one(self, **values: object) -> Q | None:
+        """The only record, None if there is none. Raises StoreUnavailable."""
+        row = await self._database.row(self.statement, values)
+        return None if row is None else self._decode(row)
+
+    async def every(self, **values: object) -> list[Q]:
+        """All records, in the order of the statement. Raises StoreUnavailable."""
+        return [self._decode(row) for row in await self._database.rows(self.statement, values)]
+
+
+class RecordTable(Codec[T], frozen=True, kw_only=True):
+    """A table whose rows are records of one type."""
+
+    table: sa.Table
+
+    def query(self, database: Database, build: Callable[[sa.Select[Any]], sa.Select[Any]]) -> Query[T]:
+        """Prepare a query; `build` narrows and sorts the selection of all records."""
+        return Query(database, functools.partial(_select_records, self.table, self.columns, build), self.decode)
+
+    def insert(self) -> Insert:
+        """An insertion, with a parameter for every column."""
+        return insert(self.table).values(parameters(self.written))
+
+    def upsert(self) -> sa.Executable:
+        """An insertion, or an update of the row with the same key."""
+        return upsert(self.table, self.written)
+
+
+def _select_records(
+    table: sa.Table, names: tuple[str, ...], build: Callable[[sa.Select[Any]], sa.Select[Any]]
+) -> sa.Select[Any]:
+    return build(sa.select(*(table.c[name] for name in names)))
+
+
+def record_table(table: sa.Table, record: type[T]) -> RecordTable[T]:
+    """A table whose columns are the fields of a record."""
+    codec = record_codec(record)
+    return RecordTable(
+        columns=codec.columns, written=codec.written, encode=codec.encode, decode=codec.decode, table=table
+    )
+
+
 def encrypted_codec(codec: Codec[T], cipher: SecretCipher, table: str, key: str, column: str) -> Codec[T]:
     """The codec of a record with one encrypted column (D43).
 
@@ -199,9 +254,30 @@ def encrypted_codec(codec: Codec[T], cipher: SecretCipher, table: str, key: str,
     return replace(codec, encode=encode, decode=decode)
 
 
+def text_parameter(name: str) -> sa.BindParameter[str]:
+    return sa.bindparam(name, type_=sa.Text)
+
+
+def integer_parameter(name: str) -> sa.BindParameter[int]:
+    return sa.bindparam(name, type_=sa.BigInteger)
+
+
 def columns(table: sa.FromClause, codec: Codec[Any]) -> list[sa.ColumnElement[Any]]:
     """The columns that a codec decodes, in its order."""
     return [table.c[name] for name in codec.columns]
+
+
+def decode_joined(row: Sequence[Any], *codecs: Codec[Any]) -> list[Any]:
+    """The records of a row that has the columns of several codecs.
+
+    None for one of an outer join that is not there. More columns may follow.
+    """
+    found, start = [], 0
+    for codec in codecs:
+        end = start + len(codec.columns)
+        found.append(None if row[start] is None else codec.decode(row[start:end]))
+        start = end
+    return found
 
 
 def belongs_to_person(table: sa.FromClause) -> sa.ColumnElement[bool]:

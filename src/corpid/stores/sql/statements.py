@@ -11,7 +11,7 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import cached_property, partial
 from operator import itemgetter
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias, cast
 
 import sqlalchemy as sa
@@ -78,9 +78,12 @@ def _identify(statement: Statement) -> tuple[Any, ...] | None:
     The arguments of a `partial` have to be constants of the process, such as tables and names.
     """
     if isinstance(statement, partial) and not statement.keywords:
-        return statement.func, *statement.args
+        parts = [_identify(each) if isinstance(each, FunctionType) else each for each in statement.args]
+        return None if any(each is None for each in parts) else (statement.func, *parts)
     if isinstance(statement, FunctionType) and not statement.__closure__ and not statement.__defaults__:
         return (statement.__code__,)
+    if isinstance(statement, MethodType):
+        return statement.__func__, statement.__self__
     return None
 
 
