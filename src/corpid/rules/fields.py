@@ -203,9 +203,14 @@ class KeyedRecord(msgspec.Struct, frozen=True, kw_only=True):
         return _key_getter(type(self))(self)
 
 
+def key_fields(record: type[msgspec.Struct]) -> tuple[str, ...]:
+    """The names of the fields that identify a record."""
+    return tuple(each.name for each in fields_of(record).values() if each.identifies)
+
+
 @cache
 def _key_getter(record: type[msgspec.Struct]) -> Callable[[object], tuple[str, ...]]:
-    names = [each.name for each in fields_of(record).values() if each.identifies]
+    names = key_fields(record)
     if len(names) > 1:
         return attrgetter(*names)
     get_only = attrgetter(names[0])

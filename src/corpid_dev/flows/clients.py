@@ -35,9 +35,10 @@ from corpid_dev.flows.people import writing
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.flows.directory.apply import ApplyResult, PlanWithNames
+    from corpid.flows.directory.apply import ApplyResult
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.nodes import Json
+    from corpid.rules.directory.plan import Plan
     from corpid.rules.directory.records import Service
     from corpid_dev.flows.people import Developer
 
@@ -145,7 +146,7 @@ def refuse_own(developer: Developer, client_id: str) -> None:
 
 async def _prepared(
     context: RequestContext, developer: Developer, value: Json, rules: RegistrationRules
-) -> tuple[PlanWithNames, str, Client | None]:
+) -> tuple[Plan, str, Client | None]:
     """The changes of a registration, its identifier, and the client before it."""
     provider = context.provider
     try:

@@ -104,13 +104,6 @@ _CHANGED_WITH: Final[Mapping[Kind, str]] = {"client": "corpid client update", "e
 """the command that changes one record of a kind"""
 
 
-class PlanWithNames(msgspec.Struct, frozen=True, kw_only=True):
-    """A plan, and user identifier → user name for its readers."""
-
-    plan: Plan
-    user_names: dict[str, str]
-
-
 class ApplyResult(msgspec.Struct, frozen=True, kw_only=True):
     """Changes by a file, made or planned, in order of writing."""
 
@@ -159,7 +152,7 @@ async def apply_document(
         registry, passwords, read, new_user_id=new_user_id, rules=rules, prune=kinds,
         claims=Ownership(channel=channel(actor.name), sources={}, take_over=take_over),
     )  # fmt: skip
-    changes = prepared.plan.changes
+    changes = prepared.changes
     applied = await in_thread_if_many(lambda: _describe(prepared, written=bool(changes) and not dry_run), len(changes))
 
     counts = {str(verb): str(number) for verb, number in Counter(change.verb for change in changes).items()}
@@ -218,7 +211,7 @@ async def prepare_document(
     rules: RegistrationRules = PLAIN_RULES,
     prune: frozenset[Kind] = frozenset(),
     claims: Ownership | None = None,
-) -> PlanWithNames:
+) -> Plan:
     """Plan a document against the directory; nothing is written.
 
     `new_user_id` gives a UUID for each user that is new, `prune` are kinds as in `plan`, and so are `claims`, whose
@@ -256,7 +249,7 @@ async def prepare_document(
 
     def planned() -> Plan:
         return plan(
-            hashed, current, ids, client_record=Client, check_client=check_client, prune=prune, claims=settled
+            hashed, current, ids, check_client=check_client, prune=prune, claims=settled
         )  # fmt: skip
 
     made = await in_thread_if_many(planned, number)
@@ -266,7 +259,7 @@ async def prepare_document(
     writers = {by for each in made.kept for by in each.by} | {by for each in made.changes for by in each.taken.values()}
     keys = [(user_id,) for user_id in sorted(people(writers) - names.keys())]
     names |= {user.user_id: user.user_name for user in (await registry.directory.read(User, keys)).values()}
-    return PlanWithNames(plan=msgspec.structs.replace(made, warnings=tuple(warnings)), user_names=names)
+    return msgspec.structs.replace(made, warnings=tuple(warnings), user_names=names)
 
 
 async def prepare_entry(
@@ -278,7 +271,7 @@ async def prepare_entry(
     *,
     new_user_id: Callable[[], str] = str,
     rules: RegistrationRules = PLAIN_RULES,
-) -> PlanWithNames:
+) -> Plan:
     """The changes that a file with this one entry would make.
 
     `members` are keys of its section, None for those not given; `key` is None for a row, which has no other identifier.
@@ -301,7 +294,7 @@ async def prepare_addition(
     *,
     new_user_id: Callable[[], str] = str,
     rules: RegistrationRules = PLAIN_RULES,
-) -> tuple[R, PlanWithNames]:
+) -> tuple[R, Plan]:
     """Return a record to add, with the changes that it brings.
 
     `members` are keys of its section, None for those not given. `rules` are those of clients.
@@ -311,7 +304,7 @@ async def prepare_addition(
     kind: Any = KIND_OF[record]
     [section] = [name for name, each in SECTIONS.items() if each.kind == kind]
     prepared = await prepare_entry(registry, passwords, section, key, members, new_user_id=new_user_id, rules=rules)
-    added = [change.after for change in prepared.plan.changes if change.kind == kind and change.verb == "add"]
+    added = [change.after for change in prepared.changes if change.kind == kind and change.verb == "add"]
     if not added or not isinstance(added[0], record):
         raise Refused(f"the {kind} {key} exists already: change it with `{_CHANGED_WITH.get(kind, 'corpid apply')}`")
     return added[0], prepared
@@ -319,7 +312,7 @@ async def prepare_addition(
 
 async def carry_out(
     registry: Registry,
-    prepared: PlanWithNames,
+    prepared: Plan,
     *,
     actor: Actor,
     verbs: frozenset[Verb],
@@ -331,7 +324,7 @@ async def carry_out(
     `was` is the record that the change was decided on, otherwise the one that it was prepared on. What somebody else writes at the same moment is not overwritten. Raises Refused if a change is none of
     `verbs`, access.Forbidden, Conflict, StoreUnavailable. Source: docs/directory.md
     """
-    changes = prepared.plan.changes
+    changes = prepared.changes
     if any(change.verb not in verbs for change in changes):
         raise Refused(phrase("somebody removed it at the same time: nothing was changed"))
     if changes and not dry_run:
@@ -549,12 +542,12 @@ async def _hash_password(entry: DocumentEntry, known: msgspec.Struct | None, pas
     return msgspec.structs.replace(entry, fields=fields)
 
 
-def _describe(prepared: PlanWithNames, *, written: bool) -> ApplyResult:
+def _describe(prepared: Plan, *, written: bool) -> ApplyResult:
     return ApplyResult(
-        differences=tuple(difference(change, prepared.user_names) for change in prepared.plan.changes),
-        warnings=prepared.plan.warnings,
+        differences=tuple(difference(change, prepared.user_names) for change in prepared.changes),
+        warnings=prepared.warnings,
         written=written,
-        kept=tuple(kept_record(each, prepared.user_names) for each in prepared.plan.kept),
+        kept=tuple(kept_record(each, prepared.user_names) for each in prepared.kept),
     )
 
 

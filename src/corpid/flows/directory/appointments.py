@@ -132,7 +132,7 @@ async def add_entity_with_owner(
     _, prepared = await prepare_addition(registry, passwords, Entity, entity_id, members)
     invited = _plan_owner_invitation(owner, entity_id, now=now, new_id=new_id) if owner is not None else []
     seen = [Precondition(Entity, (entity_id,), None), *_guard_absent(invited)]
-    await write_changes(registry, actor, [*prepared.plan.changes, *invited], seen=seen, planned=True)
+    await write_changes(registry, actor, [*prepared.changes, *invited], seen=seen, planned=True)
 
 
 async def list_owners(registry: Registry, entity_id: str, *, actor: Actor) -> dict[str, str]:

@@ -78,12 +78,6 @@ if TYPE_CHECKING:
     from corpid.rules.directory.records import Approvals
     from corpid.stores.sql.registry import Registry
 
-_ACTIONS: Final = {
-    ApprovalEvent.APPROVE: AuditAction.APPROVAL_APPROVE,
-    ApprovalEvent.DECLINE: AuditAction.APPROVAL_DECLINE,
-    ApprovalEvent.WITHDRAW: AuditAction.APPROVAL_WITHDRAW,
-    ApprovalEvent.EXPIRE: AuditAction.APPROVAL_EXPIRE,
-}
 _NAMES_CHANGED: Final = phrase("names have changed since this was requested: look at it again before you approve")
 _GONE: Final = "there is no such request: `corpid approval list` shows those that wait"
 ENDED: Final = (ApprovalState.APPROVED, ApprovalState.DECLINED, ApprovalState.WITHDRAWN, ApprovalState.EXPIRED)
@@ -576,7 +570,7 @@ async def _write_decision(
 
 
 def _build_event(found: ChangeRequest, event: ApprovalEvent, actor: Actor) -> AuditEvent:
-    return build_request_event(_ACTIONS[event], found, by=actor.name, detail=actor.detail)
+    return build_request_event(AuditAction(f"approval.{event.value}"), found, by=actor.name, detail=actor.detail)
 
 
 def plan_choice(entity: Entity, chosen: Approvals) -> Change:

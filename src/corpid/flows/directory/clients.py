@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from corpid.flows.directory.apply import (
     ADDS,
     ApplyResult,
-    PlanWithNames,
     carry_out,
     prepare_addition,
 )
@@ -229,8 +228,7 @@ async def _write_one_change(
     registry: Registry, change: Change, *, actor: Actor, dry_run: bool, remarks: Iterable[str] = ()
 ) -> ApplyResult:
     plan = Plan(changes=(change,), warnings=tuple(FileProblem(0, remark) for remark in remarks))
-    prepared = PlanWithNames(plan=plan, user_names={})
-    return await carry_out(registry, prepared, actor=actor, verbs=frozenset({change.verb}), dry_run=dry_run)
+    return await carry_out(registry, plan, actor=actor, verbs=frozenset({change.verb}), dry_run=dry_run)
 
 
 def _read_fields(client_id: str, members: Mapping[str, object]) -> dict[str, object]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from corpid.flows.directory.apply import SETS, ApplyResult, PlanWithNames, carry_out, prepare_entry
+from corpid.flows.directory.apply import SETS, ApplyResult, carry_out, prepare_entry
 from corpid.flows.directory.finding import RowFilter, find_entity, find_service, pick_one
 from corpid.flows.directory.lists import ListPage, format_place, list_records, parse_place, search_page
 from corpid.flows.directory.person_names import read_user_names
@@ -31,7 +31,7 @@ from corpid.rules.directory.entity_choice import search_words
 from corpid.rules.directory.lists import ENTITIES, GRANTS, INDEXED_CHARACTERS, SERVICES
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import FileProblem
-from corpid.rules.directory.plan import Plan, with_stored_values
+from corpid.rules.directory.plan import with_stored_values
 from corpid.rules.directory.records import (
     Change,
     Entity,
@@ -267,9 +267,9 @@ async def offer_grant(
     row = {**msgspec.structs.asdict(wanted), **terms, "state": "accepted" if accepted else "offered"}
     prepared = await prepare_entry(registry, passwords, "third_party.grants", None, row)
     changes = [
-        made for change in prepared.plan.changes for made in [change if accepted else narrow_or_offer(change)] if made
+        made for change in prepared.changes for made in [change if accepted else narrow_or_offer(change)] if made
     ]
-    remarks = list(prepared.plan.warnings)
+    remarks = list(prepared.warnings)
     for change in changes:
         if (getattr(change.before, "state", ""), getattr(change.after, "state", "")) == ("accepted", "offered"):
             remark = (
@@ -279,8 +279,7 @@ async def offer_grant(
             remarks.append(FileProblem(0, remark))
     if not accepted:
         changes = [decide_for(each, actor, AuthorisationSide.CLIENT_ENTITY) for each in changes]
-    plan = Plan(changes=tuple(changes), warnings=tuple(remarks))
-    made = PlanWithNames(plan=plan, user_names=prepared.user_names)
+    made = msgspec.structs.replace(prepared, changes=tuple(changes), warnings=tuple(remarks))
     return await carry_out(registry, made, actor=actor, verbs=SETS, dry_run=dry_run)
 
 

@@ -408,7 +408,7 @@ async def _planned(by: Administration, new: ParsedObject) -> tuple[tuple[Change,
         )
     except DirectoryError as error:
         raise new.unfit(error) from None
-    return tuple(_dated(each, by.now) for each in prepared.plan.changes), prepared.user_names
+    return tuple(_dated(each, by.now) for each in prepared.changes), prepared.user_names
 
 
 def _dated(change: Change, now: float) -> Change:

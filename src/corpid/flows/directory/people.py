@@ -55,7 +55,7 @@ async def add_user(
         Credentials(user_id=user.user_id).with_password(password_hash, "operator").with_app(totp_secret, "operator")
     )
     change = Change(None, factors)
-    await write_changes(registry, actor, [*prepared.plan.changes, change], planned=True)
+    await write_changes(registry, actor, [*prepared.changes, change], planned=True)
     return user
 
 
@@ -176,7 +176,7 @@ async def add_invited(
     Raises write.Refused, access.Forbidden, StoreUnavailable. D46, D51
     """
     user, prepared = await prepare_addition(deps.registry, passwords, User, user_name, members, new_user_id=new_user_id)
-    await write_changes(deps.registry, deps.actor, prepared.plan.changes, planned=True)
+    await write_changes(deps.registry, deps.actor, prepared.changes, planned=True)
     return await _issue_link(deps, user, "invitation")
 
 

@@ -17,7 +17,6 @@ from corpid.flows.directory.apply import (
     REMOVES,
     SETS,
     ApplyResult,
-    PlanWithNames,
     carry_out,
     prepare_addition,
     prepare_entry,
@@ -274,9 +273,9 @@ async def _carry_out(
     remarks = [f"the entity {each} will have no owner who can act" for each in alone if own in {"", each}]
     if becomes is None and changes[-1].kind in _ENDING:
         remarks.append(f"what rests on it ends, too: {_ENDING[changes[-1].kind]}")
-    plan = Plan(changes=tuple(changes), warnings=tuple(FileProblem(0, remark) for remark in remarks))
-    prepared = PlanWithNames(plan=plan, user_names=found.user_names)
-    return await carry_out(registry, prepared, actor=actor, verbs=CHANGES | REMOVES, dry_run=dry_run)
+    warnings = tuple(FileProblem(0, remark) for remark in remarks)
+    plan = Plan(changes=tuple(changes), warnings=warnings, user_names=found.user_names)
+    return await carry_out(registry, plan, actor=actor, verbs=CHANGES | REMOVES, dry_run=dry_run)
 
 
 async def _find_references(

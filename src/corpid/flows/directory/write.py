@@ -107,31 +107,16 @@ ACTIONS: Final[Mapping[tuple[str, Verb], AuditAction]] = {
     if (kind, verb) != ("provisioning token", "change")
 }
 SWITCHES: Final[Mapping[str, tuple[AuditAction, AuditAction]]] = {
-    "API client": (AuditAction.API_CLIENT_DISABLE, AuditAction.API_CLIENT_ENABLE),
-    "client": (AuditAction.CLIENT_DISABLE, AuditAction.CLIENT_ENABLE),
-    "entity": (AuditAction.ENTITY_DISABLE, AuditAction.ENTITY_ENABLE),
-    "user": (AuditAction.USER_DISABLE, AuditAction.USER_ENABLE),
+    kind: (AuditAction(f"{_NOUNS.get(kind, kind)}.disable"), AuditAction(f"{_NOUNS.get(kind, kind)}.enable"))
+    for kind in ("API client", "client", "entity", "user")
 }
 """off and on, of the kinds whose switch has actions of its own"""
-GRANT_ACTIONS: Final[Mapping[AuthorisationEvent, AuditAction]] = {
-    AuthorisationEvent.OFFER: AuditAction.GRANT_OFFER,
-    AuthorisationEvent.ACCEPT: AuditAction.GRANT_ACCEPT,
-    AuthorisationEvent.DECLINE: AuditAction.GRANT_DECLINE,
-    AuthorisationEvent.WITHDRAW: AuditAction.GRANT_WITHDRAW,
-    AuthorisationEvent.NARROW: AuditAction.GRANT_UPDATE,
-    AuthorisationEvent.END: AuditAction.GRANT_END,
-}
-"""of a decision by one side of a grant"""
 REMOVALS: Final[Mapping[Kind, tuple[AuditAction, ...]]] = {
     **{kind: (ACTIONS[kind, "remove"],) for kind in KINDS},
     "grant": (
-        ACTIONS["grant", "remove"],
-        *(
-            GRANT_ACTIONS[event]
-            for event in (AuthorisationEvent.DECLINE, AuthorisationEvent.WITHDRAW, AuthorisationEvent.END)
-        ),
+        AuditAction.GRANT_REMOVE, AuditAction.GRANT_DECLINE, AuditAction.GRANT_WITHDRAW, AuditAction.GRANT_END,
     ),
-}
+}  # fmt: skip
 """the actions after which there is no such record any more"""
 _LOOKED_UP: Final = frozenset({"assignment", "administrator", "grant", "third-party row"})
 """kinds whose rules are about what they name"""
@@ -523,7 +508,9 @@ def find_decision(actor: Actor, change: Change, spoken_for: AuthorisationSide | 
     grant = becomes or was
     side = (side_of(actor, grant) if grant is not None else None) or spoken_for
     event = event_by(side, was, becomes) if side is not None else None
-    return GRANT_ACTIONS[event] if event is not None else None
+    if event is AuthorisationEvent.NARROW:
+        return AuditAction.GRANT_UPDATE
+    return AuditAction(f"grant.{event.value}") if event is not None else None
 
 
 def find_action(change: Change) -> AuditAction:

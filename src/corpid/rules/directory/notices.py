@@ -42,19 +42,16 @@ KEPT_SECONDS: Final = 90 * DAY
 
 _WITHOUT_NOTICE: Final = frozenset({"file", "token"})
 """kinds of actors whose changes of access come from a register of the entity or the operator"""
-_ROLES: Final[Mapping[str, str]] = {
-    AuditAction.ASSIGNMENT_ADD: "given",
-    AuditAction.ASSIGNMENT_UPDATE: "changed",
-    AuditAction.ASSIGNMENT_REMOVE: "ended",
-    AuditAction.THIRD_PARTY_ASSIGNMENT_ADD: "given",
-    AuditAction.THIRD_PARTY_ASSIGNMENT_UPDATE: "changed",
-    AuditAction.THIRD_PARTY_ASSIGNMENT_REMOVE: "ended",
-}
-_LEVELS: Final[Mapping[str, str]] = {
-    AuditAction.ADMINISTRATOR_ADD: "given",
-    AuditAction.ADMINISTRATOR_UPDATE: "changed",
-    AuditAction.ADMINISTRATOR_REMOVE: "ended",
-}
+
+
+def _of_kind(noun: str) -> dict[str, str]:
+    """The actions on a kind of record, each with what it means for its person."""
+    words = {"add": "given", "update": "changed", "remove": "ended"}
+    return {AuditAction(f"{noun}.{verb}"): word for verb, word in words.items()}
+
+
+_ROLES: Final[Mapping[str, str]] = _of_kind("assignment") | _of_kind("third_party_assignment")
+_LEVELS: Final[Mapping[str, str]] = _of_kind("administrator")
 _MEMBERSHIPS: Final = frozenset(
     {AuditAction.MEMBERSHIP_ADD, AuditAction.MEMBERSHIP_UPDATE, AuditAction.MEMBERSHIP_REMOVE}
 )

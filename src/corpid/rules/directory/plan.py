@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import msgspec
@@ -30,15 +31,18 @@ from corpid.rules.directory.records import (
     ThirdPartyAssignment,
     ThirdPartyGrant,
     User,
+    names_user,
 )
 from corpid.rules.directory.sections import KINDS, LEVELS, SECTIONS, Kind
 from corpid.rules.directory.sources import ABSENT, Ownership, RetainedRecord
 from corpid.rules.directory.third_parties import without_grant
 from corpid.rules.directory.values import stored_value, unfit_parameter
+from corpid.rules.fields import fields_of, key_fields
+from corpid.rules.oauth.records import Client
 from corpid.rules.readers import quote_value, suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+    from collections.abc import Callable, Iterable, Iterator, MutableMapping
     from collections.abc import Set as AbstractSet
 
     from corpid.rules.directory.document import DirectoryDocument, DocumentEntry
@@ -58,30 +62,22 @@ _NEEDED: Final[Mapping[Kind, tuple[tuple[str, str], ...]]] = {
     for section in SECTIONS.values()
     if section.identifier
 }
-_IDENTITY: Final[Mapping[Kind, tuple[str, ...]]] = {
-    **{section.kind: section.identity for section in SECTIONS.values()},
-    "user": ("user_id",),
-    "credentials": ("user_id",),
-    "membership": ("user_id", "entity_id"),
-}
+_TYPES: Final[Mapping[Kind, type[msgspec.Struct]]] = {**RECORDS, "client": Client}
 ALL_BUT_LEVELS: Final = frozenset(KINDS) - LEVELS
 """the kinds that `--prune` removes; `--prune-administrators` removes the others (D65)"""
+
+
+def _list_dependencies(record: type[msgspec.Struct]) -> Iterator[tuple[Kind, tuple[str, ...]]]:
+    declared = fields_of(record)
+    if names_user(record) and not declared["user_id"].refers:
+        yield "membership", ("user_id", "entity_id")
+    for name, field in declared.items():
+        if field.refers:
+            yield SECTIONS[field.refers.partition(".")[0]].kind, (name,)
+
+
 _DEPENDS: Final[Mapping[Kind, tuple[tuple[Kind, tuple[str, ...]], ...]]] = {
-    "membership": (("user", ("user_id",)), ("entity", ("entity_id",))),
-    "credentials": (("user", ("user_id",)),),
-    "administrator": (("membership", ("user_id", "entity_id")),),
-    "operator": (("user", ("user_id",)),),
-    "assignment": (("membership", ("user_id", "entity_id")), ("service", ("service_id",))),
-    "grant": (
-        ("entity", ("client_entity_id",)),
-        ("entity", ("entity_id",)),
-        ("service", ("service_id",)),
-    ),
-    "third-party row": (
-        ("membership", ("user_id", "entity_id")),
-        ("entity", ("client_entity_id",)),
-        ("service", ("service_id",)),
-    ),
+    kind: tuple(_list_dependencies(_TYPES[kind])) for kind in KINDS
 }
 """kind → the records without which one of it means nothing, each by the members that name it; in order"""
 _PRUNE_FLAG: Final = "--prune-administrators"
@@ -111,6 +107,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[FileProblem, ...] = ()
     kept: tuple[RetainedRecord, ...] = ()
     """what a document would change or remove, and leaves to others"""
+    user_names: Mapping[str, str] = {}
+    """user identifier → user name, of the people whom it is about"""
 
 
 def plan(
@@ -118,7 +116,6 @@ def plan(
     current: Current,
     user_ids: Mapping[str, str],
     *,
-    client_record: type[msgspec.Struct],
     check_client: CheckClient,
     prune: frozenset[Kind] = frozenset(),
     claims: Ownership | None = None,
@@ -132,7 +129,6 @@ def plan(
     """
     problems: list[FileProblem] = []
     wanted: dict[Kind, dict[Key, tuple[DocumentEntry, msgspec.Struct]]] = {}
-    types = {**RECORDS, "client": client_record}
     for kind in KINDS:
         wanted[kind] = {}
         for entry in document.entries_of(kind).values():
@@ -145,7 +141,7 @@ def plan(
             existing = current.records_of(kind).get(key)
             problems += _missing(entry) if existing is None else []
             if not problems:
-                record = _record(entry, key, existing, types[kind])
+                record = _record(entry, key, existing)
                 problems += of_nobody(entry, key, existing, record, current)
                 wanted[kind][key] = (entry, record)
     if problems:
@@ -423,9 +419,7 @@ def _missing(entry: DocumentEntry) -> list[FileProblem]:
     return [FileProblem(entry.line, f"the {entry.kind} {' '.join(entry.key)} is new and lacks {', '.join(lacking)}")]
 
 
-def _record(
-    entry: DocumentEntry, key: Key, existing: msgspec.Struct | None, record: type[msgspec.Struct]
-) -> msgspec.Struct:
+def _record(entry: DocumentEntry, key: Key, existing: msgspec.Struct | None) -> msgspec.Struct:
     fields = dict(entry.fields)
     if entry.kind == "user":
         fields["user_name"] = entry.key[0]
@@ -438,7 +432,8 @@ def _record(
         return _without_gone_roles(existing, kept_to_level(msgspec.structs.replace(existing, **fields)))
     if entry.kind == "entity":
         fields.setdefault("registration_number", key[0])
-    return record(**{**fields, **dict(zip(_IDENTITY[entry.kind], key, strict=True))})
+    record = _TYPES[entry.kind]
+    return record(**{**fields, **dict(zip(key_fields(record), key, strict=True))})
 
 
 def with_factors(known: Credentials, fields: Mapping[str, object]) -> Credentials:
@@ -480,7 +475,7 @@ def _without_gone_roles(existing: msgspec.Struct, record: msgspec.Struct) -> msg
 
 
 def _upserts(
-    wanted: Mapping[Kind, Mapping[Key, tuple[DocumentEntry, msgspec.Struct]]],
+    wanted: Wanted,
     current: Current,
     taken: Mapping[tuple[Kind, Key], dict[str, str]],
 ) -> Iterable[Change]:
@@ -494,7 +489,7 @@ def _upserts(
 
 
 def _narrowed(
-    wanted: Mapping[Kind, Mapping[Key, tuple[DocumentEntry, msgspec.Struct]]],
+    wanted: Wanted,
     current: Current,
     removed: Mapping[Kind, frozenset[Key]],
 ) -> Iterable[Change]:

@@ -22,7 +22,7 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     User,
 )
-from corpid.rules.fields import Field, documented_fields, fields_of
+from corpid.rules.fields import Field, documented_fields, fields_of, key_fields
 from corpid.rules.oauth.api_client import API_CLIENT_MEMBERS
 from corpid.rules.oauth.records import Client
 from corpid.rules.readers import InvalidValue, Items, Node, Pairs, Reader, Scalar, quote_value
@@ -118,8 +118,7 @@ def _mapping(kind: Kind, record: type[msgspec.Struct], name: str, **further: Fie
 
 
 def _rows(kind: Kind, record: type[msgspec.Struct]) -> DocumentSection:
-    identity = tuple(each.name for each in fields_of(record).values() if each.identifies)
-    return DocumentSection(kind=kind, identity=identity, keys=documented_fields(record))
+    return DocumentSection(kind=kind, identity=key_fields(record), keys=documented_fields(record))
 
 
 SECTIONS: Final[dict[str, DocumentSection]] = {

@@ -15,7 +15,7 @@ from corpid.rules.audit_records import AuditEntry, AuditEvent, AuditPart, Stored
 from corpid.rules.audit_seals import AuditEnds, Seal, detail_digest
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.members import Members, compare_members
-from corpid.stores.sql.columns import integer_parameter, record_codec, text_parameter
+from corpid.stores.sql.columns import Query, integer_parameter, record_codec, text_parameter
 from corpid.stores.sql.statements import insert, parameters
 from corpid.stores.sql.tables import (
     COMPLETED_SIGN_IN,
@@ -100,33 +100,18 @@ class Audit:
             lambda: _detailed(row) if database.writes_in_queries else after_row.inline()
         )
         self._last: Final = database.prepare(lambda: sa.select(sa.func.max(audit.c.number)))
-        self._entries: Final = database.prepare(
-            lambda: (
-                _selected()
-                .where(audit.c.number > sa.bindparam("after"), audit.c.number <= sa.bindparam("last"))
-                .order_by(audit.c.number)
-                .limit(_LIMIT)
-            )
-        )
-        self._of_request: Final = database.prepare(
-            lambda: (
-                _selected()
-                .where(
-                    audit.c.number > sa.bindparam("after"),
-                    audit.c.number <= sa.bindparam("last"),
-                    audit.c.request_id == text_parameter("request_id"),
-                )
-                .order_by(audit.c.number)
-                .limit(_LIMIT)
-            )
-        )
-        self._sign_ins: Final = database.prepare(
+        self._entries: Final = Query(database, _select_range, _entry)
+        of_request = audit.c.request_id == text_parameter("request_id")
+        self._of_request: Final = Query(database, lambda: _select_range(of_request), _entry)
+        self._sign_ins: Final = Query(
+            database,
             lambda: (
                 _selected()
                 .where(audit.c.actor == sa.bindparam("actor"), _COMPLETED_SIGN_IN)
                 .order_by(audit.c.number.desc())
                 .limit(_LIMIT)
-            )
+            ),
+            _entry,
         )
 
     async def write(self, event: AuditEvent, *, now: float | None = None, members: Members = UNCHANGED) -> None:
@@ -163,14 +148,8 @@ class Audit:
             details = _JSON(_StoredPart(facts=private)).decode()
         salt = secrets.token_hex(_SALT_BYTES) if details else ""
         return {
-            "actor": event.actor,
+            **msgspec.structs.asdict(event),
             "action": str(event.action),
-            "object": event.object,
-            "client_id": event.client_id,
-            "entity_id": event.entity_id,
-            "other_entity_id": event.other_entity_id,
-            "outcome": event.outcome,
-            "request_id": event.request_id,
             "detail": _JSON(facts).decode(),
             "members": open_members,
             "at": int(self._clock() if now is None else now),
@@ -202,17 +181,14 @@ class Audit:
         if row is None or row[0] is None:
             return []
         await self._database.outlive_writers(WRITING_LOCK)
-        rows = await self._database.rows(self._entries, {"after": after, "last": row[0], "limit": limit})
-        return [_entry(row) for row in rows]
+        return await self._entries.every(after=after, last=row[0], limit=limit)
 
     async def between(self, *, after: int, last: int | None = None, limit: int) -> list[AuditEntry]:
         """Visible entries after a number, up to another, in order.
 
         None: up to the last one. Without gaps if `last` is settled (`AuditSeals.settled_number`).
         """
-        end = AFTER_EVERY_NUMBER if last is None else last
-        rows = await self._database.rows(self._entries, {"after": after, "last": end, "limit": limit})
-        return [_entry(row) for row in rows]
+        return await self._entries.every(after=after, last=AFTER_EVERY_NUMBER if last is None else last, limit=limit)
 
     async def list_by_action(self, actions: Sequence[str], *, after: int, last: int, limit: int) -> list[AuditEntry]:
         """Entries with one of these actions, in order.
@@ -220,23 +196,19 @@ class Audit:
         They come after a number, up to another. Read by the key: the range of numbers is short.
         """
         names = {f"action_{number}": action for number, action in enumerate(actions)}
-        within = audit.c.number > sa.bindparam("after"), audit.c.number <= sa.bindparam("last")
-        found = _selected().where(*within, _among(names)).order_by(audit.c.number).limit(_LIMIT)
-        values = {**names, "after": after, "last": last, "limit": limit}
-        return [_entry(row) for row in await self._database.rows(self._database.prepare(found), values)]
+        found = Query(self._database, _select_range(_among(names)), _entry)
+        return await found.every(**names, after=after, last=last, limit=limit)
 
     async def list_by_request(self, request_id: str, *, after: int, last: int, limit: int) -> list[AuditEntry]:
         """Entries of one request, in order.
 
         They come after a number, up to another. Read by the key: the range of numbers is short.
         """
-        values = {"request_id": request_id, "after": after, "last": last, "limit": limit}
-        return [_entry(row) for row in await self._database.rows(self._of_request, values)]
+        return await self._of_request.every(request_id=request_id, after=after, last=last, limit=limit)
 
     async def sign_ins_of(self, user_id: str, *, limit: int) -> list[AuditEntry]:
         """The last completed sign-ins of a person, the latest first."""
-        rows = await self._database.rows(self._sign_ins, {"actor": f"user:{user_id}", "limit": limit})
-        return [_entry(row) for row in rows]
+        return await self._sign_ins.every(actor=f"user:{user_id}", limit=limit)
 
     async def latest(self, query: AuditQuery, *, limit: int) -> list[AuditEntry]:
         """The last entries that fit, the latest first.
@@ -267,10 +239,8 @@ class Audit:
             )
             .group_by(audit.c.object)
         )
-        found = _selected().where(audit.c.number.in_(last))
-        return (
-            [_entry(row) for row in await self._database.rows(self._database.prepare(found), values)] if named else []
-        )
+        found = Query(self._database, _selected().where(audit.c.number.in_(last)), _entry)
+        return await found.every(**values) if named else []
 
     async def part(self, query: AuditQuery, *, limit: int, examined: int) -> AuditPart:
         """The same, from so many entries of each way.
@@ -495,6 +465,12 @@ def _detailed(row: Insert) -> Insert:
 def _selected() -> sa.Select[Any]:
     rows = audit.outerjoin(audit_details, audit_details.c.number == audit.c.number)
     return sa.select(*(audit.c[name] for name in _COLUMNS), audit_details.c.detail).select_from(rows)
+
+
+def _select_range(*conditions: sa.ColumnElement[bool]) -> sa.Select[Any]:
+    """`after`, `last`, `limit` → entries after a number, up to another, in order."""
+    within = audit.c.number > sa.bindparam("after"), audit.c.number <= sa.bindparam("last")
+    return _selected().where(*within, *conditions).order_by(audit.c.number).limit(_LIMIT)
 
 
 class IndexScan(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,6 @@ from corpid.rules.directory.document import Current, parse, user_ids
 from corpid.rules.directory.plan import ALL_BUT_LEVELS, Plan, plan
 from corpid.rules.directory.records import User
 from corpid.rules.directory.sections import LEVELS
-from corpid.rules.oauth.records import Client
 
 if TYPE_CHECKING:
     import msgspec
@@ -70,7 +69,7 @@ def planned(
     ids = user_ids(document, by_name, by_id, fresh)
     return plan(
         document, Current(records=held), ids,
-        client_record=Client, check_client=lambda _: [], prune=kinds, claims=claims,
+        check_client=lambda _: [], prune=kinds, claims=claims,
     )  # fmt: skip
 
 
