@@ -57,7 +57,7 @@ from corpid.rules.directory.records import (
 )
 from corpid.rules.directory.sections import KINDS, LEVELS, SECTIONS
 from corpid.rules.directory.sources import RELATIONS, UNKNOWN, Ownership, channel, people
-from corpid.rules.fields import NOTHING
+from corpid.rules.fields import NOTHING, KeyedRecord
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.client_registration import (
     PLAIN_RULES,
@@ -76,12 +76,12 @@ if TYPE_CHECKING:
     from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.document import DirectoryDocument, DocumentEntry, Key
-    from corpid.rules.directory.records import Record, Sources
+    from corpid.rules.directory.records import Sources
     from corpid.rules.directory.sections import Kind
     from corpid.rules.directory.sources import SourcedRecord
     from corpid.stores.sql.registry import Registry
 
-    Records: TypeAlias = dict[Kind, dict[Key, msgspec.Struct]]
+    Records: TypeAlias = dict[Kind, dict[Key, KeyedRecord]]
     AllSources: TypeAlias = dict[Kind, dict[Key, Sources]]
     from corpid.rules.directory.records import Verb
     from corpid.rules.directory.sections import Kind
@@ -91,11 +91,11 @@ _BETWEEN: Final = ("client_entity_id", "entity_id", "service_id")
 _GRANTS_AT_ONCE: Final = 200
 _BYTES_OF_AN_ENTRY: Final = 100
 """of the text of a file, about"""
-_EVERY: Final[Mapping[Kind, type[msgspec.Struct]]] = {**RECORDS, "client": Client}
+_EVERY: Final[Mapping[Kind, type[KeyedRecord]]] = {**RECORDS, "client": Client}
 _EXPORT_HEADER = (
     "# A CorpID directory. It holds no passwords and no TOTP secrets; applying it leaves those unchanged.\n"
 )
-R = TypeVar("R", bound=msgspec.Struct)
+R = TypeVar("R", bound=KeyedRecord)
 ADDS: Final[frozenset[Verb]] = frozenset({"add"})
 CHANGES: Final[frozenset[Verb]] = frozenset({"change"})
 REMOVES: Final[frozenset[Verb]] = frozenset({"remove"})
@@ -233,7 +233,7 @@ async def prepare_document(
     complete = _complete_clients(document, current, rules)
     hashed = await _hash_passwords(complete, current, ids, passwords)
 
-    def check_client(client: msgspec.Struct) -> Iterable[tuple[str, str]]:
+    def check_client(client: KeyedRecord) -> Iterable[tuple[str, str]]:
         if not isinstance(client, Client):
             raise TypeError("the record of a client is a Client")
         try:
@@ -372,8 +372,8 @@ def _list_missing(kind: Kind, document: DirectoryDocument, current: Current, ids
 async def _read_everything(registry: Registry) -> tuple[Records, AllSources]:
     records, sources = _make_empty(), _make_empty()
     for kind, record in _EVERY.items():
-        async for found in registry.directory.scan_sourced(record):  # type: ignore[type-var]
-            _add(records, sources, kind, found.record.key, found)  # type: ignore[attr-defined]
+        async for found in registry.directory.scan_sourced(record):
+            _add(records, sources, kind, found.record.key, found)
     return records, sources
 
 
@@ -383,7 +383,7 @@ async def _read_named(
     keys = await in_thread_if_many(lambda: _list_keys(document, needed, ids), _count_entries(document))
     records, sources = _make_empty(), _make_empty()
     for kind, record in _EVERY.items():
-        read = await registry.directory.sourced(record, keys[kind])  # type: ignore[type-var]
+        read = await registry.directory.sourced(record, keys[kind])
         async for key, found in in_turns(read.items()):
             _add(records, sources, kind, key, found)
     async for between in in_turns(_list_parties(document)):
@@ -433,7 +433,7 @@ def _add(records: Records, sources: AllSources, kind: Kind, key: Key, found: Sou
 async def _add_levels(
     registry: Registry,
     document: DirectoryDocument,
-    records: dict[Kind, dict[Key, msgspec.Struct]],
+    records: dict[Kind, dict[Key, KeyedRecord]],
     ids: Mapping[str, str],
 ) -> None:
     """Add everybody with a level, if the file may take one.
@@ -527,7 +527,7 @@ def _refuse_guessable(
         raise DirectoryError(document.file, problems)
 
 
-async def _hash_password(entry: DocumentEntry, known: msgspec.Struct | None, passwords: Passwords) -> DocumentEntry:
+async def _hash_password(entry: DocumentEntry, known: KeyedRecord | None, passwords: Passwords) -> DocumentEntry:
     """The entry with its password hashed.
 
     Removed if it would not change.
@@ -552,7 +552,7 @@ def _describe(prepared: Plan, *, written: bool) -> ApplyResult:
 
 
 async def _export_section(
-    registry: Registry, name: str, kind: type[Record], user_names: Mapping[str, str]
+    registry: Registry, name: str, kind: type[KeyedRecord], user_names: Mapping[str, str]
 ) -> AsyncIterator[str]:
     title = name.rpartition(".")[2]
     heading = f"\n{title}:\n" if title == name else f"  {title}:\n"
@@ -591,5 +591,5 @@ def _guard_seen(changes: Iterable[Change], was: Entity | Client | Service | None
         record = change.record
         if isinstance(record, Entity | Client | RegisteredApiClient | Service):
             decided_on = was if was is not None and type(was) is type(record) else change.before
-            found.append(Precondition(type(record), change.key, decided_on))  # type: ignore[arg-type]  # of the same type
+            found.append(Precondition(type(record), change.key, decided_on))
     return found

@@ -205,7 +205,7 @@ async def approve_request(
         before=request, after=after, event=_build_event(request, ApprovalEvent.APPROVE, actor), detail=detail,
         current=current,
     )  # fmt: skip
-    seen = [*still, *agreed.guards, *(Precondition(Service, *each) for each in current.get("service", {}).items())]  # type: ignore[arg-type]
+    seen = [*still, *agreed.guards, *(Precondition(Service, *each) for each in current.get("service", {}).items())]
     try:
         await write_changes(registry, maker, changes, asking=approved, seen=seen)
     except Forbidden as error:

@@ -56,10 +56,10 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from corpid.outbound.passwords import Passwords
-    from corpid.rules.directory.changes import Written
     from corpid.rules.directory.objects import ParsedObject, Resource
     from corpid.rules.directory.records import ChangeRequest
     from corpid.rules.directory.sections import Kind
+    from corpid.rules.fields import KeyedRecord
     from corpid.rules.oauth.client_registration import RegistrationRules
     from corpid.stores.sql.registry import Registry
 
@@ -87,7 +87,7 @@ class Administration:
     actor: ApiClient
     rules: RegistrationRules
     new_user_id: Callable[[], str]
-    tag: Callable[[msgspec.Struct], str]
+    tag: Callable[[KeyedRecord], str]
     """the entity tag of a record"""
     now: float
     """epoch seconds"""
@@ -195,7 +195,7 @@ async def remove_object(
 
 
 async def read_identities(
-    registry: Registry, records: Sequence[msgspec.Struct], names: Mapping[str, str]
+    registry: Registry, records: Sequence[KeyedRecord], names: Mapping[str, str]
 ) -> dict[str, str]:
     """Return what identifies the people of some rows, by user identifier.
 
@@ -211,7 +211,7 @@ async def read_identities(
 
 
 async def _show_all(
-    by: Administration, resource: Resource, records: Sequence[Written], names: Mapping[str, str] | None = None
+    by: Administration, resource: Resource, records: Sequence[KeyedRecord], names: Mapping[str, str] | None = None
 ) -> tuple[ApiObject, ...]:
     """Records as they are shown; `names` is user identifier → user name, if it was read before.
 
@@ -322,10 +322,10 @@ async def _write_seen(
     resource: Resource,
     changes: Sequence[Change],
     key: tuple[str, ...],
-    was: msgspec.Struct | None,
+    was: KeyedRecord | None,
 ) -> ChangeRequest | None:
     """Write or request changes, if the object still is what it `was`."""
-    seen = [Precondition(resource.record, key, was)]  # type: ignore[arg-type]
+    seen = [Precondition(resource.record, key, was)]
     try:
         asking = RequestDetails(by.actor.reason, by.now, by.new_id())
         return await write_changes(by.registry, by.actor, changes, asking=asking, planned=True, seen=seen)
@@ -336,7 +336,7 @@ async def _write_seen(
 
 
 async def _as_is_now(
-    by: Administration, resource: Resource, key: tuple[str, ...], seen: msgspec.Struct | None
+    by: Administration, resource: Resource, key: tuple[str, ...], seen: KeyedRecord | None
 ) -> Exception:
     """The reason for which a decision no longer holds."""
     now = await _stored(by.registry, resource, key)
@@ -359,7 +359,7 @@ async def _visible(by: Administration, resource: Resource, identifier: str) -> A
     return record
 
 
-async def _authorise_reading(by: Administration, actor: ApiClient, record: msgspec.Struct) -> None:
+async def _authorise_reading(by: Administration, actor: ApiClient, record: KeyedRecord) -> None:
     thing = object_of(record)
     if actor.entity_id and thing.user_id and not thing.entity_id:  # a person is of every entity to which they belong
         held = await by.registry.directory.find(Membership, thing.user_id, actor.entity_id)
@@ -421,7 +421,7 @@ def _dated(change: Change, now: float) -> Change:
 def _whole(
     by: Administration,
     resource: Resource,
-    record: msgspec.Struct,
+    record: KeyedRecord,
     users: Mapping[str, str],
     identities: Mapping[str, str],
     patch: Json,

@@ -86,15 +86,15 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 
     from corpid.rules.directory.access import Level
-    from corpid.rules.directory.changes import Written
     from corpid.rules.directory.document import Key
     from corpid.rules.directory.records import Verb
     from corpid.rules.directory.sections import Kind
-    from corpid.stores.sql.directory import Directory, L
+    from corpid.rules.fields import KeyedRecord
+    from corpid.stores.sql.directory import Directory, R
     from corpid.stores.sql.registry import Registry
 
 NEEDS_APPROVAL: Final = phrase("this needs the approval of another administrator")
-Records: TypeAlias = "dict[Kind, dict[Key, msgspec.Struct]]"
+Records: TypeAlias = "dict[Kind, dict[Key, KeyedRecord]]"
 _NOUNS: Final[Mapping[str, str]] = {
     "third-party row": "third_party_assignment", "API client": "api_client", "provisioning token": "provisioning_token",
 }  # fmt: skip
@@ -421,7 +421,7 @@ async def _check_members(registry: Registry, changes: Sequence[Change]) -> None:
             await _refuse_taken(registry, change.after, change.before)
 
 
-async def _refuse_taken(registry: Registry, member: Membership, before: msgspec.Struct | None) -> None:
+async def _refuse_taken(registry: Registry, member: Membership, before: KeyedRecord | None) -> None:
     """Refuse a user name or external identifier of another member.
 
     Also the user name of another member's account, or the address of another invitation, and for an invitation the
@@ -449,7 +449,7 @@ async def _refuse_taken(registry: Registry, member: Membership, before: msgspec.
             raise IdentifierConflict(name)
 
 
-async def read_current(registry: Registry, changes: Sequence[Change]) -> dict[Kind, dict[Key, msgspec.Struct]]:
+async def read_current(registry: Registry, changes: Sequence[Change]) -> dict[Kind, dict[Key, KeyedRecord]]:
     """Read the changed records, and those that they name.
 
     Raises StoreUnavailable. Source: D55, R-14, R-21
@@ -469,7 +469,7 @@ async def read_current(registry: Registry, changes: Sequence[Change]) -> dict[Ki
             keys["service"] |= {(each,) for each in record.services}
         if isinstance(record, ThirdPartyAssignment):
             between.add((client_id, entity_id, service_id))
-    found: dict[Kind, dict[Key, msgspec.Struct]] = {}
+    found: dict[Kind, dict[Key, KeyedRecord]] = {}
     for kind, wanted in keys.items():
         found[kind] = dict(await registry.directory.read(RECORDS[kind], sorted(wanted)))
     for each in between:
@@ -604,7 +604,7 @@ def build_request_event(
 def guard_records(changes: Iterable[Change]) -> Iterable[Precondition]:
     """Guards that the records which changes were planned on are unchanged. Source: D55"""
     for change in changes:
-        yield Precondition(type(change.record), change.key, change.before)  # type: ignore[arg-type]
+        yield Precondition(type(change.record), change.key, change.before)
 
 
 def check_reason(reason: str) -> None:
@@ -633,8 +633,8 @@ def is_of_entity(actor: Actor) -> bool:
 
 
 async def read_pages(
-    directory: Directory, kind: type[L], where: Mapping[str, str], *, at_once: int
-) -> AsyncIterator[list[L]]:
+    directory: Directory, kind: type[R], where: Mapping[str, str], *, at_once: int
+) -> AsyncIterator[list[R]]:
     """All rows of a kind by their keys.
 
     Raises StoreUnavailable. Source: D53
@@ -821,7 +821,7 @@ def _find_access_under(actor: Actor, changes: Iterable[Change]) -> Iterable[Acce
         was = change.before
         if isinstance(was, Membership) and is_redirection(was, change.after):
             named = name_invitation(was)
-            events: dict[type[Written], AuditEvent] = {
+            events: dict[type[KeyedRecord], AuditEvent] = {
                 record: audit_event(actor, ACTIONS[kind, "remove"], "", entity_id=was.entity_id, **named)
                 for kind, record in RECORDS.items()
                 if record in CARRIED

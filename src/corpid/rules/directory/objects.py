@@ -33,7 +33,7 @@ from corpid.rules.directory.records import (
 )
 from corpid.rules.directory.sections import NOUNS, OWN_FACTORS, SECTIONS, TEST, Kind
 from corpid.rules.directory.values import ALL, Parameter, ParameterDefinition, ParameterKind, RoleDescription
-from corpid.rules.fields import Field, documented_fields, fields_of
+from corpid.rules.fields import Field, KeyedRecord, documented_fields, fields_of
 from corpid.rules.oauth.records import Client
 from corpid.rules.readers import InvalidValue, Pairs, unknown_field
 
@@ -83,7 +83,7 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
     """its list, below /api/v1"""
     title: str
     """of its schema, in capitalised words"""
-    record: type[msgspec.Struct]
+    record: type[KeyedRecord]
     keys: dict[str, Field]
     """name of a member → how it is read"""
     renamable: bool = False
@@ -254,7 +254,7 @@ def key_of(text: str, width: int) -> tuple[str, ...] | None:
 
 def to_json_object(
     resource: Resource,
-    record: msgspec.Struct,
+    record: KeyedRecord,
     names: Mapping[str, str],
     identities: Mapping[str, str],
     *,
@@ -265,7 +265,7 @@ def to_json_object(
     `names` and `identities` are by user identifier: user names, and what identifies people. `whole`: with identity
     numbers, which are masked otherwise. Source: D59, D61, D68
     """
-    found: dict[str, Json] = {"id": object_id(record.key)}  # type: ignore[attr-defined]
+    found: dict[str, Json] = {"id": object_id(record.key)}
     for name, rule in resource.keys.items():
         value = getattr(record, rule.name)
         if rule.name == "user_id":
@@ -294,7 +294,7 @@ def read_new(resource: Resource, value: Json) -> ParsedObject:
     return _read(resource, value, existing=None)
 
 
-def read_changed(resource: Resource, value: Json, existing: msgspec.Struct) -> ParsedObject:
+def read_changed(resource: Resource, value: Json, existing: KeyedRecord) -> ParsedObject:
     """The whole of an object after a change.
 
     A member that it lacks has its default again. Raises InvalidObject with every fault. Source: D59, RFC 7396
@@ -302,7 +302,7 @@ def read_changed(resource: Resource, value: Json, existing: msgspec.Struct) -> P
     return _read(resource, value, existing=existing)
 
 
-def _read(resource: Resource, value: Json, *, existing: msgspec.Struct | None) -> ParsedObject:
+def _read(resource: Resource, value: Json, *, existing: KeyedRecord | None) -> ParsedObject:
     if not isinstance(value, dict):
         raise InvalidObject([MemberFault("", f"a JSON object is expected here: {resource.noun}")])
     document = nodes(value)

@@ -37,7 +37,7 @@ from corpid.rules.directory.sections import KINDS, LEVELS, SECTIONS, Kind
 from corpid.rules.directory.sources import ABSENT, Ownership, RetainedRecord
 from corpid.rules.directory.third_parties import without_grant
 from corpid.rules.directory.values import stored_value, unfit_parameter
-from corpid.rules.fields import fields_of, key_fields
+from corpid.rules.fields import KeyedRecord, fields_of, key_fields
 from corpid.rules.oauth.records import Client
 from corpid.rules.readers import quote_value, suggestion
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from corpid.rules.directory.document import DirectoryDocument, DocumentEntry
 
-    Wanted: TypeAlias = Mapping[Kind, Mapping[Key, tuple[DocumentEntry, msgspec.Struct]]]
+    Wanted: TypeAlias = Mapping[Kind, Mapping[Key, tuple[DocumentEntry, KeyedRecord]]]
     """kind → the document's entries, by key"""
     Named: TypeAlias = Mapping[Kind, set[Key]]
     """kind → keys that a document names"""
@@ -55,19 +55,19 @@ if TYPE_CHECKING:
     Row: TypeAlias = Assignment | ThirdPartyGrant | ThirdPartyAssignment
 
 R = TypeVar("R", bound="Row")
-CheckClient: TypeAlias = "Callable[[msgspec.Struct], Iterable[tuple[str, str]]]"
+CheckClient: TypeAlias = "Callable[[KeyedRecord], Iterable[tuple[str, str]]]"
 """the rules of client registration: member and reason of everything wrong"""
 _NEEDED: Final[Mapping[Kind, tuple[tuple[str, str], ...]]] = {
     section.kind: tuple((name, key.name) for name, key in section.keys.items() if key.needed)
     for section in SECTIONS.values()
     if section.identifier
 }
-_TYPES: Final[Mapping[Kind, type[msgspec.Struct]]] = {**RECORDS, "client": Client}
+_TYPES: Final[Mapping[Kind, type[KeyedRecord]]] = {**RECORDS, "client": Client}
 ALL_BUT_LEVELS: Final = frozenset(KINDS) - LEVELS
 """the kinds that `--prune` removes; `--prune-administrators` removes the others (D65)"""
 
 
-def _list_dependencies(record: type[msgspec.Struct]) -> Iterator[tuple[Kind, tuple[str, ...]]]:
+def _list_dependencies(record: type[KeyedRecord]) -> Iterator[tuple[Kind, tuple[str, ...]]]:
     declared = fields_of(record)
     if names_user(record) and not declared["user_id"].refers:
         yield "membership", ("user_id", "entity_id")
@@ -128,7 +128,7 @@ def plan(
     hashed or dropped before. Raises DirectoryError with every problem found. D51, D53, D65, R-14, R-21.
     """
     problems: list[FileProblem] = []
-    wanted: dict[Kind, dict[Key, tuple[DocumentEntry, msgspec.Struct]]] = {}
+    wanted: dict[Kind, dict[Key, tuple[DocumentEntry, KeyedRecord]]] = {}
     for kind in KINDS:
         wanted[kind] = {}
         for entry in document.entries_of(kind).values():
@@ -202,7 +202,7 @@ class _PlanChecker:
             if isinstance(record, ThirdPartyGrant):
                 (self._ended if key in removed.get("grant", ()) else self._grants)[key[:3]].append(record)
 
-    def judge(self, entry: DocumentEntry, record: msgspec.Struct) -> None:
+    def judge(self, entry: DocumentEntry, record: KeyedRecord) -> None:
         """Apply the rules of the record's kind."""
         match record:
             case Entity():
@@ -227,7 +227,7 @@ class _PlanChecker:
             case _:
                 pass
 
-    def client(self, entry: DocumentEntry, record: msgspec.Struct, check_client: CheckClient) -> None:
+    def client(self, entry: DocumentEntry, record: KeyedRecord, check_client: CheckClient) -> None:
         """Apply the rules of registration, and look for the client's services."""
         self._named(entry, str(getattr(record, "name", "")))
         for service_id in getattr(record, "services", ()) if "services" in entry.fields else ():
@@ -344,7 +344,7 @@ class _PlanChecker:
 
 
 def _settle(
-    wanted: dict[Kind, dict[Key, tuple[DocumentEntry, msgspec.Struct]]], current: Current, claims: Ownership | None
+    wanted: dict[Kind, dict[Key, tuple[DocumentEntry, KeyedRecord]]], current: Current, claims: Ownership | None
 ) -> tuple[dict[tuple[Kind, Key], dict[str, str]], list[RetainedRecord]]:
     """Take the records of others out of `wanted`.
 
@@ -376,13 +376,13 @@ def _settle(
     return taken, kept
 
 
-def _needs(kind: Kind, record: msgspec.Struct) -> Iterable[tuple[Kind, Key]]:
+def _needs(kind: Kind, record: KeyedRecord) -> Iterable[tuple[Kind, Key]]:
     yield from _rests_on(kind, record)
     if isinstance(record, ThirdPartyAssignment):
         yield "grant", (record.client_entity_id, record.entity_id, record.service_id)
 
 
-def _gives(record: msgspec.Struct) -> Iterable[tuple[Kind, Key]]:
+def _gives(record: KeyedRecord) -> Iterable[tuple[Kind, Key]]:
     """The parties and service of a grant, which third-party rows need."""
     if isinstance(record, ThirdPartyGrant):
         yield "grant", (record.client_entity_id, record.entity_id, record.service_id)
@@ -419,7 +419,7 @@ def _missing(entry: DocumentEntry) -> list[FileProblem]:
     return [FileProblem(entry.line, f"the {entry.kind} {' '.join(entry.key)} is new and lacks {', '.join(lacking)}")]
 
 
-def _record(entry: DocumentEntry, key: Key, existing: msgspec.Struct | None) -> msgspec.Struct:
+def _record(entry: DocumentEntry, key: Key, existing: KeyedRecord | None) -> KeyedRecord:
     fields = dict(entry.fields)
     if entry.kind == "user":
         fields["user_name"] = entry.key[0]
@@ -462,7 +462,7 @@ def _undescribable(service: Service) -> Iterator[str]:
             yield f"role_descriptions: {quote_value(described.name)} is no role of {service.service_id}; {roles}{hint}"
 
 
-def _without_gone_roles(existing: msgspec.Struct, record: msgspec.Struct) -> msgspec.Struct:
+def _without_gone_roles(existing: KeyedRecord, record: KeyedRecord) -> KeyedRecord:
     """Return a service without descriptions of roles that it no longer has.
 
     `existing` is the service before. Any other record is returned as it is.
@@ -593,7 +593,7 @@ def _held(current: Current, claims: Ownership) -> defaultdict[Kind, set[Key]]:
     return held
 
 
-def _rests_on(kind: Kind, record: msgspec.Struct) -> Iterable[tuple[Kind, Key]]:
+def _rests_on(kind: Kind, record: KeyedRecord) -> Iterable[tuple[Kind, Key]]:
     """The records without which one means nothing."""
     for on, members in _DEPENDS.get(kind, ()):
         yield on, tuple(getattr(record, member) for member in members)
@@ -609,10 +609,10 @@ class PlannedDirectory:
         self._current = current
         self._removed = removed
 
-    def record_before(self, kind: Kind, key: Key) -> msgspec.Struct | None:
+    def record_before(self, kind: Kind, key: Key) -> KeyedRecord | None:
         return self._current.records_of(kind).get(key)
 
-    def record_after(self, kind: Kind, key: Key) -> msgspec.Struct | None:
+    def record_after(self, kind: Kind, key: Key) -> KeyedRecord | None:
         """A record as it will be; None if there will be none."""
         if key in self._wanted[kind]:
             return self._wanted[kind][key][1]
@@ -669,19 +669,19 @@ class PlannedDirectory:
         return {*self._wanted[kind], *self._current.records_of(kind)}
 
 
-def _can_act(*records: msgspec.Struct | None) -> bool:
+def _can_act(*records: KeyedRecord | None) -> bool:
     return all(isinstance(record, User | Membership) and record.enabled for record in records)
 
 
-def _is_owner(record: msgspec.Struct | None) -> bool:
+def _is_owner(record: KeyedRecord | None) -> bool:
     return isinstance(record, Administrator) and record.level == "owner"
 
 
-def _approves(record: msgspec.Struct | None) -> bool:
+def _approves(record: KeyedRecord | None) -> bool:
     return isinstance(record, Administrator) and record.approves
 
 
-def _is_full(record: msgspec.Struct | None) -> bool:
+def _is_full(record: KeyedRecord | None) -> bool:
     return isinstance(record, Operator) and record.level == "operator"
 
 
@@ -749,7 +749,7 @@ def _name_user(directory: PlannedDirectory, key: Key) -> str:
     return str(getattr(directory.record_before("user", key[:1]), "user_name", key[0]))
 
 
-def kept_to_level(record: msgspec.Struct) -> msgspec.Struct:
+def kept_to_level(record: KeyedRecord) -> KeyedRecord:
     """A record without members that its level ignores.
 
     So a later lower level begins without any service. Source: D53
@@ -759,7 +759,7 @@ def kept_to_level(record: msgspec.Struct) -> msgspec.Struct:
     return record
 
 
-def without_services(record: msgspec.Struct, gone: frozenset[Key]) -> msgspec.Struct:
+def without_services(record: KeyedRecord, gone: frozenset[Key]) -> KeyedRecord:
     """A sub-administrator without the services that are removed.
 
     A service of the same identifier that is made later is another one. Source: D53
@@ -771,7 +771,7 @@ def without_services(record: msgspec.Struct, gone: frozenset[Key]) -> msgspec.St
 
 
 def _store_values(
-    wanted: Mapping[Kind, MutableMapping[Key, tuple[DocumentEntry, msgspec.Struct]]], current: Current
+    wanted: Mapping[Kind, MutableMapping[Key, tuple[DocumentEntry, KeyedRecord]]], current: Current
 ) -> None:
     """Put the values of parameters into their stored form."""
     for kind in _PARAMETER_ROWS:

@@ -603,8 +603,8 @@ class Change(msgspec.Struct, frozen=True):
     This is what every door hands on to the store. `before` is what was decided on, `after` what will be; None: nothing.
     """
 
-    before: msgspec.Struct | None
-    after: msgspec.Struct | None
+    before: KeyedRecord | None
+    after: KeyedRecord | None
     event: AuditEvent | None = None
     """who makes it and why, written in the same transaction; its actor becomes the source of what changes (D65)"""
     taken: dict[str, str] = msgspec.field(default_factory=dict)
@@ -674,23 +674,7 @@ class DeletionRequest(KeyedRecord, frozen=True, kw_only=True):
     requested_at: int
 
 
-Record = (
-    Entity
-    | User
-    | Membership
-    | Administrator
-    | Operator
-    | Service
-    | Assignment
-    | ThirdPartyGrant
-    | ThirdPartyAssignment
-    | Credentials
-    | ChangeRequest
-    | DeletionRequest
-)
-
-
-RECORDS: Final[Mapping[Any, type[Record]]] = {
+RECORDS: Final[Mapping[Any, type[KeyedRecord]]] = {
     "service": Service,
     "entity": Entity,
     "user": User,

@@ -63,8 +63,9 @@ from corpid.stores.sql.tables import administrators, memberships, operators, use
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 
-    from corpid.rules.directory.changes import StoreChange, Written
+    from corpid.rules.directory.changes import StoreChange
     from corpid.rules.directory.records import Sources
+    from corpid.rules.fields import KeyedRecord
     from corpid.stores.sql.audit import Audit
     from corpid.stores.sql.mappers import Kinds
     from corpid.stores.sql.sessions import SignOuts
@@ -173,18 +174,18 @@ class Schedule:
 
     def __init__(self, records: Sequence[Change]) -> None:
         self._records: Final = records
-        self._spans: Final[dict[Callable[[Written], Hashable], dict[Hashable, tuple[int, int]]]] = {}
+        self._spans: Final[dict[Callable[[KeyedRecord], Hashable], dict[Hashable, tuple[int, int]]]] = {}
         self.count: Final = max(1, -(-len(records) // CHANGES_AT_ONCE))
 
-    def find_first(self, trait: Callable[[Written], Hashable], value: Hashable) -> int:
+    def find_first(self, trait: Callable[[KeyedRecord], Hashable], value: Hashable) -> int:
         """The first transaction with such a record, else the first of all."""
         return self._find(trait).get(value, (0, 0))[0]
 
-    def find_last(self, trait: Callable[[Written], Hashable], value: Hashable) -> int:
+    def find_last(self, trait: Callable[[KeyedRecord], Hashable], value: Hashable) -> int:
         """The last transaction with such a record, else the last of all."""
         return self._find(trait).get(value, (0, self.count - 1))[1]
 
-    def _find(self, trait: Callable[[Written], Hashable]) -> dict[Hashable, tuple[int, int]]:
+    def _find(self, trait: Callable[[KeyedRecord], Hashable]) -> dict[Hashable, tuple[int, int]]:
         if trait not in self._spans:
             spans: dict[Hashable, tuple[int, int]] = {}
             for place, change in enumerate(self._records):
@@ -465,7 +466,7 @@ class RecordWriter:
         if event is not None:
             await self.audit.record_change(event, was, record)
 
-    async def _read_stored(self, change: Change, locked: CompiledStatement) -> tuple[Written | None, Sources]:
+    async def _read_stored(self, change: Change, locked: CompiledStatement) -> tuple[KeyedRecord | None, Sources]:
         """The record that a change replaces, locked, and its sources.
 
         What a plan has read may be older: if it had other sources then, nothing is written.
@@ -546,15 +547,15 @@ def _is_account_name(written: str, user_name: str) -> bool:
         return False
 
 
-def _get_person(record: Written) -> str:
+def _get_person(record: KeyedRecord) -> str:
     return getattr(record, "user_id", "")
 
 
-def _get_account_holder(record: Written) -> str | None:
+def _get_account_holder(record: KeyedRecord) -> str | None:
     return record.user_id if isinstance(record, User | Credentials) else None
 
 
-def _get_parties(record: Written) -> tuple[str, ...] | None:
+def _get_parties(record: KeyedRecord) -> tuple[str, ...] | None:
     return record.key[:3] if isinstance(record, ThirdPartyGrant) else None
 
 

@@ -22,8 +22,6 @@ from corpid.rules.directory.records import (
     Administrator,
     AppointmentStatus,
     Assignment,
-    ChangeRequest,
-    DeletionRequest,
     Entity,
     Membership,
     Operator,
@@ -34,6 +32,7 @@ from corpid.rules.directory.records import (
     User,
 )
 from corpid.rules.directory.sources import SourcedRecord, sources_after
+from corpid.rules.fields import KeyedRecord
 from corpid.stores.sql.changes import ChangeWriter
 from corpid.stores.sql.columns import Query, columns, decode_joined, record_codec, text_parameter
 from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, PAGE, USERS, fold_user_name, select_columns
@@ -56,8 +55,7 @@ if TYPE_CHECKING:
     from corpid.rules.audit_records import AuditEvent
     from corpid.rules.directory.changes import StoreChange
     from corpid.rules.directory.entity_choice import Form
-    from corpid.rules.directory.records import A, OperatorLevel, Record
-    from corpid.rules.oauth.records import Client
+    from corpid.rules.directory.records import A, OperatorLevel
     from corpid.stores.sql.audit import Audit
     from corpid.stores.sql.columns import Codec
     from corpid.stores.sql.lists import RecordLists
@@ -65,17 +63,7 @@ if TYPE_CHECKING:
     from corpid.stores.sql.sessions import SignOuts
     from corpid.stores.sql.statements import CompiledStatement, Database, Row
 
-R = TypeVar("R", bound="Record | Client")
-L = TypeVar(
-    "L",
-    Membership,
-    Administrator,
-    Assignment,
-    ThirdPartyGrant,
-    ThirdPartyAssignment,
-    ChangeRequest,
-    DeletionRequest,
-)
+R = TypeVar("R", bound=KeyedRecord)
 Parameters: TypeAlias = "list[sa.BindParameter[str]]"
 
 ADMINISTRATORS: Final = record_codec(Administrator)

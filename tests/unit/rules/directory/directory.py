@@ -10,10 +10,9 @@ from corpid.rules.directory.records import User
 from corpid.rules.directory.sections import LEVELS
 
 if TYPE_CHECKING:
-    import msgspec
-
     from corpid.rules.directory.sections import Kind
     from corpid.rules.directory.sources import Ownership
+    from corpid.rules.fields import KeyedRecord
 
 FILE = """
 entities:
@@ -47,7 +46,7 @@ third_party:
       parameters: {Year: 2026}
 """
 
-State = dict["Kind", dict[tuple[str, ...], "msgspec.Struct"]]
+State = dict["Kind", dict[tuple[str, ...], "KeyedRecord"]]
 
 
 def planned(
