@@ -27,7 +27,7 @@ from corpid.rules.directory.actors import ApiClient, CommandLine, DeploymentOper
 from corpid.rules.directory.changes import ChangedMeanwhile
 from corpid.rules.directory.document import from_nodes, one_entry, parse
 from corpid.rules.directory.nodes import DirectoryError, json_value, nodes
-from corpid.rules.directory.objects import InvalidObject, read_new
+from corpid.rules.directory.objects import InvalidObject, parse_object
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -278,7 +278,7 @@ def unknown_in_a_file(kind: Kind) -> list[str]:
 
 def unknown_in_the_api(kind: Kind) -> list[str]:
     with pytest.raises(InvalidObject) as refused:
-        read_new(BY_KIND[kind], STRANGE)  # type: ignore[arg-type]
+        parse_object(BY_KIND[kind], STRANGE)  # type: ignore[arg-type]
     return [each.detail for each in refused.value.faults]
 
 

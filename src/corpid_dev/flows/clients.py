@@ -16,7 +16,7 @@ from corpid.flows.directory.write import Refused
 from corpid.jose.encoding import JoseError, json_object
 from corpid.jose.keys import KeySetError, parse_client_key_set
 from corpid.rules.directory.nodes import DirectoryError
-from corpid.rules.directory.objects import CLIENT, InvalidObject, read_new
+from corpid.rules.directory.objects import CLIENT, InvalidObject, parse_object
 from corpid.rules.failures import KeySetUnavailable
 from corpid.rules.oauth.client_registration import (
     RegistrationError,
@@ -150,7 +150,7 @@ async def _prepared(
     """The changes of a registration, its identifier, and the client before it."""
     provider = context.provider
     try:
-        read = read_new(CLIENT, _with_public_keys(value))
+        read = parse_object(CLIENT, _with_public_keys(value))
         client_id = read.entry.key[0]
         refuse_own(developer, client_id)
         await flow.refuse_api_client(provider.registry, client_id)

@@ -15,13 +15,13 @@ from corpid.flows.directory.apply import (
 from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.write import Refused, audit_event
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.directory import sections as rules_of_members
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.lists import CLIENTS
+from corpid.rules.directory.lists import CLIENTS, SERVICES
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import FileProblem
 from corpid.rules.directory.plan import Plan
 from corpid.rules.directory.records import Change, Service
+from corpid.rules.directory.sections import read_api_client_members
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.client_registration import PLAIN_RULES, RegistrationError, public_key_set, register_api_client
 from corpid.rules.oauth.records import Client
@@ -110,12 +110,7 @@ async def list_services(registry: Registry, *, actor: Actor) -> list[Service]:
     Raises access.Forbidden, StoreUnavailable. Source: D53
     """
     authorise(actor, "read", Object(kind="service"))
-    found: list[Service] = []
-    async for service in registry.directory.scan(Service):
-        found.append(service)
-        if len(found) == _MOST_SERVICES:
-            break
-    return found
+    return await registry.lists.find(SERVICES, limit=_MOST_SERVICES)
 
 
 async def list_clients_of_service(registry: Registry, service_id: str, *, actor: Actor) -> tuple[list[Client], bool]:
@@ -233,10 +228,9 @@ async def _write_one_change(
 
 def _read_fields(client_id: str, members: Mapping[str, object]) -> dict[str, object]:
     """The members as they are stored. Raises Refused with every fault."""
-    try:
-        fields = rules_of_members.read_api_client_members(client_id, members)
-    except rules_of_members.MembersRefused as error:
-        raise Refused("; ".join(error.reasons)) from None
+    fields, reasons = read_api_client_members(client_id, members)
+    if reasons:
+        raise Refused("; ".join(reasons))
     if fields.keys() >= _KEY_MEMBERS.keys():
         raise Refused("name either jwks or jwks_uri, not both")
     if "jwks" in fields:

@@ -38,8 +38,7 @@ from corpid.rules.directory.objects import (
     InvalidObject,
     MemberFault,
     key_of,
-    read_changed,
-    read_new,
+    parse_object,
     to_json_object,
 )
 from corpid.rules.directory.plan import without_services
@@ -133,7 +132,7 @@ async def add_object(by: Administration, resource: Resource, value: Json) -> Api
     refuse_early(by.actor, "write", Object(kind=resource.kind, entity_id=own_entity, other_entity_id=""))
     if own_entity and isinstance(value, dict):
         value = {**resource.bound_defaults, **value}
-    read_one = read_new(resource, await _resolved(by, resource, value))
+    read_one = parse_object(resource, await _resolved(by, resource, value))
     await _refuse_strangers(by, resource, read_one)
     changes, users = await _planned(by, read_one)
     own = [change for change in changes if change.kind == resource.kind]
@@ -161,7 +160,7 @@ async def change_object(
     refuse_early(by.actor, "write", object_of(record))
     users = await read_user_names(by.registry, [record])
     identities = await read_identities(by.registry, [record], users)
-    read_one = read_changed(resource, _whole(by, resource, record, users, identities, patch), record)
+    read_one = parse_object(resource, _whole(by, resource, record, users, identities, patch), record)
     if resource.renamable and read_one.entry.key != (record.user_name,):
         other = await by.registry.directory.user_by_name(read_one.entry.key[0])
         if other is not None and other.key != record.key:

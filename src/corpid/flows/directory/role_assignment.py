@@ -14,13 +14,14 @@ import msgspec
 from corpid.flows.directory.actors import is_allowed
 from corpid.flows.directory.lists import ListPage, cut_page, format_place, parse_place, search_page
 from corpid.flows.directory.lists import load_roles as load_role_records
+from corpid.flows.directory.person_names import read_members
 from corpid.flows.directory.write import authorise_changes, cut_parts, write_parts
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.lists import MOST_COUNTED, SERVICES, ListTotal
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.objects import key_of, object_id
 from corpid.rules.directory.queries import SEARCH_SERVICES, Member, MemberRole, RoleSearch
-from corpid.rules.directory.records import Administrator, Assignment, Change, Entity, Membership, Service, User
+from corpid.rules.directory.records import Administrator, Assignment, Change, Entity, Service
 from corpid.rules.directory.role_forms import NO_VALUES, is_open_to, most_frequent_values
 from corpid.rules.directory.words import words_of_search
 
@@ -211,13 +212,8 @@ async def _list_by_day(registry: Registry, search: RoleSearch, after: str, limit
         read, lambda row: format_place((row.end_date, *row.key)), search.fits, after=after, at_once=limit + 1,
         limit=limit,
     )  # fmt: skip
-    users = await directory.read(User, {(each.user_id,) for each in page.found})
-    held = await directory.read(Membership, {each.key[:2] for each in page.found})
-    found = tuple(
-        MemberRole(row=each, member=Member(membership=held[each.key[:2]], user=users[each.user_id,]))
-        for each in page.found
-        if (each.user_id,) in users and each.key[:2] in held
-    )
+    members = await read_members(directory, [each.key[:2] for each in page.found])
+    found = tuple(MemberRole(row=each, member=members[each.key[:2]]) for each in page.found if each.key[:2] in members)
     return ListPage(found=found, after=page.after)
 
 

@@ -289,20 +289,12 @@ class ParsedObject(msgspec.Struct, frozen=True, kw_only=True):
         return InvalidObject.from_directory_error(error, self.json)
 
 
-def read_new(resource: Resource, value: Json) -> ParsedObject:
-    """A new object. Raises InvalidObject with every fault. Source: D59, docs/directory.md"""
-    return _read(resource, value, existing=None)
+def parse_object(resource: Resource, value: Json, existing: KeyedRecord | None = None) -> ParsedObject:
+    """A new object, or the whole of an existing one after a change.
 
-
-def read_changed(resource: Resource, value: Json, existing: KeyedRecord) -> ParsedObject:
-    """The whole of an object after a change.
-
-    A member that it lacks has its default again. Raises InvalidObject with every fault. Source: D59, RFC 7396
+    A member that a changed one lacks has its default again. Raises InvalidObject with every fault. Source: D59, RFC
+    7396, docs/directory.md
     """
-    return _read(resource, value, existing=existing)
-
-
-def _read(resource: Resource, value: Json, *, existing: KeyedRecord | None) -> ParsedObject:
     if not isinstance(value, dict):
         raise InvalidObject([MemberFault("", f"a JSON object is expected here: {resource.noun}")])
     document = nodes(value)

@@ -158,21 +158,10 @@ SECTIONS: Final[dict[str, DocumentSection]] = {
 }  # fmt: skip
 
 
-class MembersRefused(Exception):
-    """Members that no client of the API can have.
+def read_api_client_members(client_id: str, members: Mapping[str, object]) -> tuple[dict[str, object], list[str]]:
+    """The members of a record, from texts and lists of texts, and a sentence for every fault.
 
-    `reasons` has a sentence for each.
-    """
-
-    def __init__(self, reasons: list[str]) -> None:
-        super().__init__("; ".join(reasons))
-        self.reasons = reasons
-
-
-def read_api_client_members(client_id: str, members: Mapping[str, object]) -> dict[str, object]:
-    """The members of a record, from texts and lists of texts.
-
-    None stands for a member that is not given. Raises MembersRefused with every fault. Source: D59, docs/directory.md
+    None stands for a member that is not given. Source: D59, docs/directory.md
     """
     found: dict[str, object] = {}
     reasons = []
@@ -193,9 +182,7 @@ def read_api_client_members(client_id: str, members: Mapping[str, object]) -> di
             found[name] = key.value(_api_member_node(given))
         except InvalidValue as error:
             reasons.append(f"{name}: {error.reason}")
-    if reasons:
-        raise MembersRefused(reasons)
-    return found
+    return found, reasons
 
 
 def _api_member_node(given: object) -> Node:

@@ -15,7 +15,7 @@ from corpid.rules.audit_records import AuditEntry, AuditEvent, AuditPart, Stored
 from corpid.rules.audit_seals import AuditEnds, Seal, detail_digest
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.members import Members, compare_members
-from corpid.stores.sql.columns import Query, integer_parameter, record_codec, text_parameter
+from corpid.stores.sql.columns import LIMIT, Query, integer_parameter, record_codec, text_parameter
 from corpid.stores.sql.statements import insert, parameters
 from corpid.stores.sql.tables import (
     COMPLETED_SIGN_IN,
@@ -52,7 +52,6 @@ _EVENTS: Final = record_codec(AuditEvent)
 _WRITTEN: Final = (*_EVENTS.written, "at", "members", "digest")
 
 
-_LIMIT: Final = sa.bindparam("limit", type_=sa.Integer)
 _BEFORE: Final = integer_parameter("before")
 _NO_SIGN_IN: Final = cast("sa.ColumnElement[bool]", sa.text(OF_NO_SIGN_IN))
 _COMPLETED_SIGN_IN: Final = cast("sa.ColumnElement[bool]", sa.text(COMPLETED_SIGN_IN))
@@ -109,7 +108,7 @@ class Audit:
                 _selected()
                 .where(audit.c.actor == sa.bindparam("actor"), _COMPLETED_SIGN_IN)
                 .order_by(audit.c.number.desc())
-                .limit(_LIMIT)
+                .limit(LIMIT)
             ),
             _entry,
         )
@@ -306,7 +305,6 @@ class AuditSeals:
         self._settled = 0
         self._moments: list[_Moment] = []
         after, last = (integer_parameter(name) for name in ("after", "last"))
-        limit = sa.bindparam("limit", type_=sa.Integer)
         seals = sa.select(*(audit_seals.c[name] for name in _SEAL))
         details = audit.outerjoin(audit_details, audit_details.c.number == audit.c.number)
         self._highest: Final = database.prepare(lambda: sa.select(sa.func.max(audit.c.number)))
@@ -316,7 +314,7 @@ class AuditSeals:
                 .select_from(details)
                 .where(audit.c.number > after, audit.c.number <= last)
                 .order_by(audit.c.number)
-                .limit(limit)
+                .limit(LIMIT)
             )
         )
         self._unsealed: Final = database.prepare(
@@ -330,7 +328,7 @@ class AuditSeals:
         )
         self._ends: Final = database.prepare(lambda: _select_ends(counts_rolled_back=database.writes_in_queries))
         self._page: Final = database.prepare(
-            lambda: seals.where(audit_seals.c.number > after).order_by(audit_seals.c.number).limit(limit)
+            lambda: seals.where(audit_seals.c.number > after).order_by(audit_seals.c.number).limit(LIMIT)
         )
         self._digests: Final = database.prepare(
             lambda: sa.select(*(audit_digests.c[name] for name in ("seal", "retention", "digests", "latest"))).where(
@@ -470,7 +468,7 @@ def _selected() -> sa.Select[Any]:
 def _select_range(*conditions: sa.ColumnElement[bool]) -> sa.Select[Any]:
     """`after`, `last`, `limit` → entries after a number, up to another, in order."""
     within = audit.c.number > sa.bindparam("after"), audit.c.number <= sa.bindparam("last")
-    return _selected().where(*within, *conditions).order_by(audit.c.number).limit(_LIMIT)
+    return _selected().where(*within, *conditions).order_by(audit.c.number).limit(LIMIT)
 
 
 class IndexScan(msgspec.Struct, frozen=True, kw_only=True):
@@ -500,9 +498,9 @@ class IndexScan(msgspec.Struct, frozen=True, kw_only=True):
         """`before`, `least`, `limit` and the values → entries, the latest first."""
         within = self.number < _BEFORE, self.number >= integer_parameter("least")
         if self.in_order:
-            return _selected().where(*self.conditions, *within).order_by(self.number.desc()).limit(_LIMIT)
+            return _selected().where(*self.conditions, *within).order_by(self.number.desc()).limit(LIMIT)
         # Numbers are sorted, and the rows of the few that remain are read.
-        found = sa.select(audit.c.number).where(*self.conditions, *within).order_by(self.number.desc()).limit(_LIMIT)
+        found = sa.select(audit.c.number).where(*self.conditions, *within).order_by(self.number.desc()).limit(LIMIT)
         return _selected().where(audit.c.number.in_(found)).order_by(audit.c.number.desc())
 
     def index_range(self) -> sa.Select[Any, Any, int]:
@@ -511,7 +509,7 @@ class IndexScan(msgspec.Struct, frozen=True, kw_only=True):
         Of the entries that the index leads to.
         """
         found = sa.select(audit.c.number, audit.c.at).where(*self.leading, audit.c.number < _BEFORE)
-        rows = found.order_by(audit.c.number.desc()).limit(_LIMIT).subquery()
+        rows = found.order_by(audit.c.number.desc()).limit(LIMIT).subquery()
         return sa.select(sa.func.min(rows.c.number), sa.func.max(rows.c.at), sa.func.count())
 
 

@@ -14,7 +14,7 @@ from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_seals import DAY_SECONDS, SIGN_IN
 from corpid.rules.directory.approvals import ApprovalState
 from corpid.stores.sql.audit import AFTER_EVERY_NUMBER, ways
-from corpid.stores.sql.columns import integer_parameter, text_parameter
+from corpid.stores.sql.columns import LIMIT, integer_parameter, text_parameter
 from corpid.stores.sql.tables import audit, audit_details, audit_digests, audit_seals, change_requests
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ async def _remove_digests(database: Database, end: int, limits: dict[str, int]) 
         sa.select(audit_digests.c.seal)
         .where(audit_digests.c.seal > _AFTER, audit_digests.c.seal <= _END, _is_old_list())
         .order_by(audit_digests.c.seal)
-        .limit(sa.bindparam("limit", type_=sa.Integer))
+        .limit(LIMIT)
     )
     removal = _Removal(
         database, audit_digests, audit_digests.c.seal > _AFTER, audit_digests.c.seal <= _END, _is_old_list()
@@ -235,7 +235,7 @@ async def erase(database: Database, table: Audit, event: AuditEvent, query: Audi
             .join(audit_details, audit_details.c.number == audit.c.number)
             .where(*way.conditions, way.number > _AFTER)
             .order_by(way.number)
-            .limit(sa.bindparam("limit", type_=sa.Integer))
+            .limit(LIMIT)
         )
         look = database.prepare(detailed)
         removal = _Removal(database, audit_details, *_STRETCH_OF_DETAILS, audit_details.c.number.in_(found))
@@ -267,7 +267,7 @@ def _look() -> sa.Select[Any, Any, int, int]:
         .select_from(audit.outerjoin(audit_details, audit_details.c.number == audit.c.number))
         .where(*_STRETCH)
         .order_by(audit.c.number)
-        .limit(sa.bindparam("limit", type_=sa.Integer))
+        .limit(LIMIT)
         .subquery()
     )
 

@@ -17,6 +17,7 @@ from corpid.rules.oauth.records import Client, FetchedKeySet
 from corpid.rules.oauth.refusals import ClientRefusal
 from corpid.stores import milliseconds
 from corpid.stores.sql.columns import (
+    LIMIT,
     Codec,
     Query,
     T,
@@ -56,7 +57,6 @@ _OF_CLIENTS: Final = ("client_id", "name", "enabled", "record")
 """columns of clients of either kind"""
 _FETCHED: Final = record_codec(FetchedKeySet)
 _USES: Final = record_table(generation_use, UseCount)
-_USE_KEYS: Final = tuple(column.name for column in generation_use.primary_key)
 _CONSENTS: Final = record_table(consents, Consent)
 _MILLISECONDS: Final = sa.literal_column("1000", sa.BigInteger)
 _SWEPT_CONSENTS: Final = 500
@@ -64,7 +64,6 @@ _SWEPT_CONSENTS: Final = 500
 _SWEPT_KEYS: Final = 100
 """expired keys that a new one removes"""
 _RESPONSES: Final = msgspec.json.Decoder(StoredResponse)
-_LIMIT: Final = sa.bindparam("limit", type_=sa.Integer)
 _LIKE_SIGNS: Final = re.compile("[%_!]")
 _REFUSALS: Final = record_table(client_refusals, ClientRefusal)
 _REFUSED = client_refusals.c
@@ -74,7 +73,6 @@ _CLOCK = client_clocks.c
 _SINCE: Final = "client_clocks_since"
 _LARGER_AT: Final = "client_clocks_larger_at"
 _HOURLY: Final = record_table(hourly_counts, HourlyCount)
-_HOURLY_KEYS: Final = tuple(column.name for column in hourly_counts.primary_key)
 _HOUR = hourly_counts.c
 _HOURS: Final = (
     _HOUR.hour >= integer_parameter("since"),
@@ -362,7 +360,7 @@ class ClientRefusals:
                     _REFUSED.request_id == text_parameter("request_id"),
                 )
                 .order_by(_REFUSED.client_id, _REFUSED.at)
-                .limit(_LIMIT)
+                .limit(LIMIT)
             ),
         )
 
@@ -522,7 +520,7 @@ def _clients_mentioning(table: sa.Table, key_sets: sa.Table) -> sa.Executable:
         sa.select(table.c.client_id).where(table.c.record.like(pattern, escape="!")),
         sa.select(key_sets.c.client_id).where(key_sets.c.jwks.like(pattern, escape="!")),
     ).subquery()
-    return sa.select(found.c.client_id).order_by(found.c.client_id).limit(_LIMIT)
+    return sa.select(found.c.client_id).order_by(found.c.client_id).limit(LIMIT)
 
 
 def _registered() -> sa.Select[Any]:
@@ -544,7 +542,7 @@ def _use_added() -> sa.Executable:
     statement = _added_if_registered(generation_use, _USES.written)
     stored, new = generation_use.c, statement.excluded
     return statement.on_conflict_do_update(
-        index_elements=_USE_KEYS,
+        index_elements=list(generation_use.primary_key),
         set_={
             "count": stored["count"] + new["count"],
             "last_at": sa.case((stored.last_at > new.last_at, stored.last_at), else_=new.last_at),
@@ -573,7 +571,7 @@ def _consent_given() -> sa.Executable:
     )
     statement = insert(consents).from_select(list(_CONSENTS.written), known)
     renewed = {name: statement.excluded[name] for name in ("given_at", "expires_at")}
-    return statement.on_conflict_do_update(index_elements=[each.name for each in consents.primary_key], set_=renewed)
+    return statement.on_conflict_do_update(index_elements=list(consents.primary_key), set_=renewed)
 
 
 def _refusal_added() -> sa.Executable:
@@ -619,7 +617,7 @@ def _count_added() -> sa.Executable:
     """Insertion of a row, or addition to it."""
     statement = _HOURLY.insert()
     return statement.on_conflict_do_update(
-        index_elements=_HOURLY_KEYS, set_={"count": _HOUR["count"] + statement.excluded["count"]}
+        index_elements=list(hourly_counts.primary_key), set_={"count": _HOUR["count"] + statement.excluded["count"]}
     )
 
 

@@ -37,6 +37,7 @@ INDEXES: Final[list[sa.Index]] = []
 """every index, as declared: of two that serve a statement alike an engine takes the one that was made later"""
 TEXT: Final = sa.Text().with_variant(sa.TEXT(collation="C"), "postgresql")
 """compared and sorted byte by byte, whatever the order that a database was made with"""
+LIMIT: Final = sa.bindparam("limit", type_=sa.Integer)
 _KINDS: Final[Mapping[Any, sa.types.TypeEngine[Any]]] = {
     bool: sa.Boolean(), int: sa.BigInteger(), float: sa.Double(),
 }  # fmt: skip
@@ -57,8 +58,8 @@ def table(name: str, *items: SchemaItem) -> sa.Table:
     return sa.Table(name, METADATA, *items, sqlite_with_rowid=False)
 
 
-def text(name: str, *references: SchemaItem, null: bool = False) -> sa.Column[str]:
-    return sa.Column(name, TEXT, *references, nullable=null)
+def text(name: str) -> sa.Column[str]:
+    return sa.Column(name, TEXT, nullable=False)
 
 
 def key(name: str, *references: SchemaItem) -> sa.Column[str]:
@@ -66,9 +67,9 @@ def key(name: str, *references: SchemaItem) -> sa.Column[str]:
     return sa.Column(name, TEXT, *references, primary_key=True, nullable=False)
 
 
-def integer(name: str, *, null: bool = False, index: bool = False) -> sa.Column[int]:
+def integer(name: str, *, index: bool = False) -> sa.Column[int]:
     """A whole number of 64 bits."""
-    return sa.Column(name, sa.BigInteger, nullable=null, index=index)
+    return sa.Column(name, sa.BigInteger, nullable=False, index=index)
 
 
 def flag(name: str) -> sa.Column[bool]:
@@ -78,16 +79,6 @@ def flag(name: str) -> sa.Column[bool]:
 def later(name: str, default: str) -> sa.Column[str]:
     """A column that the previous version does not know or write."""
     return sa.Column(name, TEXT, nullable=False, server_default=default)
-
-
-def later_flag(name: str) -> sa.Column[bool]:
-    """A flag that the previous version does not know or write."""
-    return sa.Column(name, sa.Boolean, nullable=False, server_default=sa.false())
-
-
-def later_moment(name: str) -> sa.Column[int]:
-    """A moment that the previous version does not know or write."""
-    return sa.Column(name, sa.BigInteger, nullable=False, server_default="0")
 
 
 def source() -> sa.Column[str]:
@@ -129,16 +120,13 @@ def _record_column(field: Field) -> sa.Column[Any]:
         return sa.Column(field.name, kind, *references, primary_key=True, nullable=False, autoincrement=False)
     if not field.added:
         return sa.Column(field.name, kind, *references, nullable=null)
-    match field.default:
-        case False:
-            return later_flag(field.name)
-        case int(zero) if zero == 0:
-            return later_moment(field.name)
-        case str(default):
-            return later(field.name, default)
-        case tuple(default):
-            return later(field.name, msgspec.json.encode(default).decode())
-    raise TypeError(f"{field.name}: no column that was added later has the default {field.default!r}")
+    return sa.Column(field.name, kind, nullable=False, server_default=_column_default(field.default))
+
+
+def _column_default(value: object) -> str | sa.ColumnElement[bool]:
+    if value is False:
+        return sa.false()
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 class Codec(msgspec.Struct, Generic[T], frozen=True, kw_only=True):

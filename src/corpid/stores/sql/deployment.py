@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from corpid.rules.directory.members import Members
 from corpid.rules.jobs import Job
 from corpid.rules.server_processes import ServerProcess
-from corpid.stores.sql.columns import integer_parameter, record_table
+from corpid.stores.sql.columns import LIMIT, integer_parameter, record_table
 from corpid.stores.sql.statements import insert, parameters, upsert
 from corpid.stores.sql.tables import deployment, jobs, server_processes
 
@@ -193,8 +193,8 @@ class Jobs:
         self._running_of_kind: Final = JOBS.query(
             database, lambda found: found.where(_JOB.event == "start", _JOB.kind == sa.bindparam("kind"))
         )
-        latest_first, limit = (_JOB.started_at.desc(), _JOB.job_id), sa.bindparam("limit", type_=sa.Integer)
-        self._latest: Final = JOBS.query(database, lambda found: found.order_by(*latest_first).limit(limit))
+        latest_first = _JOB.started_at.desc(), _JOB.job_id
+        self._latest: Final = JOBS.query(database, lambda found: found.order_by(*latest_first).limit(LIMIT))
 
     async def add(self, job: Job, event: AuditEvent) -> bool:
         """Add a job that starts, with its event.

@@ -34,7 +34,7 @@ from corpid.rules.directory.records import (
 from corpid.rules.directory.sources import SourcedRecord, sources_after
 from corpid.rules.fields import KeyedRecord
 from corpid.stores.sql.changes import ChangeWriter
-from corpid.stores.sql.columns import Query, columns, decode_joined, record_codec, text_parameter
+from corpid.stores.sql.columns import LIMIT, Query, columns, decode_joined, record_codec, text_parameter
 from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, PAGE, USERS, fold_user_name, select_columns
 from corpid.stores.sql.tables import (
     HAS_END,
@@ -88,7 +88,6 @@ _USABLE: Final = sa.and_(
 _CLIENT_ENTITY_END: Final = len(THIRD_PARTY_ASSIGNMENTS.columns) + len(ENTITIES.columns)
 
 _READS_AT_ONCE: Final = 200
-_LIMIT: Final = sa.bindparam("limit", type_=sa.Integer)
 _FIRST: Final = text_parameter("first")
 
 
@@ -359,7 +358,7 @@ def select_choices(words: Parameters) -> sa.Select[Any]:
         .select_from(_MEMBERSHIPS)
         .where(_MINE, *_match_words(words))
         .order_by(rank, of.search_text)
-        .limit(sa.bindparam("limit", type_=sa.Integer))
+        .limit(LIMIT)
     )
 
 
@@ -542,7 +541,7 @@ def count_totals() -> sa.Select[Any]:
     )
     return sa.select(
         *(
-            sa.select(sa.func.count()).select_from(each.limit(_LIMIT).subquery("counted")).scalar_subquery()
+            sa.select(sa.func.count()).select_from(each.limit(LIMIT).subquery("counted")).scalar_subquery()
             for each in (people, ending, offers)
         )
     )
@@ -553,4 +552,4 @@ def select_ending(table: sa.Table, names: tuple[str, ...]) -> sa.Select[Any]:
     keys = [table.c.end_date, *table.primary_key]
     after = sa.tuple_(*(text_parameter(f"after_{each.name}") for each in keys))
     within = *_match_days(), sa.tuple_(*keys) > after
-    return select_columns(table, names).where(*within).order_by(*keys).limit(_LIMIT)
+    return select_columns(table, names).where(*within).order_by(*keys).limit(LIMIT)

@@ -16,7 +16,15 @@ from corpid.rules.directory.changes import Conflict, NameRefused
 from corpid.rules.directory.members import Members, compare_members, merge_members
 from corpid.rules.directory.records import Account, User
 from corpid.rules.directory.sources import sources_after
-from corpid.stores.sql.columns import Query, belongs_to_person, columns, integer_parameter, record_codec, record_table
+from corpid.stores.sql.columns import (
+    LIMIT,
+    Query,
+    belongs_to_person,
+    columns,
+    integer_parameter,
+    record_codec,
+    record_table,
+)
 from corpid.stores.sql.mappers import USERS, fold_user_name, words_of
 from corpid.stores.sql.sessions import unless_there
 from corpid.stores.sql.statements import insert, parameters, upsert
@@ -54,7 +62,6 @@ _USER_END: Final = len(USERS.columns)
 _CREDENTIALS_END: Final = _USER_END + len(record_codec(Credentials).columns)
 _GUESSES_END: Final = _CREDENTIALS_END + len(_GUESSES.columns)
 _PASSKEYS_START: Final = _GUESSES_END + 3
-_GUESSES_KEYS: Final = tuple(column.name for column in code_guesses.primary_key)
 _GUESSES_COMPARED: Final = ("factors", "guesses", "paused_until")
 
 
@@ -411,7 +418,7 @@ class EmailChanges:
             lambda found: (
                 found.where(email_changes.c.effective_at <= integer_parameter("now"))
                 .order_by(email_changes.c.effective_at, email_changes.c.user_id)
-                .limit(sa.bindparam("limit", type_=sa.Integer))
+                .limit(LIMIT)
             ),
         )
         self._set_email: Final = database.prepare(
@@ -600,12 +607,14 @@ def _replacement() -> sa.Executable:
     The count read before is part of the condition.
     """
     statement = _GUESSES.insert()
-    changed = {name: statement.excluded[name] for name in _GUESSES.written if name not in _GUESSES_KEYS}
+    changed = {name: statement.excluded[name] for name in _GUESSES.written if not code_guesses.c[name].primary_key}
     as_seen = (
         code_guesses.c[name] == sa.bindparam(f"seen_{name}", type_=code_guesses.c[name].type)
         for name in _GUESSES_COMPARED
     )
-    return statement.on_conflict_do_update(index_elements=_GUESSES_KEYS, set_=changed, where=sa.and_(*as_seen))
+    return statement.on_conflict_do_update(
+        index_elements=list(code_guesses.primary_key), set_=changed, where=sa.and_(*as_seen)
+    )
 
 
 def _decode_standing(row: Row) -> EmailChange | None:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from corpid.rules.directory.lists import FIRST, FIRST_CHARACTER, LAST, MOST_COUNTED, ListQuery, ListTotal
 from corpid.rules.directory.queries import Member
 from corpid.rules.directory.records import Entity, Membership, User
-from corpid.stores.sql.columns import columns, decode_joined, text_parameter
+from corpid.stores.sql.columns import LIMIT, columns, decode_joined, text_parameter
 from corpid.stores.sql.mappers import MEMBERSHIPS, USERS
 from corpid.stores.sql.tables import (
     BEGINNING_OF_ADDRESS,
@@ -265,7 +265,7 @@ def select_page(table: sa.Table, names: tuple[str, ...], shape: Shape) -> sa.Sel
         key, place = sa.tuple_(*keys), _bind_key("place", len(keys))
         found = found.where(key < place if shape.backwards else key > place)
     found = found.order_by(*(each.desc() if shape.backwards else each for each in keys))
-    return found.limit(sa.bindparam("limit", type_=sa.Integer))
+    return found.limit(LIMIT)
 
 
 def count_records(table: sa.Table, shape: Shape) -> sa.Select[Any]:
@@ -274,7 +274,7 @@ def count_records(table: sa.Table, shape: Shape) -> sa.Select[Any]:
         some = _select_found(table, shape)
     else:
         some = sa.select(_ONE).select_from(table).where(*_narrow(table, shape))
-    limited = some.limit(sa.bindparam("limit", type_=sa.Integer)).subquery("counted")
+    limited = some.limit(LIMIT).subquery("counted")
     return sa.select(sa.func.count()).select_from(limited)
 
 

@@ -14,7 +14,15 @@ from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 from corpid.rules.directory.queries import SEARCH_SERVICES, Member, MemberRole
 from corpid.rules.directory.values import NO_END
-from corpid.stores.sql.columns import Query, columns, decode_joined, integer_parameter, record_table, text_parameter
+from corpid.stores.sql.columns import (
+    LIMIT,
+    Query,
+    columns,
+    decode_joined,
+    integer_parameter,
+    record_table,
+    text_parameter,
+)
 from corpid.stores.sql.directory import bind_values, make_pattern
 from corpid.stores.sql.lists import bind_words, decode_member, has_word
 from corpid.stores.sql.mappers import ASSIGNMENTS, ENTITIES, MEMBERSHIPS, USERS
@@ -358,7 +366,7 @@ def _select_page(shape: Shape, sorted_by: SortedBy, descending: bool) -> sa.Sele
         .select_from(_WITH_PERSON)
         .where(*_matching(shape))
         .order_by(*(each.desc() if descending else each for each in order))
-        .limit(sa.bindparam("limit", type_=sa.Integer))
+        .limit(LIMIT)
         .offset(sa.bindparam("offset", type_=sa.Integer))
     )
 
@@ -433,14 +441,14 @@ def _select_roles(shape: RoleShape) -> sa.Select[Any]:
         .select_from(_WITH_PERSON.join(assignments, held))
         .where(*within)
         .order_by(*keys)
-        .limit(sa.bindparam("limit", type_=sa.Integer))
+        .limit(LIMIT)
     )  # fmt: skip
 
 
 def _count_roles_found(shape: RoleShape) -> sa.Select[Any]:
     """`entity_id`, values, `limit` → service, role, number of roles."""
     some = sa.select(assignments.c.service_id, assignments.c.role).where(*_match_roles(shape))
-    found = some.limit(sa.bindparam("limit", type_=sa.Integer)).subquery("counted")
+    found = some.limit(LIMIT).subquery("counted")
     return sa.select(found.c.service_id, found.c.role, sa.func.count()).group_by(found.c.service_id, found.c.role)
 
 
@@ -521,7 +529,7 @@ def _select_open_invitations() -> sa.Select[Any]:
     entity = _OF.entity_id == text_parameter("entity_id")
     rest = _OF.membership_id > text_parameter("after")
     found = sa.select(*columns(memberships, MEMBERSHIPS)).where(sa.text("memberships.invited"), entity, rest)
-    return found.order_by(_OF.membership_id).limit(sa.bindparam("limit", type_=sa.Integer))
+    return found.order_by(_OF.membership_id).limit(LIMIT)
 
 
 def _mark_invitation() -> sa.Update:

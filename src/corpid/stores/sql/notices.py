@@ -13,7 +13,15 @@ from corpid.rules.directory.changes import ChangedMeanwhile
 from corpid.rules.directory.invitations import SENDING_SECONDS
 from corpid.rules.directory.notices import NoticeGroup, QueuedNotice
 from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
-from corpid.stores.sql.columns import Query, columns, integer_parameter, record_codec, record_table, text_parameter
+from corpid.stores.sql.columns import (
+    LIMIT,
+    Query,
+    columns,
+    integer_parameter,
+    record_codec,
+    record_table,
+    text_parameter,
+)
 from corpid.stores.sql.deployment import NamedValues
 from corpid.stores.sql.mappers import MEMBERSHIPS, USERS
 from corpid.stores.sql.members import TOKENS
@@ -45,9 +53,14 @@ E = TypeVar("E", bound=Assignment | ThirdPartyAssignment)
 _NOTICES: Final = record_table(notices, QueuedNotice)
 _NEW: Final = ("taken_by", "taken_until", "sent_at")
 _NOTICE: Final = notices.c
+_GROUP: Final = (
+    _NOTICE.user_id == text_parameter("person"),
+    _NOTICE.kind == text_parameter("sort"),
+    _NOTICE.entity_id == text_parameter("entity"),
+    _NOTICE.sent_at == 0,
+)
 _TABLES: Final[Mapping[type, sa.Table]] = {Assignment: assignments, ThirdPartyAssignment: third_party_assignments}
 _SWEPT_AT_ONCE: Final = 500
-_LIMIT: Final = sa.bindparam("limit", type_=sa.Integer)
 _REVIEWS: Final = record_table(access_reviews, AccessReview)
 _DECISIONS: Final = record_table(access_review_decisions, ReviewDecision)
 _MEANWHILE: Final = "the review or somebody's access was changed at the same moment: look at it again"
@@ -57,6 +70,14 @@ _READ_AT_ONCE: Final = 500
 """decisions that one statement reads"""
 _REVIEW: Final = access_reviews.c
 _DECISION: Final = access_review_decisions.c
+_SEEN: Final = {
+    "entity": _REVIEW.entity_id,
+    "seen_due": _REVIEW.due_at,
+    "seen_remind": _REVIEW.remind_at,
+    "seen_began": _REVIEW.began_at,
+    "seen_signed": _REVIEW.signed_off_at,
+}
+"""what names a review as it was seen: parameter → column"""
 _KEPT: Final = (
     _DECISION.entity_id == memberships.c.entity_id,
     _DECISION.user_id == memberships.c.user_id,
@@ -81,11 +102,11 @@ class NoticeQueue:
         self._take: Final = prepare(
             lambda: (
                 sa.update(notices)
-                .where(*_group(), _NOTICE.taken_until <= integer_parameter("now"))
+                .where(*_GROUP, _NOTICE.taken_until <= integer_parameter("now"))
                 .values(taken_by=text_parameter("by"), taken_until=integer_parameter("until"))
             )
         )
-        mine = (*_group(), _NOTICE.taken_by == text_parameter("by"))
+        mine = (*_GROUP, _NOTICE.taken_by == text_parameter("by"))
         self._taken: Final = _NOTICES.query(
             database, lambda found: found.where(*mine).order_by(_NOTICE.created_at, _NOTICE.subject)
         )
@@ -107,7 +128,7 @@ class NoticeQueue:
         within = ends > integer_parameter("after"), ends <= integer_parameter("until")
         self._expiring: Final = TOKENS.query(
             database,
-            lambda found: found.where(*within).order_by(ends, provisioning_tokens.c.token_id).limit(_LIMIT),
+            lambda found: found.where(*within).order_by(ends, provisioning_tokens.c.token_id).limit(LIMIT),
         )
         self._ending: Final = {kind: prepare(partial(_select_ending, kind)) for kind in _TABLES}
         self._ending_on: Final = {kind: prepare(partial(_select_ending_on, kind)) for kind in _TABLES}
@@ -213,7 +234,7 @@ class AccessReviews:
         self._decisions: Final = _DECISIONS.query(database, lambda found: found.where(of_entity, person.in_(listed)))
         self._all: Final = _DECISIONS.query(
             database,
-            lambda found: found.where(of_entity, person > text_parameter("after")).order_by(person).limit(_LIMIT),
+            lambda found: found.where(of_entity, person > text_parameter("after")).order_by(person).limit(LIMIT),
         )
         self._members: Final = prepare(
             lambda: (
@@ -226,7 +247,8 @@ class AccessReviews:
         self._undecided: Final = Query(database, _select_undecided, _decode_member)
         self._add: Final = prepare(lambda: _REVIEWS.insert().on_conflict_do_nothing())
         rest: dict[str, Any] = {name: sa.bindparam(name) for name in _REVIEWS.written if name != "entity_id"}
-        self._replace: Final = prepare(lambda: sa.update(access_reviews).where(*_unchanged()).values(rest))
+        unchanged = [column == sa.bindparam(name, type_=column.type) for name, column in _SEEN.items()]
+        self._replace: Final = prepare(lambda: sa.update(access_reviews).where(*unchanged).values(rest))
         self._decide: Final = prepare(_DECISIONS.upsert)
         self._clear: Final = prepare(lambda: sa.delete(access_review_decisions).where(of_entity))
         self._forget: Final = prepare(
@@ -237,7 +259,7 @@ class AccessReviews:
         self._administered: Final = prepare(_select_administered)
         remind = _REVIEW.remind_at
         self._due: Final = _REVIEWS.query(
-            database, lambda found: found.where(remind <= integer_parameter("now")).order_by(remind).limit(_LIMIT)
+            database, lambda found: found.where(remind <= integer_parameter("now")).order_by(remind).limit(LIMIT)
         )
 
     async def find(self, entity_id: str) -> AccessReview | None:
@@ -349,13 +371,7 @@ class AccessReviews:
         return True
 
     async def _replaced(self, seen: AccessReview, becomes: AccessReview) -> bool:
-        values = {
-            "entity": seen.entity_id,
-            "seen_due": seen.due_at,
-            "seen_remind": seen.remind_at,
-            "seen_began": seen.began_at,
-            "seen_signed": seen.signed_off_at,
-        }
+        values = {name: getattr(seen, column.name) for name, column in _SEEN.items()}
         return await self._database.run(self._replace, {**_REVIEWS.encode(becomes), **values}) == 1
 
 
@@ -380,16 +396,7 @@ def _select_due_groups() -> sa.Select[Any]:
         sa.select(_NOTICE.user_id, _NOTICE.kind, _NOTICE.entity_id)
         .where(*waiting)
         .order_by(_NOTICE.due_at)
-        .limit(_LIMIT)
-    )
-
-
-def _group() -> tuple[sa.ColumnElement[bool], ...]:
-    return (
-        _NOTICE.user_id == text_parameter("person"),
-        _NOTICE.kind == text_parameter("sort"),
-        _NOTICE.entity_id == text_parameter("entity"),
-        _NOTICE.sent_at == 0,
+        .limit(LIMIT)
     )
 
 
@@ -400,7 +407,7 @@ def _select_ending(kind: type) -> sa.Select[Any]:
     beyond = sa.tuple_(*order) > sa.tuple_(*(text_parameter(f"place_{column.name}") for column in order))
     within = table.c.end_date <= text_parameter("until"), sa.text(HAS_END)
     found = sa.select(*columns(table, record_codec(kind))).where(*within, beyond)
-    return found.order_by(*order).limit(_LIMIT)
+    return found.order_by(*order).limit(LIMIT)
 
 
 def _order(table: sa.Table) -> list[sa.Column[Any]]:
@@ -411,22 +418,21 @@ def _order(table: sa.Table) -> list[sa.Column[Any]]:
 def _select_ending_on(kind: type) -> sa.Select[Any]:
     """`entity_id`, `end_date`, `limit` → roles of one day, by person."""
     table = _TABLES[kind]
-    within = (
-        table.c.end_date == text_parameter("end_date"),
-        table.c.entity_id == text_parameter("entity_id"),
-        sa.text(HAS_END),
-    )
-    return sa.select(*columns(table, record_codec(kind))).where(*within).order_by(table.c.user_id).limit(_LIMIT)
+    found = sa.select(*columns(table, record_codec(kind)))
+    return _narrow_to_day(found, table).order_by(table.c.user_id).limit(LIMIT)
 
 
 def _count_ending_on(kind: type) -> sa.Select[Any]:
     table = _TABLES[kind]
-    within = (
+    return _narrow_to_day(sa.select(sa.func.count()).select_from(table), table)
+
+
+def _narrow_to_day(found: sa.Select[Any], table: sa.Table) -> sa.Select[Any]:
+    return found.where(
         table.c.end_date == text_parameter("end_date"),
         table.c.entity_id == text_parameter("entity_id"),
         sa.text(HAS_END),
     )
-    return sa.select(sa.func.count()).select_from(table).where(*within)
 
 
 def _values(group: NoticeGroup, by: str) -> dict[str, object]:
@@ -442,7 +448,7 @@ def _select_undecided() -> sa.Select[Any]:
         memberships.c.membership_id > text_parameter("after"),
     )
     found = sa.select(*columns(memberships, MEMBERSHIPS), *columns(users, USERS)).select_from(chain)
-    return found.where(*within, ~kept).order_by(memberships.c.membership_id).limit(_LIMIT)
+    return found.where(*within, ~kept).order_by(memberships.c.membership_id).limit(LIMIT)
 
 
 def _count_kept() -> sa.Select[Any]:
@@ -459,11 +465,7 @@ def _select_administered() -> sa.Select[Any]:
     entity = administrators.c.entity_id
     due_at = sa.select(_REVIEW.due_at).where(_REVIEW.entity_id == entity).scalar_subquery()
     return (
-        sa.select(entity, due_at)
-        .where(entity > text_parameter("after"))
-        .group_by(entity)
-        .order_by(entity)
-        .limit(_LIMIT)
+        sa.select(entity, due_at).where(entity > text_parameter("after")).group_by(entity).order_by(entity).limit(LIMIT)
     )
 
 
@@ -474,17 +476,6 @@ def _select_changed_since(actions: Sequence[str]) -> sa.Select[Any]:
     )
     within = audit.c.entity_id == text_parameter("entity_id"), audit.c.entity_id != sa.literal_column("''")
     return sa.select(audit.c.number).where(*within, audit.c.number > integer_parameter("after"), among).limit(1)
-
-
-def _unchanged() -> tuple[sa.ColumnElement[bool], ...]:
-    """The row as it was seen."""
-    return (
-        _REVIEW.entity_id == text_parameter("entity"),
-        _REVIEW.due_at == integer_parameter("seen_due"),
-        _REVIEW.remind_at == integer_parameter("seen_remind"),
-        _REVIEW.began_at == integer_parameter("seen_began"),
-        _REVIEW.signed_off_at == integer_parameter("seen_signed"),
-    )
 
 
 def _decode_member(row: Row) -> tuple[Membership, User]:
