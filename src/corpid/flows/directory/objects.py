@@ -212,9 +212,10 @@ async def read_identities(
 async def _show_all(
     by: Administration, resource: Resource, records: Sequence[KeyedRecord], names: Mapping[str, str] | None = None
 ) -> tuple[ApiObject, ...]:
-    """Records as they are shown; `names` is user identifier → user name, if it was read before.
+    """Records as they are shown.
 
-    A client entity gets none of its third parties' people. Raises StoreUnavailable. Source: D59, D61
+    `names` is user identifier → user name, if it was read before. A client entity gets none of its third parties'
+    people. Raises StoreUnavailable. Source: D59, D61
     """
     names = await read_user_names(by.registry, records) if names is None else names
     whole = is_allowed(by.actor, "read", Object(kind="identity number"))
@@ -411,7 +412,7 @@ async def _planned(by: Administration, new: ParsedObject) -> tuple[tuple[Change,
 
 
 def _dated(change: Change, now: float) -> Change:
-    """A change with its moment, which clients of SCIM read of a member (RFC 7643 §3.1)."""
+    """A change with its moment, which SCIM clients read (RFC 7643 §3.1)."""
     if change.before is None or change.after is None or not hasattr(change.after, "changed_at"):
         return change
     return msgspec.structs.replace(change, after=msgspec.structs.replace(change.after, changed_at=int(now)))

@@ -96,9 +96,9 @@ async def read_user_names(registry: Registry, records: Iterable[msgspec.Struct])
 
 
 async def read_members(directory: Directory, keys: Collection[tuple[str, ...]]) -> dict[tuple[str, ...], Member]:
-    """Members by the keys of their memberships; those who are gone are left out.
+    """Members by the keys of their memberships.
 
-    Raises StoreUnavailable. Source: D61
+    Those who are gone are left out. Raises StoreUnavailable. Source: D61
     """
     users = await directory.read(User, {key[:1] for key in keys})
     held = await directory.read(Membership, {*keys})

@@ -495,7 +495,10 @@ def build_change_event(actor: Actor, change: Change, *, invited: Membership | No
 
 
 def decide_for(change: Change, actor: Actor, side: AuthorisationSide) -> Change:
-    """A change of a grant as the decision of a side, if it is one and the actor has none. Source: D56"""
+    """A change of a grant as a side's decision.
+
+    If it is one, and the actor has no side of their own. Source: D56
+    """
     return replace(change, action=find_decision(actor, change, side))
 
 

@@ -45,7 +45,7 @@ _WITHOUT_NOTICE: Final = frozenset({"file", "token"})
 
 
 def _of_kind(noun: str) -> dict[str, str]:
-    """The actions on a kind of record, each with what it means for its person."""
+    """Actions on a kind of record → meaning for its person."""
     words = {"add": "given", "update": "changed", "remove": "ended"}
     return {AuditAction(f"{noun}.{verb}"): word for verb, word in words.items()}
 

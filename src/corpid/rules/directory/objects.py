@@ -172,7 +172,7 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def names_member(self) -> bool:
-        """True if that person is a member of the entity, rather than any."""
+        """True if that person is a member of the entity."""
         return self.names_user and not self.keys["user"].refers
 
 
@@ -290,9 +290,9 @@ class ParsedObject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_object(resource: Resource, value: Json, existing: KeyedRecord | None = None) -> ParsedObject:
-    """A new object, or the whole of an existing one after a change.
+    """A new object, or an existing one after a change.
 
-    A member that a changed one lacks has its default again. Raises InvalidObject with every fault. Source: D59, RFC
+    A member that the latter lacks has its default again. Raises InvalidObject with every fault. Source: D59, RFC
     7396, docs/directory.md
     """
     if not isinstance(value, dict):

@@ -159,9 +159,9 @@ SECTIONS: Final[dict[str, DocumentSection]] = {
 
 
 def read_api_client_members(client_id: str, members: Mapping[str, object]) -> tuple[dict[str, object], list[str]]:
-    """The members of a record, from texts and lists of texts, and a sentence for every fault.
+    """The members of a record, and a sentence for every fault.
 
-    None stands for a member that is not given. Source: D59, docs/directory.md
+    They are read from texts and lists of texts; None stands for a member that is not given. Source: D59, docs/directory.md
     """
     found: dict[str, object] = {}
     reasons = []

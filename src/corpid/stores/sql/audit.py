@@ -466,7 +466,7 @@ def _selected() -> sa.Select[Any]:
 
 
 def _select_range(*conditions: sa.ColumnElement[bool]) -> sa.Select[Any]:
-    """`after`, `last`, `limit` → entries after a number, up to another, in order."""
+    """`after`, `last`, `limit` → entries between two numbers, in order."""
     within = audit.c.number > sa.bindparam("after"), audit.c.number <= sa.bindparam("last")
     return _selected().where(*within, *conditions).order_by(audit.c.number).limit(LIMIT)
 
