@@ -132,7 +132,7 @@ def plan(
     for kind in KINDS:
         wanted[kind] = {}
         for entry in document.entries_of(kind).values():
-            if not _known_user(entry, user_ids):
+            if kind in NAMES_USERS and entry.key[0] not in user_ids:
                 hint = suggestion(entry.key[0], user_ids) if len(problems) < SHOWN else ""
                 reason = f"there is no user {quote_value(entry.key[0])}, here or in the directory{hint}"
                 problems.append(FileProblem(entry.line, reason))
@@ -403,10 +403,6 @@ def record_key(entry: DocumentEntry, user_ids: Mapping[str, str]) -> Key:
     if entry.kind == "user" or entry.kind in NAMES_USERS:
         return (user_ids[entry.key[0]], *entry.key[1:])
     return entry.key
-
-
-def _known_user(entry: DocumentEntry, user_ids: Mapping[str, str]) -> bool:
-    return entry.kind not in NAMES_USERS or entry.key[0] in user_ids
 
 
 def _missing(entry: DocumentEntry) -> list[FileProblem]:

@@ -56,8 +56,8 @@ from corpid.rules.directory.records import (
 )
 from corpid.rules.directory.sources import ABSENT, UNKNOWN, sources_after
 from corpid.rules.directory.third_parties import without_grant
-from corpid.stores.sql.columns import columns, text_parameter
-from corpid.stores.sql.mappers import MEMBERSHIPS, fold_user_name, select_columns
+from corpid.stores.sql.columns import columns, select_columns, text_parameter
+from corpid.stores.sql.mappers import MEMBERSHIPS, fold_user_name
 from corpid.stores.sql.tables import administrators, memberships, operators, users
 
 if TYPE_CHECKING:

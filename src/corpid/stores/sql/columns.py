@@ -209,7 +209,12 @@ class RecordTable(Codec[T], frozen=True, kw_only=True):
 def _select_records(
     table: sa.Table, names: tuple[str, ...], build: Callable[[sa.Select[Any]], sa.Select[Any]]
 ) -> sa.Select[Any]:
-    return build(sa.select(*(table.c[name] for name in names)))
+    return build(select_columns(table, names))
+
+
+def select_columns(table: sa.Table, names: Sequence[str]) -> sa.Select[Any]:
+    """Every record of a table."""
+    return sa.select(*(table.c[name] for name in names))
 
 
 def record_table(table: sa.Table, record: type[T]) -> RecordTable[T]:

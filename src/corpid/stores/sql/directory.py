@@ -34,8 +34,8 @@ from corpid.rules.directory.records import (
 from corpid.rules.directory.sources import SourcedRecord, sources_after
 from corpid.rules.fields import KeyedRecord
 from corpid.stores.sql.changes import ChangeWriter
-from corpid.stores.sql.columns import LIMIT, Query, columns, decode_joined, record_codec, text_parameter
-from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, PAGE, USERS, fold_user_name, select_columns
+from corpid.stores.sql.columns import LIMIT, Query, columns, decode_joined, record_codec, select_columns, text_parameter
+from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, PAGE, USERS, fold_user_name
 from corpid.stores.sql.tables import (
     HAS_END,
     administrators,

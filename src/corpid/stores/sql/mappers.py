@@ -34,7 +34,7 @@ from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
 from corpid.stores.sql import tables
 from corpid.stores.sql.clients import API_CLIENTS, CLIENTS
-from corpid.stores.sql.columns import LIMIT, Codec, encrypted_codec, record_codec
+from corpid.stores.sql.columns import LIMIT, Codec, encrypted_codec, record_codec, select_columns
 from corpid.stores.sql.statements import insert, parameters, upsert
 
 if TYPE_CHECKING:
@@ -203,11 +203,6 @@ def prepare_record_types(database: Database, cipher: SecretCipher) -> Kinds:
         record: RecordType(database, table, codecs[record], rank)
         for rank, (record, table) in enumerate(_TABLES.items())
     }
-
-
-def select_columns(table: sa.Table, names: tuple[str, ...]) -> sa.Select[Any]:
-    """Every record of a table."""
-    return sa.select(*(table.c[name] for name in names))
 
 
 def select_one(table: sa.Table, names: tuple[str, ...], sources: tuple[str, ...] = ()) -> sa.Select[Any]:
