@@ -120,13 +120,18 @@ def _record_column(field: Field) -> sa.Column[Any]:
         return sa.Column(field.name, kind, *references, primary_key=True, nullable=False, autoincrement=False)
     if not field.added:
         return sa.Column(field.name, kind, *references, nullable=null)
-    return sa.Column(field.name, kind, nullable=False, server_default=_column_default(field.default))
+    return sa.Column(field.name, kind, nullable=False, server_default=_column_default(field))
 
 
-def _column_default(value: object) -> str | sa.ColumnElement[bool]:
-    if value is False:
-        return sa.false()
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+def _column_default(field: Field) -> str | sa.ColumnElement[bool]:
+    match field.default:
+        case False:
+            return sa.false()
+        case str(text):
+            return text
+        case (0 | tuple()) as value:
+            return msgspec.json.encode(value).decode()
+    raise TypeError(f"{field.name}: no column that was added later has the default {field.default!r}")
 
 
 class Codec(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
