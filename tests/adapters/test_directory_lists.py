@@ -21,7 +21,6 @@ from corpid.rules.directory.records import (
     ChangeRequest,
     Entity,
     Membership,
-    Record,
     Service,
     ThirdPartyAssignment,
     ThirdPartyGrant,
@@ -30,6 +29,7 @@ from corpid.rules.directory.records import (
 from tests.adapters.stored_records import BOOKS, write
 
 if TYPE_CHECKING:
+    from corpid.rules.fields import KeyedRecord
     from tests.adapters.databases import Place
 
 NAMES = ("anna", "b-1", "b_1", "ba", "bó", "c")
@@ -53,7 +53,7 @@ THIRD = [
     ThirdPartyAssignment(user_id=held.user_id, entity_id=held.entity_id, client_entity_id="A-1", service_id="S1")
     for held in MEMBERSHIPS
 ]
-EVERYTHING: tuple[Record, ...] = (*ENTITIES, *SERVICES, *USERS, *MEMBERSHIPS, *LEVELS, *ROLES, *THIRD)
+EVERYTHING: tuple[KeyedRecord, ...] = (*ENTITIES, *SERVICES, *USERS, *MEMBERSHIPS, *LEVELS, *ROLES, *THIRD)
 
 
 async def test_records_are_paged_by_identifier_byte_by_byte(place: Place) -> None:

@@ -82,11 +82,15 @@ class Filled:
         self.by_last_day = [made.text for made in registry.notices._ending.values()]
         reviews = registry.access_reviews
         self.reviewed = {
-            "pk_access_review_decisions": [reviews._all.text, reviews._undecided.text, reviews._kept.text],
+            "pk_access_review_decisions": [
+                reviews._all.statement.text,
+                reviews._undecided.statement.text,
+                reviews._kept.text,
+            ],
             "pk_access_reviews": [reviews._administered.text],
-            "ix_access_reviews_remind_at": [reviews._due.text],
+            "ix_access_reviews_remind_at": [reviews._due.statement.text],
         }
-        self.listed = {each._all.text for each in (registry.clients, registry.api_clients, registry.usage)}
+        self.listed = {each._all.statement.text for each in (registry.clients, registry.api_clients, registry.usage)}
         """commands and the loading of keys ask for everything"""
         self.listed |= {known.first_page.text for known in registry.directory._kinds.values()}
 

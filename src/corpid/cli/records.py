@@ -20,7 +20,8 @@ from corpid.cli import listing, output
 from corpid.cli.running import with_stores
 from corpid.flows.directory import appointments, approvals, lists, members, single_records
 from corpid.flows.directory.finding import find_user
-from corpid.flows.directory.objects import read_identities, read_user_names
+from corpid.flows.directory.objects import read_identities
+from corpid.flows.directory.person_names import read_user_names
 from corpid.rules.directory import differences, member_details
 from corpid.rules.directory.differences import to_text
 from corpid.rules.directory.lists import (

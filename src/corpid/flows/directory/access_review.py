@@ -168,11 +168,10 @@ async def list_reviewed_people(
 
 
 async def _read_access(registry: Registry, membership: Membership) -> ReviewedAccess:
-    key = membership.key
     where = {"user_id": membership.user_id, "entity_id": membership.entity_id}
     return ReviewedAccess(
         membership=membership,
-        administrator=(await registry.directory.read(Administrator, [key])).get(key),
+        administrator=await registry.directory.find(Administrator, *membership.key),
         roles=tuple(await registry.directory.page(Assignment, where, limit=_MOST_ROLES)),
         third_party_roles=tuple(await registry.directory.page(ThirdPartyAssignment, where, limit=_MOST_ROLES)),
     )
@@ -237,8 +236,7 @@ async def end_access(
     """
     await find_entity(registry, entity_id, actor=actor)
     authorise(actor, "write", Object(kind="access review", entity_id=entity_id))
-    key = (user_id, entity_id)
-    membership = (await registry.directory.read(Membership, [key])).get(key)
+    membership = await registry.directory.find(Membership, user_id, entity_id)
     if membership is None:
         raise Refused(_NO_SUCH_MEMBER)
     changes = [*await plan_removals(registry, membership), Change(membership, None)]

@@ -20,6 +20,7 @@ from corpid.flows.directory.person_names import (
     digest_names,
     read_names,
     read_requested_names,
+    read_user_names,
 )
 from corpid.flows.directory.write import (
     ApprovedRequest,
@@ -31,7 +32,6 @@ from corpid.flows.directory.write import (
     check_reason,
     guard_records,
     read_current,
-    read_user_names,
     require_reason,
     write_changes,
 )
@@ -78,12 +78,6 @@ if TYPE_CHECKING:
     from corpid.rules.directory.records import Approvals
     from corpid.stores.sql.registry import Registry
 
-_ACTIONS: Final = {
-    ApprovalEvent.APPROVE: AuditAction.APPROVAL_APPROVE,
-    ApprovalEvent.DECLINE: AuditAction.APPROVAL_DECLINE,
-    ApprovalEvent.WITHDRAW: AuditAction.APPROVAL_WITHDRAW,
-    ApprovalEvent.EXPIRE: AuditAction.APPROVAL_EXPIRE,
-}
 _NAMES_CHANGED: Final = phrase("names have changed since this was requested: look at it again before you approve")
 _PEOPLE_GONE: Final = phrase("the invitation was accepted, or somebody has left: make a new request")
 _GONE: Final = "there is no such request: `corpid approval list` shows those that wait"
@@ -196,7 +190,7 @@ async def approve_request(
     changes = [refresh_change(each, current, now=now) for each in changes]
     gone = stale(changes, current)
     if gone:
-        named = await read_user_names(registry, gone)
+        named = await read_user_names(registry, (each.record for each in gone))
         lines = (f"  {difference(each, named).subject}" for each in gone)
         raise StaleRequest("this was changed since it was requested, and has to be requested again:", *lines)
     agreed = await authorise_changes(registry, actor, changes, approving=request_id)
@@ -214,9 +208,9 @@ async def approve_request(
         before=request, after=after, event=_build_event(request, ApprovalEvent.APPROVE, actor), detail=detail,
         current=current,
     )  # fmt: skip
-    seen = [*still, *agreed.guards, *(Precondition(Service, *each) for each in current.get("service", {}).items())]  # type: ignore[arg-type]
+    seen = [*still, *agreed.guards, *(Precondition(Service, *each) for each in current.get("service", {}).items())]
     try:
-        await write_changes(registry, maker, changes, approved=approved, seen=seen)
+        await write_changes(registry, maker, changes, asking=approved, seen=seen)
     except Forbidden as error:
         raise Refused(
             phrase("the requester no longer has permission for this: {reason}", reason=error.reason)
@@ -551,8 +545,7 @@ async def _find_readable(registry: Registry, request_id: str, actor: Actor) -> C
 
 
 async def _find(registry: Registry, request_id: str) -> ChangeRequest | None:
-    key = (request_id,)
-    return (await registry.directory.read(ChangeRequest, [key])).get(key) if is_storable(request_id) else None
+    return await registry.directory.find(ChangeRequest, request_id) if is_storable(request_id) else None
 
 
 async def _find_decidable(registry: Registry, request_id: str, actor: Actor, reason: str) -> ChangeRequest:
@@ -580,7 +573,7 @@ async def _write_decision(
 
 
 def _build_event(found: ChangeRequest, event: ApprovalEvent, actor: Actor) -> AuditEvent:
-    return build_request_event(_ACTIONS[event], found, by=actor.name, detail=actor.detail)
+    return build_request_event(AuditAction(f"approval.{event.value}"), found, by=actor.name, detail=actor.detail)
 
 
 def plan_choice(entity: Entity, chosen: Approvals) -> Change:

@@ -10,6 +10,7 @@ import msgspec
 
 from corpid.flows.directory.actors import is_allowed
 from corpid.flows.directory.finding import authorise_list, find_entity, find_service, find_user
+from corpid.flows.directory.person_names import read_members
 from corpid.flows.directory.write import Refused, read_grants
 from corpid.rules.directory.access import Object, refuse_early
 from corpid.rules.directory.actors import ApiClient, DeploymentOperator
@@ -303,13 +304,17 @@ async def _load_levels(directory: Directory, rows: Sequence[Member]) -> tuple[En
 
 
 async def _load_appointments(directory: Directory, rows: Sequence[Administrator]) -> tuple[Appointment, ...]:
-    users = await directory.read(User, {row.key[:1] for row in rows})
+    members = await read_members(directory, [row.key for row in rows])
     held = await directory.read(Entity, {row.key[1:] for row in rows})
-    belonging = await directory.read(Membership, {row.key for row in rows})
     return tuple(
-        Appointment(administrator=row, user=users[row.key[:1]], entity=held[row.key[1:]], membership=belonging[row.key])
+        Appointment(
+            administrator=row,
+            user=members[row.key].user,
+            entity=held[row.key[1:]],
+            membership=members[row.key].membership,
+        )
         for row in rows
-        if row.key[:1] in users and row.key[1:] in held and row.key in belonging
+        if row.key in members and row.key[1:] in held
     )
 
 
@@ -326,8 +331,7 @@ async def load_roles(
 
     One that has lost it meanwhile is left out. Raises StoreUnavailable. Source: D50
     """
-    users = await directory.read(User, {(row.user_id,) for row in rows})
-    memberships = await directory.read(Membership, {(row.user_id, row.entity_id) for row in rows})
+    members = await read_members(directory, [row.key[:2] for row in rows])
     services_of = await directory.read(Service, {(row.service_id,) for row in rows})
     clients = {(row.client_entity_id,) for row in rows if isinstance(row, ThirdPartyAssignment)}
     known = await directory.read(Entity, clients | {(row.entity_id,) for row in rows})
@@ -342,13 +346,12 @@ async def load_roles(
     found = []
     for row in rows:
         client_id = row.client_entity_id if isinstance(row, ThirdPartyAssignment) else ""
-        user, service = users.get((row.user_id,)), services_of.get((row.service_id,))
+        member, service = members.get(row.key[:2]), services_of.get((row.service_id,))
         entity, client = known.get((row.entity_id,)), known.get((client_id,))
-        membership = memberships.get((row.user_id, row.entity_id))
-        if user and service and entity and membership and (client or not client_id):
+        if member and service and entity and (client or not client_id):
             found.append(
                 RoleRecords(
-                    row=row, user=user, entity=entity, membership=membership, service=service,
+                    row=row, user=member.user, entity=entity, membership=member.membership, service=service,
                     client_entity=client, grants=granted.get((client_id, row.entity_id, row.service_id), ()),
                 )
             )  # fmt: skip

@@ -167,8 +167,7 @@ class NoticeMaker:
         ]
 
     async def _request(self, request_id: str) -> ChangeRequest | None:
-        key = (request_id,)
-        return (await self._registry.directory.read(ChangeRequest, [key])).get(key)
+        return await self._registry.directory.find(ChangeRequest, request_id)
 
     async def _ends(self, now: float) -> bool:
         """Look through some roles that end soon; False if none is left."""

@@ -11,12 +11,14 @@ import msgspec
 from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.member_details import identity, member_full_name, name_outside
 from corpid.rules.directory.names import canonical, label_identity
-from corpid.rules.directory.records import Membership, RequestedPerson, User
+from corpid.rules.directory.queries import Member
+from corpid.rules.directory.records import Membership, RequestedPerson, User, names_user
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from corpid.rules.directory.records import Change, ChangeRequest
+    from corpid.stores.sql.directory import Directory
     from corpid.stores.sql.registry import Registry
 
 
@@ -81,6 +83,26 @@ async def read_requested_people(
     people = {user_id: placeholder(each) for user_id, each in invited.items()} | users
     found = {user_id: name_as_known(user, (invited | held).get(user_id)) for user_id, user in people.items()}
     return tuple(found[user_id] for user_id in sorted(found))
+
+
+async def read_user_names(registry: Registry, records: Iterable[msgspec.Struct]) -> dict[str, str]:
+    """The user names, by identifier, of the people whom records are about.
+
+    Raises StoreUnavailable. Source: D51
+    """
+    ids = {getattr(each, "user_id", "") for each in records if names_user(type(each))}
+    users = await registry.directory.read(User, [(user_id,) for user_id in sorted(ids)])
+    return {user.user_id: user.user_name for user in users.values()}
+
+
+async def read_members(directory: Directory, keys: Collection[tuple[str, ...]]) -> dict[tuple[str, ...], Member]:
+    """Members by the keys of their memberships.
+
+    Those who are gone are left out. Raises StoreUnavailable. Source: D61
+    """
+    users = await directory.read(User, {key[:1] for key in keys})
+    held = await directory.read(Membership, {*keys})
+    return {key: Member(membership=held[key], user=users[key[:1]]) for key in keys if key in held and key[:1] in users}
 
 
 async def read_people(

@@ -142,8 +142,7 @@ async def is_valid_still(registry: Registry, actor: ProvisioningToken, *, now: f
     held = await registry.provisioning.tokens(actor.entity_id)
     if not any(each.token_id == actor.token_id and now < each.expires_at for each in held):
         return False
-    key = (actor.entity_id,)
-    found = (await registry.directory.read(Entity, [key])).get(key)
+    found = await registry.directory.find(Entity, actor.entity_id)
     return found is not None and found.enabled
 
 

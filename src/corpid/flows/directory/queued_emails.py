@@ -351,8 +351,7 @@ class NoticeEmails(_Sender[_TakenNotices]):
         group, oldest = taken.group, self._provider.clock() - LONGEST_WAIT_SECONDS
         queued = [each for each in taken.queued if each.created_at >= oldest]
         user = await self._registry.directory.user(group.user_id)
-        key = (group.entity_id,)
-        entity = (await self._registry.directory.read(Entity, [key])).get(key)
+        entity = await self._registry.directory.find(Entity, group.entity_id)
         if not queued or user is None or entity is None or not user.enabled or user.placeholder or not user.email:
             return None
         reader = Reader(user=user, entity=entity, deployment_url=self._provider.policy.deployment_url)
@@ -390,17 +389,15 @@ class NoticeEmails(_Sender[_TakenNotices]):
         return notice_texts.build_ending_email(reader, roles) if still else None
 
     async def _still_ends(self, notice: QueuedNotice) -> bool:
-        facts = notice.facts
-        service, role, sub_entity = (facts.get(name, "") for name in ("service_id", "role", "sub_entity"))
-        ref = facts.get("ref", "")
+        facts, find = notice.facts, self._registry.directory.find
+        role = [facts.get(name, "") for name in ("service_id", "role", "sub_entity", "ref")]
         client = facts.get("client_entity_id")
+        row: Assignment | ThirdPartyAssignment | None
         if client:
-            key = (notice.user_id, notice.entity_id, client, service, role, sub_entity, ref)
-            row = (await self._registry.directory.read(ThirdPartyAssignment, [key])).get(key)
-            return row is not None and row.end_date == facts["end_date"]
-        own = (notice.user_id, notice.entity_id, service, role, sub_entity, ref)
-        held = (await self._registry.directory.read(Assignment, [own])).get(own)
-        return held is not None and held.end_date == facts["end_date"]
+            row = await find(ThirdPartyAssignment, notice.user_id, notice.entity_id, client, *role)
+        else:
+            row = await find(Assignment, notice.user_id, notice.entity_id, *role)
+        return row is not None and row.end_date == facts["end_date"]
 
     async def _write_others_ending(self, reader: Reader, queued: Sequence[QueuedNotice]) -> Email | None:
         entity_id, count = reader.entity.entity_id, 0

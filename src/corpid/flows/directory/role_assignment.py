@@ -320,7 +320,7 @@ async def find_stored_role(registry: Registry, row: Assignment) -> Assignment | 
 
     Raises StoreUnavailable. Source: D55
     """
-    return (await registry.directory.read(Assignment, [row.key])).get(row.key)
+    return await registry.directory.find(Assignment, *row.key)
 
 
 def plan_replacement(was: Assignment, becomes: Assignment) -> list[Change]:

@@ -28,6 +28,7 @@ from corpid.rules.readers import quote_value
 if TYPE_CHECKING:
     from corpid.rules.directory.document import Current, DocumentEntry, Key
     from corpid.rules.directory.sections import Kind
+    from corpid.rules.fields import KeyedRecord
 
 EmailState: TypeAlias = Literal["none", "waiting", "sent", "refused", "no_mail"]
 
@@ -42,12 +43,12 @@ CARRIED: Final = (ThirdPartyAssignment, Assignment, Administrator)
 """records that an invitation carries to the person who accepts it, and that end if it goes to another address"""
 
 
-def is_invitation(was: msgspec.Struct | None, becomes: msgspec.Struct | None) -> bool:
+def is_invitation(was: KeyedRecord | None, becomes: KeyedRecord | None) -> bool:
     """Return whether a change of a record is an invitation. Source: D60"""
     return was is None and isinstance(becomes, Membership) and becomes.invited
 
 
-def is_redirection(was: msgspec.Struct | None, becomes: msgspec.Struct | None) -> bool:
+def is_redirection(was: KeyedRecord | None, becomes: KeyedRecord | None) -> bool:
     """Return whether an invitation would go to another address.
 
     Level and roles that were given with it go to the person who accepts it. Source: D53, D55, D60
@@ -57,12 +58,12 @@ def is_redirection(was: msgspec.Struct | None, becomes: msgspec.Struct | None) -
     return was.invited and becomes.email != was.email
 
 
-def is_unreachable(record: msgspec.Struct | None) -> bool:
+def is_unreachable(record: KeyedRecord | None) -> bool:
     """Return whether it is an invitation without an address. Source: D60, D68"""
     return isinstance(record, Membership) and record.invited and not record.email
 
 
-def refuse_unreachable(record: msgspec.Struct | None) -> None:
+def refuse_unreachable(record: KeyedRecord | None) -> None:
     """Refuse an invitation without an address. Raises InvalidDetails. Source: D60"""
     if is_unreachable(record):
         raise InvalidDetails((("email", UNREACHABLE),))
@@ -128,7 +129,7 @@ _OF_ACCOUNTS: Final[frozenset[Kind]] = frozenset({"user", "credentials", "member
 
 
 def of_nobody(
-    entry: DocumentEntry, key: Key, existing: msgspec.Struct | None, record: msgspec.Struct, current: Current
+    entry: DocumentEntry, key: Key, existing: KeyedRecord | None, record: KeyedRecord, current: Current
 ) -> list[FileProblem]:
     """Return the fault of an entry about a placeholder.
 
