@@ -302,12 +302,12 @@ async def test_the_third_party_changes_access_and_takes_it_away(made: World) -> 
 
 
 async def test_the_client_sees_who_of_their_people_may_act_and_nothing_more(made: World) -> None:
-    """D61: name, service, role, dates, last sign-in for it."""
+    """D61, D68: user name and name, service, role, dates, last sign-in for it."""
     await three(made)
     await made.write(GRANT, ROW, entity("200000004A", "Durian Tax"))
     browser = await in_portal(made, page("grant"))
-    assert all(each in browser.page.text for each in ("Finn Goh", "Permits", "Maker", "until 31 Dec 2099"))
-    assert "finn" not in browser.page.text
+    assert all(each in browser.page.text for each in ("finn (Finn Goh)", "Permits", "Maker", "until 31 Dec 2099"))
+    assert "finn@" not in browser.page.text
     assert "Give a person access" not in browser.page.text
     assert "Remove" not in browser.page.text
     await go(made, browser, page("end"))

@@ -67,7 +67,7 @@ def show(request_id: RequestId, *, json: listing.AsJson = False) -> None:
     }
     if asked.decided_at:
         values |= {
-            "Decided": f"{listing.moment(asked.decided_at, chosen)} by {asked.decided_by}",
+            "Decided": f"{listing.moment(asked.decided_at, chosen)} by {found.decided_by}",
             "Reason for the decision": asked.decided_reason or "(none)",
         }
     if asked.state == "pending" and found.names.changed:
@@ -134,6 +134,7 @@ def _as_data(found: RequestSummary) -> dict[str, object]:
         "reason": asked.reason,
         "created_at": asked.created_at,
         "decided_by": asked.decided_by,
+        "decided_by_name": found.decided_by,
         "decided_reason": asked.decided_reason,
         "decided_at": asked.decided_at,
         "changes": asked.changes,

@@ -216,13 +216,14 @@ async def _show_all(
 ) -> tuple[ApiObject, ...]:
     """Records as they are shown; `names` is user identifier → user name.
 
-    A client entity gets none of its third parties' people. Raises StoreUnavailable. Source: D59, D61
+    A client entity does not learn whom its third parties invited. Raises StoreUnavailable. Source: D59, D61, D68
     """
     whole = is_allowed(by.actor, "read", Object(kind="identity number"))
     identities = await read_identities(by.registry, records, names)
+    accounts = {user_id: canonical(name) for user_id, name in names.items() if name != user_id}
     found = []
     for record in records:
-        tag, known = by.tag(record), ({}, {}) if _is_outside(by.actor, record) else (names, identities)
+        tag, known = by.tag(record), (accounts, accounts) if _is_outside(by.actor, record) else (names, identities)
         shown = to_json_object(resource, record, *known, whole=whole)
         found.append(ApiObject(id=str(shown["id"]), tag=tag, members={**shown, "etag": tag}))
     return tuple(found)

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from corpid.rules.directory.change_texts import name_actor
 from corpid.rules.directory.invitations import placeholder
-from corpid.rules.directory.member_details import identity, member_full_name, name_outside
-from corpid.rules.directory.names import canonical, label_identity
+from corpid.rules.directory.member_details import identity, member_full_name, name_outside, shown_account
+from corpid.rules.directory.names import canonical, label_identity, label_invited
 from corpid.rules.directory.records import Membership, RequestedPerson, User
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
+    from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.records import Change, ChangeRequest
     from corpid.stores.sql.registry import Registry
 
@@ -53,11 +55,26 @@ def name_people(
     for user_id, user in users.items():
         membership = held.get(user_id)
         if membership is not None or (user_id in former and not user.placeholder):
-            person = name_as_known(user, membership)
-            found[user_id] = label_identity(person.identity, person.name)
+            found[user_id] = label_person(name_as_known(user, membership))
         elif user_id in outside:
             found[user_id] = name_outside(user)
     return {user_id: name for user_id, name in found.items() if name}
+
+
+async def name_actors(registry: Registry, entity_id: str, actors: Iterable[str], *, reader: Actor) -> dict[str, str]:
+    """Return who acted on records of an entity, by actor of the audit.
+
+    `reader` is told as much as they may know: those of the entity what pages say, others every person by their account,
+    and the rest as in the audit. Raises StoreUnavailable. Source: D53, D61, D68
+    """
+    known = set(actors) - {""}
+    people = {each: each.partition(":")[2] for each in known if each.startswith(("user:", "operator:"))}
+    names = await read_names(registry, entity_id, set(people.values()))
+    if getattr(reader, "entity_id", ""):
+        return {each: name_actor(each, names) for each in known}
+    users, _ = await read_people(registry, entity_id, set(people.values()) - names.keys())
+    names |= {user_id: shown_account(user) for user_id, user in users.items()}
+    return {each: names.get(people.get(each, ""), each) for each in known}
 
 
 async def read_requested_people(
@@ -111,12 +128,18 @@ def name_as_known(user: User, membership: Membership | None) -> RequestedPerson:
     )
 
 
+def label_person(person: RequestedPerson) -> str:
+    """A person in words, as `member_details.shown_name`. Source: D68"""
+    label = label_identity(person.identity, person.name)
+    return label_invited(label) if person.invited else label
+
+
 def read_requested_names(request: ChangeRequest) -> dict[str, str]:
     """The names of a request's people when it was made, by identifier.
 
     None in a request of an earlier version. Source: D68
     """
-    return {each.user_id: label_identity(each.identity, each.name) for each in request.people}
+    return {each.user_id: label_person(each) for each in request.people}
 
 
 class NameChanges(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,11 +165,8 @@ async def compare_names(registry: Registry, request: ChangeRequest) -> NameChang
     then = {each.user_id: each for each in request.people}
     differing = [(then.get(each.user_id), each) for each in people if then.get(each.user_id) != each]
     return NameChanges(
-        people={each.user_id: label_identity(each.identity, each.name) for each in people},
-        changed=tuple(
-            (label_identity(was.identity, was.name) if was is not None else "", label_identity(now.identity, now.name))
-            for was, now in differing
-        ),
+        people={each.user_id: label_person(each) for each in people},
+        changed=tuple((label_person(was) if was is not None else "", label_person(now)) for was, now in differing),
         redirected=any(was is not None and now.invited and was.identity != now.identity for was, now in differing),
         digest=digest_names(people),
     )

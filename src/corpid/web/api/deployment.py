@@ -42,8 +42,10 @@ async def list_audit(call: Call) -> Response:
     after = call.after(1)
     query = await _audit_query(call, before=read_number(after[0]) if after else 0)
     found = await audit.read_part(call.provider.registry, query, limit=call.given["limit"], actor=call.actor)
+    names = await audit.read_names(call.provider.registry, found.entries, actor=call.actor)
     return respond_page(
-        [msgspec.structs.asdict(entry) for entry in found.entries], (str(found.before),) if found.before else None
+        [{**msgspec.structs.asdict(entry), "people": audit.people_of(entry, names)} for entry in found.entries],
+        (str(found.before),) if found.before else None,
     )
 
 

@@ -648,7 +648,7 @@ def _check(
     at: PortalContext, found: Authorisation, row: ThirdPartyAssignment, person: str, names: str, heading: Phrase,
     button: Phrase,
 ) -> Page:  # fmt: skip
-    sees = phrase("{name} sees that this person acts for it.", name=found.client_entity.name)
+    sees = phrase("{name} sees that this person acts for it, with the user name.", name=found.client_entity.name)
     return _confirm(at, heading, _sentence(found, row, person), button, row, sees, up=up(at, found), names=names)
 
 
