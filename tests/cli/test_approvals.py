@@ -110,9 +110,15 @@ def test_somebody_invited_is_named_by_the_address_everywhere(terminal: Terminal)
     fill(terminal)
     terminal.done("membership", "invite", "--entity", "C3", "--name", "Gina Teo", "--email", "Gina@c3.example")
     [invited] = json.loads(terminal.done("membership", "list", "--entity", "C3", "--json"))["members"]
-    terminal.done("administrator", "add", invited["user"], "C3", "owner")
     label = "(invited) gina@c3.example"
-    assert f"{label} (owner)" in terminal.done("entity", "show", "C3")
+    level = ("administrator", "add", invited["user"], "C3")
+    assert f"+ administrator: {label} at C3" in terminal.done(*level, "owner")
+    assert f"~ administrator: {label} at C3" in terminal.done(*level, "administrator")
+    assert f"administrator: {label} at C3" in terminal.done("administrator", "show", invited["user"], "C3")
+    assert f"- administrator: {label} at C3" in terminal.done(
+        "membership", "remove", invited["user"], "C3", "--dry-run"
+    )
+    assert f"{label} (administrator)" in terminal.done("entity", "show", "C3")
     people = terminal.done("user", "list", "--entity", "C3")
     assert ("gina@c3.example" in people, invited["user"] in people) == (True, False)
     assert f"{label} (Gina Teo) C3" in terminal.done("audit", "list", "--last", "1")

@@ -32,7 +32,6 @@ from corpid.flows.directory.write import (
     check_reason,
     guard_records,
     read_current,
-    read_user_names,
     require_reason,
     write_changes,
 )
@@ -196,8 +195,7 @@ async def approve_request(
     changes = [refresh_change(each, current, now=now) for each in changes]
     gone = stale(changes, current)
     if gone:
-        named = await read_user_names(registry, gone)
-        lines = (f"  {difference(each, named).subject}" for each in gone)
+        lines = (f"  {difference(each, are_now.people).subject}" for each in gone)
         raise StaleRequest("this was changed since it was requested, and has to be requested again:", *lines)
     agreed = await authorise_changes(registry, actor, changes, approving=request_id)
     detail = {"approval": request.request_id}

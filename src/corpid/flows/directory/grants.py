@@ -14,6 +14,7 @@ import msgspec
 from corpid.flows.directory.apply import SETS, ApplyResult, PlanWithNames, carry_out, prepare_entry
 from corpid.flows.directory.finding import RowFilter, find_entity, find_service, pick_one
 from corpid.flows.directory.lists import ListPage, format_place, list_records, parse_place, search_page
+from corpid.flows.directory.person_names import name_subjects
 from corpid.flows.directory.write import (
     Refused,
     check_changes,
@@ -325,6 +326,7 @@ async def decide_grant(
         await write_changes(registry, actor, [change], action=find_decision(actor, change, side), planned=True)
     users = await registry.directory.read(User, {(row.user_id,) for row in ended})
     names = {user.user_id: user.user_name for user in users.values()}
+    names = await name_subjects(registry, ended, names)
     shown = tuple(difference(each, names) for each in (*(Change(row, None) for row in ended), change))
     return ApplyResult(differences=shown, warnings=(), written=not dry_run)
 

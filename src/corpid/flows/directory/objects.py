@@ -22,13 +22,12 @@ from corpid.flows.directory.lists import (
     object_of_list,
 )
 from corpid.flows.directory.members import find_person
+from corpid.flows.directory.person_names import read_invited
 from corpid.flows.directory.write import Refused, RequestDetails, object_of, write_changes
 from corpid.rules.directory.access import Forbidden, Object, authorise, refuse_early
 from corpid.rules.directory.actors import ALL_SCOPES, ApiClient
 from corpid.rules.directory.changes import ChangedMeanwhile, NameTaken, Precondition
-from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.lists import MEMBERS, ListTotal
-from corpid.rules.directory.member_details import identity
 from corpid.rules.directory.members import mask_text
 from corpid.rules.directory.names import canonical, is_storable
 from corpid.rules.directory.nodes import DirectoryError, Json, merge_patch
@@ -44,7 +43,6 @@ from corpid.rules.directory.objects import (
 from corpid.rules.directory.plan import without_services
 from corpid.rules.directory.records import (
     Administrator,
-    Assignment,
     Change,
     Entity,
     Membership,
@@ -64,7 +62,6 @@ if TYPE_CHECKING:
     from corpid.rules.oauth.client_registration import RegistrationRules
     from corpid.stores.sql.registry import Registry
 
-_OF_MEMBERS: Final = (Membership, Assignment, Administrator, ThirdPartyAssignment)
 _NAME_TAKEN: Final = "somebody has this user name already"
 
 
@@ -204,11 +201,8 @@ async def read_identities(
     The user name, or the address of an invitation. `names` are the user names; that of somebody invited is their
     identifier. Raises StoreUnavailable. Source: D68
     """
-    people = {each.user_id: each.entity_id for each in records if isinstance(each, _OF_MEMBERS)}
-    invited = sorted((user_id, entity) for user_id, entity in people.items() if names.get(user_id) == user_id)
-    found = await registry.directory.read(Membership, invited) if invited else {}
-    identities = {each.user_id: identity(each, placeholder(each)) for each in found.values()}
-    return {user_id: canonical(name) for user_id, name in names.items()} | identities
+    invited = await read_invited(registry, records, names)
+    return {user_id: canonical(name) for user_id, name in names.items()} | invited
 
 
 async def _show_all(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -12,7 +12,14 @@ from corpid.rules.directory.change_texts import name_actor
 from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.member_details import identity, member_full_name, name_outside, shown_account
 from corpid.rules.directory.names import canonical, label_identity, label_invited
-from corpid.rules.directory.records import Membership, RequestedPerson, User
+from corpid.rules.directory.records import (
+    Administrator,
+    Assignment,
+    Membership,
+    RequestedPerson,
+    ThirdPartyAssignment,
+    User,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -20,6 +27,9 @@ if TYPE_CHECKING:
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.records import Change, ChangeRequest
     from corpid.stores.sql.registry import Registry
+
+
+_OF_MEMBERS: Final = (Membership, Administrator, Assignment, ThirdPartyAssignment)
 
 
 async def read_names(
@@ -98,6 +108,26 @@ async def read_requested_people(
     people = {user_id: placeholder(each) for user_id, each in invited.items()} | users
     found = {user_id: name_as_known(user, (invited | held).get(user_id)) for user_id, user in people.items()}
     return tuple(found[user_id] for user_id in sorted(found))
+
+
+async def read_invited(registry: Registry, records: Iterable[object], names: Mapping[str, str]) -> dict[str, str]:
+    """Return the addresses of people of some records who are invited, by identifier.
+
+    `names` are user names; that of somebody invited is their identifier. Raises StoreUnavailable. Source: D68
+    """
+    people = {each.user_id: each.entity_id for each in records if isinstance(each, _OF_MEMBERS)}
+    invited = sorted((user_id, entity) for user_id, entity in people.items() if names.get(user_id) == user_id)
+    found = await registry.directory.read(Membership, invited) if invited else {}
+    return {each.user_id: identity(each, placeholder(each)) for each in found.values()}
+
+
+async def name_subjects(registry: Registry, records: Iterable[object], names: Mapping[str, str]) -> dict[str, str]:
+    """User names of people of some records, of somebody invited the address.
+
+    As commands name what they change; `names` as in `read_invited`. Raises StoreUnavailable. Source: D68
+    """
+    invited = await read_invited(registry, records, names)
+    return {**names, **{user_id: str(label_invited(address)) for user_id, address in invited.items()}}
 
 
 async def read_people(

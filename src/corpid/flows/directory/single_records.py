@@ -35,6 +35,7 @@ from corpid.flows.directory.finding import (
 from corpid.flows.directory.grants import GrantFilter, find_grant
 from corpid.flows.directory.member_changes import plan_removals
 from corpid.flows.directory.objects import narrow_administrators
+from corpid.flows.directory.person_names import name_subjects
 from corpid.flows.directory.write import Refused, switch_record
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.nodes import FileProblem
@@ -137,7 +138,9 @@ async def find_record(registry: Registry, actor: Actor, kind: Kind, names: Mappi
         record = (await registry.directory.read(resource.record, [key])).get(key)  # type: ignore[type-var]
         if record is None:
             raise Refused(_ABSENT[kind].format(**named))
-    return NamedRecord(record=record, names=named, user_names=_name_users(user))
+    return NamedRecord(
+        record=record, names=named, user_names=await name_subjects(registry, [record], _name_users(user))
+    )
 
 
 async def add_record(

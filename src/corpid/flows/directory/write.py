@@ -19,7 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from corpid.flows.directory.actors import check_still_acting, guard_acting, is_last_owner
-from corpid.flows.directory.person_names import read_requested_people
+from corpid.flows.directory.person_names import name_subjects, read_requested_people
 from corpid.flows.large import in_thread_if_many, in_turns
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.audit_records import AuditEvent
@@ -430,7 +430,7 @@ async def check_changes(
     there = Current(records=await read_current(registry, changes) if current is None else current)
     live = is_of_entity(actor) or current is not None
     if unfit(changes, there, {}, live=live):
-        problems = unfit(changes, there, await read_user_names(registry, changes), live=live)
+        problems = unfit(changes, there, await _name_people(registry, changes), live=live)
         heading = "the rules do not allow this:" if current is None else "the rules no longer allow this:"
         raise Refused(heading, *(f"  {problem}" for problem in problems))
 
@@ -498,11 +498,12 @@ async def read_current(registry: Registry, changes: Sequence[Change]) -> dict[Ki
     return found
 
 
-async def read_user_names(registry: Registry, changes: Iterable[Change]) -> dict[str, str]:
-    """The user names of people in changes, by identifier. Raises StoreUnavailable. Source: D51"""
-    ids = {str(getattr(change.record, "user_id", "")) for change in changes}
+async def _name_people(registry: Registry, changes: Iterable[Change]) -> dict[str, str]:
+    """The people in changes, by identifier. Raises StoreUnavailable. Source: D51, D68"""
+    records = [change.record for change in changes]
+    ids = {str(getattr(record, "user_id", "")) for record in records}
     users = await registry.directory.read(User, sorted((each,) for each in ids if each))
-    return {user.user_id: user.user_name for user in users.values()}
+    return await name_subjects(registry, records, {user.user_id: user.user_name for user in users.values()})
 
 
 def build_change_event(

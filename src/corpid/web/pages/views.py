@@ -115,6 +115,8 @@ class SecondFactor(FormView, frozen=True, kw_only=True):
 
     heading: Phrase
     asked: SecondFactorForm
+    sends_mail: bool
+    """whether administrators can help: they do by e-mail only (D69)"""
 
 
 _OTHER_WAYS: Final[Mapping[SecondFactorMethod, Phrase]] = {
