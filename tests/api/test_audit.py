@@ -6,6 +6,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from corpid.flows.operations.audit_seals import Sealer, audit_keys, verify
+from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.actors import CommandLine
 from tests.adapters.conftest import place
 from tests.adapters.opened import NOW
@@ -110,6 +111,14 @@ def test_the_people_of_an_entry_are_named_as_far_as_the_caller_may_know(world: W
     for caller, action in product((api, bound(world)), ("invite", "remove")):
         [entry] = caller.get(f"/audit?entity={HARBOUR}&action=membership.{action}&limit=1").json()["items"]
         assert list(entry["people"].values()) == ["(invited) gina@harbour.example (Gina Teo)"]
+    again = api.added("/invitations", {"entity": HARBOUR, "name": "Hana Lim", "email": "hana@harbour.example"})
+    members = {each["identity"]: each["user_id"] for each in api.every(f"/memberships?entity={HARBOUR}")}
+    waiting = members[again["email"]]
+    event = AuditEvent(actor="system", action="link.membership", object=waiting, entity_id=HARBOUR)
+    world.run(world.provider.registry.audit.write(event, now=world.clock.now))
+    for caller, named in ((api, {}), (bound(world), {waiting: "(invited) hana@harbour.example (Hana Lim)"})):
+        [entry] = caller.get(f"/audit?entity={HARBOUR}&action=link.membership&limit=1").json()["items"]
+        assert entry["people"] == named
     before = api.every("/assignments?user=alice")[0]
     gone = f"/assignments/{before['id']}"
     assert api.delete(gone, if_match="*").status_code == 204

@@ -27,6 +27,7 @@ LABEL = f"{INVITED.email} (Gina Teo)"
 """what both are called"""
 MARKED = f"(invited) {LABEL}"
 JOINED = f"id-{INVITED.email}"
+PAGES = ("requests", "access", "access/new?find=gina", "access-review?begin=yes", "history", "history?kind=access")
 
 
 async def both(made: World) -> dict[str, ChangeRequest]:
@@ -41,9 +42,7 @@ async def both(made: World) -> dict[str, ChangeRequest]:
     return found
 
 
-@pytest.mark.parametrize(
-    "page", ["requests", "access", "access/new?find=gina", "access-review?begin=yes", "history", "history?kind=access"]
-)
+@pytest.mark.parametrize("page", PAGES)
 async def test_pages_with_both_say_which_one_is_invited(made: World, page: str) -> None:
     """D68: in the lists of requests, roles and changes, in a review, and where a person is chosen."""
     for found in (await both(made)).values():
@@ -93,6 +92,24 @@ async def test_a_file_of_roles_says_which_one_is_invited(made: World) -> None:
     file = await browser.http.get(portal(made, "access/csv"))
     rows = csv.DictReader(file.text.removeprefix("\ufeff").splitlines())
     assert {each["User name"] for each in rows} == {INVITED.email, f"(invited) {INVITED.email}"}
+
+
+@pytest.mark.parametrize("page", [*PAGES, "people", "access/csv", "history/export"])
+async def test_the_word_is_in_the_language_of_the_reader(made: World, page: str) -> None:
+    """D68: also inside sentences, lists of names and files."""
+    requests = await both(made)
+    found = requests[INVITED.user_id]
+    await approvals.approve_request(
+        made.provider.registry, found.request_id, actor=owner(made, "alice"), reason="r", now=made.clock()
+    )
+    alice = await made.provider.registry.directory.user("id-alice")
+    assert alice is not None
+    await made.write(replace(alice, language="ms"))
+    browser = await in_portal(made, "people")
+    browser.http.headers["Accept-Language"] = "ms"
+    answer = await browser.http.get(portal(made, "requests?state=ended" if page == "requests" else page))
+    assert "(dijemput) gina@acme.example" in answer.text
+    assert "(invited)" not in answer.text
 
 
 def test_the_word_is_in_every_language() -> None:

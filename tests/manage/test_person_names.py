@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from msgspec.structs import replace
 
 from corpid.flows.directory.approvals import load_names
@@ -56,6 +57,14 @@ async def test_the_third_party_sees_its_people_by_their_account_and_as_it_wrote_
     assert "finn " in browser.page.text
     assert "finn.goh" not in browser.page.text
     assert "Finn Goh" not in browser.page.text
+
+
+@pytest.mark.parametrize("verb", ["take-away", "change-role"])
+async def test_the_third_partys_forms_name_somebody_invited_by_the_address(made: World, verb: str) -> None:
+    """D56, D68: before anything changes."""
+    await acting(made)
+    browser = await in_portal(made, page_of(verb, replace(ROW, user_id=INVITED.user_id)), who="dora")
+    assert "(invited) gina@banyan.example (Gina Teo)" in browser.page.text
 
 
 async def test_a_change_names_other_entities_people_by_their_account(made: World) -> None:

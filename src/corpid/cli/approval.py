@@ -139,7 +139,7 @@ def _as_data(found: RequestSummary) -> dict[str, object]:
         "decided_at": asked.decided_at,
         "changes": asked.changes,
         "people": asked.people,
-        "name_changes": [{"was": was, "now": is_now} for was, is_now in found.names.changed],
+        "name_changes": [{"was": str(was), "now": str(is_now)} for was, is_now in found.names.changed],
         "names": found.names.digest,
     }
 

@@ -72,7 +72,7 @@ def name_people(
 
 
 async def name_actors(registry: Registry, entity_id: str, actors: Iterable[str], *, reader: Actor) -> dict[str, str]:
-    """Return who acted on records of an entity, by actor of the audit.
+    """Return who acted on records of an entity, by actor.
 
     `reader` is told as much as they may know: those of the entity what pages say, others every person by their account,
     and the rest as in the audit. Raises StoreUnavailable. Source: D53, D61, D68
@@ -111,7 +111,7 @@ async def read_requested_people(
 
 
 async def read_invited(registry: Registry, records: Iterable[object], names: Mapping[str, str]) -> dict[str, str]:
-    """Return the addresses of people of some records who are invited, by identifier.
+    """Return the addresses of invited people of some records, by identifier.
 
     `names` are user names; that of somebody invited is their identifier. Raises StoreUnavailable. Source: D68
     """

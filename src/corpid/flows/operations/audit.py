@@ -71,7 +71,7 @@ def people_of(entry: AuditEntry, names: Mapping[str, str]) -> dict[str, str]:
 
     Somebody invited is named as they were then. Source: D68
     """
-    found = {part: names[part] for part in _parts_of(entry) if part in names}
+    found = {part: str(names[part]) for part in _parts_of(entry) if part in names}
     invited = entry.detail.get(INVITED_PERSON)
     return found | ({entry.object.partition("/")[0]: str(label_invited(invited))} if invited else {})
 

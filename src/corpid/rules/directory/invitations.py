@@ -78,7 +78,7 @@ def placeholder(invited: Membership) -> User:
 
 
 def shown_invitation(invited: Membership) -> str:
-    """The address of an invitation, with the name beside it, for an event. Source: D68"""
+    """The address of an invitation, with the name, for an event. Source: D68"""
     return label_identity(identity(invited, placeholder(invited)), invited.name)
 
 

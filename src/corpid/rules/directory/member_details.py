@@ -115,8 +115,8 @@ def shown_account(user: User) -> str:
 
 
 def name_outside(user: User) -> str:
-    """A person who does not belong to the entity, and acts for it: as `shown_account`.
+    """A person of another entity, who acts for this one.
 
-    Empty for an invited person: another entity wrote what is known of them. Source: D61, D68
+    As `shown_account`. Empty for an invited person: another entity wrote what is known of them. Source: D61, D68
     """
     return "" if user.placeholder else shown_account(user)

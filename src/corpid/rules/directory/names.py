@@ -191,9 +191,9 @@ def label_identity(identity: str, name: str) -> str:
 
 
 def label_invited(person: str) -> Phrase:
-    """Say before an address that somebody is only invited: an account can be called like it.
+    """Say before an address that somebody is invited.
 
-    No user name has a bracket or a space, and the entity writes nothing that stands before it. Source: D68
+    An account can be called like it. Nobody chooses a user name with a bracket, and the entity writes nothing that stands before it. Source: D68
     """
     return phrase("(invited) {person}", person=person)
 

@@ -230,7 +230,7 @@ async def _rows(
             notes=access_texts.details(row),
         )
         changeable = (not own or why_not is None) and isinstance(row, Assignment)
-        about = f"{name}, {name_role(role)}"
+        about = phrase("{names}", names=(name, name_role(role)))
         remove = at.link(f"{REMOVE}/{object_id(row.key)}", phrase("Remove"), about, **{FROM: REVIEW})
         access.append((cell, remove if changeable else None))
     if not access:

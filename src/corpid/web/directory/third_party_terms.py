@@ -664,7 +664,7 @@ async def _given_role(at: PortalContext) -> tuple[ThirdPartyRole, Authorisation]
 
 
 def _names(given: ThirdPartyRole) -> str:
-    return digest_names([(given.row.user_id, given.name)])
+    return digest_names([(given.row.user_id, str(given.name))])
 
 
 async def show_role_change(at: PortalContext) -> View:
