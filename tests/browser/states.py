@@ -115,6 +115,7 @@ CODE: Final = views.SecondFactor(
         ways_action="/way",
         ways=(("email", phrase("Send me a code by e-mail")), ("recovery", phrase("Use a recovery code"))),
     ),
+    sends_mail=True,
 )
 BY_MAIL: Final = SecondFactorForm(
     hint=phrase("We can send a 6-digit code to {address}.", address="w•••@harbour.example"),

@@ -8,9 +8,17 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.rules.directory.objects import object_id
-from corpid.rules.directory.records import ChangeRequest, Membership, Service, ThirdPartyAssignment, ThirdPartyGrant
+from corpid.rules.directory.records import (
+    Assignment,
+    ChangeRequest,
+    Membership,
+    Service,
+    ThirdPartyAssignment,
+    ThirdPartyGrant,
+)
 from corpid.rules.directory.values import Parameter, ParameterDefinition
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
+from tests.manage.test_giving_access import offered
 from tests.manage.walking import follow, token
 from tests.sign_in.world import World, entity, form_of
 
@@ -134,6 +142,17 @@ async def test_the_terms_of_an_offer_are_checked_field_by_field_and_kept(made: W
     assert "Year: 2027" in browser.page.text
     await browser.fill_and_submit(button="edit")
     assert browser.page.heading == "What may Banyan Trading do?"
+
+
+async def test_an_offer_offers_the_parts_of_the_organisation_that_are_in_use(made: World) -> None:
+    """D56, R-14.1: those of the client entity's own roles at the service; and says that the part is optional."""
+    await three(made)
+    await made.write(
+        Assignment(user_id="id-alice", entity_id=ACME, service_id="PERMITS", role="Maker", sub_entity="Jurong")
+    )
+    browser = await in_portal(made, f"third-parties/offer?to={BANYAN}&service=PERMITS")
+    assert "Part of the organisation (optional)" in browser.page.text
+    assert offered(browser) == {"sub_entity-used": ["Jurong"]}
 
 
 async def test_the_same_authorisation_is_not_offered_twice(made: World) -> None:
@@ -299,12 +318,12 @@ async def test_the_third_party_changes_access_and_takes_it_away(made: World) -> 
 
 
 async def test_the_client_sees_who_of_their_people_may_act_and_nothing_more(made: World) -> None:
-    """D61: name, service, role, dates, last sign-in for it."""
+    """D61, D68: user name and name, service, role, dates, last sign-in for it."""
     await three(made)
     await made.write(GRANT, ROW, entity("200000004A", "Durian Tax"))
     browser = await in_portal(made, page("grant"))
-    assert all(each in browser.page.text for each in ("Finn Goh", "Permits", "Maker", "until 31 Dec 2099"))
-    assert "finn" not in browser.page.text
+    assert all(each in browser.page.text for each in ("finn (Finn Goh)", "Permits", "Maker", "until 31 Dec 2099"))
+    assert "finn@" not in browser.page.text
     assert "Give a person access" not in browser.page.text
     assert "Remove" not in browser.page.text
     await go(made, browser, page("end"))

@@ -338,6 +338,7 @@ def _for_programs(shown: _EntryPrinter) -> Iterator[dict[str, object]]:
             **msgspec.structs.asdict(entry),
             "time": datetime.fromtimestamp(entry.at, shown.zone).isoformat(),
             "actor_name": _who(entry.actor, shown.names),
+            "people": audit.people_of(entry, shown.names),
             "object_kind": action.object_kind if action is not None else entry.action.partition(".")[0],
         }
 
@@ -346,7 +347,7 @@ def _line(entry: AuditEntry, shown: _EntryPrinter) -> tuple[str, str, str]:
     action = _ACTIONS.get(entry.action)
     what = action.summary if action is not None else entry.action
     refused = " (refused)" if entry.outcome == "refused" else ""
-    about = _about(entry, action, shown.names)
+    about = _about(entry, action, {**shown.names, **audit.people_of(entry, shown.names)})
     time = datetime.fromtimestamp(entry.at, shown.zone)
     members = ", ".join(entry.detail.get("members", "").split()) if entry.action.endswith(_UPDATE) else ""
     text = f"{what}{refused}{': ' if about else ''}{about}{f' ({members})' if members else ''}"
@@ -355,7 +356,7 @@ def _line(entry: AuditEntry, shown: _EntryPrinter) -> tuple[str, str, str]:
 
 def _who(actor: str, names: Mapping[str, str]) -> str:
     kind, _, name = actor.partition(":")
-    if kind == "user":
+    if kind in {"user", "operator"}:
         return _name(name, names)
     return _file_name(name) if kind == "file" else name or kind
 

@@ -42,6 +42,7 @@ from corpid.rules.directory.lists import (
     ListTotal,
     RecordList,
 )
+from corpid.rules.directory.names import label_invited
 from corpid.rules.directory.objects import MEMBERSHIP, to_json_object
 from corpid.rules.directory.records import Entity, Membership, Operator, User
 from corpid.rules.directory.roles import RoleRecords, last_day, reasons
@@ -633,10 +634,16 @@ async def _load_entity(stores: Stores, found: NamedRecord) -> dict[str, Any]:
     pending = await approvals.list_requests(
         registry, stores.actor, entity_id=entity_id, state="pending", now=stores.clock(), after="", limit=1
     )
-    levels = [(member_details.identity(each.membership, each.user), each.administrator.level) for each in held.found]
     return {
         "entity": found.record,
-        "administrators": [{"user": name, "level": level} for name, level in levels],
+        "administrators": [
+            {
+                "user": member_details.identity(each.membership, each.user),
+                "invited": each.membership.invited,
+                "level": each.administrator.level,
+            }
+            for each in held.found
+        ],
         "after": held.after,
         "requests_wait": bool(pending.found),
     }
@@ -644,7 +651,10 @@ async def _load_entity(stores: Stores, found: NamedRecord) -> dict[str, Any]:
 
 def _describe_entity(shown: dict[str, Any]) -> dict[str, Lines]:
     entity_id = shown["entity"].entity_id
-    held = [f"{each['user']} ({each['level']})" for each in shown["administrators"]]
+    held = [
+        f"{label_invited(each['user']) if each['invited'] else each['user']} ({each['level']})"
+        for each in shown["administrators"]
+    ]
     more = [f"and more: `corpid administrator list --entity {entity_id}`"] if shown["after"] else []
     waiting = {"requests": f"Changes wait for approval: `corpid approval list --entity {entity_id}`."}
     return {
@@ -717,12 +727,12 @@ NOUNS: Final[dict[str, Noun]] = {
             ListCommand(
                 "People of {entity}", "users", MEMBERS,
                 {
-                    "User": "user_name", "Name": "name",
+                    "User": "identity", "Name": "name",
                     "Level": lambda held, _: LEVELS.get(held.level, ""),
                     "State": lambda held, _: _membership_state(held, held.user),
                 },
                 lambda held, _: {
-                    **msgspec.structs.asdict(held.user),
+                    **msgspec.structs.asdict(held.user), "identity": member_details.identity(held.membership, held.user),
                     "membership_enabled": held.membership.enabled, "level": held.level or None,
                 },
                 chosen_by=("entity",), sort="user_name",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
@@ -16,6 +17,7 @@ from corpid.flows.directory.actors import assume_recent, check_still_acting, is_
 from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.lists import ListPage, cut_page
 from corpid.flows.directory.member_changes import plan_removals
+from corpid.flows.directory.person_names import name_actors, read_names
 from corpid.flows.directory.write import (
     Refused,
     RequestDetails,
@@ -83,6 +85,8 @@ class ReviewState(msgspec.Struct, frozen=True, kw_only=True):
     people: int
     kept: int
     """people who were kept in the open review, or in the last one if none is open"""
+    names: Mapping[str, str]
+    """of those who began and who signed off, as `name_actors` has it"""
 
 
 class ReviewedPerson(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,6 +95,8 @@ class ReviewedPerson(msgspec.Struct, frozen=True, kw_only=True):
     user: User
     access: ReviewedAccess
     decision: ReviewDecision | None
+    decided_by: str
+    """as `name_actors` has it; empty without a decision"""
     reviewed: bool
     """whether the decision keeps exactly this"""
     seen: str
@@ -112,13 +118,16 @@ async def load_review_state(registry: Registry, actor: Actor, entity_id: str) ->
     await find_entity(registry, entity_id, actor=actor)
     authorise(actor, "read", Object(kind="access review", entity_id=entity_id))
     people, kept = await registry.access_reviews.counts(entity_id)
-    return ReviewState(review=await registry.access_reviews.find(entity_id), people=people, kept=kept)
+    review = await registry.access_reviews.find(entity_id)
+    actors = (review.began_by, review.signed_off_by) if review else ()
+    names = await name_actors(registry, entity_id, actors, reader=actor)
+    return ReviewState(review=review, people=people, kept=kept, names=names)
 
 
 def describe_review(entity_id: str, state: ReviewState) -> dict[str, object]:
     """The reviews of an entity, as API and command show them.
 
-    Source: docs/decisions/0022
+    Source: D68, docs/decisions/0022
     """
     review = state.review
     return {
@@ -126,10 +135,12 @@ def describe_review(entity_id: str, state: ReviewState) -> dict[str, object]:
         "due_at": review.due_at if review else None,
         "began_at": (review.began_at or None) if review else None,
         "began_by": review.began_by if review else "",
+        "began_by_name": str(state.names.get(review.began_by, "")) if review else "",
         "people": state.people,
         "kept": state.kept if review and review.began_at else 0,
         "signed_off_at": (review.signed_off_at or None) if review else None,
         "signed_off_by": review.signed_off_by if review else "",
+        "signed_off_by_name": str(state.names.get(review.signed_off_by, "")) if review else "",
         "last_kept": review.kept if review else 0,
         "last_ended": review.ended if review else 0,
     }
@@ -159,11 +170,20 @@ async def list_reviewed_people(
     page = cut_page(found, limit, [membership.membership_id for membership, _ in found])
     user_ids = [user.user_id for _, user in page.found]
     decisions = await registry.access_reviews.decisions(entity_id, user_ids) if is_open else {}
+    names = await name_actors(registry, entity_id, [each.decided_by for each in decisions.values()], reader=actor)
     shown = []
     for membership, user in page.found:
         access, decision = await _read_access(registry, membership), decisions.get(user.user_id)
-        reviewed, seen = rules.is_reviewed(access, decision), rules.digest(access)
-        shown.append(ReviewedPerson(user=user, access=access, decision=decision, reviewed=reviewed, seen=seen))
+        shown.append(
+            ReviewedPerson(
+                user=user,
+                access=access,
+                decision=decision,
+                decided_by=names[decision.decided_by] if decision else "",
+                reviewed=rules.is_reviewed(access, decision),
+                seen=rules.digest(access),
+            )
+        )
     return ListPage(found=tuple(shown), after=page.after)
 
 
@@ -268,8 +288,7 @@ async def sign_off_review(registry: Registry, actor: Actor, entity_id: str, *, n
     settled = await registry.seals.settled_number()
     left, decisions = await _look_through(registry, entity_id)
     if left:
-        names = await registry.directory.read(User, [(user_id,) for user_id in left[:_SHOWN]])
-        shown = ", ".join(user.user_name for user in names.values())
+        shown = ", ".join((await read_names(registry, entity_id, left[:_SHOWN])).values())
         further = f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
         raise ReviewIncomplete(f"these people have not been reviewed with what they may do now: {shown}{further}")
     ended = sum(each.decision == "end" for each in decisions.values())

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
+from corpid.flows.directory.person_names import name_subjects
 from corpid.flows.directory.write import REMOVALS, InvalidMembers, Refused, audit_event, read_pages, write_changes
 from corpid.flows.large import in_thread_if_many, in_turns
 from corpid.jose.keys import KeySetError, parse_client_key_set
@@ -259,6 +260,7 @@ async def prepare_document(
     writers = {by for each in made.kept for by in each.by} | {by for each in made.changes for by in each.taken.values()}
     keys = [(user_id,) for user_id in sorted(people(writers) - names.keys())]
     names |= {user.user_id: user.user_name for user in (await registry.directory.read(User, keys)).values()}
+    names = await name_subjects(registry, [each.record for each in made.changes], names)
     return msgspec.structs.replace(made, warnings=tuple(warnings), user_names=names)
 
 

@@ -14,7 +14,7 @@ import msgspec
 from corpid.flows.directory.apply import SETS, ApplyResult, carry_out, prepare_entry
 from corpid.flows.directory.finding import RowFilter, find_entity, find_service, pick_one
 from corpid.flows.directory.lists import ListPage, format_place, list_records, parse_place, search_page
-from corpid.flows.directory.person_names import read_user_names
+from corpid.flows.directory.person_names import name_subjects
 from corpid.flows.directory.write import (
     Refused,
     check_changes,
@@ -322,7 +322,7 @@ async def decide_grant(
     if not dry_run:
         side = AuthorisationSide.CLIENT_ENTITY if ends else AuthorisationSide.THIRD_PARTY
         await write_changes(registry, actor, [decide_for(change, actor, side)], planned=True)
-    names = await read_user_names(registry, ended)
+    names = await name_subjects(registry, ended)
     shown = tuple(difference(each, names) for each in (*(Change(row, None) for row in ended), change))
     return ApplyResult(differences=shown, warnings=(), written=not dry_run)
 

@@ -22,14 +22,12 @@ from corpid.flows.directory.lists import (
     object_of_list,
 )
 from corpid.flows.directory.members import find_person
-from corpid.flows.directory.person_names import read_user_names
+from corpid.flows.directory.person_names import read_invited, read_user_names
 from corpid.flows.directory.write import Refused, RequestDetails, object_of, write_changes
 from corpid.rules.directory.access import Forbidden, Object, authorise, refuse_early
 from corpid.rules.directory.actors import ALL_SCOPES, ApiClient
 from corpid.rules.directory.changes import ChangedMeanwhile, NameTaken, Precondition
-from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.lists import MEMBERS, ListTotal
-from corpid.rules.directory.member_details import identity
 from corpid.rules.directory.members import mask_text
 from corpid.rules.directory.names import canonical, is_storable
 from corpid.rules.directory.nodes import DirectoryError, Json, merge_patch
@@ -48,11 +46,10 @@ from corpid.rules.directory.records import (
     Membership,
     Service,
     ThirdPartyGrant,
-    names_user,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.objects import ParsedObject, Resource
@@ -201,12 +198,8 @@ async def read_identities(
     The user name, or the address of an invitation. `names` are the user names; that of somebody invited is their
     identifier. Raises StoreUnavailable. Source: D68
     """
-    rows: Iterable[Any] = (each for each in records if names_user(type(each)) and hasattr(each, "entity_id"))
-    people = {each.user_id: each.entity_id for each in rows}
-    invited = sorted((user_id, entity) for user_id, entity in people.items() if names.get(user_id) == user_id)
-    found = await registry.directory.read(Membership, invited) if invited else {}
-    identities = {each.user_id: identity(each, placeholder(each)) for each in found.values()}
-    return {user_id: canonical(name) for user_id, name in names.items()} | identities
+    invited = await read_invited(registry, records, names)
+    return {user_id: canonical(name) for user_id, name in names.items()} | invited
 
 
 async def _show_all(
@@ -214,15 +207,17 @@ async def _show_all(
 ) -> tuple[ApiObject, ...]:
     """Records as they are shown.
 
-    `names` is user identifier → user name, if it was read before. A client entity gets none of its third parties'
-    people. Raises StoreUnavailable. Source: D59, D61
+    `names` is user identifier → user name, if it was read before. A client entity does not learn whom its third parties
+    invited. Raises StoreUnavailable. Source: D59, D61, D68
     """
     names = await read_user_names(by.registry, records) if names is None else names
     whole = is_allowed(by.actor, "read", Object(kind="identity number"))
     identities = await read_identities(by.registry, records, names)
+    accounts = {user_id: canonical(name) for user_id, name in names.items() if name != user_id}
     found = []
     for record in records:
-        tag, known = by.tag(record), ({}, {}) if _is_outside(by.actor, resource, record) else (names, identities)
+        outside = _is_outside(by.actor, resource, record)
+        tag, known = by.tag(record), (accounts, accounts) if outside else (names, identities)
         shown = to_json_object(resource, record, *known, whole=whole)
         found.append(ApiObject(id=str(shown["id"]), tag=tag, members={**shown, "etag": tag}))
     return tuple(found)

@@ -29,6 +29,7 @@ from corpid.rules.directory.approvals import state_at
 from corpid.rules.directory.change_texts import name_actor, summarise_changes
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.invitations import REFUSED, SENDING_SECONDS, being_sent
+from corpid.rules.directory.names import label_invited
 from corpid.rules.directory.notices import LONGEST_WAIT_SECONDS, NoticeKind
 from corpid.rules.directory.records import Assignment, ChangeRequest, Entity, Service, ThirdPartyAssignment
 from corpid.rules.failures import EmailDelayed, MailDelayed, MailRefused, SenderRefused, StoreUnavailable
@@ -422,10 +423,10 @@ class NoticeEmails(_Sender[_TakenNotices]):
     async def _write_owner(self, reader: Reader, queued: Sequence[QueuedNotice]) -> Email:
         earlier = {each.facts["person"] for each in queued if "person" in each.facts}  # queued by an earlier version
         people = await self._read_people(reader.entity.entity_id, earlier)
-        changes = [
-            (each.facts["change"], each.facts.get("label") or people.get(each.facts.get("person", ""), ""))
-            for each in queued
-        ]
+        changes = []
+        for each in queued:
+            label = each.facts.get("label") or people.get(each.facts.get("person", ""), "")
+            changes.append((each.facts["change"], label_invited(label) if "invited" in each.facts else label))
         by = await self._name_actors(reader.entity, queued)
         return notice_texts.build_owner_email(reader, changes, by=by, at=queued[-1].created_at)
 

@@ -34,6 +34,7 @@ from corpid.flows.directory.finding import (
 from corpid.flows.directory.grants import GrantFilter, find_grant
 from corpid.flows.directory.member_changes import plan_removals
 from corpid.flows.directory.objects import ENDS_FIRST
+from corpid.flows.directory.person_names import name_subjects
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.nodes import FileProblem
@@ -142,7 +143,7 @@ async def find_record(registry: Registry, actor: Actor, kind: Kind, names: Mappi
         record = await registry.directory.find(resource.record, *key)
         if record is None:
             raise Refused(_ABSENT[kind].format(**named))
-    return NamedRecord(record=record, names=named, user_names=user_names)
+    return NamedRecord(record=record, names=named, user_names=await name_subjects(registry, [record], user_names))
 
 
 async def add_record(

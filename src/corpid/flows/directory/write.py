@@ -19,7 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from corpid.flows.directory.actors import check_still_acting, guard_acting, is_last_owner
-from corpid.flows.directory.person_names import read_requested_people, read_user_names
+from corpid.flows.directory.person_names import name_subjects, read_requested_people
 from corpid.flows.large import in_thread_if_many, in_turns
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.audit_records import AuditEvent
@@ -409,7 +409,7 @@ async def check_changes(
     there = Current(records=await read_current(registry, changes) if current is None else current)
     live = is_of_entity(actor) or current is not None
     if unfit(changes, there, {}, live=live):
-        names = await read_user_names(registry, (change.record for change in changes))
+        names = await name_subjects(registry, [change.record for change in changes])
         problems = unfit(changes, there, names, live=live)
         heading = "the rules do not allow this:" if current is None else "the rules no longer allow this:"
         raise Refused(heading, *(f"  {problem}" for problem in problems))

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from corpid.rules.directory.member_details import InvalidDetails, shown_name
+from corpid.rules.directory.member_details import InvalidDetails, identity
+from corpid.rules.directory.names import label_identity
 from corpid.rules.directory.nodes import FileProblem
 from corpid.rules.directory.records import (
     NOT_TO_BE_SENT,
@@ -78,8 +79,8 @@ def placeholder(invited: Membership) -> User:
 
 
 def shown_invitation(invited: Membership) -> str:
-    """The address of an invitation, with the name beside it. Source: D68"""
-    return shown_name(invited, placeholder(invited))
+    """The address of an invitation, with the name, for an event. Source: D68"""
+    return label_identity(identity(invited, placeholder(invited)), invited.name)
 
 
 def accepted_by(invited: Membership, user_id: str, *, now: int) -> Membership:

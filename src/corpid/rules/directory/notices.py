@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
-from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.actors import EntityAdministrator
 from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
@@ -150,6 +150,7 @@ def of_owner(
     """
     _, _, by = entry.actor.partition(":")
     facts = {"change": owner_change(entry), "label": label, "by": entry.actor}
+    facts |= {"invited": "yes"} if INVITED_PERSON in entry.detail else {}
     told = [each.record.user_id for each in administrators if each.enabled]
     others = [each for each in told if each not in {by, person_of(entry)}]
     subject, due_at = f"{entry.number:020}", entry.at + COLLECTED_SECONDS

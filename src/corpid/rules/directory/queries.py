@@ -7,7 +7,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from corpid.rules.directory import member_details
-from corpid.rules.directory.names import bound_name, fold_ascii
+from corpid.rules.directory.names import bound_name, fold_ascii, label_identity
 from corpid.rules.directory.records import Assignment, Membership, User
 from corpid.rules.directory.values import as_stored
 
@@ -34,6 +34,11 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     def name(self) -> str:
         """The identity, with the name that the entity wrote (D68)."""
         return member_details.shown_name(self.membership, self.user)
+
+    @property
+    def label(self) -> str:
+        """As `name`, without a word that nobody types to find them."""
+        return label_identity(self.identity, self.name_alone)
 
     @property
     def identity(self) -> str:

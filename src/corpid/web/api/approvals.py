@@ -41,7 +41,7 @@ async def approval_response(call: Call, request: ChangeRequest) -> Answer:
 
     Source: D55, RFC 9110 §15.3.3
     """
-    found = await approvals.summarise_request(call.registry, request, call.context.now)
+    found = await approvals.summarise_request(call.registry, request, call.actor, call.context.now)
     headers = {"Location": call.location("approvals", request.request_id)}
     return Answer(body=_approval_members(call, found), status=ACCEPTED, headers=headers, shows=request.request_id)
 
@@ -88,7 +88,7 @@ async def change_approval(call: Call) -> Response:
         now=call.context.now,
     )
     call.provider.registry_cache.drop()
-    summary = await approvals.summarise_request(call.registry, after, call.context.now)
+    summary = await approvals.summarise_request(call.registry, after, call.actor, call.context.now)
     return respond(show(_approval_members(call, summary)))
 
 
@@ -124,13 +124,14 @@ def _approval_members(call: Call, found: RequestSummary) -> dict[str, Any]:
         "entity": request.entity_id,
         "state": found.state,
         "requester": request.requester,
-        "requester_name": found.requester,
+        "requester_name": str(found.requester),
         "reason": request.reason,
         "changes": msgspec.to_builtins(found.differences),
         "created_at": request.created_at,
         "expires_at": request.created_at + LIFETIME_SECONDS,
         "decided_at": request.decided_at or None,
         "decided_by": request.decided_by,
+        "decided_by_name": str(found.decided_by),
         "decided_reason": request.decided_reason,
         "etag": call.tag(request),
     }

@@ -42,7 +42,9 @@ async def list_audit(call: Call) -> Response:
     after = call.after(1)
     query = await _audit_query(call, before=read_number(after[0]) if after else 0)
     found = await audit.read_part(call.registry, query, limit=call.given["limit"], actor=call.actor)
-    return respond_page([msgspec.structs.asdict(entry) for entry in found.entries], str(found.before or ""))
+    names = await audit.read_names(call.registry, found.entries, actor=call.actor)
+    shown = [{**msgspec.structs.asdict(entry), "people": audit.people_of(entry, names)} for entry in found.entries]
+    return respond_page(shown, str(found.before or ""))
 
 
 async def verify_audit(call: Call) -> Response:

@@ -409,6 +409,7 @@ def _reviewed_members(found: ReviewedPerson) -> dict[str, Any]:
         "decision": decision.decision if decision else "",
         "decided_at": decision.decided_at if decision else None,
         "decided_by": decision.decided_by if decision else "",
+        "decided_by_name": str(found.decided_by),
         "seen": found.seen,
     }
 

@@ -195,7 +195,7 @@ async def _find_people(at: PortalContext, given: Mapping[str, str]) -> tuple[Mem
     words = " ".join(find.replace("(", " ").replace(")", " ").split())  # of an offered name
     page = await members.list_members(at.registry, MemberFilter(search=words), actor=at.actor, after="", limit=_FITTING)
     found = tuple(each.member for each in page.found)
-    exact = tuple(each for each in found if find.casefold() in {each.name.casefold(), each.identity.casefold()})
+    exact = tuple(each for each in found if find.casefold() in {each.label.casefold(), each.identity.casefold()})
     return exact if len(exact) == 1 else found
 
 
@@ -251,7 +251,7 @@ async def _ask(
         everybody = await members.list_members(at.registry, MemberFilter(), actor=at.actor, after="", limit=_OFFERED)
         label = phrase("Who gets access?")
         hint = phrase("Name, user name or e-mail address")
-        names = tuple(each.member.name for each in everybody.found)
+        names = tuple(each.member.label for each in everybody.found)
         who = Field(name=FIND, label=label, hint=hint, value=given.get(FIND, ""), offered=names)
     if service is not None:
         several = len(services) > 1

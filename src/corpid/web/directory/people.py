@@ -21,6 +21,7 @@ from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.access_texts import details, duration, role_sentence
 from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.member_details import PLAIN_DETAILS, InvalidDetails, check_details
+from corpid.rules.directory.names import label_invited
 from corpid.rules.directory.queries import MemberState
 from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, MemberDetails
 from corpid.rules.directory.role_forms import ENDLESS, NO_VALUES, ONE_YEAR, YEAR_END, RoleForm, faults, row_of
@@ -364,7 +365,7 @@ async def export_list(
         if not left:
             file.write([say.say(_NOT_ALL)])
             break
-        file.write(line(each))
+        file.write(say.say(value) if isinstance(value, Phrase) else value for value in line(each))
         left -= 1
     return file.response(name)
 
@@ -681,7 +682,8 @@ async def choose_person(
     def row(each: MemberSummary) -> tuple[Value, ...]:
         member, leads = each.member, to(each.member)
         name = member.name_alone
-        who = member.identity if member.identity != name else ""
+        who = "" if member.identity == name else member.identity
+        who = label_invited(who) if who and member.membership.invited else who
         levels = (Label(ADMINISTRATOR_LEVELS[each.level]),) if each.level else ()
         why_not = (leads,) if isinstance(leads, Phrase) else ()
         return (

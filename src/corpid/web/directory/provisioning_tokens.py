@@ -9,10 +9,9 @@ from corpid.flows import encrypted_values
 from corpid.flows.account import own_sessions
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import provisioning_tokens
+from corpid.flows.directory.person_names import name_actors
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations import audit
-from corpid.rules.directory.access_texts import GONE
-from corpid.rules.directory.change_texts import OPERATOR
 from corpid.rules.directory.changes import ChangedMeanwhile, Conflict
 from corpid.rules.directory.names import remedy_of
 from corpid.rules.directory.provisioning_tokens import LONGEST_LIFE_DAYS, MOST_TOKENS, token_name
@@ -62,14 +61,14 @@ class TokenCreated(FormView, frozen=True, kw_only=True):
 async def show_tokens(at: PortalContext) -> View:
     """The tokens of the entity that they act for, the oldest first."""
     found = await _list_tokens(at)
-    names = await provisioning_tokens.name_makers(at.registry, at.actor.entity_id, found)
+    makers = [each.created_by for each in found]
+    names = await name_actors(at.registry, at.actor.entity_id, makers, reader=at.actor)
 
     def row(each: RegisteredProvisioningToken) -> tuple[Value, ...]:
         ended = (Label(phrase("Ended"), "warning"),) if at.context.now >= each.expires_at else ()
-        maker = names.get(each.created_by, GONE) if each.created_by.startswith("user:") else OPERATOR
         return (
             Cell(values=(each.name, *ended)),
-            Cell(values=(at.moment(each.created_at).date(),), notes=(maker,)),
+            Cell(values=(at.moment(each.created_at).date(),), notes=(names[each.created_by],)),
             at.moment(each.last_used_at) if each.last_used_at else phrase("Never"),
             at.moment(each.expires_at).date(),
             Link(url=_revocation(at, each), text=phrase("Revoke"), about=each.name),

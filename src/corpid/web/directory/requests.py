@@ -122,7 +122,7 @@ def _path(at: PortalContext, found: Request, verb: str = "") -> str:
 
 
 def _requester(found: Request) -> Value:
-    return phrase("You") if found.own else found.requester or GONE
+    return phrase("You") if found.own else found.requester
 
 
 def _approvers(found: Request) -> Value:
@@ -288,7 +288,7 @@ def _show_request(at: PortalContext, found: Request) -> View:
     else:
         facts.append((phrase("Ended"), _ended_at(at, found)))
     if not pending and record.decided_by not in ("", SYSTEM):
-        facts.append((phrase("Decided by"), found.decided_by or GONE))
+        facts.append((phrase("Decided by"), found.decided_by))
     if not pending and (given := decision_reason(record)):
         facts.append((phrase("Reason for the decision"), given))
     nobody = no_approver(at) if found.nobody_approves else None

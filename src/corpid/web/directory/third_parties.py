@@ -321,7 +321,9 @@ async def ask_acceptance(at: PortalContext) -> Check:
         phrase("Accept"),
         consequences=(
             phrase("You can then give your people access within it. Either organisation can end it at any time."),
-            phrase("{name} sees which of your people act for it.", name=found.client_entity.name),
+            phrase(
+                "{name} sees which of your people act for it, with their user names.", name=found.client_entity.name
+            ),
         ),
         becomes=msgspec.structs.replace(found.grant, state="accepted"),
         asks_reason=True,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.flows.directory import grants
+from corpid.flows.directory import grants, role_assignment
 from corpid.flows.directory.grants import Authorisation
 from corpid.flows.directory.members import find_one_member
 from corpid.flows.directory.person_names import digest_names
@@ -184,9 +184,10 @@ def _show_terms(
     )
 
 
-def _part_field(at: PortalContext, hint: Phrase, *, required: bool = False) -> Field:
+def _part_field(at: PortalContext, hint: Phrase, *, required: bool = False, offered: tuple[str, ...] = ()) -> Field:
     label = role_fields.mark_label(role_fields.PART, required=required)
-    return Field(name="sub_entity", label=label, hint=hint, value=at.form.get("sub_entity", ""), most=32)
+    value = at.form.get("sub_entity", "")
+    return Field(name="sub_entity", label=label, hint=hint, value=value, most=32, offered=offered)
 
 
 def _parameter_field(
@@ -319,7 +320,7 @@ async def show_offer(at: PortalContext) -> View:
     service = next((each for each in services if each.service_id == _given(at, "service")), None)
     if service is None:
         return _choose_service(at, to, services)
-    return _offer_terms(at, to, service)
+    return await _offer_terms(at, to, service)
 
 
 async def _organisation(at: PortalContext, entity_id: str) -> Entity | None:
@@ -376,7 +377,9 @@ def _choose_service(at: PortalContext, to: Entity, services: list[Service]) -> V
     )
 
 
-def _offer_terms(at: PortalContext, to: Entity, service: Service) -> View:
+async def _offer_terms(at: PortalContext, to: Entity, service: Service) -> View:
+    used = await role_assignment.list_values_in_use(at.registry, at.actor, service, today=at.context.today)
+    part = _part_field(at, _SUB_ENTITY_HINT, offered=used.sub_entities)
     return _show_terms(
         at,
         service,
@@ -384,7 +387,7 @@ def _offer_terms(at: PortalContext, to: Entity, service: Service) -> View:
         phrase("What may {name} do?", name=to.name),
         (phrase("At {service}, for {client}.", service=service.name, client=at.entity.name),),
         roles=role_options(service, None),
-        part=None if service.sub_entity == "none" else _part_field(at, _SUB_ENTITY_HINT),
+        part=None if service.sub_entity == "none" else part,
         start=at.form.get("start", at.context.today),
         end=at.form.get("end", ""),
         end_hint=NO_END_HINT,
@@ -647,7 +650,7 @@ def _check(
     at: PortalContext, found: Authorisation, row: ThirdPartyAssignment, person: str, names: str, heading: Phrase,
     button: Phrase, step_name: str = "",
 ) -> Page:  # fmt: skip
-    sees = phrase("{name} sees that this person acts for it.", name=found.client_entity.name)
+    sees = phrase("{name} sees that this person acts for it, with the user name.", name=found.client_entity.name)
     return _confirm(
         at, heading, _sentence(found, row, person), button, row, sees, up=up(at, found), names=names,
         step_name=step_name,
@@ -663,7 +666,7 @@ async def _given_role(at: PortalContext) -> tuple[ThirdPartyRole, Authorisation]
 
 
 def _names(given: ThirdPartyRole) -> str:
-    return digest_names([(given.row.user_id, given.name)])
+    return digest_names([(given.row.user_id, str(given.name))])
 
 
 async def show_role_change(at: PortalContext) -> View:
