@@ -110,7 +110,7 @@ def in_words(actor: str, user_names: Mapping[str, str], owner: str = "") -> str:
 
 
 def means_another(entry: DocumentEntry, user: User, sources: Sources) -> bool:
-    """Return whether an entry describes somebody else than the account of its user name.
+    """True if an entry is not about the account that it names.
 
     Whoever sets up an account chooses its user name: of the person, only its address is proven. Source: D65, D68
     """
@@ -183,7 +183,7 @@ class Ownership(msgspec.Struct, frozen=True, kw_only=True):
         return channel(self.sources_of(kind, key).record) == self.channel
 
     def differs_from(self, entry: DocumentEntry, user: msgspec.Struct | None) -> bool:
-        """Return whether an entry of a user means somebody else than the account. Source: D65, D68"""
+        """True if an entry of a user is not about that account. Source: D65, D68"""
         return isinstance(user, User) and means_another(entry, user, self.sources_of("user", user.key))
 
     def limit_record(
