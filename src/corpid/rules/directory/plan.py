@@ -65,7 +65,7 @@ _IDENTITY: Final[Mapping[Kind, tuple[str, ...]]] = {
     "credentials": ("user_id",),
     "membership": ("user_id", "entity_id"),
 }
-_OF_PEOPLE: Final[frozenset[Kind]] = frozenset({
+OF_PEOPLE: Final[frozenset[Kind]] = frozenset({
     "user", "credentials", "membership", "administrator", "operator", "assignment", "third-party row",
 })  # fmt: skip
 """kinds whose keys begin with a person"""
@@ -365,15 +365,16 @@ def _settle(
     if claims is None:
         return taken, kept
     left_out: set[tuple[Kind, Key]] = set()
-    users = current.records_of("user")
-    known = {key[:1] for kind in _OF_PEOPLE - {"user"} for key in wanted[kind] if claims.gave(kind, key)}
-    others = {key for key, (entry, _) in wanted["user"].items() if claims.differs_from(entry, users.get(key))} - known
+    others = _find_others(wanted, current, claims)
     for kind, records in wanted.items():
         for key, (entry, record) in list(records.items()):
             existing, by = current.records_of(kind).get(key), claims.remover(kind, key)
-            if kind in _OF_PEOPLE and key[:1] in others and (existing is None or kind == "user"):
+            if kind in OF_PEOPLE and key[:1] in others:
                 verb: Verb = "add" if existing is None else "change"
-                kept.append(RetainedRecord(verb=verb, kind=kind, key=key, by=(), members=("email",), line=entry.line))
+                if existing != record or kind == "user":
+                    kept.append(
+                        RetainedRecord(verb=verb, kind=kind, key=key, by=(), members=("email",), line=entry.line)
+                    )
                 del records[key]
                 continue
             if by or not left_out.isdisjoint(_needs(kind, record)):
@@ -391,6 +392,20 @@ def _settle(
             if settled.kept and settled.record == existing:
                 del records[key]
     return taken, kept
+
+
+def _find_others(wanted: Wanted, current: Current, claims: Ownership) -> set[Key]:
+    """The accounts of user names by which a document means somebody else.
+
+    Not those to which a file has given something before. Source: D65, D68
+    """
+    entries, users = wanted["user"], current.records_of("user")
+    named = {key[:1] for kind in OF_PEOPLE for key in wanted[kind]}
+    known = {key[:1] for kind in OF_PEOPLE - {"user"} for key in wanted[kind] if claims.gave(kind, key)}
+    return {
+        key for key in named - known
+        if claims.differs_from(entries[key][0] if key in entries else None, users.get(key))
+    }  # fmt: skip
 
 
 def _needs(kind: Kind, record: msgspec.Struct) -> Iterable[tuple[Kind, Key]]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Generic, Literal, TypeAlias, TypeVar
 import msgspec
 
 from corpid.rules.directory.document import Key
+from corpid.rules.directory.names import fold_ascii
 from corpid.rules.directory.records import Sources, User
 from corpid.rules.directory.sections import Kind
 
@@ -108,14 +109,16 @@ def in_words(actor: str, user_names: Mapping[str, str], owner: str = "") -> str:
     return ""
 
 
-def means_another(entry: DocumentEntry, user: User, sources: Sources) -> bool:
-    """Return whether an entry describes somebody else than the account of its user name.
+def means_another(entry: DocumentEntry | None, user: User, sources: Sources) -> bool:
+    """Return whether a document means somebody else than the account of a user name.
 
-    Whoever sets up an account chooses its user name: of the person, only its address is proven. Source: D65, D68
+    Whoever sets up an account chooses its user name: of the person, only its address is proven. `entry` is the one of
+    the user, if there is one. Source: D65, D68
     """
-    described = {"name", "email"} & entry.fields.keys() and "user_id" not in entry.fields
-    address = str(entry.fields.get("email", ""))
-    return bool(described) and channel(sources.record, user.user_id) == "person" and address != user.email
+    if channel(sources.record, user.user_id) != "person" or (entry is not None and "user_id" in entry.fields):
+        return False
+    address = str(entry.fields.get("email", "")) if entry is not None else ""
+    return fold_ascii(address) != fold_ascii(user.email) or not address
 
 
 def people(actors: Iterable[str]) -> set[str]:
@@ -181,8 +184,11 @@ class Ownership(msgspec.Struct, frozen=True, kw_only=True):
         """Return whether the channel of the document wrote a record."""
         return channel(self.sources_of(kind, key).record) == self.channel
 
-    def differs_from(self, entry: DocumentEntry, user: msgspec.Struct | None) -> bool:
-        """Return whether an entry of a user means somebody else than the account. Source: D65, D68"""
+    def differs_from(self, entry: DocumentEntry | None, user: msgspec.Struct | None) -> bool:
+        """Return whether a document means somebody else than an account.
+
+        `entry` is the one of the user, if there is one. Source: D65, D68
+        """
         return isinstance(user, User) and means_another(entry, user, self.sources_of("user", user.key))
 
     def limit_record(
