@@ -7,13 +7,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from corpid.flows.account.enrolment_steps import PLACES_OF_NAMES
+from corpid.flows.authentication.own_pages import RECOVERY_PATH
 from corpid.flows.directory.apply import apply_document
 from corpid.rules.directory.actors import DirectoryFile
 from corpid.rules.directory.differences import OTHER_PERSON, remarks
 from corpid.rules.directory.records import Administrator, Membership
+from corpid.web.pages.translations import LANGUAGES, translator
+from tests.enrolment import invited as harbour
 from tests.manage.scene import ACME
 from tests.manage.test_attacks_on_names import EVIL
 from tests.manage.test_attacks_sixth import LEVELS, ROOT, rights, squatted
+from tests.postbox import Postbox
+from tests.sign_in.world import new_world
 
 if TYPE_CHECKING:
     from corpid.flows.directory.apply import ApplyResult
@@ -86,3 +92,28 @@ async def test_a_file_that_means_the_account_gives_levels(made: World) -> None:
     await apply(made, f"administrators: [{{user: nora.ng, entity: {ACME}, level: owner}}]")
     [(_, held)] = (await made.provider.registry.directory.read(Administrator, [("id-mallory", ACME)])).items()
     assert held.level == "owner"
+
+
+# --- what the sixth part left
+
+
+@pytest.mark.parametrize("user_name", ["you", "You", "system", "operator", "anda", "您"])
+async def test_nobody_is_called_by_a_word_that_stands_where_names_do(made: World, user_name: str) -> None:
+    """D68: "Given by you", and "Requested by: You", are said of the reader."""
+    await harbour.invite(made, email=EVIL, name="Mallory")
+    browser = await harbour.at_profile(made)
+    assert await harbour.named(browser, user_name=user_name, name="Mallory") == harbour.PROFILE
+
+
+def test_the_word_for_the_reader_is_kept_in_every_language() -> None:
+    """D68: the list has what the catalogues say."""
+    said = {translator(each).gettext("You").casefold() for each in LANGUAGES}
+    assert said <= PLACES_OF_NAMES
+
+
+async def test_who_has_only_codes_by_email_is_promised_no_link_for_a_password() -> None:
+    """D69: the link goes to the same address, so that they prove nothing."""
+    async with new_world(postbox=Postbox()) as made:
+        browser = await made.browser()
+        await browser.open(f"{made.base}{RECOVERY_PATH}", site="none")
+    assert "a new password if you still have a passkey, an authenticator app or a recovery code" in browser.page.text
