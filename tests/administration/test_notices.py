@@ -297,6 +297,20 @@ async def test_what_the_mail_server_says_decides_what_follows(
     assert process.counted == outcomes
 
 
+async def test_who_stopped_administering_before_the_email_left_is_told_nothing(made: World) -> None:
+    """D53, D61: an e-mail can wait for days, and tells who may do what, who asks for what, and why."""
+    process = await begun(made, approvals="all")
+    await ask(made, given(role("mira")))
+    await made.write(role("mira", "Checker", end_date="2027-02-15"))
+    made.clock.pass_(DAY)
+    await change(made, given(owner_level("mira")), actor=COMMAND)
+    await process.notices.round()
+    [adam] = (await made.provider.registry.directory.read(Administrator, [("id-adam", HARBOUR)])).values()
+    await change(made, taken(adam), actor=COMMAND)
+    sent = [each.subject for each in await process.sent() if each.to.startswith("adam")]
+    assert sent == [CHANGED]  # of his own level
+
+
 async def test_what_waited_for_a_week_is_no_longer_sent(made: World) -> None:
     process = await begun(made)
     await change(made, given(role("mira")))

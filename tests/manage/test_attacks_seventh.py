@@ -6,20 +6,28 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from corpid.flows.account.enrolment_steps import PLACES_OF_NAMES
 from corpid.flows.authentication.own_pages import RECOVERY_PATH
+from corpid.flows.directory import access_review
+from corpid.flows.directory.access_review import KeepDecision
 from corpid.flows.directory.apply import apply_document
-from corpid.rules.directory.actors import DirectoryFile
+from corpid.flows.directory.write import write_changes
+from corpid.flows.operations import history
+from corpid.rules.directory.actors import ApiClient, DirectoryFile
 from corpid.rules.directory.differences import OTHER_PERSON, remarks
-from corpid.rules.directory.records import Administrator, Membership
+from corpid.rules.directory.records import Administrator, Assignment, Change, Membership
 from corpid.web.pages.translations import LANGUAGES, translator
 from tests.enrolment import invited as harbour
 from tests.manage.scene import ACME
-from tests.manage.test_attacks_on_names import EVIL
+from tests.manage.test_attacks_on_names import EVIL, free
+from tests.manage.test_attacks_second import shown_in_review
 from tests.manage.test_attacks_sixth import LEVELS, ROOT, rights, squatted
+from tests.manage.test_requests import ROLE
+from tests.manage.test_who_is_meant import owner
 from tests.postbox import Postbox
-from tests.sign_in.world import new_world
+from tests.sign_in.world import entity, new_world
 
 if TYPE_CHECKING:
     from corpid.flows.directory.apply import ApplyResult
@@ -94,6 +102,23 @@ async def test_a_file_that_means_the_account_gives_levels(made: World) -> None:
     assert held.level == "owner"
 
 
+async def test_what_an_entitys_own_client_gave_says_nothing_about_whom_an_operators_document_means(made: World) -> None:
+    """D59, D68: hostile Acme gives Mallory what the operator plans for Nora, who would be given everything else."""
+    await joined(made)
+    registry = made.provider.registry
+    role = Assignment(user_id="id-mallory", entity_id=ACME, service_id="PERMITS", role="Maker")
+    bound = ApiClient(client_id="acme", scopes=frozenset({"directory.write"}), entity_id=ACME)
+    await write_changes(registry, bound, [Change(None, role)], planned=True)
+    result = await apply_document(
+        registry, made.provider.passwords,
+        f"assignments: [{{user: nora.ng, entity: {ACME}, service: PERMITS, role: Maker}}]\n"
+        f"administrators: [{{user: nora.ng, entity: {ACME}, level: administrator}}]".encode(),
+        file="API", actor=ApiClient(client_id="operator", scopes=frozenset({"directory.write"})), new_user_id=str,
+    )  # fmt: skip
+    assert not result.differences
+    assert await rights(made) == [Membership]
+
+
 # --- what the sixth part left
 
 
@@ -117,3 +142,36 @@ async def test_who_has_only_codes_by_email_is_promised_no_link_for_a_password() 
         browser = await made.browser()
         await browser.open(f"{made.base}{RECOVERY_PATH}", site="none")
     assert "a new password if you still have a passkey, an authenticator app or a recovery code" in browser.page.text
+
+
+# --- who gave it, and who is named
+
+
+async def test_a_role_whose_parts_have_slashes_has_no_giver_of_another_role(made: World) -> None:
+    """D57, D68: the audit names both by one text, and the last change of the other is Bob's."""
+    await free(made)
+    registry = made.provider.registry
+    first = replace(ROLE, sub_entity="a/b")
+    second = replace(ROLE, sub_entity="a", ref="b/")
+    assert "/".join(first.key) == "/".join(second.key)
+    for who, role in (("alice", first), ("bob", second)):
+        change = Change(None, role)
+        await write_changes(registry, owner(made, who), [change], planned=True)
+    found = await history.load_grants(registry, owner(made), [first, second])
+    assert {key: entry.actor for key, entry in found.entries.items()} == {second.key: "user:id-bob"}
+    plain = await history.load_grants(registry, owner(made), [second])
+    assert list(plain.entries) == [second.key]
+
+
+async def test_who_is_not_reviewed_yet_is_named_by_what_identifies_them(made: World) -> None:
+    """D68: of somebody invited that is the address, not the name of a placeholder."""
+    await free(made)
+    await made.person("aIice", entity(ACME, "Acme Pte. Ltd."), name="Alice Tan")
+    registry = made.provider.registry
+    seen = await shown_in_review(made, "bob")
+    mine = [KeepDecision(user_id="id-cora", seen=seen["id-cora"])]
+    await access_review.keep_access(registry, owner(made), ACME, mine, now=made.clock())
+    with pytest.raises(access_review.ReviewIncomplete) as refused:
+        await access_review.sign_off_review(registry, owner(made), ACME, now=made.clock())
+    assert "gina@acme.example (Gina Teo)" in str(refused.value)
+    assert "aiice (Alice Tan)" in str(refused.value)

@@ -16,6 +16,7 @@ from corpid.flows.directory.actors import assume_recent, check_still_acting, is_
 from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.lists import ListPage, cut_page
 from corpid.flows.directory.member_changes import plan_removals
+from corpid.flows.directory.person_names import read_names
 from corpid.flows.directory.write import (
     Refused,
     RequestDetails,
@@ -270,8 +271,7 @@ async def sign_off_review(registry: Registry, actor: Actor, entity_id: str, *, n
     settled = await registry.seals.settled_number()
     left, decisions = await _look_through(registry, entity_id)
     if left:
-        names = await registry.directory.read(User, [(user_id,) for user_id in left[:_SHOWN]])
-        shown = ", ".join(user.user_name for user in names.values())
+        shown = ", ".join((await read_names(registry, entity_id, left[:_SHOWN])).values())
         further = f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
         raise ReviewIncomplete(f"these people have not been reviewed with what they may do now: {shown}{further}")
     ended = sum(each.decision == "end" for each in decisions.values())

@@ -181,8 +181,11 @@ class Ownership(msgspec.Struct, frozen=True, kw_only=True):
         return by if not self.take_over and self._is_another(by) else ""
 
     def gave(self, kind: Kind, key: Key) -> bool:
-        """Return whether the channel of the document wrote a record."""
-        return channel(self.sources_of(kind, key).record) == self.channel
+        """Return whether a file wrote a record.
+
+        Documents of the API never did: an entity's own client writes through it, too.
+        """
+        return channel(self.sources_of(kind, key).record) == "file"
 
     def differs_from(self, entry: DocumentEntry | None, user: msgspec.Struct | None) -> bool:
         """Return whether a document means somebody else than an account.
