@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from tests.sign_in.world import World
 
 
-async def apply(made: World, text: str, *, take_over: bool = False) -> ApplyResult:
+async def apply(made: World, text: str, *, take_over: bool = False, prune: bool = False) -> ApplyResult:
     content, numbers = text.encode(), count()
     return await apply_document(
-        made.provider.registry, made.provider.passwords, content, file="levels.yaml", take_over=take_over,
+        made.provider.registry, made.provider.passwords, content, file="levels.yaml", take_over=take_over, prune=prune,
         actor=DirectoryFile.from_content("levels.yaml", content, by=ROOT),
         new_user_id=lambda: f"00000000-0000-4000-8000-{next(numbers):012}",
     )  # fmt: skip
@@ -102,6 +102,17 @@ async def test_a_file_that_means_the_account_gives_levels(made: World) -> None:
     assert held.level == "owner"
 
 
+@pytest.mark.parametrize("take_over", [False, True])
+async def test_pruning_takes_nothing_from_whoever_chose_the_user_name(made: World, take_over: bool) -> None:
+    """D65, D68: they are not the person whose memberships the file lists."""
+    await joined(made)
+    text = (
+        f"users: {{alice: {{}}, bob: {{}}, cora: {{}}, nora.ng: {{email: nora@acme.example, memberships: [{ACME}]}}}}"
+    )
+    result = await apply(made, text, take_over=take_over, prune=True)
+    assert not [each.subject for each in result.differences if "nora.ng" in each.subject]
+
+
 async def test_what_an_entitys_own_client_gave_says_nothing_about_whom_an_operators_document_means(made: World) -> None:
     """D59, D68: hostile Acme gives Mallory what the operator plans for Nora, who would be given everything else."""
     await joined(made)
@@ -128,6 +139,22 @@ async def test_nobody_is_called_by_a_word_that_stands_where_names_do(made: World
     await harbour.invite(made, email=EVIL, name="Mallory")
     browser = await harbour.at_profile(made)
     assert await harbour.named(browser, user_name=user_name, name="Mallory") == harbour.PROFILE
+
+
+@pytest.mark.parametrize("user_name", ["a\u4e28ice", "bob\u4e8c", "\u3112om", "\u4e28", "\u4e00", "\u30fc"])
+async def test_no_letter_of_another_script_stands_among_those_of_latin(made: World, user_name: str) -> None:
+    """D51, D68: 丨 is read as l, and what looks like a dash alone as nobody."""
+    await harbour.invite(made, email=EVIL, name="Mallory")
+    browser = await harbour.at_profile(made)
+    assert await harbour.named(browser, user_name=user_name, name="Mallory") == harbour.PROFILE
+
+
+@pytest.mark.parametrize("user_name", ["佐々木", "カーター", "山田たろう", "王小明", "nguyễn.2", "김정민"])
+async def test_names_with_signs_of_repetition_and_length_are_chosen(made: World, user_name: str) -> None:
+    """D51."""
+    await harbour.invite(made, email=EVIL, name="Mallory")
+    browser = await harbour.at_profile(made)
+    assert await harbour.named(browser, user_name=user_name, name="Mallory") == harbour.FIRST
 
 
 def test_the_word_for_the_reader_is_kept_in_every_language() -> None:

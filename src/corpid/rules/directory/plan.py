@@ -157,8 +157,9 @@ def plan(
         raise DirectoryError(document.file, problems)
     _store_values(wanted, current)
     named = {kind: set(records) for kind, records in wanted.items()}
-    taken, kept = _settle(wanted, current, claims)
-    removed, unremoved = _removals(document, current, user_ids, named, wanted, prune, claims)
+    others = _find_others(wanted, current, claims)
+    taken, kept = _settle(wanted, current, claims, others)
+    removed, unremoved = _removals(document, current, user_ids, named, wanted, prune, claims, others)
     gone = removed.get("service", frozenset())
     for key, (entry, record) in wanted["administrator"].items():
         wanted["administrator"][key] = (entry, without_services(record, gone))
@@ -353,9 +354,12 @@ class _PlanChecker:
 
 
 def _settle(
-    wanted: dict[Kind, dict[Key, tuple[DocumentEntry, msgspec.Struct]]], current: Current, claims: Ownership | None
+    wanted: dict[Kind, dict[Key, tuple[DocumentEntry, msgspec.Struct]]],
+    current: Current,
+    claims: Ownership | None,
+    others: AbstractSet[Key],
 ) -> tuple[dict[tuple[Kind, Key], dict[str, str]], list[RetainedRecord]]:
-    """Take the records of others out of `wanted`.
+    """Take the records of others out of `wanted`, and those of accounts that are not meant.
 
     Returns the members taken from others, by record, and the records that are left to them. A record that stays as it
     is leaves `wanted`: nothing is judged that the document does not decide.
@@ -365,7 +369,6 @@ def _settle(
     if claims is None:
         return taken, kept
     left_out: set[tuple[Kind, Key]] = set()
-    others = _find_others(wanted, current, claims)
     for kind, records in wanted.items():
         for key, (entry, record) in list(records.items()):
             existing, by = current.records_of(kind).get(key), claims.remover(kind, key)
@@ -394,11 +397,13 @@ def _settle(
     return taken, kept
 
 
-def _find_others(wanted: Wanted, current: Current, claims: Ownership) -> set[Key]:
+def _find_others(wanted: Wanted, current: Current, claims: Ownership | None) -> set[Key]:
     """The accounts of user names by which a document means somebody else.
 
     Not those to which a file has given something before. Source: D65, D68
     """
+    if claims is None:
+        return set()
     entries, users = wanted["user"], current.records_of("user")
     named = {key[:1] for kind in OF_PEOPLE for key in wanted[kind]}
     known = {key[:1] for kind in OF_PEOPLE - {"user"} for key in wanted[kind] if claims.gave(kind, key)}
@@ -549,6 +554,7 @@ def _removals(
     wanted: Wanted,
     prune: frozenset[Kind],
     claims: Ownership | None,
+    others: AbstractSet[Key],
 ) -> tuple[Removed, list[RetainedRecord]]:
     """The keys to remove, by kind, and the records left to others.
 
@@ -561,6 +567,7 @@ def _removals(
     for kind in document.complete & prune:
         removed[kind] = frozenset(current.records_of(kind).keys() - named[kind])
     listed = {user_ids[name] for name in document.listed_members} if "membership" in prune else set()
+    listed -= {user_id for (user_id,) in others}
     unlisted = (key for key in current.records_of("membership") if key[0] in listed and key not in named["membership"])
     removed["membership"] = frozenset(unlisted)
     kept: list[RetainedRecord] = []
