@@ -149,6 +149,14 @@ async def test_no_letter_of_another_script_stands_among_those_of_latin(made: Wor
     assert await harbour.named(browser, user_name=user_name, name="Mallory") == harbour.PROFILE
 
 
+@pytest.mark.parametrize("user_name", ["5b0b6d0e-21a4-4c55-8a19-3c2e6f7b9a10", "5B0B6D0E-21A4-4C55-8A19-3C2E6F7B9A10"])
+async def test_nobody_is_called_by_the_identifier_of_another_account(made: World, user_name: str) -> None:
+    """D57, D68: commands and API read it as the identifier: whoever types the user name means somebody else."""
+    await harbour.invite(made, email=EVIL, name="Mallory")
+    browser = await harbour.at_profile(made)
+    assert await harbour.named(browser, user_name=user_name, name="Mallory") == harbour.PROFILE
+
+
 @pytest.mark.parametrize("user_name", ["佐々木", "カーター", "山田たろう", "王小明", "nguyễn.2", "김정민"])
 async def test_names_with_signs_of_repetition_and_length_are_chosen(made: World, user_name: str) -> None:
     """D51."""

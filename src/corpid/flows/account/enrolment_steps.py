@@ -106,12 +106,14 @@ def _can_be_chosen(user_name: str, address: str) -> bool:
     """Return whether a new person may be known by a user name.
 
     An address only if it is the one that the link has proven: it identifies whoever is invited at it. No brackets,
-    nothing that looks like another name, and not symbols alone, which pages show where there is nothing.
+    nothing that looks like another name or is read as an identifier, and not symbols alone, which pages show where
+    there is nothing.
     """
     if user_name == address.casefold():
         return True
     plain = all(each.isalnum() or each in _SYMBOLS for each in user_name if each.isascii())
-    return plain and any(map(str.isalnum, user_name)) and names.is_distinct(user_name)
+    named = any(map(str.isalnum, user_name)) and not names.is_user_id(user_name)
+    return plain and named and names.is_distinct(user_name)
 
 
 async def _is_called_so(registry: Registry, invited: Membership, user_name: str) -> bool:

@@ -25,6 +25,7 @@ USER_NAME_CHARACTERS: Final = 128
 
 _ASCII: Final = re.compile(r"[!-~]+")
 """user names of which the profile changes nothing but case (RFC 8264 §9.11)"""
+USER_ID: Final = re.compile(r"[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}")
 _MARKS: Final = str.maketrans({"\u200e": None, "\u200f": None, "\ufeff": None, "\t": " "})
 _NO_JOINERS: Final = str.maketrans(dict.fromkeys(JOINERS))
 _SMALL: Final = str.maketrans(ascii_uppercase, ascii_lowercase)
@@ -174,6 +175,14 @@ def is_distinct(name: str) -> bool:
     return scripts <= _SCRIPTS and not mixed and not like_latin and all(marks) and all(ordinary)
 
 
+def is_user_id(text: str) -> bool:
+    """Return whether a text has the form of a person's identifier.
+
+    Source: R-12.4
+    """
+    return USER_ID.fullmatch(text) is not None
+
+
 def is_storable(text: str) -> bool:
     """Return whether a database can be asked for a text.
 
@@ -211,5 +220,5 @@ def bound_name(name: str) -> str:
 
 
 def _is_symbol(character: str) -> bool:
-    """Return whether a character is a symbol, or a mark that encloses others."""
+    """Return whether a character is a symbol or an enclosing mark."""
     return not character.isascii() and (category(character).startswith("S") or category(character) == "Me")

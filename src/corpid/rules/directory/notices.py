@@ -183,7 +183,7 @@ def _list_owners(administrators: Iterable[AppointmentStatus[Administrator]]) -> 
 
 
 def is_still_told(kind: NoticeKind, level: Administrator | None) -> bool:
-    """Return whether a notice that has waited is for somebody of this level.
+    """Return whether this level still gets a notice.
 
     None: they administer the entity no longer, or never did. Source: D53, D61
     """

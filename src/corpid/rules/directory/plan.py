@@ -359,7 +359,7 @@ def _settle(
     claims: Ownership | None,
     others: AbstractSet[Key],
 ) -> tuple[dict[tuple[Kind, Key], dict[str, str]], list[RetainedRecord]]:
-    """Take the records of others out of `wanted`, and those of accounts that are not meant.
+    """Take records of others, and of accounts not meant, out of `wanted`.
 
     Returns the members taken from others, by record, and the records that are left to them. A record that stays as it
     is leaves `wanted`: nothing is judged that the document does not decide.

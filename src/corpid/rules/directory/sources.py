@@ -110,7 +110,7 @@ def in_words(actor: str, user_names: Mapping[str, str], owner: str = "") -> str:
 
 
 def means_another(entry: DocumentEntry | None, user: User, sources: Sources) -> bool:
-    """Return whether a document means somebody else than the account of a user name.
+    """Return whether a document does not mean the account of a name.
 
     Whoever sets up an account chooses its user name: of the person, only its address is proven. `entry` is the one of
     the user, if there is one. Source: D65, D68

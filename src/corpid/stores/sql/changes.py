@@ -544,7 +544,7 @@ def _is_account_name(written: str, user_name: str) -> bool:
 
 
 def _name_account(written: str) -> str:
-    """The key of the account that a written user name means; empty for none.
+    """The key of the account that a written name means; else empty.
 
     Searches fold a name that no account can have, such as one in circled letters.
     """
