@@ -162,10 +162,10 @@ def _calls(registry: Registry, passwords: Argon2Passwords, places: Places) -> di
     def roles(wanted: dict[str, str], after: str = "") -> Awaitable[lists.ListPage[Any]]:
         return lists.list_with_records(registry, BY, ASSIGNMENTS, wanted, after=after, limit=PAGE)
 
-    def members(after: str = "", search: str = "") -> Awaitable[lists.ListPage[Any]]:
+    def members(after: str = "", search: str = "", order: str = "user_name") -> Awaitable[lists.ListPage[Any]]:
         return lists.list_with_records(
-            registry, BY, MEMBERS, {"entity": CROWD_ID}, order="user_name", search=search,
-            after=after and f"user_name:{after}", limit=PAGE, count_to=MOST_COUNTED,
+            registry, BY, MEMBERS, {"entity": CROWD_ID}, order=order, search=search,
+            after=after and f"{order}:{after}", limit=PAGE, count_to=MOST_COUNTED,
         )  # fmt: skip
 
     return {
@@ -175,6 +175,9 @@ def _calls(registry: Registry, passwords: Argon2Passwords, places: Places) -> di
             USERS, lambda n: {"order": "name", "search": places.members_name(n)}
         ),
         "people of the largest entity": listed(lambda n: members(after=places.member(n))),
+        "people of the largest entity in the order of names": listed(
+            lambda n: members(after=f"member%20{places.member(n).removeprefix('crowd')}/", order="shown_name")
+        ),
         "people of the largest entity by the beginning of their user name": listed(
             lambda n: members(search=places.member(n)[:-1])
         ),

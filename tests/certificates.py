@@ -1,4 +1,4 @@
-"""A certification authority for tests."""
+"""A certificate authority for tests."""
 
 from __future__ import annotations
 

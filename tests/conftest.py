@@ -17,6 +17,7 @@ from _pytest.mark.structures import get_unpacked_marks
 from _pytest.runner import runtestprotocol
 from hypothesis import settings
 
+import corpid.rules.scim.resources  # noqa: F401 - see below
 from corpid import event_log
 from tests import engines, quick_start
 from tests.sign_in.world import new_world
@@ -51,6 +52,10 @@ IN_A_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]
 
 
+# Pydantic looks for the source of its models in each frame that leads to their import, and for each frame through every
+# module: below the imports of a test file that takes seven times as long.
+
+
 def _write_plainly(level: str, event: str, fields: dict[str, Any]) -> None:
     print(level, event, fields)
 
@@ -75,7 +80,7 @@ def pytest_configure() -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that start processes first: what takes milliseconds fills the processors at the end."""
-    items.sort(key=lambda item: LONG_FIRST.get(item.path.relative_to(TESTS).parts[0], len(LONG_FIRST)))
+    items.sort(key=lambda item: LONG_FIRST.get(item.nodeid.split("/", 2)[1], len(LONG_FIRST)))
     for item in items:
         if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.function):
             item.fixturenames.insert(0, "no_task_left")

@@ -63,7 +63,7 @@ class Address:
 
 
 def trusting(authority: Path | None) -> ssl.SSLContext | None:
-    """A TLS context with one more certification authority.
+    """A TLS context with one more certificate authority.
 
     None without one: the usual ones are trusted. Raises NotDone.
     """
@@ -193,7 +193,7 @@ async def developer_api(
     """The API of a demo at this address.
 
     It is an issuer, or the address of its developer mode. It may contain the key of its start. `seconds` is the timeout
-    of a request; with `tls` None the usual certification authorities are trusted. Raises NotDone. Source: D66
+    of a request; with `tls` None the usual certificate authorities are trusted. Raises NotDone. Source: D66
     """
     address = Address.parse(url)
     async with httpx.AsyncClient(headers=address.headers, timeout=seconds, verify=tls or True, trust_env=False) as http:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from corpid.rules.audit_records import AuditEvent
 from corpid.stores.encryption_at_rest import SecretCipher
 from corpid.stores.lmdb import LmdbEngine, LmdbTransientStore
-from corpid.stores.memory import MemoryTransientStore
 from corpid.stores.sql.open import SqlStores, open_postgresql, open_sqlite
 from corpid.stores.valkey.incarnations import NoOrderlyStops
 from tests import engines, quick_start
+from tests.memory_store import MemoryTransientStore
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

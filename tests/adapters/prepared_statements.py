@@ -11,10 +11,11 @@ import pytest
 
 from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory.lists import RECORD_LISTS
-from corpid.rules.directory.queries import Member, SortedBy
+from corpid.rules.directory.queries import Member, RoleOrder, SortedBy
 from corpid.rules.directory.records import Assignment, Entity, ThirdPartyGrant, User
 from corpid.stores.sql.audit import ways
 from corpid.stores.sql.lists import Shape
+from corpid.stores.sql.members import RoleShape
 from corpid.stores.sql.statements import CompiledStatement
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ SEARCHES: tuple[Shape, ...] = tuple(
         kind, RECORD_LISTS[kind].order(order).columns, ("entity_id",) if kind is Member else (), True, backwards,
         words=words, service=service, few=few, by_service=service and not words,
     )
-    for kind, order in ((User, "name"), (Entity, "name"), (Member, "shown_user_name"), (Member, "shown_email"))
+    for kind, order in ((User, "name"), (Entity, "name"), (Member, "shown_user_name"), (Member, "shown_email"), (Member, "shown_name"))
     for few, backwards in ((False, False), (False, True), (True, False))
     for words in (0, 1, 2)
     for service in ((False, True) if kind is Member else (False,))
@@ -80,6 +81,14 @@ SEARCHES += tuple(
     if each.words and not each.few and not each.by_service
 )
 """by words, and of members by service, in the orders of the pages that offer them"""
+ROLES = tuple(
+    RoleShape(words, services, role, order, backwards)
+    for words in (0, 1, 2)
+    for services, role, backwards in product((False, True), repeat=3)
+    for order in get_args(RoleOrder)
+    if services or order != "service"
+)
+"""of an entity's people, each of which leads to another statement"""
 _NUMBERS = (1, 3)
 """of services or words, for which a statement is made when it is first needed"""
 
@@ -147,9 +156,10 @@ def find_counted(page: Shape) -> Shape:
 
 def _make_filters(provisioning: Provisioning) -> None:
     for services, role in product((False, True), repeat=2):
-        provisioning._counted_roles((0, services, role))
-        for words in (0, 1, 2):
-            provisioning._found_roles((words, services, role))
+        provisioning._counted_roles(RoleShape(0, services, role))
+    for each in ROLES:
+        provisioning._found_roles(each)
+        provisioning._end_of_part(each.order, each.backwards)
     for shape in FILTERS:
         provisioning._count(shape)
         for sorted_by in get_args(SortedBy):

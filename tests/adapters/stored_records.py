@@ -24,8 +24,7 @@ from corpid.rules.oauth.records import Client
 from tests.adapters.opened import EVENT
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.changes import Written
-    from corpid.rules.directory.records import Record
+    from corpid.rules.fields import KeyedRecord
     from corpid.stores.sql.open import SqlStores
 
 TAN = User(
@@ -121,20 +120,20 @@ REQUEST = ChangeRequest(
     decided_at=2,
 )
 CLIENT = Client(client_id="rp", name="RP", redirect_uris=("https://rp.example/cb",), jwks="{}", services=("s1",))
-EVERYTHING: tuple[Record, ...] = (
+EVERYTHING: tuple[KeyedRecord, ...] = (
     TAN, LIM, ACME, BOOKS, TRADE, LEVY, MEMBER, ADMINISTERS, OPERATES, ASSIGNED, GRANTED, FOR_BOOKS, FACTORS, REQUEST,
 )  # fmt: skip
 CLIENT_EVENT = AuditEvent(actor="client:rp", action="code.replay", client_id="rp", entity_id="E1", outcome="refused")
 
 
-async def write(stores: SqlStores, *records: Written) -> None:
+async def write(stores: SqlStores, *records: KeyedRecord) -> None:
     await stores.registry.directory.write([Change(None, record) for record in records], EVENT)
 
 
-async def remove(stores: SqlStores, *records: Written) -> None:
+async def remove(stores: SqlStores, *records: KeyedRecord) -> None:
     await stores.registry.directory.write([Change(record, None) for record in records], EVENT)
 
 
-async def everything(stores: SqlStores) -> list[Record]:
+async def everything(stores: SqlStores) -> list[KeyedRecord]:
     kinds = {type(record): None for record in EVERYTHING}
     return [record for kind in kinds for record in [found async for found in stores.registry.directory.scan(kind)]]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corpid.rules.directory.actors import Actor, EntityAdministrator
-    from corpid.rules.directory.records import Record
+    from corpid.rules.fields import KeyedRecord
     from corpid.stores.sql.open import SqlStores
     from corpid.stores.sql.registry import Registry
     from tests.adapters.databases import Place
@@ -39,7 +39,7 @@ NOW = 1_800_000_000.0
 FIRM = replace(ACME, enabled=True, approvals="none")
 PLAIN = Service(service_id="plain", name="Plain", roles=("Maker",))
 YEARLY = Service(service_id="yearly", name="Yearly", parameters=(ParameterDefinition(name="Year"),))
-EVERYBODY: tuple[Record, ...] = (*PEOPLE, FIRM, PLAIN, YEARLY)
+EVERYBODY: tuple[KeyedRecord, ...] = (*PEOPLE, FIRM, PLAIN, YEARLY)
 
 
 def given(record: Assignment | Administrator | Membership | ThirdPartyGrant) -> Change:
@@ -97,7 +97,7 @@ async def test_the_only_administrators_own_roles_are_marked(place: Place) -> Non
     [replace(LIM, enabled=False), ACME, Membership(user_id="u2", entity_id="E1", enabled=False)],
     ids=["person", "entity", "membership"],
 )
-async def test_whoever_cannot_act_for_the_entity_does_not_administer_it(place: Place, off: Record) -> None:
+async def test_whoever_cannot_act_for_the_entity_does_not_administer_it(place: Place, off: KeyedRecord) -> None:
     """D50."""
     async with place.opened() as stores:
         await write(stores, *EVERYBODY, LIM_OWNS)

@@ -24,7 +24,7 @@ from tests.adapters.stored_records import ACME, BOOKS, LIM, TAN, everything, wri
 
 if TYPE_CHECKING:
     from corpid.rules.directory.changes import StoreChange
-    from corpid.rules.directory.records import Record
+    from corpid.rules.fields import KeyedRecord
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 
@@ -39,7 +39,7 @@ RINA_OWNS = Administrator(user_id="u3", entity_id="E1", level="owner")
 RINA_HELPS = Administrator(user_id="u3", entity_id="E2", level="sub_administrator", services="all")
 LIM_OPERATES = Operator(user_id="u2", level="operator")
 RINA_OPERATES = Operator(user_id="u3", level="operator")
-PEOPLE: tuple[Record, ...] = (TAN, LIM, RINA, ACME, BOOKS, *MEMBERS)
+PEOPLE: tuple[KeyedRecord, ...] = (TAN, LIM, RINA, ACME, BOOKS, *MEMBERS)
 OPERATORS_REMAIN = LastOwnerInvariant()
 OWNERS_REMAIN = LastOwnerInvariant("E1")
 WAITS_SECONDS = 0.3

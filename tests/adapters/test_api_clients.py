@@ -15,7 +15,7 @@ from corpid.rules.oauth.records import Client, FetchedKeySet
 from tests.adapters.opened import EVENT
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.changes import Written
+    from corpid.rules.fields import KeyedRecord
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 
@@ -35,7 +35,7 @@ def relying_party(client_id: str) -> Client:
     return Client(client_id=client_id, name="RP", redirect_uris=("https://rp.example/cb",), jwks="{}")
 
 
-async def written(stores: SqlStores, *records: Written) -> bool:
+async def written(stores: SqlStores, *records: KeyedRecord) -> bool:
     """Whether records were written; those whose identifier the other kind has are not."""
     try:
         await stores.registry.directory.write([Change(None, each, EVENT) for each in records])

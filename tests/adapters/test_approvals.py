@@ -29,14 +29,15 @@ if TYPE_CHECKING:
 
     from corpid.rules.directory.actors import Actor, EntityAdministrator
     from corpid.rules.directory.changes import StoreChange
-    from corpid.rules.directory.records import Entity, Record
+    from corpid.rules.directory.records import Entity
+    from corpid.rules.fields import KeyedRecord
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 
 DAY = 86400
 STRICT = replace(FIRM, approvals="roles")
 TAN_IS_MEMBER = Membership(user_id="u1", entity_id="E1", membership_id="u1 at E1")
-EVERYBODY: tuple[Record, ...] = (*PEOPLE, BOOKS, STRICT, PLAIN, TAN_IS_MEMBER, LIM_OWNS, RINA_OWNS)
+EVERYBODY: tuple[KeyedRecord, ...] = (*PEOPLE, BOOKS, STRICT, PLAIN, TAN_IS_MEMBER, LIM_OWNS, RINA_OWNS)
 """Lim and Rina own E1, where a role of Tan's is asked for"""
 GIVEN = role("u1")
 EVENTS = {"declined": "approval.decline", "withdrawn": "approval.withdraw", "expired": "approval.expire"}
@@ -367,7 +368,7 @@ async def test_lowering_approvals_needs_approval_and_turning_them_on_two_people(
     ],
 )
 async def test_the_entity_and_the_service_say_what_needs_approval(
-    place: Place, approvals_of: str, service: Record, change: Change | str, waits: bool
+    place: Place, approvals_of: str, service: KeyedRecord, change: Change | str, waits: bool
 ) -> None:
     async with place.opened() as stores:
         await write(stores, *EVERYBODY, replace(STRICT, approvals=approvals_of), service)

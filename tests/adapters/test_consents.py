@@ -14,7 +14,7 @@ from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import ACME, BOOKS, CLIENT, LIM, TAN, remove, write
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.changes import Written
+    from corpid.rules.fields import KeyedRecord
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 
@@ -103,7 +103,7 @@ async def test_withdrawing_ends_every_set_for_one_client_and_entity_and_nothing_
 
 
 @pytest.mark.parametrize("gone", [TAN, ACME, CLIENT, BELONGS], ids=["person", "entity", "client", "membership"])
-async def test_consent_ends_with_person_entity_client_and_membership(place: Place, gone: Written) -> None:
+async def test_consent_ends_with_person_entity_client_and_membership(place: Place, gone: KeyedRecord) -> None:
     """D29: and a later one of the same name begins without."""
     async with place.opened() as stores:
         await fill(stores)
@@ -115,7 +115,7 @@ async def test_consent_ends_with_person_entity_client_and_membership(place: Plac
 
 
 @pytest.mark.parametrize("gone", [TAN, ACME, CLIENT, BELONGS], ids=["person", "entity", "client", "membership"])
-async def test_nothing_is_remembered_for_what_was_removed_meanwhile(place: Place, gone: Written) -> None:
+async def test_nothing_is_remembered_for_what_was_removed_meanwhile(place: Place, gone: KeyedRecord) -> None:
     """D29, D50: and no event says so."""
     async with place.opened() as stores:
         await fill(stores)

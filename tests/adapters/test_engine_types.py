@@ -14,7 +14,6 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from corpid import app, engines, settings
 from corpid.cli.doctor import local_checks
 from corpid.rules.transient import EngineCondition
-from corpid.stores.memory import MemoryTransientStore
 from corpid.stores.transient import (
     ENGINE_TYPES,
     EngineType,
@@ -25,6 +24,7 @@ from corpid.stores.transient import (
 )
 from corpid.web.telemetry.spans import Spans
 from tests.adapters.transient_stores import STORES, WITH_CLOCK, WITHOUT_CLOCK
+from tests.memory_store import MemoryTransientStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from corpid.rules.directory.records import Record
+    from corpid.rules.fields import KeyedRecord
     from corpid.stores.sql.open import SqlStores
 
 ANYTHING = accepted_entities([])
@@ -33,7 +33,7 @@ def entity(entity_id: str, name: str = "", **more: Any) -> Entity:
     return Entity(entity_id=entity_id, country="SG", name=name or f"Entity {entity_id}", **fields)
 
 
-def held_by(user_id: str, *entities: Entity, enabled: bool = True) -> list[Record]:
+def held_by(user_id: str, *entities: Entity, enabled: bool = True) -> list[KeyedRecord]:
     memberships = [Membership(user_id=user_id, entity_id=one.entity_id, enabled=enabled) for one in entities]
     return [*entities, *memberships]
 
@@ -45,7 +45,7 @@ async def peopled(place: Place) -> AsyncIterator[SqlStores]:
         yield stores
 
 
-async def write(stores: SqlStores, *records: Record) -> None:
+async def write(stores: SqlStores, *records: KeyedRecord) -> None:
     await stores.registry.directory.write([Change(None, record) for record in records], EVENT)
 
 
@@ -218,7 +218,7 @@ async def test_every_look_reads_the_persons_memberships_and_their_entities_by_ke
         assert plan(tmp_path, directory._count(0).text) == [mine]
         person = "SEARCH users USING PRIMARY KEY (user_id=?)"
         level = "SEARCH administrators USING PRIMARY KEY (user_id=? AND entity_id=?) LEFT-JOIN"
-        assert plan(tmp_path, directory._usable.text) == [person, mine, theirs, level]
+        assert plan(tmp_path, directory._usable.statement.text) == [person, mine, theirs, level]
 
 
 def plan(path: Path, statement: str) -> list[str]:

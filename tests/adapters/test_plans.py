@@ -23,7 +23,7 @@ from corpid.stores.sql.columns import METADATA
 from corpid.stores.sql.lists import _WORDS, Shape, bind_place, find_shape
 from tests import engines
 from tests.adapters.databases import Place
-from tests.adapters.prepared_statements import FILTERS, LISTS, SEARCHES, find_counted, make_the_rest, noted
+from tests.adapters.prepared_statements import FILTERS, LISTS, ROLES, SEARCHES, find_counted, make_the_rest, noted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,16 +73,24 @@ class Filled:
             for each in SEARCHES
             if each.words
         }
-        self.ending = [registry.directory._totals.text, registry.directory._ending.text]
+        self.ending = [registry.directory._totals.text]
+        self.roles = {
+            each: (provisioning._end_of_part(each.order, each.backwards).text, provisioning._found_roles(each).text)
+            for each in ROLES
+        }
         self.ending += [registry.notices._ending_on[Assignment].text, registry.notices._count[Assignment].text]
         self.by_last_day = [made.text for made in registry.notices._ending.values()]
         reviews = registry.access_reviews
         self.reviewed = {
-            "pk_access_review_decisions": [reviews._all.text, reviews._undecided.text, reviews._kept.text],
+            "pk_access_review_decisions": [
+                reviews._all.statement.text,
+                reviews._undecided.statement.text,
+                reviews._kept.text,
+            ],
             "pk_access_reviews": [reviews._administered.text],
-            "ix_access_reviews_remind_at": [reviews._due.text],
+            "ix_access_reviews_remind_at": [reviews._due.statement.text],
         }
-        self.listed = {each._all.text for each in (registry.clients, registry.api_clients, registry.usage)}
+        self.listed = {each._all.statement.text for each in (registry.clients, registry.api_clients, registry.usage)}
         """commands and the loading of keys ask for everything"""
         self.listed |= {known.first_page.text for known in registry.directory._kinds.values()}
 
@@ -127,7 +135,7 @@ class Filled:
     def reads_whole(self, steps: list[str]) -> bool:
         """Whether a plan reads a table that grows from beginning to end.
 
-        A deployment has a handful of keys, operators, serving processes, jobs and databases; rows that are counted up to a limit are no table,
+        A deployment has a handful of keys, operators, serving processes, jobs and databases; rows that are counted up to a limit, and services that were looked up, are no table,
         and of records with outdated words the first ones are read.
         """
         if self.is_sqlite:
@@ -140,6 +148,7 @@ class Filled:
                         "SCAN server_processes",
                         "SCAN jobs",
                         "SCAN counted",
+                        "SCAN held",
                         "SCAN outdated_words",
                         "SCAN sqlite_sequence",
                     )
@@ -223,6 +232,7 @@ def test_the_first_keystrokes_of_a_search_read_the_persons_memberships_only(fill
         (Member, "user_name", "ix_memberships_person"),
         (Member, "shown_user_name", "ix_memberships_shown_name"),
         (Member, "shown_email", "ix_memberships_shown_email"),
+        (Member, "shown_name", "ix_memberships_shown_full_name"),
     ],
 )
 def test_a_list_is_read_in_an_index_of_its_order(filled: Filled, kind: type, order: str, index: str) -> None:
@@ -291,6 +301,21 @@ def test_an_entitys_roles_that_end_are_counted_and_read_in_an_index_of_the_entit
         shown = "\n".join(steps)
         assert "ix_assignments_entity_id_end_date" in shown, shown
         assert not any("TEMP B-TREE" in step or "Sort" in step for step in steps), shown
+
+
+def test_an_entitys_roles_are_read_in_an_index_of_each_order(filled: Filled) -> None:
+    """D83: a part of it, whatever the number of roles, in both directions and whatever is asked of each role."""
+    indexes = {
+        "person": "ix_memberships_shown_name",
+        "service": "ix_assignments_(holders|roles)",
+        "role": "ix_assignments_roles",
+        "until": "ix_assignments_entity_id_end_date",
+    }
+    for shape, (ends, found) in filled.roles.items():
+        shown = "\n".join(filled.plan(ends))
+        assert not re.search(r"TEMP B-TREE|^(-> +)?Sort", shown, re.MULTILINE), (ends, shown)
+        for text in (ends, found):
+            assert re.search(indexes[shape.order], "\n".join(filled.plan(text))), (text, filled.plan(text))
 
 
 def test_roles_of_all_entities_are_read_by_their_last_day(filled: Filled) -> None:

@@ -267,7 +267,7 @@ async def test_members_are_found_by_the_beginning_of_names_and_addresses(place: 
         assert await found("user_name", "sw", "mz") == await found("email", "sw", "\U0010fffd") == []
 
 
-async def test_a_member_who_gets_another_user_name_or_address_is_found_by_it(place: Place) -> None:
+async def test_a_member_who_gets_another_name_or_address_is_found_by_it(place: Place) -> None:
     """D61: where the entity wrote none, whichever version of CorpID wrote the rows."""
     belongs = Membership(user_id="u2", entity_id="E2", membership_id="m0")
 
@@ -283,6 +283,10 @@ async def test_a_member_who_gets_another_user_name_or_address_is_found_by_it(pla
         await write(stores, replace(LIM, user_name="Zoe", email="ZOE@home.example"))
         assert (await found("user_name", "zo"), await found("email", "zoe@")) == (["m0"], ["m0"])
         assert (await found("user_name", "lim"), await found("email", "lim@")) == (["m1"], ["m1"])
+        by_name = partial(stores.registry.lists.find, MEMBERS, {"entity_id": "E2"}, order="shown_name", limit=10)
+        assert [each.membership.membership_id for each in await by_name()] == ["m0", "m1"]
+        await write(stores, replace(LIM, user_name="Zoe", email="ZOE@home.example", name="Zoe"))
+        assert [each.membership.membership_id for each in await by_name()] == ["m1", "m0"]
         listed = partial(stores.registry.lists.find, MEMBERS, order="user_name", beginning="zoe", limit=10)
         assert [each.user.user_name for each in await listed({"entity_id": "E2"})] == ["Zoe"]
         place.sql("UPDATE memberships SET person_name_key = '', person_email = '' WHERE user_id = 'u2'")

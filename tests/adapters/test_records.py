@@ -33,7 +33,7 @@ from tests.adapters.stored_records import (
 )
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.records import Record
+    from corpid.rules.fields import KeyedRecord
     from tests.adapters.databases import Place
 
 
@@ -77,7 +77,9 @@ async def test_writing_a_record_again_replaces_it_and_keeps_what_refers_to_it(pl
         "user", "operator", "client entity's third party", "client entity", "service", "membership", "level", "grant",
     ],
 )  # fmt: skip
-async def test_what_a_removed_record_carried_goes_with_it(place: Place, removed: Record, left: list[Record]) -> None:
+async def test_what_a_removed_record_carried_goes_with_it(
+    place: Place, removed: KeyedRecord, left: list[KeyedRecord]
+) -> None:
     """Roles and levels must not come back to life when a membership is made again (D53)."""
     async with place.opened() as stores:
         await write(stores, *EVERYTHING)

@@ -23,7 +23,7 @@ from tests.adapters.stored_records import (
 )
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.records import Record
+    from corpid.rules.fields import KeyedRecord
     from tests.adapters.databases import Place
 
 
@@ -48,7 +48,7 @@ async def test_a_text_that_is_no_user_name_is_refused_and_found_nowhere(place: P
 
 
 @pytest.mark.parametrize("record", [MEMBER, ASSIGNED, GRANTED, FOR_BOOKS, FACTORS], ids=lambda r: type(r).__name__)
-async def test_a_record_that_refers_to_nothing_is_refused_by_name(place: Place, record: Record) -> None:
+async def test_a_record_that_refers_to_nothing_is_refused_by_name(place: Place, record: KeyedRecord) -> None:
     async with place.opened() as stores:
         with pytest.raises(MissingReference, match=f"{type(record).__name__} {'/'.join(record.key)}: it refers to"):
             await write(stores, record)

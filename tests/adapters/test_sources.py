@@ -18,7 +18,8 @@ from tests.adapters.test_third_parties import ACCEPTED, EVERYBODY, GIVEN, there
 
 if TYPE_CHECKING:
     from corpid.rules.directory.changes import StoreChange
-    from corpid.rules.directory.records import Record, User
+    from corpid.rules.directory.records import User
+    from corpid.rules.fields import KeyedRecord
     from corpid.rules.oauth.records import Client
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
@@ -31,11 +32,11 @@ def by(actor: str) -> AuditEvent:
     return AuditEvent(actor=actor, action="test.change")
 
 
-async def put(stores: SqlStores, actor: str, *records: Record | Client) -> None:
+async def put(stores: SqlStores, actor: str, *records: KeyedRecord | Client) -> None:
     await stores.registry.directory.write([Change(None, record, by(actor)) for record in records])
 
 
-async def sources(stores: SqlStores, record: Record | Client) -> Sources:
+async def sources(stores: SqlStores, record: KeyedRecord | Client) -> Sources:
     key = getattr(record, "key", ("rp",))
     found = await stores.registry.directory.sourced(type(record), [key, ("nobody",) * len(key)])
     assert found[key].record == record

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from corpid.rules.directory.actors import Actor, EntityAdministrator
-    from corpid.rules.directory.records import Record
+    from corpid.rules.fields import KeyedRecord
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 
@@ -39,7 +39,7 @@ GIVEN = ThirdPartyAssignment(
 )
 SIDES = LIM_OWNS, replace(RINA_OWNS, entity_id="E2")
 """Lim owns the client entity, Rina the third party, of which Lim is a member"""
-EVERYBODY: tuple[Record, ...] = (*PEOPLE, FIRM, BOOKS, SHARED, *SIDES)
+EVERYBODY: tuple[KeyedRecord, ...] = (*PEOPLE, FIRM, BOOKS, SHARED, *SIDES)
 GRANT = GrantFilter(client_entity="E1", third_party="E2", service="s")
 
 

@@ -87,19 +87,19 @@ def test_a_bound_client_sees_its_entity_and_what_belongs_to_it(world: World, api
     assert own.post("/directory", {}).status_code == 403
 
 
-def test_a_client_entity_reads_no_user_name_of_its_third_partys_people(world: World, api: Api) -> None:
-    """D61: neither in a row or a list, nor by looking for one."""
+def test_a_client_entity_reads_who_acts_for_it_and_looks_for_nobody(world: World, api: Api) -> None:
+    """D61, D68: the account's user name in a row and a list, and of somebody invited nothing."""
     path = "/third-party-assignments"
     [row, *_] = [each for each in api.every(path) if each["client_entity"] == ORCHARD]
     assert row["user"]
     rows = f"{path}?client_entity={ORCHARD}&third_party={row['third_party']}"
-    for entity, user in ((ORCHARD, ""), (row["third_party"], row["user"])):
+    for entity in (ORCHARD, row["third_party"]):
         own = calling(world, f"bound-{entity}", scopes=["directory.read"], entity_id=entity)
         [listed] = [each for each in own.every(rows) if each["id"] == row["id"]]
-        assert (listed["user"], listed["user_id"]) == (user, row["user_id"])
-        assert own.get(f"{path}/{row['id']}").json()["user"] == user
+        assert (listed["identity"], listed["user_id"]) == (row["identity"], row["user_id"])
+        assert own.get(f"{path}/{row['id']}").json()["identity"] == row["identity"]
         found = own.every(f"{rows}&user={row['user']}")
-        assert bool(found) is bool(user)
+        assert bool(found) is (entity != ORCHARD)
 
 
 @pytest.mark.parametrize("path", ["memberships", "administrators", "assignments", "users"])

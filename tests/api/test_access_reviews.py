@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from corpid.flows.directory.access_review import ReviewDates
-from corpid.rules.directory.access_review import YEAR_SECONDS
+from corpid.rules.directory.access_review import YEAR_SECONDS, AccessReview
 from corpid.rules.directory.records import Administrator, Change
 from tests.api.calling import HARBOUR, bound, calling
-from tests.protocol.directory import ALICE
+from tests.protocol.directory import ALICE, BOB
 
 if TYPE_CHECKING:
     from tests.api.calling import Api
@@ -27,6 +27,21 @@ def test_a_review_and_its_people_are_read(world: World, api: Api) -> None:
     assert len(people) == shown["people"]
     [alice] = [each for each in people if each["user_id"] == ALICE.user_id]
     assert (alice["level"], alice["reviewed"], alice["decision"]) == ("owner", False, "")
+
+
+def test_who_reviewed_is_named_by_their_account(world: World, api: Api) -> None:
+    """D61, D68: beside the actor of the audit, and no operator to the entity's own client."""
+    owner, operator = f"user:{ALICE.user_id}", f"operator:{BOB.user_id}"
+    registry = world.provider.registry
+    level = Administrator(user_id=ALICE.user_id, entity_id=HARBOUR, level="owner")
+    world.run(registry.directory.write([Change(None, level)]))
+    review = AccessReview(entity_id=HARBOUR, due_at=1, remind_at=1, began_at=1, began_by=owner, signed_off_by=operator)
+    world.run(registry.access_reviews.add([review]))
+    path = f"/entities/{HARBOUR}/access-review"
+    for caller, name in ((api, "bob"), (bound(world), "The operator")):
+        shown = caller.get(path).json()
+        assert (shown["began_by"], shown["began_by_name"]) == (owner, f"alice ({ALICE.name})")
+        assert (shown["signed_off_by"], shown["signed_off_by_name"]) == (operator, name)
 
 
 def test_an_entity_reads_its_own_review_only(world: World, api: Api) -> None:

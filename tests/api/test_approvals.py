@@ -201,3 +201,15 @@ def test_of_two_posts_with_one_key_one_makes_a_request_and_both_get_it(place: Pl
     assert first == second
     assert sorted([repeated, also]) == [False, True]
     assert [key for (key,) in place.sql("SELECT request_id FROM change_requests")] == [first.body]
+
+
+def test_who_decided_is_named_as_far_as_the_caller_may_know(world: World, own: Api, api: Api) -> None:
+    """D61, D68: beside the actor of the audit; a client bound to the entity is told what its pages say."""
+    made = requested(own)
+    assert (made["decided_by"], made["decided_by_name"]) == ("", "")
+    approve(world, made)
+    told = (own, "The program bound-1", "The operator"), (api, "client:bound-1", OPERATOR.name)
+    for caller, *names in told:
+        shown = caller.get(f"/approvals/{made['id']}").json()
+        assert [shown["requester_name"], shown["decided_by_name"]] == names
+        assert (shown["requester"], shown["decided_by"]) == ("client:bound-1", OPERATOR.name)

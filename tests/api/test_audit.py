@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from corpid.flows.operations.audit_seals import Sealer, audit_keys, verify
+from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.actors import CommandLine
 from tests.adapters.conftest import place
 from tests.adapters.opened import NOW
 from tests.adapters.test_audit_seals import ACTOR, three_seals, unguarded
-from tests.api.calling import ENTITY, bound
+from tests.api.calling import ENTITY, HARBOUR, bound
 from tests.protocol.deployment import ISSUER
+from tests.protocol.directory import ALICE
 
 if TYPE_CHECKING:
     from tests.adapters.databases import Place
@@ -99,3 +102,26 @@ def test_a_person_is_named_by_the_user_name_of_today_or_by_identifier(world: Wor
     assert api.get("/audit?user=zoe").json() == api.get("/audit?user=nobody").json() == {"items": []}
     actions = [each["action"] for each in api.get(f"/audit?user={added['id']}").json()["items"]]
     assert actions == ["user.remove", "user.add"]
+
+
+def test_the_people_of_an_entry_are_named_as_far_as_the_caller_may_know(world: World, api: Api) -> None:
+    """D61, D68: somebody invited by their address then, also after it."""
+    invited = api.added("/invitations", {"entity": HARBOUR, "name": "Gina Teo", "email": "gina@harbour.example"})
+    assert api.delete(f"/invitations/{invited['id']}", if_match="*").status_code == 204
+    for caller, action in product((api, bound(world)), ("invite", "remove")):
+        [entry] = caller.get(f"/audit?entity={HARBOUR}&action=membership.{action}&limit=1").json()["items"]
+        assert list(entry["people"].values()) == ["(invited) gina@harbour.example (Gina Teo)"]
+    again = api.added("/invitations", {"entity": HARBOUR, "name": "Hana Lim", "email": "hana@harbour.example"})
+    members = {each["identity"]: each["user_id"] for each in api.every(f"/memberships?entity={HARBOUR}")}
+    waiting = members[again["email"]]
+    event = AuditEvent(actor="system", action="link.membership", object=waiting, entity_id=HARBOUR)
+    world.run(world.provider.registry.audit.write(event, now=world.clock.now))
+    for caller, named in ((api, {}), (bound(world), {waiting: "(invited) hana@harbour.example (Hana Lim)"})):
+        [entry] = caller.get(f"/audit?entity={HARBOUR}&action=link.membership&limit=1").json()["items"]
+        assert entry["people"] == named
+    before = api.every("/assignments?user=alice")[0]
+    gone = f"/assignments/{before['id']}"
+    assert api.delete(gone, if_match="*").status_code == 204
+    for caller, name in ((api, "alice"), (bound(world), f"alice ({ALICE.name})")):
+        [entry] = caller.get(f"/audit?entity={HARBOUR}&action=assignment.remove&limit=1").json()["items"]
+        assert entry["people"] == {before["user_id"]: name}

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from corpid.flows.directory.apply import apply_document
 from corpid.rules.directory.actors import CommandLine
 from corpid.rules.directory.nodes import DirectoryError, json_value, merge_patch, nodes, pointer
-from corpid.rules.directory.objects import RESOURCES, InvalidObject, key_of, object_id, read_new
+from corpid.rules.directory.objects import RESOURCES, InvalidObject, key_of, object_id, parse_object
 from corpid.rules.directory.records import Entity
 from tests.api.calling import ENTITY, Api, pointers
 from tests.protocol.api_callers import registered
@@ -176,7 +176,7 @@ def test_whatever_comes_is_an_object_or_every_fault_by_its_pointer(value: Json) 
     for resource in RESOURCES:
         known: Json = value if isinstance(value, dict) else {**dict.fromkeys(resource.keys, value)}
         with suppress(InvalidObject):
-            read_new(resource, known)
+            parse_object(resource, known)
 
 
 @given(content=st.binary(max_size=60))
@@ -236,7 +236,7 @@ def test_a_body_within_the_limit_makes_neither_a_loop_wait_nor_memory_grow() -> 
     for path, value in heavy:
         tracemalloc.start()
         with suppress(InvalidObject):
-            read_new(kinds[path], value)
+            parse_object(kinds[path], value)
         most = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert most < 24 << 20, path

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from corpid.rules.directory.objects import RESOURCES, read_new
+from corpid.rules.directory.objects import RESOURCES, parse_object
 from corpid.web.api.application import document
 from corpid.web.api.openapi import EXAMPLES
 from corpid.web.api.operations import OPERATIONS
@@ -68,7 +68,7 @@ def test_every_example_is_read_as_it_is_written() -> None:
     schemas = DOCUMENT["components"]["schemas"]
     for resource in RESOURCES:
         new = EXAMPLES[resource.title]
-        read_new(resource, {**new})
+        parse_object(resource, {**new})
         assert set(schemas[f"New{resource.title}"]["properties"]) == set(resource.keys)
         assert set(schemas[f"New{resource.title}"]["required"]) <= set(new)
 

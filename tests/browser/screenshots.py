@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from playwright.sync_api import sync_playwright
 
 from corpid.web.pages.translations import LANGUAGES, PSEUDO
+from tests.browser import component_states
 from tests.browser.demo_tour import stops
 from tests.browser.gallery import Appearance, Beholder, served
 from tests.browser.inbox import Inbox, every_email
@@ -25,6 +26,8 @@ from tests.browser.test_demo import demonstrated, link
 from tests.house.source import ROOT
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from playwright.sync_api import Browser, Page
 
 PLACE: Final = ROOT / "build" / "screenshots"
@@ -35,6 +38,14 @@ APPEARANCES: Final = (
     Appearance(scheme="dark", width=320, height=640, language=PSEUDO),
     Appearance(width=760, forced_colors="active"),
 )
+OF_COMPONENTS: Final = (
+    *(
+        Appearance(language=language, scheme=scheme, width=width)
+        for language, scheme, width in product(LANGUAGES, ("light", "dark"), (375, 1280))
+    ),
+    *(Appearance(width=width, forced_colors="active") for width in (375, 1280)),
+)
+"""of the gallery, which shows every component (tests/browser/component_states.py)"""
 FIRST_SCREENS: Final = (Appearance(width=1366, height=625), Appearance(width=360, height=640))
 """what a laptop and a phone show before anybody scrolls"""
 OF_THE_DEMO: Final = (
@@ -76,11 +87,13 @@ def take(page: Page, path: Path, appearance: Appearance, *, whole: bool = True) 
     return path
 
 
-def of_the_states(beholder: Beholder, appearance: Appearance, folder: str, *, whole: bool) -> list[Path]:
-    """The pictures of every state in one appearance."""
+def of_the_states(
+    beholder: Beholder, appearance: Appearance, folder: str, *, whole: bool = True, states: Iterable[str] = STATES
+) -> list[Path]:
+    """The pictures of states in one appearance."""
     return [
         take(beholder.look(state, appearance), PLACE / folder / f"{state}.png", appearance, whole=whole)
-        for state in STATES
+        for state in states
     ]
 
 
@@ -129,7 +142,10 @@ def main() -> int:
     with served() as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=HEADLESS_SHELL, args=FLAGS)
         beholder = Beholder(browser=browser, address=address)
-        paths = {each.name: of_the_states(beholder, each, each.name, whole=True) for each in APPEARANCES}
+        paths = {each.name: of_the_states(beholder, each, each.name) for each in APPEARANCES}
+        for each in OF_COMPONENTS:
+            folder = f"components-{each.name}"
+            paths[folder] = of_the_states(beholder, each, folder, states=component_states.STATES)
         for each in FIRST_SCREENS:
             folder = f"first-{each.name}"
             paths[folder] = of_the_states(beholder, each, folder, whole=False)

@@ -128,7 +128,10 @@ async def _served(callback: str, postbox: Postbox, options: dict[str, Any]) -> A
             *(entity(f"2000000{n:02}A", f"Harbour Works {n} Pte. Ltd.") for n in range(10, 20)),
             entity("T00000000K", "Rindfleischetikettierungsüberwachungsaufgabenübertragungsgesellschaft mbH"),
         )
-        await stack.enter_async_context(served(made.application.asgi, sockets, drain_seconds=1))
+        application = made.application
+        await stack.enter_async_context(
+            served(application.asgi, sockets, drain_seconds=1, streamed=application.streamed)
+        )
         yield made
 
 

@@ -30,6 +30,7 @@ from corpid_dev.web import documents
 from tests.browser import (
     access_states,
     account_states,
+    component_states,
     console_directory_states,
     console_states,
     developer_states,
@@ -114,6 +115,7 @@ CODE: Final = views.SecondFactor(
         ways_action="/way",
         ways=(("email", phrase("Send me a code by e-mail")), ("recovery", phrase("Use a recovery code"))),
     ),
+    sends_mail=True,
 )
 BY_MAIL: Final = SecondFactorForm(
     hint=phrase("We can send a 6-digit code to {address}.", address="w•••@harbour.example"),
@@ -294,6 +296,7 @@ _VIEWS: Final[dict[str, View]] = {
     **enrolment_states.STATES,
     **account_states.STATES,
     **invitation_states.STATES,
+    **component_states.STATES,
     **portal_states.STATES,
     **access_states.STATES,
 }

@@ -11,7 +11,7 @@ import pytest
 from corpid.rules.hourly_counts import Point
 from corpid.rules.limits import DAY, HOUR
 from corpid.texts import phrase
-from corpid.web.pages.components import Chart, Page, Series
+from corpid.web.pages.components import Chart, Page, Series, Tabs
 from corpid.web.pages.layout import BARE, NavigationLink
 from corpid.web.pages.rendering import Renderer
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO
@@ -59,12 +59,15 @@ def chart(name: str, points: list[Point], *, by_hour: bool) -> Chart:
             ),
             Series(title=phrase("Refused requests per hour"), values=[each.refusals for each in points], colour="bad"),
         ),
-        ranges=(
-            NavigationLink(url="/1", text=phrase("Today")),
-            NavigationLink(url="/2", text=phrase("7 days"), current=True),
+        ranges=Tabs(
+            label=phrase("Time range"),
+            links=(
+                NavigationLink(url="/1", text=phrase("Today")),
+                NavigationLink(url="/2", text=phrase("7 days"), current=True),
+            ),
         )
         if name == "week"
-        else (),
+        else None,
     )
 
 

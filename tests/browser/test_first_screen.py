@@ -78,3 +78,9 @@ def test_a_passkey_that_was_not_created_was_not_merely_unused(beholder: Beholder
         page = beholder.look(state, Appearance(width=PHONE[0], height=PHONE[1]))
         said = page.locator("form.passkey").get_attribute("data-cancelled")
         assert said == f"No passkey was {verb}. Try again, or choose another option."
+
+
+def test_the_overview_of_a_busy_deployment_takes_at_most_two_screens_of_a_laptop(beholder: Beholder) -> None:
+    """With six alerts, three clients and reasons, and five servers."""
+    page = beholder.look("console-overview", Appearance(width=LAPTOP[0], height=LAPTOP[1]))
+    assert page.evaluate("document.documentElement.scrollHeight") <= 2 * LAPTOP[1]

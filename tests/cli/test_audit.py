@@ -43,7 +43,7 @@ def listed(terminal: Terminal, *arguments: str) -> list[str]:
     """What the lines say was done, without time and actor."""
     first, *lines = terminal.done("audit", "list", *arguments).splitlines()
     if not lines:
-        assert first.startswith("No entry fits.")
+        assert first.startswith("No entry matches.")
     found = [LINE.fullmatch(line) for line in lines]
     return [match[1] if match else "no line of the audit" for match in found]
 
@@ -224,7 +224,7 @@ def test_a_question_about_what_is_not_there_is_told_so(terminal: Terminal) -> No
     terminal.done(*CLIENT)
     asked = ("audit", "list", "--entity", "E9", "--client", "rpp")
     assert terminal.done(*asked).strip() == (
-        "No entry fits. There is no entity 'E9' in the directory. There is no client 'rpp'; did you mean 'rp'?"
+        "No entry matches. There is no entity 'E9' in the directory. There is no client 'rpp'; did you mean 'rp'?"
     )
 
 
@@ -295,7 +295,7 @@ def test_a_hostile_question_finds_nothing_and_does_nothing(terminal: Terminal, o
         result = terminal.run("audit", "list", option, typed)
         assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
         assert is_clean(result.output)
-        assert "no entry fits" in result.output.lower() or result.exit_code
+        assert "no entry matches" in result.output.lower() or result.exit_code
 
 
 def test_every_action_says_in_a_few_words_what_was_done() -> None:

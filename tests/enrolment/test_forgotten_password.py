@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows.authentication import throttle
+from corpid.flows.authentication.sign_in import no_second_factor
 from corpid.flows.background_tasks import WAITING
 from corpid.rules import networks
 from corpid.rules.authentication import totp
@@ -302,6 +303,19 @@ async def test_without_mail_the_page_says_whom_to_ask(made: World) -> None:
     assert browser.page.heading == "Ask the operator of CorpID"
     await follow(browser, "/sign-in/")
     assert browser.page.heading == "Sign in"
+
+
+async def test_the_second_step_promises_an_administrators_help_where_there_is_mail_only() -> None:
+    """D69: so does the sentence for who has no second step at all."""
+    for postbox in (None, Postbox()):
+        async with new_world(postbox=postbox) as made:
+            browser = await factors.at_sign_in(made)
+            await made.password(browser, made.people["alice"])
+            assert "I cannot sign in at all" in browser.page.text
+            assert ("your organisation's CorpID administrator" in browser.page.text) is (postbox is not None)
+            assert ("or ask the operator of CorpID. They can unlock your" in browser.page.text) is (postbox is None)
+            helper = "your organisation's CorpID administrator" if postbox else "the operator of CorpID"
+            assert f"Ask {helper} for a link to set one up." in no_second_factor(await context(made.provider))
 
 
 async def follow(browser: Browser, start: str) -> None:

@@ -13,7 +13,9 @@ from corpid.rules.authentication import records
 from corpid.rules.directory.invitations import REFUSED, SENDING_SECONDS
 from corpid.rules.directory.records import DUE, NOT_TO_BE_SENT
 from corpid.rules.failures import EmailDelayed, MailDelayed, MailRefused, SenderRefused
-from corpid.rules.limits import EMAILS_PER_ADDRESS, INVITATIONS_PER_MINUTE, MEMBERSHIP_LINK_SECONDS
+from corpid.rules.limits import DAY, EMAILS_PER_ADDRESS, INVITATIONS_PER_MINUTE, MEMBERSHIP_LINK_SECONDS
+from corpid.web.directory.member_texts import EACH_GETS
+from scripts.documentation import DOCS
 from tests.enrolment import invited, newcomer
 from tests.enrolment.invited import HARBOUR, MAILBOX, NAME, WAITING, Sender
 from tests.postbox import Postbox
@@ -288,6 +290,22 @@ async def test_an_email_speaks_the_language_of_the_placeholder(made: World) -> N
     sender = Sender(made=made)
     await sender.round()
     assert [email.language for email in sender.postbox.emails] == ["en"]
+
+
+async def test_email_page_and_documents_say_how_long_the_link_works(made: World) -> None:
+    """D60: as long as it does (the next test); one constant says it everywhere."""
+    days = f"{MEMBERSHIP_LINK_SECONDS // DAY} days"
+    await invited.invite(made)
+    sender = Sender(made=made)
+    await sender.round()
+    assert f"Use this link within {days} to accept or decline." in sender.postbox.emails[0].text
+    assert f"works for {days}." in EACH_GETS
+    for document, sentence in {
+        "portal": f"a link that works for {days}",
+        "accounts": f"It works for {days}, at most once",
+        "administration": f"its link expires after {days}",
+    }.items():
+        assert sentence in (DOCS / f"{document}.md").read_text(encoding="utf-8"), document
 
 
 async def test_a_link_lasts_a_week_and_ends_when_the_address_changes(made: World) -> None:

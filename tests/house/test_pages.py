@@ -12,11 +12,12 @@ import msgspec
 import corpid.web
 import corpid_dev.web
 from corpid.web.pages.layout import Component
+from tests.browser import component_states
 from tests.browser.states import STATES
 from tests.house.source import KIT, SOURCE, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 TEMPLATES = tuple(source / "web" / "templates" for source in (SOURCE, KIT))
 SHARED = {"base.html"}
@@ -48,6 +49,25 @@ def shown_templates(part: object) -> Iterator[str]:
     for each in getattr(part, "parts", ()):
         if isinstance(each, Component):
             yield from shown_templates(each)
+
+
+def _components(shown: object) -> Iterator[type]:
+    """The components of a page, and those within them."""
+    if isinstance(shown, Component):
+        yield type(shown)
+    if isinstance(shown, tuple):
+        within: Iterable[object] = shown
+    else:
+        within = (getattr(shown, each) for each in getattr(shown, "__struct_fields__", ()))
+    for each in within:
+        yield from _components(each)
+
+
+def test_every_component_is_in_the_gallery() -> None:
+    """docs/architecture.md, "One page": somebody who looks for one finds what there is."""
+    shown = {each for state in component_states.STATES.values() for each in _components(state)}
+    there = {each for each in views() if issubclass(each, Component)}
+    assert there - shown == set()
 
 
 def test_every_template_has_a_state_in_which_it_is_looked_at() -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from corpid.web.account import endpoints as account
+from corpid.web.context import UPLOAD_PAGES
 from corpid.web.directory import endpoints as portal
 from corpid.web.operations import endpoints as console
 
@@ -26,6 +27,12 @@ def test_pages_and_changes_of_a_site_have_names_of_their_own(name: str) -> None:
     for kind in ("pages", "changes"):
         counted = Counter(each for section in site.sections for each in getattr(section, kind))
         assert [each for each, number in counted.items() if number > 1] == []
+
+
+def test_pages_that_take_a_file_are_those_whose_body_may_be_large() -> None:
+    """D81."""
+    pages = {name: page for section in SITES["portal"].sections for name, page in section.pages.items()}
+    assert {name for name, page in pages.items() if page.upload} == set(UPLOAD_PAGES)
 
 
 _NOT_KEPT: Final = frozenset({"entity", "invited"})

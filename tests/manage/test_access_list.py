@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, get_args
 from urllib.parse import urljoin
 
+import pytest
 from msgspec.structs import replace
 
+from corpid.flows.directory import role_assignment
+from corpid.flows.directory.role_assignment import RoleFilter
+from corpid.rules.directory.queries import RoleOrder
 from corpid.rules.directory.records import Assignment
 from corpid.web.directory import people as people_pages
 from tests.manage.access_scene import (
@@ -22,11 +27,13 @@ from tests.manage.access_scene import (
     staffed,
 )
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
+from tests.manage.test_who_is_meant import owner
 from tests.sign_in.world import World, form_of, new_world
 
 if TYPE_CHECKING:
-    import pytest
+    from collections.abc import Callable, Mapping
 
+    from corpid.flows.directory.role_assignment import EntityRole
     from corpid_dev.relying_party.browser import Browser
 
 NOTICES = Assignment(user_id="id-nadia", entity_id=ACME, service_id="NOTICES")
@@ -105,6 +112,109 @@ async def test_a_long_list_goes_on_page_by_page_without_loss_or_repetition() -> 
                 found += people(browser)
             assert (found.count("marcus"), found.count("nadia"), len(found)) == (60, 60, 120)
         assert await go(made, browser, "access?after=x") == "Page not found"
+
+
+async def sorted_by_each(made: World) -> None:
+    """Roles whose order is another one by person, service, role and last day."""
+    await staffed(made)
+    await made.write(
+        replace(HARBOUR, name="zebra permits"),
+        *(
+            Assignment(
+                user_id=f"id-{who}", entity_id=ACME, service_id=service, role=role, ref=f"{each:02}",
+                end_date=f"20{99 - each}-12-31",
+            )
+            for each in range(20)
+            for who, service, role in (
+                ("marcus", "HARBOUR", "Checker"), ("nadia", "HARBOUR", "Approver"), ("nadia", "NOTICES", ""),
+            )
+        ),
+    )  # fmt: skip
+
+
+_KEYS: Mapping[RoleOrder, Callable[[EntityRole], tuple[str, ...]]] = {
+    "person": lambda each: (each.member.identity, each.row.service_id, each.row.role, each.row.ref),
+    "service": lambda each: (each.service.name.casefold(), each.row.user_id, each.row.role, each.row.ref),
+    "role": lambda each: (each.row.role, each.row.service_id, each.row.user_id, each.row.ref),
+    "until": lambda each: (each.row.end_date, *each.row.key),
+}
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("order", get_args(RoleOrder))
+@pytest.mark.parametrize("search", ["", "acme example"])
+async def test_the_list_is_sorted_both_ways_and_paged_in_both_directions(
+    made: World, monkeypatch: pytest.MonkeyPatch, order: RoleOrder, descending: bool, search: str
+) -> None:
+    """D83: whatever is searched, and however short the parts are in which the roles are looked through."""
+    await sorted_by_each(made)
+    monkeypatch.setattr(role_assignment, "_EXAMINED_AT_ONCE", 7)
+    registry, actor = made.provider.registry, owner(made, "alice")
+    wanted = RoleFilter(
+        search=search, first="2000-01-01", last="2099-12-30" if order == "until" else "", order=order,
+        descending=descending,
+    )  # fmt: skip
+    listed = partial(role_assignment.list_entity_roles, registry, actor, wanted, limit=11)
+    pages = [await listed(after="")]
+    while after := pages[-1].after:
+        pages.append(await listed(after=after))
+        back = await listed(after="", before=pages[-1].before)
+        assert (back.found, bool(back.before)) == (pages[-2].found, len(pages) > 2)
+    found = [each for page in pages for each in page.found]
+    assert len(found) == (57 if order == "until" else 60)
+    assert found == sorted(found, key=_KEYS[order], reverse=descending)
+
+
+async def test_a_search_that_stops_early_goes_on_in_both_directions(
+    made: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D83: where it stopped, with as many roles as it found; none is missed."""
+    await sorted_by_each(made)
+    monkeypatch.setattr(role_assignment, "_EXAMINED_AT_ONCE", 3)
+    monkeypatch.setattr(role_assignment, "_PARTS", 2)
+    registry, actor = made.provider.registry, owner(made, "alice")
+    for order in ("role", "service"):
+        wanted = RoleFilter(search="nadia", role="Approver", order=order)
+        listed = partial(role_assignment.list_entity_roles, registry, actor, wanted, limit=11)
+        page = await listed(after="")
+        found = list(page.found)
+        while page.after:
+            page = await listed(after=page.after)
+            found += page.found
+        assert [each.row.ref for each in found] == [f"{each:02}" for each in range(20)]
+        back = await listed(after="", before=page.before) if page.before else page
+        while back.before:
+            back = await listed(after="", before=back.before)
+            assert len(back.found) <= 11
+
+
+async def test_the_head_of_a_column_sorts_the_access(made: World) -> None:
+    """D83: once more the other way; the address and the file say how, and the pages lead on and back."""
+    await sorted_by_each(made)
+    browser = await in_portal(made, "access")
+    await follow(browser, "Service")
+    assert people(browser)[:20] == ["nadia"] * 20
+    await follow(browser, "Next page")
+    assert len(people(browser)) == 10
+    await follow(browser, "Previous page")
+    assert len(people(browser)) == 50
+    await follow(browser, "Service")
+    assert browser.url.endswith("/access?sort=-service")
+    assert people(browser)[0] == "nadia" and people(browser)[-1] == "nadia"
+    await follow(browser, "Until")
+    assert browser.url.endswith("/access?ends=dated&sort=until")
+    assert "31 Dec 2080" in browser.page.text
+    assert "31 Dec 2099" not in browser.page.text
+    await follow(browser, "Until")
+    await follow(browser, "Download as CSV")
+    assert browser.response is not None
+    assert browser.response.text.splitlines()[1].endswith("2099-12-31")
+
+
+async def test_a_place_at_a_service_without_access_is_in_no_page(made: World) -> None:
+    await sorted_by_each(made)
+    browser = await in_portal(made)
+    assert await go(made, browser, "access?sort=service&after=GONE/id/r/s/t") == "Page not found"
 
 
 async def test_a_sub_administrator_sees_the_roles_at_their_services(made: World) -> None:

@@ -11,6 +11,7 @@ from corpid.flows.directory import appointments
 from corpid.flows.directory.actors import load_administrator
 from corpid.flows.directory.write import Refused, RequestDetails, write_changes
 from corpid.rules.directory.records import Administrator, Change, ChangeRequest, Entity, Service
+from corpid.web.sites import version_of
 from tests import contexts
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
 from tests.sign_in.world import World, entity, form_of, shown_again
@@ -168,7 +169,7 @@ async def test_the_last_owner_cannot_lose_the_level_and_is_told_before(made: Wor
     assert "This is the last owner, who must stay: appoint another owner first." in browser.page.text
     await go(made, browser, f"administrators/{bob}")
     token = form_of(browser, "level")
-    sent = {**token, "held": "owner"}
+    sent = {**token, "step": version_of(await level_of(made, "alice"))}
     answer = await send(made, browser, f"administrators/{mine}/remove", **sent)
     answer = await shown_again(browser, answer)
     assert await level_of(made, "alice") is not None
@@ -190,7 +191,8 @@ async def test_an_administrator_changes_neither_owners_nor_other_administrators_
     assert "all_services" in form.names()
     token = form_of(browser, "level")
     higher = await send(made, browser, f"administrators/{carol}", **{**token, "level": "owner", "confirm": "yes"})
-    down = await send(made, browser, f"administrators/{bob}/remove", **{**token, "held": "owner"})
+    shown = version_of(await level_of(made))
+    down = await send(made, browser, f"administrators/{bob}/remove", **{**token, "step": shown})
     for refused in (higher, down):
         await shown_again(browser, refused)
     assert await level_of(made, "carol") is None
@@ -262,6 +264,6 @@ async def test_taking_a_level_away_says_what_stays_and_is_confirmed(made: World)
     await appoint(made, level="administrator", who="bob")
     browser = await in_portal(made, f"administrators/{bob}/remove")
     assert "still belongs to Acme Pte. Ltd. and keeps their access" in browser.page.text
-    await browser.fill_and_submit("held")
+    await browser.fill_and_submit("form_token", button="Remove the level")
     assert "The level has been removed." in browser.page.text
     assert await level_of(made) is None

@@ -73,10 +73,12 @@ async def test_whoever_decides_reads_that_a_role_is_for_an_invitation(made: Worl
     made.clock.pass_(1)
     found = await requested(made)
     browser = await in_portal(made, "requests")
-    at_gina = next(url for url, text in browser.page.links if text.startswith("gina@acme.example"))
+    at_gina = next(url for url, text in browser.page.links if text.startswith("(invited) gina@acme.example"))
     for page in (at_gina, at_gina.replace("requests/", "requests/decide/")):
         await browser.open(f"{made.base}{page}", site="same-origin")
-        assert "It has no effect until gina@acme.example (Gina Teo) accepts the invitation." in browser.page.text
+        assert (
+            "It has no effect until (invited) gina@acme.example (Gina Teo) accepts the invitation." in browser.page.text
+        )
     await go_to(made, browser, f"requests/{found.request_id}")
     assert "accepts the invitation" not in browser.page.text
 
@@ -144,11 +146,11 @@ async def test_an_operator_chooses_among_owners_by_what_nobody_of_them_writes() 
         await appoint(made, who="mallory")
         level = Administrator(user_id=INVITED.user_id, entity_id=ACME, level="owner")
         await made.write(replace(INVITED, name="Alice Tan"), level)
-        owners = {"alice (Alice Tan)", "mallory (Alice Tan)", "gina@acme.example (Alice Tan)"}
+        owners = {"alice (Alice Tan)", "mallory (Alice Tan)", "(invited) gina@acme.example (Alice Tan)"}
         browser = await in_console(made, "operator", f"entities/{ACME}")
         assert all(each in browser.page.text for each in owners)
         again = [text for url, text in browser.page.links if "/invitation/" in url]
-        assert again == ["Send again gina@acme.example (Alice Tan)"]
+        assert again == ["Send again (invited) gina@acme.example (Alice Tan)"]
         await go(made, browser, f"entities/{ACME}/owner")
         offered = browser.page.text.partition("Who stops being an owner?")[2]
         assert all(each in offered for each in owners)

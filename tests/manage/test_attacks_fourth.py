@@ -159,7 +159,7 @@ async def test_a_form_shown_before_a_level_was_lowered_changes_nothing(made: Wor
     suspending = form_of(browser, "confirmed") | {"decision": "suspend"}
     await browser.open(f"{made.base}/manage/access", site="same-origin")
     await browser.fill_and_submit(**{f"select-{identifier(checker())}": "yes"}, button="end")
-    ending = form_of(browser, "seen")
+    ending = form_of(browser, "decision")
     await appoint(made, level="sub_administrator", services=("NOTICES",))
     made.provider.registry_cache.drop()
     for page, form in (("undo", undoing), ("people/selected", suspending), ("access/end", ending)):
@@ -177,7 +177,7 @@ async def test_a_role_that_was_changed_while_a_page_showed_it_is_asked_about_aga
     browser = await in_portal(made, f"access/{page}/{identifier(checker())}")
     if page == "change":
         await browser.fill_and_submit("check", end=ENDLESS)
-    form = form_of(browser, "seen")
+    form = form_of(browser, "step", "form_token")
     await made.write(checker(end_date="2028-06-30"))
     answer = await send(made, browser, f"access/{page}/{identifier(checker())}", **form)
     assert answer.status_code == 303

@@ -210,7 +210,9 @@ async def test_a_forged_or_an_old_digest_of_names_approves_nothing(made: World, 
     found = await requested(made)
     registry, now = made.provider.registry, made.clock()
     old = (
-        (await approvals.summarise_request(registry, found, now)).names.digest if names == "as shown before" else names
+        (await approvals.summarise_request(registry, found, owner(made), now)).names.digest
+        if names == "as shown before"
+        else names
     )
     await rename(made, await member(made, "id-cora"), "Somebody Else")
     with pytest.raises(approvals.NamesChanged):
@@ -245,7 +247,7 @@ async def test_a_request_for_an_invitation_is_none_for_whoever_accepted_it(made:
     await made.write(found, User(user_id="id-mallory", user_name="mallory", name="Gina Teo"))
     [mallory] = (await registry.directory.read(User, [("id-mallory",)])).values()
     await accept_with_account(registry, await member(made, "f1e2"), mallory, now=made.clock())
-    seen = (await approvals.summarise_request(registry, found, made.clock())).names.digest
+    seen = (await approvals.summarise_request(registry, found, owner(made), made.clock())).names.digest
     with pytest.raises(Refused):
         await approvals.approve_request(
             registry, found.request_id, actor=owner(made, "alice"), reason="r", now=made.clock(), names=seen

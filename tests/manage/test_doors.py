@@ -27,7 +27,7 @@ from corpid.rules.directory.actors import ApiClient, CommandLine, DeploymentOper
 from corpid.rules.directory.changes import ChangedMeanwhile
 from corpid.rules.directory.document import from_nodes, one_entry, parse
 from corpid.rules.directory.nodes import DirectoryError, json_value, nodes
-from corpid.rules.directory.objects import InvalidObject, read_new
+from corpid.rules.directory.objects import InvalidObject, parse_object
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from corpid.rules.directory.actors import Actor
-    from corpid.rules.directory.records import Record
     from corpid.rules.directory.sections import Kind
+    from corpid.rules.fields import KeyedRecord
     from tests.sign_in.world import World
 
 PERMITS: Final = Service(service_id="PERMITS", name="Permits", roles=("Maker",), third_parties=True)
@@ -60,7 +60,7 @@ CORA: Final[dict[str, Any]] = {"user_id": "id-cora", "entity_id": ACME, "service
 ROLE: Final = Assignment(**CORA, role="Maker")
 OFFER: Final = ThirdPartyGrant(client_entity_id=ACME, entity_id=BANYAN, service_id="PERMITS", state="offered")
 FOR_BANYAN: Final = ThirdPartyAssignment(**CORA, client_entity_id=BANYAN, role="Maker")
-BROKEN: Final[dict[str, tuple[Record, str]]] = {
+BROKEN: Final[dict[str, tuple[KeyedRecord, str]]] = {
     "assignment": (
         replace(ROLE, role="Makr"),
         "role: 'Makr' is no role of PERMITS; its roles are Maker; did you mean 'Maker'?",
@@ -87,37 +87,37 @@ def asking(made: World, unique: str = "u1") -> RequestDetails:
     return RequestDetails("A new colleague", made.clock(), unique)
 
 
-async def by(made: World, actor: Actor, record: Record) -> None:
+async def by(made: World, actor: Actor, record: KeyedRecord) -> None:
     await write_changes(made.provider.registry, actor, [Change(None, record)], asking=asking(made))
 
 
-async def on_a_page(made: World, record: Record) -> None:
+async def on_a_page(made: World, record: KeyedRecord) -> None:
     await by(made, owner(made, "alice"), record)
 
 
-async def in_the_console(made: World, record: Record) -> None:
+async def in_the_console(made: World, record: KeyedRecord) -> None:
     now = made.clock()
     await by(made, DeploymentOperator(user_id="id-olga", level="operator", auth_time=now, now=now), record)
 
 
-async def by_a_client(made: World, record: Record) -> None:
+async def by_a_client(made: World, record: KeyedRecord) -> None:
     await by(made, ApiClient(client_id="c", scopes=frozenset({"directory.write"}), entity_id=ACME), record)
 
 
-async def by_a_token(made: World, record: Record) -> None:
+async def by_a_token(made: World, record: KeyedRecord) -> None:
     await by(made, ProvisioningToken(token_id="t", entity_id=ACME), record)
 
 
-async def for_oneself(made: World, record: Record) -> None:
+async def for_oneself(made: World, record: KeyedRecord) -> None:
     await by(made, Person("id-cora"), record)
 
 
-async def as_a_request(made: World, record: Record) -> None:
+async def as_a_request(made: World, record: KeyedRecord) -> None:
     await made.write(entity(ACME, "Acme Pte. Ltd.", approvals="all"))
     await on_a_page(made, record)
 
 
-async def at_its_approval(made: World, record: Record) -> None:
+async def at_its_approval(made: World, record: KeyedRecord) -> None:
     """Of a request that was right when it was made."""
     await made.write(entity(ACME, "Acme Pte. Ltd.", approvals="all"))
     alice, bob, registry = owner(made, "alice"), owner(made, "bob"), made.provider.registry
@@ -138,7 +138,7 @@ WRITTEN: Final[dict[str, dict[str, object]]] = {
 """the broken records as in a directory file"""
 
 
-async def in_a_file(made: World, record: Record) -> None:
+async def in_a_file(made: World, record: KeyedRecord) -> None:
     kind = Change(None, record).kind
     document = parse(one_entry(SECTIONS[kind], None, WRITTEN[kind]), "f.yaml", typed=True)
     await apply_document(
@@ -147,12 +147,12 @@ async def in_a_file(made: World, record: Record) -> None:
     )  # fmt: skip
 
 
-async def by_a_command(made: World, record: Record) -> None:
+async def by_a_command(made: World, record: KeyedRecord) -> None:
     kind = Change(None, record).kind
     await prepare_entry(made.provider.registry, made.provider.passwords, SECTIONS[kind], None, WRITTEN[kind])
 
 
-DOORS: Final[dict[str, Callable[[World, Record], Awaitable[None]]]] = {
+DOORS: Final[dict[str, Callable[[World, KeyedRecord], Awaitable[None]]]] = {
     each.__name__: each
     for each in (
         on_a_page, in_the_console, by_a_client, by_a_token, for_oneself, as_a_request, at_its_approval, in_a_file,
@@ -198,7 +198,7 @@ async def test_what_was_changed_meanwhile_is_refused_in_the_same_words(made: Wor
     """D55: what a decision rests on is looked at again in the transaction of the change."""
     await scene(made)
     member = (await made.provider.registry.directory.read(Membership, [("id-cora", ACME)]))["id-cora", ACME]
-    there: dict[str, tuple[Record, Record]] = {
+    there: dict[str, tuple[KeyedRecord, KeyedRecord]] = {
         "assignment": (ROLE, replace(ROLE, end_date="2030-01-01")),
         "membership": (member, replace(member, enabled=False)),
         "administrator": (
@@ -224,7 +224,7 @@ async def test_a_stale_request_is_refused_in_the_same_words(made: World, kind: s
     await made.write(entity(ACME, "Acme Pte. Ltd.", approvals="all"))
     member = (await made.provider.registry.directory.read(Membership, [("id-cora", ACME)]))["id-cora", ACME]
     level = Administrator(user_id="id-cora", entity_id=ACME, level="sub_administrator", services=("PERMITS",))
-    since: dict[str, tuple[Record, Record]] = {
+    since: dict[str, tuple[KeyedRecord, KeyedRecord]] = {
         "assignment": (ROLE, replace(ROLE, end_date="2030-01-01")),
         "membership": (member, replace(member, enabled=False)),
         "administrator": (level, replace(level, services=())),
@@ -278,7 +278,7 @@ def unknown_in_a_file(kind: Kind) -> list[str]:
 
 def unknown_in_the_api(kind: Kind) -> list[str]:
     with pytest.raises(InvalidObject) as refused:
-        read_new(BY_KIND[kind], STRANGE)  # type: ignore[arg-type]
+        parse_object(BY_KIND[kind], STRANGE)  # type: ignore[arg-type]
     return [each.detail for each in refused.value.faults]
 
 

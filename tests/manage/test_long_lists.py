@@ -107,7 +107,7 @@ async def test_services_beyond_the_first_are_mentioned_and_those_of_a_level_are_
         browser = await in_portal(made, f"administrators/{HUGO}")
         await browser.fill_and_submit("level", level="sub_administrator")
         assert "Not all services are listed here." in browser.page.text
-        form = browser.page.form_with("held")
+        form = browser.page.form_with("all_services")
         assert form is not None
         assert "service-ZOO" in form.names()
         await go(made, browser, "history")

@@ -14,7 +14,7 @@ from corpid.rules.directory.document import parse, user_text
 from corpid.rules.directory.member_details import InvalidDetails, check_details
 from corpid.rules.directory.members import compare_members
 from corpid.rules.directory.nodes import DirectoryError
-from corpid.rules.directory.objects import MEMBERSHIP, InvalidObject, read_changed, to_json_object
+from corpid.rules.directory.objects import MEMBERSHIP, InvalidObject, parse_object, to_json_object
 from corpid.rules.directory.records import MemberDetails, Membership, User
 from corpid.rules.directory.tables import parse_members
 from corpid.rules.fields import Field, documented_fields, fields_of
@@ -61,7 +61,7 @@ def test_a_file_a_resource_and_a_user_of_scim_carry_a_plain_detail(name: str) ->
 
     shown = to_json_object(MEMBERSHIP, held, {held.user_id: "marcus"}, {held.user_id: "marcus"}, whole=False)
     assert shown[name] == "Quay 3"
-    assert read_changed(MEMBERSHIP, {"user": "marcus", "entity": "E1", name: "Pier"}, held).entry.fields[name] == "Pier"
+    assert parse_object(MEMBERSHIP, {"user": "marcus", "entity": "E1", name: "Pier"}, held).entry.fields[name] == "Pier"
 
     as_user = user(held, MARCUS, None, version="v", root="https://op.example/scim/v2")
     again = USER.model_validate(as_user.model_dump())
@@ -75,7 +75,7 @@ def test_a_detail_that_no_door_takes_has_the_same_sentence_at_each(name: str) ->
     with pytest.raises(InvalidDetails) as typed:
         check_details(MemberDetails(user_name="marcus", **{name: LONG}))
     with pytest.raises(InvalidObject) as sent:
-        read_changed(MEMBERSHIP, {"user": "marcus", "entity": "E1", name: LONG}, HELD)
+        parse_object(MEMBERSHIP, {"user": "marcus", "entity": "E1", name: LONG}, HELD)
     with pytest.raises(DirectoryError) as pasted:
         parse_members(f"user_name,name,{name}\nmarcus,Marcus,{LONG}\n".encode(), "people.csv")
     with pytest.raises(DirectoryError) as applied:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from msgspec.structs import replace
 
 from corpid.flows.directory.approvals import load_names
@@ -34,12 +35,12 @@ async def acting(made: World) -> None:
     await made.write(OWN, WRITTEN, placeholder(INVITED), INVITED, GRANT, ROW, replace(ROW, user_id=INVITED.user_id))
 
 
-async def test_the_client_entity_sees_the_own_name_of_a_third_partys_person_and_no_more(made: World) -> None:
-    """D61: neither user name nor address, nor anything that the third party wrote."""
+async def test_the_client_entity_sees_a_third_partys_person_by_their_account_and_no_more(made: World) -> None:
+    """D61, D68: neither address, nor anything that the third party wrote; who it is, no name of their choice hides."""
     await acting(made)
     browser = await in_portal(made, page_of("grant", GRANT))
     text = browser.page.text
-    assert "Finn Goh" in text
+    assert "finn (Finn Goh)" in text
     assert "Somebody of Banyan Trading" in text
     for hidden in ("night shift", "finn.goh", "finn@", "Gina", "gina", INVITED.user_id):
         assert hidden not in text
@@ -58,17 +59,25 @@ async def test_the_third_party_sees_its_people_by_their_account_and_as_it_wrote_
     assert "Finn Goh" not in browser.page.text
 
 
-async def test_a_change_names_other_entities_people_by_their_own_name_only(made: World) -> None:
-    """D55, D61: in the requests of the client entity; of an invited person it knows nothing."""
+@pytest.mark.parametrize("verb", ["take-away", "change-role"])
+async def test_the_third_partys_forms_name_somebody_invited_by_the_address(made: World, verb: str) -> None:
+    """D56, D68: before anything changes."""
+    await acting(made)
+    browser = await in_portal(made, page_of(verb, replace(ROW, user_id=INVITED.user_id)), who="dora")
+    assert "(invited) gina@banyan.example (Gina Teo)" in browser.page.text
+
+
+async def test_a_change_names_other_entities_people_by_their_account(made: World) -> None:
+    """D55, D61, D68: in the requests of the client entity; of an invited person it knows nothing."""
     await acting(made)
     changes = [Change(each, None) for each in (ROW, replace(ROW, user_id=INVITED.user_id))]
     changes.append(Change(INVITED, None))
     registry = made.provider.registry
-    assert (await load_names(registry, ACME, changes)).people == {"id-finn": "Finn Goh"}
+    assert (await load_names(registry, ACME, changes)).people == {"id-finn": "finn (Finn Goh)"}
     of_banyan = (await load_names(registry, BANYAN, changes)).people
     assert of_banyan == {
         "id-finn": "finn (Finn of the night shift)",
-        INVITED.user_id: "gina@banyan.example (Gina Teo)",
+        INVITED.user_id: "(invited) gina@banyan.example (Gina Teo)",
     }
 
 
@@ -88,4 +97,4 @@ async def test_an_invited_person_is_known_by_the_address_on_every_page(made: Wor
     assert "gina@banyan.example" in browser.page.text
     assert "a7c9" not in browser.page.text
     names = await read_names(made.provider.registry, ACME, ["a7c9"])
-    assert names == {"a7c9": "gina@banyan.example"}
+    assert names == {"a7c9": "(invited) gina@banyan.example"}

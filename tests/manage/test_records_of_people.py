@@ -64,9 +64,9 @@ async def test_a_request_says_afterwards_for_whom_it_was_approved(made: World, t
     await end(made, then)
     browser = await in_portal(made, f"requests/{found.request_id}")
     assert "Approved" in browser.page.text
-    assert f"{GINA} may act as Maker" in browser.page.text
+    assert f"(invited) {GINA} may act as Maker" in browser.page.text
     await go(made, browser, "history?kind=requests")
-    assert f"A request was approved: {GINA} may act as Maker" in browser.page.text
+    assert f"A request was approved: (invited) {GINA} may act as Maker" in browser.page.text
     shown = await approvals.read_request(made.provider.registry, COMMAND, found.request_id, now=made.clock())
     assert GINA in shown.differences[0].subject
 
@@ -89,7 +89,7 @@ async def test_the_history_says_to_which_address_a_role_and_a_level_were_given(m
     assert f"{GINA} became an owner" in browser.page.text
     exported = await browser.http.get(portal(made, "history/export?kind=access"))
     rows = list(csv.DictReader(exported.text.removeprefix("\ufeff").splitlines()))
-    assert {each["User name"] for each in rows} == {"gina@acme.example"}
+    assert {each["User name"] for each in rows} == {"(invited) gina@acme.example"}
 
 
 async def test_an_invitation_that_is_taken_back_names_the_address_at_each_entry(made: World) -> None:
@@ -148,7 +148,7 @@ async def test_a_client_does_not_learn_whom_its_third_party_invited(made: World)
 
 
 async def test_a_third_partys_person_who_changed_something_is_named_with_their_entity(made: World) -> None:
-    """D61, D68: they chose that name themselves, and Acme's Bob Lim is called so, too."""
+    """D61, D68: they chose that name themselves, Acme's Bob Lim is called so, too; the user name says who it is."""
     await third_party(made)
     await made.person("mallory", entity(BANYAN, "Banyan Trading"), name="Bob Lim")
     row = ThirdPartyAssignment(
@@ -162,9 +162,9 @@ async def test_a_third_partys_person_who_changed_something_is_named_with_their_e
     browser = await in_portal(made, "history?kind=third-parties")
     exported = await browser.http.get(portal(made, "history/export?kind=third-parties"))
     [line] = csv.DictReader(exported.text.removeprefix("\ufeff").splitlines())
-    assert line["Who"] == "Bob Lim of Banyan Trading"
+    assert (line["Who"], line["User name"]) == ("mallory (Bob Lim) of Banyan Trading", "mallory")
     await go(made, browser, f"history/{line['Number']}")
-    assert "Approved by Bob Lim of Banyan Trading." in browser.page.text
+    assert "Approved by mallory (Bob Lim) of Banyan Trading." in browser.page.text
 
 
 @pytest.mark.parametrize("then", ["accepted", "redirected"])
@@ -187,8 +187,8 @@ async def test_the_email_about_a_new_owner_says_who_it_is(made: World, then: str
             actor=COMMAND,
         )  # fmt: skip
     [text] = [each.text for each in await process.sent() if each.to == "adam@harbour.example"]
-    assert "New owner: gina@harbour.example (Gina Teo)" in text
-    assert ("No longer an owner: gina@harbour.example (Gina Teo)" in text) is (then == "redirected")
+    assert "New owner: (invited) gina@harbour.example (Gina Teo)" in text
+    assert ("No longer an owner: (invited) gina@harbour.example (Gina Teo)" in text) is (then == "redirected")
     assert EVIL not in text
 
 
@@ -203,3 +203,16 @@ async def test_the_email_about_a_new_owner_names_them_as_they_were_when_it_was_m
     [text] = [each.text for each in await process.sent() if each.to == "adam@harbour.example"]
     assert "New owner: mira" in text
     assert "Somebody Else" not in text
+
+
+async def test_a_request_that_the_operator_decided_says_so(made: World) -> None:
+    """D61, D68: as in the e-mail about it; who it was on their machine is nobody's business here."""
+    await acme(made)
+    found = await requested(made)
+    operator = replace(COMMAND, reason="r")
+    await approvals.decline_request(
+        made.provider.registry, found.request_id, actor=operator, reason="r", now=made.clock()
+    )
+    browser = await in_portal(made, f"requests/{found.request_id}")
+    assert "Decided by The operator" in browser.page.text
+    assert COMMAND.by not in browser.page.text

@@ -8,11 +8,19 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.rules.directory.objects import object_id
-from corpid.rules.directory.records import ChangeRequest, Membership, Service, ThirdPartyAssignment, ThirdPartyGrant
+from corpid.rules.directory.records import (
+    Assignment,
+    ChangeRequest,
+    Membership,
+    Service,
+    ThirdPartyAssignment,
+    ThirdPartyGrant,
+)
 from corpid.rules.directory.values import Parameter, ParameterDefinition
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
+from tests.manage.test_giving_access import offered
 from tests.manage.walking import follow, token
-from tests.sign_in.world import World, entity
+from tests.sign_in.world import World, entity, form_of
 
 if TYPE_CHECKING:
     from corpid_dev.relying_party.browser import Browser
@@ -136,6 +144,17 @@ async def test_the_terms_of_an_offer_are_checked_field_by_field_and_kept(made: W
     assert browser.page.heading == "What may Banyan Trading do?"
 
 
+async def test_an_offer_offers_the_parts_of_the_organisation_that_are_in_use(made: World) -> None:
+    """D56, R-14.1: those of the client entity's own roles at the service; and says that the part is optional."""
+    await three(made)
+    await made.write(
+        Assignment(user_id="id-alice", entity_id=ACME, service_id="PERMITS", role="Maker", sub_entity="Jurong")
+    )
+    browser = await in_portal(made, f"third-parties/offer?to={BANYAN}&service=PERMITS")
+    assert "Part of the organisation (optional)" in browser.page.text
+    assert offered(browser) == {"sub_entity-used": ["Jurong"]}
+
+
 async def test_the_same_authorisation_is_not_offered_twice(made: World) -> None:
     """D56: offering it again would suspend what was accepted."""
     await three(made)
@@ -208,11 +227,8 @@ async def test_the_offering_side_cannot_accept_its_own_offer(made: World) -> Non
     await three(made)
     await made.write(replace(GRANT, state="offered"))
     browser = await in_portal(made, page("end"))
-    kept = token(browser)
-    form = browser.page.form_with("version")
-    assert form is not None
-    version = next(each.value for each in form.controls if each.name == "version")
-    answer = await send(made, browser, page("accept"), **kept, version=version, confirmed="yes")
+    kept = form_of(browser, "form_token")
+    answer = await send(made, browser, page("accept"), **kept, confirmed="yes")
     assert answer.status_code == 404
     now = await held(made)
     assert now is not None
@@ -302,12 +318,12 @@ async def test_the_third_party_changes_access_and_takes_it_away(made: World) -> 
 
 
 async def test_the_client_sees_who_of_their_people_may_act_and_nothing_more(made: World) -> None:
-    """D61: name, service, role, dates, last sign-in for it."""
+    """D61, D68: user name and name, service, role, dates, last sign-in for it."""
     await three(made)
     await made.write(GRANT, ROW, entity("200000004A", "Durian Tax"))
     browser = await in_portal(made, page("grant"))
-    assert all(each in browser.page.text for each in ("Finn Goh", "Permits", "Maker", "until 31 Dec 2099"))
-    assert "finn" not in browser.page.text
+    assert all(each in browser.page.text for each in ("finn (Finn Goh)", "Permits", "Maker", "until 31 Dec 2099"))
+    assert "finn@" not in browser.page.text
     assert "Give a person access" not in browser.page.text
     assert "Remove" not in browser.page.text
     await go(made, browser, page("end"))
@@ -336,7 +352,7 @@ async def test_strangers_find_neither_an_authorisation_nor_a_role_under_it(made:
     browser = await in_portal(made, "third-parties/offer?to=200000001A&service=PERMITS", who="eve")
     kept = token(browser)
     of_grant = [page(verb) for verb in ("accept", "decline", "end", "change", "assign")]
-    sent = {**kept, "confirmed": "yes", "version": "x", "person": "id-eve", "start": "2026-01-01"}
+    sent = {**kept, "confirmed": "yes", "step": "x", "person": "id-eve", "start": "2026-01-01"}
     for path in (*of_grant, page("change-role", ROW), page("take-away", ROW)):
         answer = await send(made, browser, path, **sent)
         assert answer.status_code == 404, path

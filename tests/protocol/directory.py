@@ -18,7 +18,7 @@ from corpid.rules.directory.values import Parameter, ParameterDefinition
 from corpid.rules.oauth.generations import SCOPES as _EVERY_SCOPE
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.records import Record
+    from corpid.rules.fields import KeyedRecord
 
 SCOPES: Final = tuple(_EVERY_SCOPE)
 PASSWORD: Final = "correct horse battery"
@@ -92,7 +92,7 @@ THIRD_PARTY: Final = ThirdPartyAssignment(
 )
 
 
-def records(password_hash: str) -> list[Record]:
+def records(password_hash: str) -> list[KeyedRecord]:
     """Everything, in the order in which it can be written."""
     users = (ALICE, BOB, CAROL)
     return [

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from corpid import app
     from corpid.flows.request_context import Provider
-    from corpid.rules.directory.changes import Written
+    from corpid.rules.fields import KeyedRecord
     from corpid.rules.oauth.records import Client
     from corpid_dev.flows.people import Developer
     from corpid_dev.relying_party.browser import Browser
@@ -145,12 +145,12 @@ class World:
         self.writes(self.client(client_id, **changes))
         return self.party(client_id)
 
-    def writes(self, *records: Written) -> None:
+    def writes(self, *records: KeyedRecord) -> None:
         """Another process writes these records; five seconds later this one knows (D50)."""
         self.run(self.running.write(*records))
         self.clock.now += LIVE
 
-    def deletes(self, *records: Written) -> None:
+    def deletes(self, *records: KeyedRecord) -> None:
         self.run(self.running.delete(*records))
         self.clock.now += LIVE
 

@@ -16,9 +16,9 @@ from corpid.flows.rate_limits import COUNTED, LimitCounts, RateLimit, RateLimits
 from corpid.rules.oauth.errors import TooManyRequests
 from corpid.settings import Settings
 from corpid.stores import milliseconds
-from corpid.stores.memory import MemoryTransientBatch, MemoryTransientStore
 from corpid.stores.sql import sqlite
 from tests.api.calling import Api
+from tests.memory_store import MemoryTransientBatch, MemoryTransientStore
 from tests.protocol.api_callers import registers
 from tests.protocol.deployment import ISSUER, template
 from tests.protocol.provider import World

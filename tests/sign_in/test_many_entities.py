@@ -16,7 +16,7 @@ from tests.sign_in.world import EVERY_SCOPE, entity, new_world, query_of, reject
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from corpid.rules.directory.records import Record
+    from corpid.rules.fields import KeyedRecord
     from tests.sign_in.world import World
 
 MANY = 3000
@@ -24,7 +24,7 @@ HOUR = 3600
 STEPS = 100
 
 
-def held(count: int, **more: str) -> list[Record]:
+def held(count: int, **more: str) -> list[KeyedRecord]:
     many = [entity(f"T{n:05}K", f"Harbour Holdings {n:04}", **more) for n in range(count)]
     return [*many, *(Membership(user_id="id-alice", entity_id=one.entity_id) for one in many)]
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import httpx
 
     from corpid.outbound.passwords import Argon2Passwords
-    from corpid.rules.directory.changes import Written
+    from corpid.rules.fields import KeyedRecord
     from corpid.rules.oauth.records import Client
     from corpid_dev.flows.people import Developer
     from corpid_dev.relying_party.browser import Browser
@@ -92,7 +92,7 @@ class World(RunningProvider):
         sent = {"authentication_context_message": MESSAGE, **parameters}
         return self.party(client_id, self.connect("192.0.2.1"), keys=KEYS, scope=scope, parameters=sent)
 
-    async def write(self, *records: Written) -> None:
+    async def write(self, *records: KeyedRecord) -> None:
         await super().write(*records)
         self.provider.registry_cache.drop()
 

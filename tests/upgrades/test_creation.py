@@ -39,6 +39,15 @@ def test_a_database_of_the_oldest_schema_keeps_its_rows_and_gets_what_is_new(emp
     place = make_oldest(empty.address)
     place.sql("INSERT INTO clients (client_id, name, enabled, record) VALUES ('rp', 'RP', TRUE, '{}')")
     place.sql("INSERT INTO keys (kid, use, secret, created_at, active_from) VALUES ('a', 'sig', 'sealed', 1, 2)")
+    place.sql(
+        "INSERT INTO entities (entity_id, type, registration_number, country, name, status, enabled, search_text) "
+        "VALUES ('E1', 'UEN', '1', 'SG', 'Acme', '', TRUE, 'acme')"
+    )
+    place.sql(
+        "INSERT INTO users (user_id, user_name, user_name_key, name, email, language, identity_number, identity_country, "
+        "account_type, enabled, placeholder) VALUES ('u1', 'ana', 'ana', 'Ana Tan', '', 'en', '', '', '', TRUE, FALSE)"
+    )
+    place.sql("INSERT INTO memberships (user_id, entity_id, enabled) VALUES ('u1', 'E1', TRUE)")
     with pytest.raises(SchemaOlder, match="run `corpid migrate`"):
         schema.check(place.address)
     schema.migrate(place.address)
@@ -46,6 +55,9 @@ def test_a_database_of_the_oldest_schema_keeps_its_rows_and_gets_what_is_new(emp
     assert place.sql("SELECT client_id, name, record FROM clients") == [("rp", "RP", "{}")]
     assert place.sql("SELECT kid, use, secret FROM keys WHERE certificate_chain IS NULL") == [("a", "sig", "sealed")]
     assert place.sql("SELECT job_id FROM jobs") == []
+    assert place.sql("SELECT person_full_name, person_name_key FROM memberships") == [("Ana Tan", "ana")]
+    place.sql("UPDATE users SET name = 'Ana Lim'")
+    assert place.sql("SELECT person_full_name FROM memberships") == [("Ana Lim",)]
 
 
 def test_an_older_database_says_what_leads_on_from_it_and_is_left_alone(empty: Place) -> None:

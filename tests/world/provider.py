@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.request_context import Provider
     from corpid.outbound.mail import Mail
-    from corpid.rules.directory.changes import Written
+    from corpid.rules.fields import KeyedRecord
     from corpid.rules.oauth.records import Client
     from corpid_dev.flows.people import Developer
     from corpid_dev.relying_party.interfaces import Interface
@@ -118,11 +118,11 @@ class RunningProvider:
         """A client as it is registered here, in the generation that is spoken."""
         return clients.record(client_id, **{"interface": self.interface, **members})
 
-    async def write(self, *records: Written) -> None:
+    async def write(self, *records: KeyedRecord) -> None:
         """Another process writes these records."""
         await self.provider.registry.directory.write([Change(None, each) for each in records], EVENT)
 
-    async def delete(self, *records: Written) -> None:
+    async def delete(self, *records: KeyedRecord) -> None:
         await self.provider.registry.directory.write([Change(each, None) for each in records], EVENT)
 
 

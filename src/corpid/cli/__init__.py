@@ -47,7 +47,7 @@ COMMANDS: Final = {
     "apply": CommandEntry(".directory", "apply", "Apply a directory file."),
     "export": CommandEntry(".directory", "export", "Write the directory as a file, without secrets."),
     "backup": CommandEntry(".maintenance", "backup", "Copy the database to a new file, also while servers use it."),
-    "restore": CommandEntry(".maintenance", "restore", "Replace the database by a backup, while nothing runs."),
+    "restore": CommandEntry(".maintenance", "restore", "Replace the database with a backup, while no server runs."),
     "doctor": CommandEntry(".doctor", "doctor", "Examine a running deployment: proxy, TLS, clocks, keys, engines."),
     "client": CommandEntry(
         ".client",
@@ -211,7 +211,7 @@ def options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
     reason: Annotated[
-        str, typer.Option(metavar="TEXT", help="Why: kept in the audit with what the command changes.")
+        str, typer.Option(metavar="TEXT", help="The reason, kept in the audit with what the command changes.")
     ] = "",
 ) -> None:
     """An OpenID Provider for people who act for organisations."""

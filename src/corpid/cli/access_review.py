@@ -31,19 +31,19 @@ def review(
         return
     found = state.review
     if found is None:
-        output.say(f"{entity_id} has no access review yet: it gets a date within a day after its first administrators.")
+        output.say(f"{entity_id} has no access review yet: it gets a date within a day of its first administrator.")
         return
     values: dict[str, str | tuple[str, ...]] = {"Due": listing.moment(found.due_at, chosen)}
     if found.began_at:
         values |= {
-            "Began": f"{listing.moment(found.began_at, chosen)}, by {found.began_by}",
+            "Began": f"{listing.moment(found.began_at, chosen)}, by {state.names[found.began_by]}",
             "Reviewed": f"{state.kept} of {state.people} people",
         }
     else:
         values["People"] = str(state.people)
     if found.signed_off_at:
         values |= {
-            "Signed off": f"{listing.moment(found.signed_off_at, chosen)}, by {found.signed_off_by}",
+            "Signed off": f"{listing.moment(found.signed_off_at, chosen)}, by {state.names[found.signed_off_by]}",
             "Then": f"{found.kept} kept, {found.ended} ended",
         }
     output.members(f"Access review of {entity_id}", values)

@@ -67,7 +67,7 @@ def show(request_id: RequestId, *, json: listing.AsJson = False) -> None:
     }
     if asked.decided_at:
         values |= {
-            "Decided": f"{listing.moment(asked.decided_at, chosen)} by {asked.decided_by}",
+            "Decided": f"{listing.moment(asked.decided_at, chosen)} by {found.decided_by}",
             "Reason for the decision": asked.decided_reason or "(none)",
         }
     if asked.state == "pending" and found.names.changed:
@@ -134,11 +134,12 @@ def _as_data(found: RequestSummary) -> dict[str, object]:
         "reason": asked.reason,
         "created_at": asked.created_at,
         "decided_by": asked.decided_by,
+        "decided_by_name": found.decided_by,
         "decided_reason": asked.decided_reason,
         "decided_at": asked.decided_at,
         "changes": asked.changes,
         "people": asked.people,
-        "name_changes": [{"was": was, "now": is_now} for was, is_now in found.names.changed],
+        "name_changes": [{"was": str(was), "now": str(is_now)} for was, is_now in found.names.changed],
         "names": found.names.digest,
     }
 

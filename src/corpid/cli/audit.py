@@ -61,7 +61,7 @@ def list_entries(
     *,
     last: Annotated[int | None, typer.Option(help=f"Number of entries. Default: {_LAST}.", min=1, max=_AT_MOST)] = None,
     since: Annotated[
-        str | None, typer.Option(metavar="WHEN", help="Only later ones: 30m, 2h, 3d, 1w, a day, or a time.")
+        str | None, typer.Option(metavar="WHEN", help="Only entries since then: 30m, 2h, 3d, 1w, a day, or a time.")
     ] = None,
     user: Annotated[
         str | None, typer.Option(metavar="NAME", help="What this person did, and what was done to them.")
@@ -69,17 +69,19 @@ def list_entries(
     entity: Annotated[str | None, typer.Option(metavar="ID", help="What concerns this entity.")] = None,
     client: Annotated[str | None, typer.Option(metavar="ID", help="What concerns this client.")] = None,
     action: Annotated[
-        str | None, typer.Option(metavar="ACTION", help="An action, or the start of several: membership.")
+        str | None, typer.Option(metavar="ACTION", help="An action, or the beginning of several, such as membership.")
     ] = None,
     object_: Annotated[
         str | None,
-        typer.Option("--object", metavar="KEY", help="What was done to the record with this key: books, lim/E1001."),
+        typer.Option(
+            "--object", metavar="KEY", help="What was done to the record with this key, such as books or lim/E1001."
+        ),
     ] = None,
     after: Annotated[
         int | None, typer.Option(help="For programs: entries after this number, the oldest first, no gaps.", min=0)
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(help="With --after: at most so many. Default: 100.", min=1, max=10000)
+        int | None, typer.Option(help="With --after: at most this many. Default: 100.", min=1, max=10000)
     ] = None,
     json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object per line, with members before and after.")
@@ -101,7 +103,7 @@ def list_entries(
         output.json_lines(_for_programs(shown))
         return
     if not shown.entries:
-        output.say(" ".join(("No entry fits.", *shown.unknown)) if after is None else "There are no later entries.")
+        output.say(" ".join(("No entry matches.", *shown.unknown)) if after is None else "There are no later entries.")
         return
     order = "The latest first" if after is None else "The oldest first"
     output.say(f"{order}; times in {shown.zone.key}.")
@@ -127,7 +129,7 @@ def verify(
     not protected.
     """
     if expect is not None and not _DIGEST.fullmatch(expect):
-        output.fail("--expect takes the digest of a seal: 64 hexadecimal digits, as the log has it (audit_sealed)")
+        output.fail("--expect takes the digest of a seal: 64 hexadecimal digits, as in the log (audit_sealed)")
     found, zone = with_stores(partial(_verify, expect=expect or ""))
     if json:
         output.as_json(found)
@@ -182,7 +184,9 @@ def stream(
     *,
     after: Annotated[
         int | None,
-        typer.Option(metavar="NUMBER", help="Go on after this entry; 0: from the beginning.", min=0, max=_LAST_NUMBER),
+        typer.Option(
+            metavar="NUMBER", help="Continue after this entry; 0: from the beginning.", min=0, max=_LAST_NUMBER
+        ),
     ] = None,
 ) -> None:
     """Show the position of the audit's stream, or move it.
@@ -335,6 +339,7 @@ def _for_programs(shown: _EntryPrinter) -> Iterator[dict[str, object]]:
             **msgspec.structs.asdict(entry),
             "time": datetime.fromtimestamp(entry.at, shown.zone).isoformat(),
             "actor_name": _who(entry.actor, shown.names),
+            "people": audit.people_of(entry, shown.names),
             "object_kind": action.object_kind if action is not None else entry.action.partition(".")[0],
         }
 
@@ -343,7 +348,7 @@ def _line(entry: AuditEntry, shown: _EntryPrinter) -> tuple[str, str, str]:
     action = _ACTIONS.get(entry.action)
     what = action.summary if action is not None else entry.action
     refused = " (refused)" if entry.outcome == "refused" else ""
-    about = _about(entry, action, shown.names)
+    about = _about(entry, action, {**shown.names, **audit.people_of(entry, shown.names)})
     time = datetime.fromtimestamp(entry.at, shown.zone)
     members = ", ".join(entry.detail.get("members", "").split()) if entry.action.endswith(_UPDATE) else ""
     text = f"{what}{refused}{': ' if about else ''}{about}{f' ({members})' if members else ''}"
@@ -352,7 +357,7 @@ def _line(entry: AuditEntry, shown: _EntryPrinter) -> tuple[str, str, str]:
 
 def _who(actor: str, names: Mapping[str, str]) -> str:
     kind, _, name = actor.partition(":")
-    if kind == "user":
+    if kind in {"user", "operator"}:
         return _name(name, names)
     return _file_name(name) if kind == "file" else name or kind
 

@@ -169,8 +169,8 @@ _HEADINGS: Final = ("Client", "Generation", "Last used (UTC)", "Sign-ins", "Ends
 def migration(*, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """Show clients that use legacy, until when, and what would break.
 
-    Clients of other generations are listed whose assertions may name an endpoint as aud. Servers count sign-ins and
-    habits and write them once a second; no request is stored.
+    Also lists clients of other generations whose assertions may name an endpoint as aud. Servers count sign-ins and
+    deprecated use, and store the counts once a second; they store no request.
     """
 
     async def read(stores: Stores, chosen: Settings) -> tuple[list[ClientUse], list[str]]:
@@ -244,7 +244,7 @@ def _moment(at: int | None) -> str:
 def keys(
     file: Annotated[Path, typer.Argument(help="The new file for the private keys, such as keys.json.")],
 ) -> None:
-    """Make key pairs for a relying party: one signs, one decrypts.
+    """Create key pairs for a relying party: one signs, one decrypts.
 
     The private keys go to the file (mode 0600), in the form that the examples read; the public JSON Web Key Set goes to
     a file of the same name with .public at its end, for `corpid client add --jwks`. Nothing is registered.
@@ -355,7 +355,7 @@ def _table(found: Sequence[Client], rules: RegistrationRules) -> None:
 
 @app.command()
 def drop_keys(client_id: Identifier) -> None:
-    """Forget a fetched key set: it is fetched again at next need."""
+    """Forget a fetched key set: it is fetched again when needed."""
     with_stores(lambda stores, _: clients.drop_keys(stores.registry, client_id, actor=stores.actor))
     output.say(f"The fetched key set of {client_id} is dropped. A running server follows within 5 seconds.")
 

@@ -39,7 +39,8 @@ def apply(
     take_over: Annotated[
         bool,
         typer.Option(
-            "--take-over", help="Also change, and with --prune remove, what others than a file have written since."
+            "--take-over",
+            help="Also change, and with --prune remove, what something other than a file has written since.",
         ),
     ] = False,
     development: Annotated[bool, typer.Option("--development", help="Accept plain passwords in the file.")] = False,

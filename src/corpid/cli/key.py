@@ -67,15 +67,15 @@ def list_keys(*, json: Annotated[bool, typer.Option("--json", help="Print JSON."
 def rotate(
     *,
     now: Annotated[
-        bool, typer.Option("--now", help="Let it sign at once: only after a compromise, or before going live.")
+        bool, typer.Option("--now", help="Rotate at once: only after a compromise, or before going live.")
     ] = False,
     audit: Annotated[
-        bool, typer.Option("--audit", help="Instead, make a new audit key, which seals from now on.")
+        bool, typer.Option("--audit", help="Create a new audit key instead, which seals from now on.")
     ] = False,
 ) -> None:
-    """Let the published standby key sign next.
+    """Rotate the signing key: the published standby key signs next.
 
-    It signs in two hours, when the present one retires. Another standby key is published now.
+    It begins to sign in two hours, when the current key retires. A new standby key is published now.
     """
     if audit:
         if now:
@@ -83,7 +83,7 @@ def rotate(
         made = with_stores(
             lambda stores, _: audit_seals.rotate_audit_key(stores.registry, stores.actor, now=stores.clock())
         )
-        output.say(f"Key {made.kid} seals the audit from now on. Earlier seals are still verified.")
+        output.say(f"Key {made.kid} seals the audit from now on. Earlier seals can still be verified.")
         return
     key = with_stores(
         lambda stores, _: signing_keys.rotate(stores.registry, stores.actor, now=stores.clock(), at_once=now)
@@ -137,7 +137,9 @@ def certify(
         Path | None, typer.Argument(help="A PEM file: the key's certificate, then its issuer's, and so on.")
     ] = None,
     *,
-    remove: Annotated[bool, typer.Option("--remove", help="Go back to the certificate that the key signs.")] = False,
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Go back to the self-signed certificate of the key.")
+    ] = False,
 ) -> None:
     """Publish your own certificate chain with a key (legacy)."""
     if (chain is None) != remove:
@@ -154,14 +156,16 @@ def certify(
     output.say(f"Key {kid} has the certificate: {_certificate(key, now)}. A running server follows within 5 seconds.")
     every = issuers(settings.load()).values()
     if not any(GENERATIONS[name].certificates for each in every for name in each.generations):
-        output.warn("None of the served generations publishes certificates; this one shows once such a one is served.")
+        output.warn(
+            "None of the served generations publishes certificates; this one appears once a generation that does is served."
+        )
 
 
 @app.command()
 def rewrap() -> None:
-    """Seal every secret at rest with the present key-encryption key.
+    """Encrypt every stored secret with the current key-encryption key.
 
-    First let every server run with the new key, and with the earlier one among old_key_encryption_key_files.
+    Before that, every server must run with the new key, and have the earlier one in old_key_encryption_key_files.
     """
     count = with_stores(lambda stores, _: signing_keys.rewrap(stores.rewrap, stores.actor))
     output.say(f"Encrypted again: {count} secrets. Nothing in this database needs old_key_encryption_key_files now.")

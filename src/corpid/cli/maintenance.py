@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True)
 
 
-File = Annotated[Path, typer.Argument(help="The file of the backup.")]
+File = Annotated[Path, typer.Argument(help="The backup file.")]
 
 
 _HEADINGS: Final = ("Migration", "Phase", "What it does", "What it locks", "About how long")
@@ -79,13 +79,13 @@ def migrate(
 ) -> None:
     """Bring the database's schema up to this version.
 
-    The default database does that by itself at start.
+    A server with the default database, SQLite, does this when it starts.
 
-    Servers of the previous version may keep running. Ctrl-C stops after the present step or batch; the next
-    `corpid migrate` goes on from there.
+    Servers of the previous version may keep running. Ctrl-C stops after the current step or batch; the next
+    `corpid migrate` continues from there.
     """
     if json and not plan:
-        output.fail("--json is for a plan, and changes nothing: write `corpid migrate --plan --json`.")
+        output.fail("--json prints a plan only: write `corpid migrate --plan --json`.")
     if plan:
         _show_plan(run(_plan(contract=contract)), contract=contract, json=json)
         _warn_of_unconfirmed_restore()
@@ -97,7 +97,7 @@ def migrate(
     if left:
         output.say(
             f"{len(left)} more can wait ({', '.join(step.revision for step in left)}): run `corpid migrate --contract` when "
-            "no server of the version before runs any more."
+            "no server of the previous version is running."
         )
 
 
@@ -171,18 +171,18 @@ def backup(file: File) -> None:
         output.fail(str(error))
     output.say(f"Wrote {file} ({octets / 1e6:.1f} MB): the database {path} as it is now.")
     output.warn(
-        f"The key-encryption key is not in it, and without that key the backup cannot be opened or restored. It lies in "
+        f"The key-encryption key is not in it, and without that key the backup cannot be opened or restored. It is in "
         f"{_place_of_key(chosen)}: keep a copy of it apart from the backups."
     )
 
 
 def restore(file: File) -> None:
-    """Replace the database by a backup, while nothing runs.
+    """Replace the database with a backup, while no server runs.
 
-    The present database stays next to it, under another name.
+    The current database stays in its directory, under another name.
 
-    Everybody has to sign in again, and what was issued before is refused. Changes since the backup are gone: what
-    was disabled or revoked after it is as it was then.
+    Everybody has to sign in again, and what was issued before is refused. Changes since the backup are lost: what
+    was disabled or revoked after it is in effect again.
     """
     chosen, path = _sqlite()
     if chosen.is_embedded and not _has_key(chosen):
@@ -230,14 +230,14 @@ def _place_of_key(chosen: Settings) -> str:
 
 @app.command()
 def on() -> None:
-    """Answer temporarily_unavailable to every sign-in and token request, within 5 seconds."""
+    """Turn maintenance on: sign-ins and token requests get temporarily_unavailable within 5 seconds."""
     with_stores(lambda stores, _: switch_maintenance(stores.registry, on=True, actor=stores.actor))
     output.say("Maintenance is on: running servers answer temporarily_unavailable within 5 seconds.")
 
 
 @app.command()
 def off() -> None:
-    """Answer again."""
+    """Turn maintenance off: requests are answered again."""
     with_stores(lambda stores, _: switch_maintenance(stores.registry, on=False, actor=stores.actor))
     output.say("Maintenance is off: running servers answer again within 5 seconds.")
 
@@ -265,8 +265,8 @@ def prune(
 ) -> None:
     """Remove audit entries, and details of them, past their retention.
 
-    Decided requests for approval go with entries of their age. Entries that audit_stream has not received yet stay. To
-    be run daily. Servers may be running.
+    Decided requests for approval go with entries of their age. Entries that audit_stream has not received yet stay. Run
+    it daily; servers can keep running.
     """
     pruned, kept_after = run(_prune(audit_days, sign_in_days, audit_detail_days))
     if pruned is None:
@@ -318,7 +318,7 @@ async def _prune(
 def close_store(
     *,
     minutes: Annotated[
-        int, typer.Option(help="After these it opens by itself, if it was not restarted.", min=1, max=60)
+        int, typer.Option(help="Minutes after which it opens by itself, if it was not restarted.", min=1, max=60)
     ] = 10,
 ) -> None:
     """Prepare a restart of Redis or Valkey that loses nothing.
@@ -335,8 +335,8 @@ def close_store(
         "appendonly file `SHUTDOWN` is enough), and start it again."
     )
     output.say(
-        f"Servers go on by themselves when it is back. If it was not restarted in {minutes} minutes, or after `corpid "
-        "maintenance open-store`, they go on as well."
+        f"Servers continue by themselves when it is back, after {minutes} minutes if it was not restarted, or after "
+        "`corpid maintenance open-store`."
     )
     output.warn(
         "`systemctl restart` keeps the data only if the engine's `save` is not empty, or `appendonly` is on. If it comes back "
@@ -354,7 +354,7 @@ def open_store() -> None:
         output.say("It is open: servers go on within a second.")
     else:
         output.warn(
-            "It is open, but `close-store` had not come to its end, so it cannot be proven that nothing was lost: callers "
+            "It is open, but `close-store` had not finished, so it cannot be proven that nothing was lost: callers "
             "wait as after a loss of data."
         )
 
@@ -402,10 +402,10 @@ async def _open_store() -> bool | None:
 
 @app.command()
 def after_restore() -> None:
-    """After pg_restore or a move, before any server starts: end every session.
+    """End every session after pg_restore or a move, before servers start.
 
-    Also what is in Redis of before is never used again. Changes since the backup are gone: what was disabled or
-    revoked after it is as it was then.
+    Nothing that Redis or Valkey holds from before is used again. Changes since the backup are lost: what was
+    disabled or revoked after it is in effect again.
     """
     run(_after_restore())
     output.say(

@@ -12,6 +12,7 @@ from corpid.cli.running import with_stores
 from corpid.engines import new_id, new_user_id
 from corpid.flows.directory import provisioning_tokens
 from corpid.flows.directory.apply import ApplyResult
+from corpid.flows.directory.person_names import name_actors
 from corpid.rules.directory.differences import Difference
 from corpid.rules.directory.provisioning_tokens import LONGEST_LIFE_DAYS
 
@@ -31,7 +32,9 @@ def add(
     *,
     entity: Entity,
     name: Annotated[str, typer.Option(help="What it is for, such as the name of the SCIM client.")],
-    days: Annotated[int, typer.Option(help="How long it lasts.", min=1, max=LONGEST_LIFE_DAYS)] = LONGEST_LIFE_DAYS,
+    days: Annotated[
+        int, typer.Option(help="Number of days for which it is valid.", min=1, max=LONGEST_LIFE_DAYS)
+    ] = LONGEST_LIFE_DAYS,
     dry_run: listing.DryRun = False,
     json: listing.AsJson = False,
 ) -> None:
@@ -65,20 +68,24 @@ def add(
 
 @app.command("list")
 def show_all(*, entity: Entity, json: listing.AsJson = False) -> None:
-    """List the tokens of an entity; none shows its secret."""
+    """List the tokens of an entity, without their secrets."""
 
-    async def read(stores: Stores, _: Settings) -> tuple[list[RegisteredProvisioningToken], float]:
-        return await provisioning_tokens.list_tokens(stores.registry, entity, actor=stores.actor), stores.clock()
+    async def read(stores: Stores, _: Settings) -> tuple[list[RegisteredProvisioningToken], dict[str, str], float]:
+        found = await provisioning_tokens.list_tokens(stores.registry, entity, actor=stores.actor)
+        makers = [each.created_by for each in found]
+        return found, await name_actors(stores.registry, entity, makers, reader=stores.actor), stores.clock()
 
-    found, now = with_stores(read)
+    found, names, now = with_stores(read)
     if json:
-        output.as_json({"tokens": [_as_data(each) for each in found]})
+        shown = [{**_as_data(each), "created_by_name": names[each.created_by]} for each in found]
+        output.as_json({"tokens": shown})
         return
     if not found:
         output.say("Provisioning tokens: none.")
         return
     rows = [
-        (each.token_id, each.name, _until(each, now), _moment(each.last_used_at), each.created_by) for each in found
+        (each.token_id, each.name, _until(each, now), _moment(each.last_used_at), names[each.created_by])
+        for each in found
     ]
     output.table(f"Provisioning tokens of {entity}", ("Identifier", "Name", "Until", "Last used", "Made by"), rows)
 

@@ -20,7 +20,8 @@ from corpid.cli import listing, output
 from corpid.cli.running import with_stores
 from corpid.flows.directory import appointments, approvals, lists, members, single_records
 from corpid.flows.directory.finding import find_user
-from corpid.flows.directory.objects import read_identities, read_user_names
+from corpid.flows.directory.objects import read_identities
+from corpid.flows.directory.person_names import read_user_names
 from corpid.rules.directory import differences, member_details
 from corpid.rules.directory.differences import to_text
 from corpid.rules.directory.lists import (
@@ -41,6 +42,7 @@ from corpid.rules.directory.lists import (
     ListTotal,
     RecordList,
 )
+from corpid.rules.directory.names import label_invited
 from corpid.rules.directory.objects import MEMBERSHIP, to_json_object
 from corpid.rules.directory.records import Entity, Membership, Operator, User
 from corpid.rules.directory.roles import RoleRecords, last_day, reasons
@@ -319,7 +321,7 @@ def _describe_option(key: Field, words: list[str], *, is_listed: bool, new: bool
     """The help of an option; `words` are its values."""
     text = key.help
     if is_listed and text and "; repeat" not in text:
-        text = f"{text.removesuffix('.')}; repeat."
+        text = f"{text.removesuffix('.')}; repeat for several."
     if not all(word in text for word in words):
         text = f"{text.removesuffix('.')}{': ' if text else ''}{', '.join(words[:-1])} or {words[-1]}."
     emptied = ("none empties the list." if is_listed else "none removes it.") if empties else ""
@@ -381,7 +383,9 @@ def _list(name: str, noun: Noun) -> Command:
         *(option(each, bool, text, default=False) for each, text in _OTHER_LISTS.items() if each in filters),
     ]
     if sorts:
-        parameters.append(option("sort", str, f"Sort by {', '.join(sorts)}; - before it reverses.", default=""))
+        parameters.append(
+            option("sort", str, f"Sort by {', '.join(sorts)}; a leading - reverses the order.", default="")
+        )
 
     def show(limit: int, after: str, json: bool, csv: bool, total: bool, sort: str = "", **given: Any) -> None:  # noqa: ANN401
         wanted = {option: value for option, value in given.items() if value}
@@ -630,10 +634,16 @@ async def _load_entity(stores: Stores, found: NamedRecord) -> dict[str, Any]:
     pending = await approvals.list_requests(
         registry, stores.actor, entity_id=entity_id, state="pending", now=stores.clock(), after="", limit=1
     )
-    levels = [(member_details.identity(each.membership, each.user), each.administrator.level) for each in held.found]
     return {
         "entity": found.record,
-        "administrators": [{"user": name, "level": level} for name, level in levels],
+        "administrators": [
+            {
+                "user": member_details.identity(each.membership, each.user),
+                "invited": each.membership.invited,
+                "level": each.administrator.level,
+            }
+            for each in held.found
+        ],
         "after": held.after,
         "requests_wait": bool(pending.found),
     }
@@ -641,7 +651,10 @@ async def _load_entity(stores: Stores, found: NamedRecord) -> dict[str, Any]:
 
 def _describe_entity(shown: dict[str, Any]) -> dict[str, Lines]:
     entity_id = shown["entity"].entity_id
-    held = [f"{each['user']} ({each['level']})" for each in shown["administrators"]]
+    held = [
+        f"{label_invited(each['user']) if each['invited'] else each['user']} ({each['level']})"
+        for each in shown["administrators"]
+    ]
     more = [f"and more: `corpid administrator list --entity {entity_id}`"] if shown["after"] else []
     waiting = {"requests": f"Changes wait for approval: `corpid approval list --entity {entity_id}`."}
     return {
@@ -697,7 +710,7 @@ _ROLE: Final[dict[str, Any]] = {
     "Service": "service", "Role": lambda role, _: listing.parts(role.row), "State": _role_state,
 }  # fmt: skip
 _UPDATE: Final = "; the others keep their values.\n\nA list is replaced as a whole."
-_ONE_OF_SEVERAL: Final = "\n\nIf several are meant, nothing is changed, and they are listed."
+_ONE_OF_SEVERAL: Final = "\n\nIf several match, it lists them and changes nothing."
 NOUNS: Final[dict[str, Noun]] = {
     "user": Noun(
         kind="user",
@@ -714,12 +727,12 @@ NOUNS: Final[dict[str, Noun]] = {
             ListCommand(
                 "People of {entity}", "users", MEMBERS,
                 {
-                    "User": "user_name", "Name": "name",
+                    "User": "identity", "Name": "name",
                     "Level": lambda held, _: LEVELS.get(held.level, ""),
                     "State": lambda held, _: _membership_state(held, held.user),
                 },
                 lambda held, _: {
-                    **msgspec.structs.asdict(held.user),
+                    **msgspec.structs.asdict(held.user), "identity": member_details.identity(held.membership, held.user),
                     "membership_enabled": held.membership.enabled, "level": held.level or None,
                 },
                 chosen_by=("entity",), sort="user_name",
@@ -825,10 +838,10 @@ NOUNS: Final[dict[str, Noun]] = {
     "role": Noun(
         kind="assignment",
         texts={
-            "list": "List roles, also those that are not effective, with the reason.",
-            "show": f"Show one role, and why it is not effective, if so.{_ONE_OF_SEVERAL}",
+            "list": "List roles, including those not in effect, with the reason.",
+            "show": "Show one role, and the reason if it is not in effect.\n\nIf several match, it lists them.",
             "add": "Give a person a role for an entity.\n\n"
-            "If the person has that role already, what is named of it changes.",
+            "If the person has that role already, the options given change it.",
             "update": f"Change dates or parameters of one role.{_ONE_OF_SEVERAL}",
             "remove": f"Take one role from a person.{_ONE_OF_SEVERAL}",
         },
@@ -845,7 +858,7 @@ NOUNS: Final[dict[str, Noun]] = {
         kind="administrator",
         texts={
             "list": "List administrators of entities, with their levels.",
-            "show": "Show one administrator, and why they cannot act, if so.",
+            "show": "Show one administrator, and the reason if they cannot act.",
             "add": "Make a member of an entity its administrator, at a level.\n\n"
             "If the person has a level there already, it changes.",
             "update": "Change an administrator's level or services.",
@@ -873,7 +886,7 @@ NOUNS: Final[dict[str, Noun]] = {
             "add": "Make a person an operator of the deployment, at a level.\n\n"
             "If the person has a level already, it changes.",
             "update": "Change the level of an operator.",
-            "remove": "Remove an operator's level; the last one who can act stays.",
+            "remove": "Remove an operator's level; the last active operator keeps it.",
         },
         lists=(
             ListCommand(
@@ -896,9 +909,9 @@ NOUNS: Final[dict[str, Noun]] = {
         kind="grant",
         texts={
             "list": "List what entities offer and grant to third parties.\n\n"
-            "An offer gives nothing until the third party has accepted it. With --people, the roles that third parties "
-            "gave to their people: for whom, until when, and why not, if not.",
-            "show": f"Show one offer or grant.{_ONE_OF_SEVERAL}",
+            "An offer gives nothing until the third party has accepted it. With --people it lists the roles that third parties "
+            "gave to their people: for whom, until when, and the reason if one is not in effect.",
+            "show": "Show one offer or grant.\n\nIf several match, it lists them.",
         },
         lists=(
             ListCommand(

@@ -13,7 +13,8 @@ from corpid.cli import output
 def serve(
     *,
     workers: Annotated[
-        int | None, typer.Option(help="Processes that answer, on the same port. Default: the setting workers.", min=1)
+        int | None,
+        typer.Option(help="Number of worker processes, on the same port. Default: the setting workers.", min=1),
     ] = None,
 ) -> None:
     """Run the provider until SIGTERM or Ctrl-C.

@@ -48,7 +48,7 @@ app = records.commands_of("user")
 UserName = Annotated[str, typer.Argument(metavar="USER", help="The person's user name.")]
 OnlyPrint = Annotated[bool, typer.Option("--print", help="Only show the link; send no e-mail.")]
 WithFactors = Annotated[
-    bool, typer.Option("--with-factors", help="Make a first password and TOTP secret, and show them once.")
+    bool, typer.Option("--with-factors", help="Create a first password and TOTP secret, and show them once.")
 ]
 _MEMBERS: Final = records.member_options(records.NOUNS["user"], new=True)
 
@@ -82,9 +82,9 @@ def show(
     ] = 50,
     json: listing.AsJson = False,
 ) -> None:
-    """Show one person, and what they may do, for whom, until when.
+    """Show one person with their access.
 
-    Also who gave it.
+    For each role it says for which entity, until when, and who gave it.
     """
     shown, view, invited = with_stores(lambda stores, chosen: _load(stores, chosen, user_name, limit))
     if json:
@@ -298,8 +298,8 @@ records.register(
     app, "add", "Add a person, and invite them to set up their sign-in.",
     [
         *records.own_arguments(records.NOUNS["user"]), *(each.parameter for each in _MEMBERS),
-        records.option("entity", list[str], "An entity the person acts for; repeat."),
-        records.flag("foreign", Annotated[bool, typer.Option("--foreign", help="A foreign account.")]),
+        records.option("entity", list[str], "An entity that the person acts for; repeat for several."),
+        records.flag("foreign", Annotated[bool, typer.Option("--foreign", help="The same as --account-type foreign.")]),
         records.flag("with_factors", WithFactors), records.flag("only_print", OnlyPrint), records.DRY_RUN, records.JSON,
     ],
     _add,
@@ -391,7 +391,7 @@ def invite(
     ] = False,
     only_print: OnlyPrint = False,
 ) -> None:
-    """Let a person set up their sign-in, by a link.
+    """Invite a person to set up their sign-in by a link.
 
     The link works for 72 hours. It is shown here, and sent if CorpID sends mail.
     """
@@ -490,9 +490,9 @@ def reset_password(user_name: UserName) -> None:
 
 @app.command()
 def reset_factors(user_name: UserName) -> None:
-    """Replace a person's second factor by a new TOTP secret.
+    """Replace a person's second factor with a new TOTP secret.
 
-    It is shown once. Passkeys and recovery codes end.
+    It is shown once. Passkeys and recovery codes stop working.
     """
     secret = _new_secret()
 

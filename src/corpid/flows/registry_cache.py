@@ -125,12 +125,7 @@ class RegistryCache:
 
     async def entity(self, entity_id: str, now: float) -> Entity | None:
         """An entity, enabled or not; None if there is none."""
-
-        async def read() -> Entity | None:
-            key = (entity_id,)
-            return (await self._registry.directory.read(Entity, [key])).get(key)
-
-        return await self._entities.get(entity_id, now, read)
+        return await self._entities.get(entity_id, now, lambda: self._registry.directory.find(Entity, entity_id))
 
     async def acting(self, user_id: str, entity_id: str, now: float) -> ActingPerson | None:
         """A person acting for an entity, if everything is enabled.

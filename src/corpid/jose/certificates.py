@@ -121,7 +121,7 @@ def check_chain(chain: Sequence[x509.Certificate], public: ec.EllipticCurvePubli
     """Verify a certificate chain: key, issuers and validity.
 
     The first certificate is this key's, each next one has issued the one before, and all are valid at `now`. The first
-    is no certification authority's, the others are, and none comes twice. Raises CertificateRefused. Whether anybody
+    is no certificate authority's, the others are, and none comes twice. Raises CertificateRefused. Whether anybody
     trusts the last issuer is not asked. Source: RFC 7517 §4.7, RFC 5280 §4.2.1.9
     """
     if not _certifies(chain[0], public):
@@ -138,9 +138,9 @@ def check_chain(chain: Sequence[x509.Certificate], public: ec.EllipticCurvePubli
             raise CertificateRefused(f"certificate {number} expired at {end:%Y-%m-%d %H:%M:%S} UTC")
         is_authority = _is_authority(certificate, number)
         if is_authority and number == 1:
-            raise CertificateRefused("the first certificate is a certification authority's: have one issued without CA")
+            raise CertificateRefused("the first certificate is a certificate authority's: have one issued without CA")
         if not is_authority and number > 1:
-            raise CertificateRefused(f"certificate {number} is not a certification authority's (CA:TRUE)")
+            raise CertificateRefused(f"certificate {number} is not a certificate authority's (CA:TRUE)")
     for number, (issued, issuer) in enumerate(pairwise(chain), start=1):
         try:
             issued.verify_directly_issued_by(issuer)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from functools import cache
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args, get_origin
 
@@ -163,6 +164,13 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
 SECRET: Final = Field(disclosure=Disclosure.SECRET)
 BOOKKEEPING: Final = Field(disclosure=Disclosure.BOOKKEEPING)
 PERSONAL: Final = Field(disclosure=Disclosure.PERSONAL)
+KEY: Final = Field(identifies=True)
+OF_PERSON: Final = Field(refers="users.user_id")
+PERSON: Final = Field(refers="users.user_id", identifies=True)
+OF_ENTITY: Final = Field(refers="entities.entity_id", identifies=True)
+CLIENT: Final = Field(refers="clients.client_id", identifies=True)
+"""the one that a record is of, whose identifier is its key or begins it"""
+LATER: Final = Field(added=True)
 
 
 @cache
@@ -184,6 +192,29 @@ def fields_of(record: type[msgspec.Struct]) -> Mapping[str, Field]:
             declared, key=declared.key or each.name, name=each.name, type=annotated, default=default
         )
     return MappingProxyType(found)
+
+
+class KeyedRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A record that is stored and found by its key."""
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The values of the fields that identify it, in its order."""
+        return _key_getter(type(self))(self)
+
+
+def key_fields(record: type[msgspec.Struct]) -> tuple[str, ...]:
+    """The names of the fields that identify a record."""
+    return tuple(each.name for each in fields_of(record).values() if each.identifies)
+
+
+@cache
+def _key_getter(record: type[msgspec.Struct]) -> Callable[[object], tuple[str, ...]]:
+    names = key_fields(record)
+    if len(names) > 1:
+        return attrgetter(*names)
+    get_only = attrgetter(names[0])
+    return lambda record: (get_only(record),)
 
 
 def documented_fields(record: type[msgspec.Struct]) -> dict[str, Field]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias, get_args
 
 import msgspec
 
+from corpid.rules.fields import KEY
 from corpid.rules.limits import HOUR
 
 if TYPE_CHECKING:
@@ -75,10 +76,10 @@ COMPLETED: Final = ""
 class HourlyCount(msgspec.Struct, frozen=True, kw_only=True):
     """A count of one hour, client and reason."""
 
-    hour: int
+    hour: Annotated[int, KEY]
     """its beginning, epoch seconds"""
-    client_id: str
-    reason: str
+    client_id: Annotated[str, KEY]
+    reason: Annotated[str, KEY]
     """its code in the catalogue of refusals, or COMPLETED"""
     count: int
 

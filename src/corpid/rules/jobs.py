@@ -10,11 +10,12 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from corpid.rules.fields import KEY
 from corpid.rules.limits import DAY
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ KEPT_SECONDS: Final = 30 * DAY
 class Job(Struct, frozen=True, kw_only=True):
     """A job, as its process last noted it."""
 
-    job_id: str
+    job_id: Annotated[str, KEY]
     kind: JobKind
     actor: str
     """who started it, as the audit names them"""

@@ -58,6 +58,7 @@ HEAD_SECONDS: Final = 10  # D47
 BODY_SECONDS: Final = 30  # D47
 BULK_BODY_BYTES: Final = 16 * 1024 * 1024  # D59
 BULK_BODY_SECONDS: Final = 120  # D59
+UPLOAD_BYTES: Final = 1024 * 1024  # D81
 
 CODE_MISSES: Final = 5  # D45
 REPEAT_MISSES: Final = 3  # D34: other forms with a replaced cookie value

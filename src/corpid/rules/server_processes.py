@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
+from corpid.rules.fields import KEY
 from corpid.rules.limits import DAY, MINUTE
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ VERSION: Final = "version"
 class ServerProcess(msgspec.Struct, frozen=True, kw_only=True):
     """A process that serves, or did until it was lost."""
 
-    process_id: str
+    process_id: Annotated[str, KEY]
     """made at its start: a system gives process numbers again"""
     host: str
     number: int

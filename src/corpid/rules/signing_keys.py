@@ -24,7 +24,7 @@ import msgspec
 
 from corpid.jose.encoding import base64url
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.fields import SECRET
+from corpid.rules.fields import KEY, SECRET
 from corpid.rules.limits import (
     ACCESS_TOKEN_SECONDS,
     KEY_PUBLISHED_BEFORE_USE_SECONDS,
@@ -49,7 +49,7 @@ class ProviderKey(msgspec.Struct, frozen=True, kw_only=True):
     `use` is `sig` (an EC private JWK), `audit` (one that seals the audit), or `mac` (32 bytes, base64url).
     """
 
-    kid: str
+    kid: Annotated[str, KEY]
     use: Literal["sig", "audit", "mac"]
     secret: Annotated[str, SECRET]
     created_at: int

@@ -1,4 +1,4 @@
-"""Stores: SQL databases, LMDB, Redis or Valkey, memory."""
+"""Stores: SQL databases, LMDB, Redis or Valkey."""
 
 from __future__ import annotations
 

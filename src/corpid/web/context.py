@@ -35,6 +35,10 @@ ENTERED: Final = "entered"
 """the parameter, and the hidden field, of a page that shows a form that was not accepted (D73)"""
 
 
+UPLOAD_PAGES: Final = ("invite/several", "access/import")
+"""the pages of the portal whose forms may have a file (D81)"""
+
+
 def with_parameter(where: str, name: str = ENTERED) -> str:
     """The address of a page with a parameter.
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
@@ -31,12 +32,22 @@ from corpid.flows.encrypted_values import StoredForm
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.access import NO_RIGHT, Forbidden
 from corpid.rules.directory.changes import Conflict
+from corpid.rules.directory.tables import MOST_TYPED, decode_table
 from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
 from corpid.web.context import ENTERED
-from corpid.web.http.requests import cookie, form_bytes, headers, may_complete, page_request
+from corpid.web.http.requests import (
+    UPLOAD,
+    cookie,
+    form_bytes,
+    headers,
+    may_complete,
+    page_request,
+    read_upload,
+    upload_boundary,
+)
 from corpid.web.pages.errors import ErrorContext, as_page, refusal_of
 from corpid.web.pages.layout import BARE, ButtonForm, FormView, Link, PageView
 from corpid.web.pages.public_pages import not_found, remember_language
@@ -65,7 +76,7 @@ from corpid.web.sites import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Collection, Mapping
 
     from starlette.requests import Request
 
@@ -87,6 +98,8 @@ _NAME_CHARACTERS: Final = 16
 """of what names a stored form"""
 _ADDED: Final = frozenset({AGAIN, CANCELLED, OTHER_ACCOUNT, SAVED})
 """parameters that redirects and links add, each for one request"""
+_MOST_BYTES: Final = 4 * MOST_TYPED + 4
+"""of a table in any encoding, with its byte order mark"""
 _LOOKS: Final = 15
 """how often a repeated form looks for the result of the first"""
 _LOOK_SECONDS: Final = 0.2
@@ -340,11 +353,24 @@ async def _not_accepted(
 async def _sent(site: Site[At], request: Request, at: At, page: SitePage[At]) -> At | None:
     """The person and their form, at a page that is still open.
 
-    None for another session's form (D35).
+    An uploaded table is in its field, or why it cannot be is an error. None for another session's form (D35).
     """
-    form = parameters.parse(await form_bytes(request), site.fields)  # type: ignore[arg-type]  # asked only for `in`
-    token = form.get("form_token", "")
-    if not interactions.is_form_token(at.context, token, at.visit.browser.browser_id, at.visit.form):
+    known: Collection[str] = site.fields  # type: ignore[assignment]  # asked only for `in`
+    errors: tuple[FieldError, ...] = ()
+
+    def is_own(form: Mapping[str, str]) -> bool:
+        token = form.get("form_token", "")
+        return interactions.is_form_token(at.context, token, at.visit.browser.browser_id, at.visit.form)
+
+    if page.upload and upload_boundary(request):
+        form, file = await read_upload(request, known, is_own)
+        try:
+            form |= {page.upload: _read_table(file)} if file else {}
+        except InvalidInput as rejected:
+            errors = ((rejected.field, rejected.sentence),)
+    else:
+        form = parameters.parse(await form_bytes(request), known)
+    if not is_own(form):
         return None
     if page.fresh:
         try:
@@ -353,7 +379,27 @@ async def _sent(site: Site[At], request: Request, at: At, page: SitePage[At]) ->
             if site.keeps:
                 await own_sessions.keep_late_form(at.context, at.visit, at.page, page.kept(form))
             raise
-    return replace(at, form=form)
+    return replace(at, form=form, errors=errors)
+
+
+def _read_table(file: bytes) -> str:
+    """The text of an uploaded table. Raises InvalidInput. Source: D81"""
+    text = ""
+    with suppress(UnicodeDecodeError):
+        text = decode_table(file[: _MOST_BYTES + 1])
+    if len(text) > MOST_TYPED or len(file) > _MOST_BYTES:
+        raise InvalidInput(
+            phrase("This file is too long. A table can have at most {limit} characters.", limit=MOST_TYPED),
+            field=UPLOAD,
+        )
+    if not text.strip():
+        raise InvalidInput(
+            phrase(
+                "This file cannot be read. In your spreadsheet, save the table as “CSV UTF-8”, and choose that file."
+            ),
+            field=UPLOAD,
+        )
+    return text
 
 
 async def _extend(site: Site[At], request: Request, at: At, page: SitePage[At]) -> Response:
@@ -379,6 +425,8 @@ async def _post(site: Site[At], request: Request, at: At, page: SitePage[At]) ->
     sent = await _sent(site, request, at, page)
     if sent is None:
         return _to(site, at.web, at.page)
+    if sent.errors:
+        return await _not_accepted(site, sent, page, *sent.errors)
     if site.keeps:
         return await submit_once(request, sent, lambda: _submitted(site, request, sent, page), start=site.path(at.web))
     return (await _submitted(site, request, sent, page))[0]

@@ -33,7 +33,7 @@ from corpid.web.account import enrolment, links
 from corpid.web.account.endpoints import account
 from corpid.web.account.page_context import OPENED_PATH
 from corpid.web.authentication.endpoints import interaction, sign_out
-from corpid.web.context import SIGN_IN_PATH, Access
+from corpid.web.context import SIGN_IN_PATH, UPLOAD_PAGES, Access
 from corpid.web.http.connections import OVERLOADED
 from corpid.web.http.requests import form_bytes, headers, take_back_counts
 from corpid.web.oauth import endpoints
@@ -365,11 +365,12 @@ def bodiless(served: Sequence[Generation], base_path: str) -> frozenset[str]:
 
 
 def streamed(base_path: str) -> frozenset[str]:
-    """The paths of requests whose body may be large (D59).
+    """The paths of requests whose body may be large.
 
-    The application reads it itself, once it knows the caller.
+    The application reads it itself, once it knows the caller. Source: D59, D81
     """
-    return frozenset({f"{base_path}{api_client.API_PATH}/directory"})
+    uploads = (f"{PORTAL_PATH}/{page}" for page in UPLOAD_PAGES)
+    return frozenset(f"{base_path}{path}" for path in (f"{api_client.API_PATH}/directory", *uploads))
 
 
 def hidden_paths(policies: Sequence[Policy], further: Callable[[str], Sequence[Route]] = lambda _: ()) -> Iterator[str]:
@@ -523,7 +524,7 @@ class Router:
             if route.scheme:
                 tokens.refuse_absent(headers(request, b"authorization"), route.scheme)
             if OVERLOADED in request.scope["state"]:
-                if request.method == "POST":
+                if request.method == "POST" and not route.own_forms:
                     with suppress(InvalidRequest):
                         await form_bytes(request)  # an answer of PAR repeats its state (D4)
                 raise TemporarilyUnavailable(

@@ -8,8 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 from urllib.parse import quote, urlencode
+
+import msgspec
 
 from corpid.flows.account import own_sessions
 from corpid.flows.account.own_sessions import SelfServiceRequest
@@ -18,7 +21,7 @@ from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory.write import Refused
 from corpid.texts import phrase
 from corpid.web.context import ENTERED
-from corpid.web.pages.components import Actions, Form, Page, Paragraph
+from corpid.web.pages.components import Page
 from corpid.web.pages.layout import Link, ViewPart
 
 if TYPE_CHECKING:
@@ -110,6 +113,11 @@ class FormResult(NamedTuple):
     change: str
     """a key of the site's `changes`; empty: none"""
     page: str
+
+
+def version_of(*shown: object) -> str:
+    """The state of records, for the field `step` of their form."""
+    return sha256(msgspec.json.encode(shown)).hexdigest()
 
 
 def read_number(text: str) -> int:
@@ -210,6 +218,11 @@ class PageContext(Generic[Visit]):
             action=action,
         )
 
+    def check_step(self, step_name: str, outdated: Phrase = CHANGED_MEANWHILE) -> None:
+        """Raise InvalidInput if the page of the form showed another state. Source: D54"""
+        if self.form.get("step", "") != step_name:
+            raise InvalidInput(outdated)
+
     def check_names(self, names: str) -> None:
         """Raise InvalidInput if the form was shown for other people. Source: D68"""
         if self.form.get("names", "") != names:
@@ -294,77 +307,12 @@ class SitePage(Generic[At]):
     """whether a recent sign-in opens it"""
     part_of: str | None = None
     """the page that contains it, which is opened in its place"""
+    upload: str = ""
+    """the field of its form that an uploaded table is read into (D81); its path is one of UPLOAD_PAGES"""
     kept: Callable[[dict[str, str]], dict[str, str]] = dict
     """what of its form is kept (D54, D73): no secrets"""
     needs: tuple[Action, ObjectKind] | None = None
     """the right to what it changes: without it the page is neither linked to nor opened, nor is its form taken"""
-
-
-class Question(ViewPart, frozen=True, kw_only=True):
-    """A change that a page asks about before it is made."""
-
-    heading: Phrase
-    parts: tuple[Part, ...]
-    """what is changed, and what follows"""
-    further: Callable[[], Awaitable[tuple[Part, ...]]] | None = None
-    """reads parts that are only shown"""
-    fields: tuple[Part, ...] = ()
-    """of the form"""
-    hidden: tuple[tuple[str, str], ...] = (("decision", "yes"),)
-    button: Phrase
-    danger: bool = False
-    """whether it takes something away"""
-    needs_approval: bool = False
-    refused: Phrase | None = None
-    """why it cannot be made, in place of the form"""
-    names: str = ""
-    """the digest of the people whom it is about"""
-    up: Link | None = None
-    back: Link | None = None
-    """leads away without a change; None: to `up`"""
-    errors: tuple[FieldError, ...] = ()
-    """before anything is sent"""
-    change: Callable[[], Awaitable[object]]
-    """makes the change; its FormResult, if it returns one, is that of the form"""
-    done: FormResult = FormResult("", "")
-
-
-def asking(
-    ask: Callable[[At], Awaitable[Question]], *, needs: tuple[Action, ObjectKind] | None = None, leads_to: str = ""
-) -> SitePage[At]:
-    """A page that asks before a change, and its form."""
-
-    async def view(at: At) -> Page:
-        asked = await ask(at)
-        back = asked.back or asked.up
-        form = Form(
-            parts=asked.fields,
-            hidden=asked.hidden,
-            button=asked.button,
-            danger=asked.danger,
-            reason=at.reason_hint,
-            needs_approval=asked.needs_approval,
-            back=asked.back,
-        )
-        refused = Paragraph(asked.refused, look="empty"), Actions((back,) if back else ())
-        return at.build_page(
-            asked.heading,
-            *asked.parts,
-            *(await asked.further() if asked.further else ()),
-            *(refused if asked.refused else (form,)),
-            up=asked.up,
-            names=asked.names,
-            errors=(*at.errors, *asked.errors),
-        )
-
-    async def submit(at: At) -> FormResult:
-        asked = await ask(at)
-        if asked.names:
-            at.check_names(asked.names)
-        made = await asked.change()
-        return made if isinstance(made, FormResult) else asked.done
-
-    return SitePage(view=view, submit=submit, fresh=True, needs=needs, leads_to=leads_to)
 
 
 class FieldNames(ViewPart, frozen=True, kw_only=True):

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 def demo(
     *,
     check: Annotated[
-        bool, typer.Option("--check", help="Sign in without a person, verify everything, and end.")
+        bool, typer.Option("--check", help="Sign in without a person, verify everything, and exit.")
     ] = False,
     generation: Annotated[
         str, typer.Option(help=f"Generation of the interface: {', '.join(INTERFACES)}. Default: {CURRENT.name}.")
@@ -66,7 +66,7 @@ def demo(
     port: Annotated[int, typer.Option(help="The first port to try.", min=1, max=65000)] = FIRST_PORT,
     tls: Annotated[
         bool,
-        typer.Option("--tls", help="Serve https, with an authority of the demo's own (docs/relying-parties.md)."),
+        typer.Option("--tls", help="Serve https, with the demo's own certificate authority (docs/relying-parties.md)."),
     ] = False,
     host: Annotated[
         str,

@@ -34,13 +34,13 @@ _STYLES = {
 
 
 def rp_check(
-    url: Annotated[str, typer.Argument(help="Where a login begins, as https://rp.example/login.")] = "",
+    url: Annotated[str, typer.Argument(help="Where a login begins, such as https://rp.example/login.")] = "",
     *,
     developer: Annotated[
         str, typer.Option(metavar="URL", help="Address of developer mode, as `corpid demo` prints it.")
     ] = DEFAULT_URL,
     ca: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="PEM file of a certification authority to trust, too.")
+        Path | None, typer.Option(metavar="FILE", help="PEM file of a certificate authority to trust, too.")
     ] = None,
     success_text: Annotated[
         str, typer.Option(metavar="TEXT", help="Text shown only to a signed-in person. Default: learned.")
@@ -58,11 +58,11 @@ def rp_check(
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as a page.")] = None,
     json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as JSON.")] = None,
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as JUnit XML.")] = None,
-    show: Annotated[bool, typer.Option("--list", help="List the cases, and end.")] = False,
+    show: Annotated[bool, typer.Option("--list", help="List the cases, and exit.")] = False,
 ) -> None:
     """Check how a relying party behaves when something is wrong.
 
-    Signs in at it again and again, with a running `corpid demo` as its provider, which is wrong in one way each time.
+    Signs in there again and again, with a running `corpid demo` as its provider, which makes one mistake each time.
     Exits with 1 if a case failed.
     """
     if show:

@@ -33,7 +33,7 @@ def rp_new(
         int, typer.Option(help="Where it listens. Default: a free one.", min=0, max=65535, show_default=False)
     ] = 0,
 ) -> None:
-    """Make a small complete relying party, registered at a running `corpid demo`.
+    """Create a small complete relying party, registered at a running `corpid demo`.
 
     Writes one of the examples with keys of its own, and a README. Existing files are never overwritten.
     """

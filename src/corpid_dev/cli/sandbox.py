@@ -25,7 +25,7 @@ app = typer.Typer(no_args_is_help=True)
 
 Address = Annotated[str, typer.Option("--developer", help="Address of developer mode, as `corpid demo` prints it.")]
 Authority = Annotated[
-    Path | None, typer.Option("--ca", metavar="FILE", help="PEM file of a certification authority to trust, too.")
+    Path | None, typer.Option("--ca", metavar="FILE", help="PEM file of a certificate authority to trust, too.")
 ]
 ClientId = Annotated[str, typer.Option("--client", help="Identifier of the client. Default: every client.")]
 

@@ -46,12 +46,12 @@ def provider_for_tests(
     ] = "",
     tls: Annotated[
         bool,
-        typer.Option("--tls", help="Serve https, with an authority of its own; what it prints contains that, too."),
+        typer.Option("--tls", help="Serve https, with its own certificate authority, which the printed line contains."),
     ] = False,
 ) -> None:
     """Run a provider for the tests of a relying party.
 
-    Once it answers, it prints one line of JSON: issuer, address to sign people in at, and people. Its log goes to
+    Once it is ready, it prints one line of JSON: issuer, address to sign people in at, and people. Its log goes to
     stderr. It keeps nothing, and ends at SIGTERM or Ctrl-C.
     """
     try:

@@ -16,7 +16,7 @@ from corpid.flows.directory.write import Refused
 from corpid.jose.encoding import JoseError, json_object
 from corpid.jose.keys import KeySetError, parse_client_key_set
 from corpid.rules.directory.nodes import DirectoryError
-from corpid.rules.directory.objects import CLIENT, InvalidObject, read_new
+from corpid.rules.directory.objects import CLIENT, InvalidObject, parse_object
 from corpid.rules.failures import KeySetUnavailable
 from corpid.rules.oauth.client_registration import (
     RegistrationError,
@@ -35,9 +35,10 @@ from corpid_dev.flows.people import writing
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.flows.directory.apply import ApplyResult, PlanWithNames
+    from corpid.flows.directory.apply import ApplyResult
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.nodes import Json
+    from corpid.rules.directory.plan import Plan
     from corpid.rules.directory.records import Service
     from corpid_dev.flows.people import Developer
 
@@ -145,11 +146,11 @@ def refuse_own(developer: Developer, client_id: str) -> None:
 
 async def _prepared(
     context: RequestContext, developer: Developer, value: Json, rules: RegistrationRules
-) -> tuple[PlanWithNames, str, Client | None]:
+) -> tuple[Plan, str, Client | None]:
     """The changes of a registration, its identifier, and the client before it."""
     provider = context.provider
     try:
-        read = read_new(CLIENT, _with_public_keys(value))
+        read = parse_object(CLIENT, _with_public_keys(value))
         client_id = read.entry.key[0]
         refuse_own(developer, client_id)
         await flow.refuse_api_client(provider.registry, client_id)

@@ -62,7 +62,7 @@ class Options:
     """address of the demo's developer mode, or its issuer"""
     user: str
     tls: SSLContext | None = None
-    """None: the usual certification authorities"""
+    """None: the usual certificate authorities"""
     entity: str = ""
     marker: Marker | None = None
     """None: learned from the ordinary sign-in"""

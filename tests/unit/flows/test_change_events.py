@@ -15,6 +15,7 @@ from corpid.rules.directory.sections import KINDS
 
 if TYPE_CHECKING:
     from corpid.rules.directory.actors import Actor
+    from corpid.rules.fields import KeyedRecord
 
 LEE = CommandLine(by="lee@node1")
 TICKET = msgspec.structs.replace(LEE, reason="Ticket 4711")
@@ -22,7 +23,7 @@ LIM = User(user_id="u2", user_name="lim", name="Lim")
 ACME = Entity(entity_id="E1", type="UEN", registration_number="E1", country="SG", name="Acme")
 
 
-def changed(was: msgspec.Struct, becomes: msgspec.Struct, *, kind: str, key: tuple[str, ...]) -> Change:
+def changed(was: KeyedRecord, becomes: KeyedRecord, *, kind: str, key: tuple[str, ...]) -> Change:
     return Change(was, becomes)
 
 

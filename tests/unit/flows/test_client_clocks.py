@@ -27,9 +27,9 @@ from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.rules.oauth.client_assertion import Assertion
 from corpid.rules.oauth.errors import InvalidClient, OAuthError, TemporarilyUnavailable
 from corpid.stores.data_loss import forget
-from corpid.stores.memory import MemoryTransientStore
 from corpid.stores.sql.tables import client_clocks as client_clocks_table
 from tests.adapters.opened import sqlite
+from tests.memory_store import MemoryTransientStore
 from tests.unit.flows.opened import EVENT, provider_at
 from tests.unit.flows.opened import NOW as STARTED
 from tests.unit.flows.test_usage import client

@@ -14,7 +14,7 @@ from corpid.flows import namespaces
 from corpid.flows.namespaces import Namespace
 from corpid.rules import limits
 from corpid.rules.oauth.records import Grant
-from corpid.stores.memory import MemoryTransientStore
+from tests.memory_store import MemoryTransientStore
 from tests.unit.jose.signed import tuple_of
 
 EVERY = [one for one in vars(namespaces).values() if isinstance(one, Namespace)]

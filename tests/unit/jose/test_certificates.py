@@ -128,7 +128,7 @@ def test_an_issuer_that_is_no_authority_is_refused() -> None:
         middle = Authority("Middle")
         named = root.sign(middle.name, middle.public, ca=ca)
         leaf = middle.certify(KEY.public_key(), begin=NOW, seconds=60)
-        with pytest.raises(CertificateRefused, match=r"certificate 2 is not a certification authority's \(CA:TRUE\)"):
+        with pytest.raises(CertificateRefused, match=r"certificate 2 is not a certificate authority's \(CA:TRUE\)"):
             check(certificates.pem([leaf, named, *root.chain]))
 
 
@@ -137,7 +137,7 @@ def test_a_leaf_that_is_an_authority_is_refused(issuers: int) -> None:
     """With it, a key that signs tokens could issue certificates."""
     root = Authority("Root")
     leaf = root.certify(KEY.public_key(), begin=NOW, seconds=60, ca=True)
-    with pytest.raises(CertificateRefused, match="first certificate is a certification authority's"):
+    with pytest.raises(CertificateRefused, match="first certificate is a certificate authority's"):
         check(certificates.pem([leaf, *root.chain[:issuers]]))
 
 

@@ -10,7 +10,6 @@ from corpid.web.pages.views import Problem
 from tests.browser.states import STATES
 from tests.house.source import listed
 
-RENDERER: Final = Renderer(added="corpid_dev")
 ROW: Final = re.compile(
     r'<div class="actions(?: kept)?">\s*<button class="button(?: button-secondary)?"[^>]*>[^<]*</button>\s*'
     r'<button class="button button-quiet" type="submit" form="cancel">Cancel</button>\s*</div>'
@@ -26,7 +25,8 @@ NOTHING_CONTINUES: Final = {"choose-nothing"}
 def test_cancel_is_in_the_row_of_the_main_button() -> None:
     found = {name: view for name, view in STATES.items() if view.frame.cancel and not isinstance(view, Problem)}
     assert found
-    misplaced = [name for name, view in found.items() if not is_in_its_row(name, RENDERER.render(view).decode())]
+    renderer = Renderer(added="corpid_dev")
+    misplaced = [name for name, view in found.items() if not is_in_its_row(name, renderer.render(view).decode())]
     assert not misplaced, listed(misplaced)
 
 

@@ -79,6 +79,7 @@ CODE = SecondFactor(
     action="/code",
     heading=phrase("Enter your 6-digit code"),
     asked=SecondFactorForm(hint=SAID, ways_action="/way", ways=(("email", SAID), ("recovery", SAID))),
+    sends_mail=True,
 )
 
 VIEWS: dict[str, View] = {

@@ -63,7 +63,9 @@ def views(sign_in: str, user_name: str, seconds: int) -> dict[str, View]:
     app = SecondFactorForm(
         hint=phrase("Open it."), ways_action=f"{here}/way", ways=(("recovery", phrase("Recovery code")),)
     )
-    code = SecondFactor(frame=frame, action=f"{here}/code", heading=phrase("Enter the code"), asked=app)
+    code = SecondFactor(
+        frame=frame, action=f"{here}/code", heading=phrase("Enter the code"), asked=app, sends_mail=True
+    )
     choose = ChooseEntity(frame=frame, action=f"{here}/entity", search_action=here, choices=(choice,), total=1)
     return {
         "sign in": SignIn(frame=frame, action=f"{here}/password", recover=f"/recover?sign_in={sign_in}"),

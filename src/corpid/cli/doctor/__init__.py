@@ -47,7 +47,7 @@ def doctor(
     node: Annotated[
         bool, typer.Option("--node", help="Also check this node's settings and engines. Default without URL.")
     ] = False,
-    ca: Annotated[Path | None, typer.Option(help="PEM file of the certification authority to trust instead.")] = None,
+    ca: Annotated[Path | None, typer.Option(help="PEM file of the certificate authority to trust instead.")] = None,
     proxy: Annotated[
         Path | None, typer.Option(help="The proxy's configuration (nginx, HAProxy), for what requests cannot show.")
     ] = None,

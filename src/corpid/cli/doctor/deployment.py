@@ -182,7 +182,7 @@ class Origin:
 
 
 def create_tls_context(authority: Path | None) -> ssl.SSLContext:
-    """A TLS context with the machine's, or given, certification authorities.
+    """A TLS context with the machine's, or given, certificate authorities.
 
     Raises OSError, ssl.SSLError.
     """

@@ -115,7 +115,7 @@ async def _alone(context: RequestContext, request: AccountRequest, account: Acco
     links = await registry.factors.links_of(user.user_id)
     waiting = await own_email.find_pending_change(context, request)
     asked = await find_deletion_request(context, request)
-    operator = (await registry.directory.read(Operator, [user.key])).get(user.key)
+    operator = await registry.directory.find(Operator, user.user_id)
     profile = {name: value for name, value in msgspec.structs.asdict(user).items() if name != "placeholder"}
     return {
         "format": FORMAT,
@@ -241,8 +241,7 @@ async def _events(context: RequestContext, request: AccountRequest) -> AsyncIter
 async def find_deletion_request(context: RequestContext, request: AccountRequest) -> DeletionRequest | None:
     """Return the person's request; None if there is none (D61)."""
     _authorise_request(request, "read")
-    key = (request.user.user_id,)
-    return (await context.provider.registry.directory.read(DeletionRequest, [key])).get(key)
+    return await context.provider.registry.directory.find(DeletionRequest, request.user.user_id)
 
 
 async def request_deletion(context: RequestContext, request: AccountRequest) -> None:

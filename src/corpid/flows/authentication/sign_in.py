@@ -310,7 +310,13 @@ def without_second_factor(context: RequestContext, loaded: InteractionContext, u
 
 
 def no_second_factor(context: RequestContext) -> Phrase:
-    """Return the sentence for a person without a second factor (D45)."""
+    """Return the sentence for a person without a second factor (D45, D69)."""
+    if not context.provider.mail.works:
+        return phrase(
+            "After your password we ask for a second step, such as a code, and your account has none that works here. "
+            "Ask the operator of {name} for a link to set one up.",
+            name=context.provider.policy.name,
+        )
     return phrase(
         "After your password we ask for a second step, such as a code, and your account has none that works here. Ask "
         "your organisation's {name} administrator for a link to set one up.",

@@ -184,11 +184,14 @@ async def accept_with_account(registry: Registry, invited: Membership, user: Use
         raise AlreadyBelongs
     becomes = accepted_by(invited, user.user_id, now=int(now))
     event = _event(actor, AuditAction.MEMBERSHIP_ACCEPT, becomes, invited_as=invited.user_id)
-    of = (invited.entity_id,)
-    entity = (await registry.directory.read(Entity, [of])).get(of)
+    entity = await registry.directory.find(Entity, invited.entity_id)
     if entity is None or not entity.enabled:
         raise ChangedMeanwhile(_GONE)
-    guards = [Precondition(User, user.key, user), Precondition(Membership, key, None), Precondition(Entity, of, entity)]
+    guards = [
+        Precondition(User, user.key, user),
+        Precondition(Membership, key, None),
+        Precondition(Entity, entity.key, entity),
+    ]
     await registry.directory.write([*guards, Accept(invited, becomes, event)])
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
@@ -16,7 +17,7 @@ from corpid.flows.directory.actors import assume_recent, check_still_acting, is_
 from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.lists import ListPage, cut_page
 from corpid.flows.directory.member_changes import plan_removals
-from corpid.flows.directory.person_names import read_names
+from corpid.flows.directory.person_names import name_actors, read_names
 from corpid.flows.directory.write import (
     Refused,
     RequestDetails,
@@ -84,6 +85,8 @@ class ReviewState(msgspec.Struct, frozen=True, kw_only=True):
     people: int
     kept: int
     """people who were kept in the open review, or in the last one if none is open"""
+    names: Mapping[str, str]
+    """of those who began and who signed off, as `name_actors` has it"""
 
 
 class ReviewedPerson(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +95,8 @@ class ReviewedPerson(msgspec.Struct, frozen=True, kw_only=True):
     user: User
     access: ReviewedAccess
     decision: ReviewDecision | None
+    decided_by: str
+    """as `name_actors` has it; empty without a decision"""
     reviewed: bool
     """whether the decision keeps exactly this"""
     seen: str
@@ -113,13 +118,16 @@ async def load_review_state(registry: Registry, actor: Actor, entity_id: str) ->
     await find_entity(registry, entity_id, actor=actor)
     authorise(actor, "read", Object(kind="access review", entity_id=entity_id))
     people, kept = await registry.access_reviews.counts(entity_id)
-    return ReviewState(review=await registry.access_reviews.find(entity_id), people=people, kept=kept)
+    review = await registry.access_reviews.find(entity_id)
+    actors = (review.began_by, review.signed_off_by) if review else ()
+    names = await name_actors(registry, entity_id, actors, reader=actor)
+    return ReviewState(review=review, people=people, kept=kept, names=names)
 
 
 def describe_review(entity_id: str, state: ReviewState) -> dict[str, object]:
     """The reviews of an entity, as API and command show them.
 
-    Source: docs/decisions/0022
+    Source: D68, docs/decisions/0022
     """
     review = state.review
     return {
@@ -127,10 +135,12 @@ def describe_review(entity_id: str, state: ReviewState) -> dict[str, object]:
         "due_at": review.due_at if review else None,
         "began_at": (review.began_at or None) if review else None,
         "began_by": review.began_by if review else "",
+        "began_by_name": str(state.names.get(review.began_by, "")) if review else "",
         "people": state.people,
         "kept": state.kept if review and review.began_at else 0,
         "signed_off_at": (review.signed_off_at or None) if review else None,
         "signed_off_by": review.signed_off_by if review else "",
+        "signed_off_by_name": str(state.names.get(review.signed_off_by, "")) if review else "",
         "last_kept": review.kept if review else 0,
         "last_ended": review.ended if review else 0,
     }
@@ -160,20 +170,28 @@ async def list_reviewed_people(
     page = cut_page(found, limit, [membership.membership_id for membership, _ in found])
     user_ids = [user.user_id for _, user in page.found]
     decisions = await registry.access_reviews.decisions(entity_id, user_ids) if is_open else {}
+    names = await name_actors(registry, entity_id, [each.decided_by for each in decisions.values()], reader=actor)
     shown = []
     for membership, user in page.found:
         access, decision = await _read_access(registry, membership), decisions.get(user.user_id)
-        reviewed, seen = rules.is_reviewed(access, decision), rules.digest(access)
-        shown.append(ReviewedPerson(user=user, access=access, decision=decision, reviewed=reviewed, seen=seen))
+        shown.append(
+            ReviewedPerson(
+                user=user,
+                access=access,
+                decision=decision,
+                decided_by=names[decision.decided_by] if decision else "",
+                reviewed=rules.is_reviewed(access, decision),
+                seen=rules.digest(access),
+            )
+        )
     return ListPage(found=tuple(shown), after=page.after)
 
 
 async def _read_access(registry: Registry, membership: Membership) -> ReviewedAccess:
-    key = membership.key
     where = {"user_id": membership.user_id, "entity_id": membership.entity_id}
     return ReviewedAccess(
         membership=membership,
-        administrator=(await registry.directory.read(Administrator, [key])).get(key),
+        administrator=await registry.directory.find(Administrator, *membership.key),
         roles=tuple(await registry.directory.page(Assignment, where, limit=_MOST_ROLES)),
         third_party_roles=tuple(await registry.directory.page(ThirdPartyAssignment, where, limit=_MOST_ROLES)),
     )
@@ -238,8 +256,7 @@ async def end_access(
     """
     await find_entity(registry, entity_id, actor=actor)
     authorise(actor, "write", Object(kind="access review", entity_id=entity_id))
-    key = (user_id, entity_id)
-    membership = (await registry.directory.read(Membership, [key])).get(key)
+    membership = await registry.directory.find(Membership, user_id, entity_id)
     if membership is None:
         raise Refused(_NO_SUCH_MEMBER)
     changes = [*await plan_removals(registry, membership), Change(membership, None)]

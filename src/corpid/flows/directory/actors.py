@@ -139,8 +139,7 @@ async def load_api_client(registry: Registry, client_id: str) -> tuple[ApiClient
     client = await registry.api_clients.get(client_id)
     if client is None or not client.enabled:
         return None
-    bound_to = (client.entity_id,)
-    entity = (await registry.directory.read(Entity, [bound_to])).get(bound_to) if client.entity_id else None
+    entity = await registry.directory.find(Entity, client.entity_id) if client.entity_id else None
     if client.entity_id and (entity is None or not entity.enabled):
         return None
     actor = ApiClient(client_id=client_id, scopes=frozenset(client.scopes), entity_id=client.entity_id)
@@ -149,7 +148,5 @@ async def load_api_client(registry: Registry, client_id: str) -> tuple[ApiClient
 
 async def _find_operator(registry: Registry, user_id: str) -> tuple[User, Operator] | None:
     """An operator who can act, with their person."""
-    key = (user_id,)
-    user = (await registry.directory.read(User, [key])).get(key)
-    held = (await registry.directory.read(Operator, [key])).get(key)
+    user, held = await registry.directory.find(User, user_id), await registry.directory.find(Operator, user_id)
     return None if user is None or held is None or not user.enabled else (user, held)

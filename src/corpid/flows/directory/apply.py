@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
+from corpid.flows.directory.person_names import name_subjects
 from corpid.flows.directory.write import REMOVALS, InvalidMembers, Refused, audit_event, read_pages, write_changes
 from corpid.flows.large import in_thread_if_many, in_turns
 from corpid.jose.keys import KeySetError, parse_client_key_set
@@ -42,6 +43,7 @@ from corpid.rules.directory.document import (
 from corpid.rules.directory.nodes import DirectoryError, FileProblem
 from corpid.rules.directory.plan import ALL_BUT_LEVELS, OF_PEOPLE, Plan, plan, record_key
 from corpid.rules.directory.records import (
+    KIND_OF,
     RECORDS,
     Administrator,
     Assignment,
@@ -56,7 +58,7 @@ from corpid.rules.directory.records import (
 )
 from corpid.rules.directory.sections import KINDS, LEVELS, SECTIONS
 from corpid.rules.directory.sources import RELATIONS, UNKNOWN, Ownership, channel, people
-from corpid.rules.fields import NOTHING
+from corpid.rules.fields import NOTHING, KeyedRecord
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.client_registration import (
     PLAIN_RULES,
@@ -75,12 +77,12 @@ if TYPE_CHECKING:
     from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.document import DirectoryDocument, DocumentEntry, Key
-    from corpid.rules.directory.records import Record, Sources
+    from corpid.rules.directory.records import Sources
     from corpid.rules.directory.sections import Kind
     from corpid.rules.directory.sources import SourcedRecord
     from corpid.stores.sql.registry import Registry
 
-    Records: TypeAlias = dict[Kind, dict[Key, msgspec.Struct]]
+    Records: TypeAlias = dict[Kind, dict[Key, KeyedRecord]]
     AllSources: TypeAlias = dict[Kind, dict[Key, Sources]]
     from corpid.rules.directory.records import Verb
     from corpid.rules.directory.sections import Kind
@@ -90,24 +92,17 @@ _BETWEEN: Final = ("client_entity_id", "entity_id", "service_id")
 _GRANTS_AT_ONCE: Final = 200
 _BYTES_OF_AN_ENTRY: Final = 100
 """of the text of a file, about"""
-_EVERY: Final[Mapping[Kind, type[msgspec.Struct]]] = {**RECORDS, "client": Client}
+_EVERY: Final[Mapping[Kind, type[KeyedRecord]]] = {**RECORDS, "client": Client}
 _EXPORT_HEADER = (
     "# A CorpID directory. It holds no passwords and no TOTP secrets; applying it leaves those unchanged.\n"
 )
-R = TypeVar("R", bound=msgspec.Struct)
+R = TypeVar("R", bound=KeyedRecord)
 ADDS: Final[frozenset[Verb]] = frozenset({"add"})
 CHANGES: Final[frozenset[Verb]] = frozenset({"change"})
 REMOVES: Final[frozenset[Verb]] = frozenset({"remove"})
 SETS: Final[frozenset[Verb]] = ADDS | CHANGES
 _CHANGED_WITH: Final[Mapping[Kind, str]] = {"client": "corpid client update", "entity": "corpid entity update"}
 """the command that changes one record of a kind"""
-
-
-class PlanWithNames(msgspec.Struct, frozen=True, kw_only=True):
-    """A plan, and user identifier → user name for its readers."""
-
-    plan: Plan
-    user_names: dict[str, str]
 
 
 class ApplyResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,20 +153,21 @@ async def apply_document(
         registry, passwords, read, new_user_id=new_user_id, rules=rules, prune=kinds,
         claims=Ownership(channel=channel(actor.name), sources={}, take_over=take_over),
     )  # fmt: skip
-    changes = prepared.plan.changes
+    changes = prepared.changes
     applied = await in_thread_if_many(lambda: _describe(prepared, written=bool(changes) and not dry_run), len(changes))
 
+    counts = {str(verb): str(number) for verb, number in Counter(change.verb for change in changes).items()}
+    digest = hashlib.sha256(content).hexdigest()
+    summary = audit_event(actor, AuditAction.DIRECTORY_APPLY, printable(file), sha256=digest, **counts)
+
     async def last() -> None:
+        if changes:
+            await registry.audit.write(summary)
         if within is not None:
             await within(applied)
 
     if changes and not dry_run:
-        counts: dict[str, str] = {
-            verb: str(number) for verb, number in Counter(change.verb for change in changes).items()
-        }
-        digest = hashlib.sha256(content).hexdigest()
-        summary = audit_event(actor, AuditAction.DIRECTORY_APPLY, printable(file), sha256=digest, **counts)
-        await write_changes(registry, actor, changes, planned=True, summary=summary, within=last)
+        await write_changes(registry, actor, changes, planned=True, within=last)
     elif within is not None and not dry_run:
         async with registry.transaction():
             await last()
@@ -216,7 +212,7 @@ async def prepare_document(
     rules: RegistrationRules = PLAIN_RULES,
     prune: frozenset[Kind] = frozenset(),
     claims: Ownership | None = None,
-) -> PlanWithNames:
+) -> Plan:
     """Plan a document against the directory; nothing is written.
 
     `new_user_id` gives a UUID for each user that is new, `prune` are kinds as in `plan`, and so are `claims`, whose
@@ -238,7 +234,7 @@ async def prepare_document(
     complete = _complete_clients(document, current, rules)
     hashed = await _hash_passwords(complete, current, ids, passwords)
 
-    def check_client(client: msgspec.Struct) -> Iterable[tuple[str, str]]:
+    def check_client(client: KeyedRecord) -> Iterable[tuple[str, str]]:
         if not isinstance(client, Client):
             raise TypeError("the record of a client is a Client")
         try:
@@ -254,7 +250,7 @@ async def prepare_document(
 
     def planned() -> Plan:
         return plan(
-            hashed, current, ids, client_record=Client, check_client=check_client, prune=prune, claims=settled
+            hashed, current, ids, check_client=check_client, prune=prune, claims=settled
         )  # fmt: skip
 
     made = await in_thread_if_many(planned, number)
@@ -264,7 +260,8 @@ async def prepare_document(
     writers = {by for each in made.kept for by in each.by} | {by for each in made.changes for by in each.taken.values()}
     keys = [(user_id,) for user_id in sorted(people(writers) - names.keys())]
     names |= {user.user_id: user.user_name for user in (await registry.directory.read(User, keys)).values()}
-    return PlanWithNames(plan=msgspec.structs.replace(made, warnings=tuple(warnings)), user_names=names)
+    names = await name_subjects(registry, [each.record for each in made.changes], names)
+    return msgspec.structs.replace(made, warnings=tuple(warnings), user_names=names)
 
 
 async def prepare_entry(
@@ -276,7 +273,7 @@ async def prepare_entry(
     *,
     new_user_id: Callable[[], str] = str,
     rules: RegistrationRules = PLAIN_RULES,
-) -> PlanWithNames:
+) -> Plan:
     """The changes that a file with this one entry would make.
 
     `members` are keys of its section, None for those not given; `key` is None for a row, which has no other identifier.
@@ -294,22 +291,22 @@ async def prepare_addition(
     registry: Registry,
     passwords: Passwords,
     record: type[R],
-    section: str,
     key: str,
     members: Mapping[str, object],
     *,
     new_user_id: Callable[[], str] = str,
     rules: RegistrationRules = PLAIN_RULES,
-) -> tuple[R, PlanWithNames]:
+) -> tuple[R, Plan]:
     """Return a record to add, with the changes that it brings.
 
     `members` are keys of its section, None for those not given. `rules` are those of clients.
 
     Raises Refused when it exists already or breaks a rule. Source: docs/directory.md
     """
-    kind = SECTIONS[section].kind
+    kind: Any = KIND_OF[record]
+    [section] = [name for name, each in SECTIONS.items() if each.kind == kind]
     prepared = await prepare_entry(registry, passwords, section, key, members, new_user_id=new_user_id, rules=rules)
-    added = [change.after for change in prepared.plan.changes if change.kind == kind and change.verb == "add"]
+    added = [change.after for change in prepared.changes if change.kind == kind and change.verb == "add"]
     if not added or not isinstance(added[0], record):
         raise Refused(f"the {kind} {key} exists already: change it with `{_CHANGED_WITH.get(kind, 'corpid apply')}`")
     return added[0], prepared
@@ -317,25 +314,23 @@ async def prepare_addition(
 
 async def carry_out(
     registry: Registry,
-    prepared: PlanWithNames,
+    prepared: Plan,
     *,
     actor: Actor,
     verbs: frozenset[Verb],
     dry_run: bool,
-    action: AuditAction | None = None,
     was: Entity | Client | Service | None = None,
 ) -> ApplyResult:
     """Write the prepared change, unless `dry_run`, and describe it.
 
-    `action` as in `write_changes`; `was` is the record that the change was decided on, otherwise the one that it was
-    prepared on. What somebody else writes at the same moment is not overwritten. Raises Refused if a change is none of
+    `was` is the record that the change was decided on, otherwise the one that it was prepared on. What somebody else writes at the same moment is not overwritten. Raises Refused if a change is none of
     `verbs`, access.Forbidden, Conflict, StoreUnavailable. Source: docs/directory.md
     """
-    changes = prepared.plan.changes
+    changes = prepared.changes
     if any(change.verb not in verbs for change in changes):
         raise Refused(phrase("somebody removed it at the same time: nothing was changed"))
     if changes and not dry_run:
-        await write_changes(registry, actor, changes, planned=True, action=action, seen=_guard_seen(changes, was))
+        await write_changes(registry, actor, changes, planned=True, seen=_guard_seen(changes, was))
     return _describe(prepared, written=bool(changes) and not dry_run)
 
 
@@ -379,8 +374,8 @@ def _list_missing(kind: Kind, document: DirectoryDocument, current: Current, ids
 async def _read_everything(registry: Registry) -> tuple[Records, AllSources]:
     records, sources = _make_empty(), _make_empty()
     for kind, record in _EVERY.items():
-        async for found in registry.directory.scan_sourced(record):  # type: ignore[type-var]
-            _add(records, sources, kind, found.record.key, found)  # type: ignore[attr-defined]
+        async for found in registry.directory.scan_sourced(record):
+            _add(records, sources, kind, found.record.key, found)
     return records, sources
 
 
@@ -390,7 +385,7 @@ async def _read_named(
     keys = await in_thread_if_many(lambda: _list_keys(document, needed, ids), _count_entries(document))
     records, sources = _make_empty(), _make_empty()
     for kind, record in _EVERY.items():
-        read = await registry.directory.sourced(record, keys[kind])  # type: ignore[type-var]
+        read = await registry.directory.sourced(record, keys[kind])
         async for key, found in in_turns(read.items()):
             _add(records, sources, kind, key, found)
     async for between in in_turns(_list_parties(document)):
@@ -440,7 +435,7 @@ def _add(records: Records, sources: AllSources, kind: Kind, key: Key, found: Sou
 async def _add_levels(
     registry: Registry,
     document: DirectoryDocument,
-    records: dict[Kind, dict[Key, msgspec.Struct]],
+    records: dict[Kind, dict[Key, KeyedRecord]],
     ids: Mapping[str, str],
 ) -> None:
     """Add everybody with a level, if the file may take one.
@@ -534,7 +529,7 @@ def _refuse_guessable(
         raise DirectoryError(document.file, problems)
 
 
-async def _hash_password(entry: DocumentEntry, known: msgspec.Struct | None, passwords: Passwords) -> DocumentEntry:
+async def _hash_password(entry: DocumentEntry, known: KeyedRecord | None, passwords: Passwords) -> DocumentEntry:
     """The entry with its password hashed.
 
     Removed if it would not change.
@@ -549,17 +544,17 @@ async def _hash_password(entry: DocumentEntry, known: msgspec.Struct | None, pas
     return msgspec.structs.replace(entry, fields=fields)
 
 
-def _describe(prepared: PlanWithNames, *, written: bool) -> ApplyResult:
+def _describe(prepared: Plan, *, written: bool) -> ApplyResult:
     return ApplyResult(
-        differences=tuple(difference(change, prepared.user_names) for change in prepared.plan.changes),
-        warnings=prepared.plan.warnings,
+        differences=tuple(difference(change, prepared.user_names) for change in prepared.changes),
+        warnings=prepared.warnings,
         written=written,
-        kept=tuple(kept_record(each, prepared.user_names) for each in prepared.plan.kept),
+        kept=tuple(kept_record(each, prepared.user_names) for each in prepared.kept),
     )
 
 
 async def _export_section(
-    registry: Registry, name: str, kind: type[Record], user_names: Mapping[str, str]
+    registry: Registry, name: str, kind: type[KeyedRecord], user_names: Mapping[str, str]
 ) -> AsyncIterator[str]:
     title = name.rpartition(".")[2]
     heading = f"\n{title}:\n" if title == name else f"  {title}:\n"
@@ -598,5 +593,5 @@ def _guard_seen(changes: Iterable[Change], was: Entity | Client | Service | None
         record = change.record
         if isinstance(record, Entity | Client | RegisteredApiClient | Service):
             decided_on = was if was is not None and type(was) is type(record) else change.before
-            found.append(Precondition(type(record), change.key, decided_on))  # type: ignore[arg-type]  # of the same type
+            found.append(Precondition(type(record), change.key, decided_on))
     return found

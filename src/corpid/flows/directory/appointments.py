@@ -14,13 +14,14 @@ from corpid.flows.directory.apply import prepare_addition
 from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.member_changes import plan_invitation
 from corpid.flows.directory.members import find_member
+from corpid.flows.directory.person_names import read_members
 from corpid.flows.directory.write import write_changes
 from corpid.rules.directory.access import APPOINTS, Condition, Object, authorise, find_obstacle
 from corpid.rules.directory.changes import Precondition
-from corpid.rules.directory.member_details import shown_name
 from corpid.rules.directory.queries import Member
 from corpid.rules.directory.records import (
     Administrator,
+    AppointmentStatus,
     Change,
     Entity,
     Membership,
@@ -62,19 +63,20 @@ async def list_administrators(registry: Registry, actor: EntityAdministrator) ->
     """
     authorise(actor, "read", Object(kind="administrator", entity_id=actor.entity_id))
     held = await registry.directory.administrators(actor.entity_id)
-    users = await registry.directory.read(User, [each.record.key[:1] for each in held])
-    memberships = await registry.directory.read(Membership, [each.record.key for each in held])
-    found = [
-        MemberLevel(
-            user=users[each.record.key[:1]],
-            membership=memberships[each.record.key],
-            administrator=each.record,
-            last_owner=is_last_owner(each.record, held),
-        )
-        for each in held
-        if each.record.key[:1] in users and each.record.key in memberships
-    ]
+    members = await read_members(registry.directory, [each.record.key for each in held])
+    found = [_with_level(members[each.record.key], each.record, held) for each in held if each.record.key in members]
     return sorted(found, key=lambda each: (_LEVELS.index(each.level), each.name.casefold(), each.user.user_id))
+
+
+def _with_level(
+    member: Member, administrator: Administrator | None, held: Sequence[AppointmentStatus[Administrator]]
+) -> MemberLevel:
+    return MemberLevel(
+        user=member.user,
+        membership=member.membership,
+        administrator=administrator,
+        last_owner=administrator is not None and is_last_owner(administrator, held),
+    )
 
 
 async def load_member_level(registry: Registry, actor: EntityAdministrator, membership_id: str) -> MemberLevel | None:
@@ -88,12 +90,7 @@ async def load_member_level(registry: Registry, actor: EntityAdministrator, memb
         return None
     held = await registry.directory.administrators(actor.entity_id)
     mine = next((each.record for each in held if each.record.key == stored.membership.key), None)
-    return MemberLevel(
-        user=stored.user,
-        membership=stored.membership,
-        administrator=mine,
-        last_owner=mine is not None and is_last_owner(mine, held),
-    )
+    return _with_level(stored, mine, held)
 
 
 def find_refusal(actor: EntityAdministrator, held: MemberLevel, becomes: Level) -> Condition | None:
@@ -129,10 +126,10 @@ async def add_entity_with_owner(
     `members` as in a directory file, `owner` None to invite nobody; `now` is in epoch seconds, `new_id` gives UUIDs.
     Raises Refused, InvalidDetails, access.Forbidden, Conflict, StoreUnavailable. Source: R-12.4, D53, D60
     """
-    _, prepared = await prepare_addition(registry, passwords, Entity, "entities", entity_id, members)
+    _, prepared = await prepare_addition(registry, passwords, Entity, entity_id, members)
     invited = _plan_owner_invitation(owner, entity_id, now=now, new_id=new_id) if owner is not None else []
     seen = [Precondition(Entity, (entity_id,), None), *_guard_absent(invited)]
-    await write_changes(registry, actor, [*prepared.plan.changes, *invited], seen=seen, planned=True)
+    await write_changes(registry, actor, [*prepared.changes, *invited], seen=seen, planned=True)
 
 
 async def list_owners(registry: Registry, entity_id: str, *, actor: Actor) -> dict[str, str]:
@@ -142,9 +139,8 @@ async def list_owners(registry: Registry, entity_id: str, *, actor: Actor) -> di
     """
     await find_entity(registry, entity_id, actor=actor)
     held = [each.record for each in await registry.directory.administrators(entity_id) if each.record.level == "owner"]
-    users = await registry.directory.read(User, [(each.user_id,) for each in held])
-    memberships = await registry.directory.read(Membership, [each.key for each in held])
-    return {each.user_id: shown_name(memberships[each.key], users[each.key[:1]]) for each in held}
+    found = await read_members(registry.directory, [each.key for each in held])
+    return {each.user.user_id: each.name for each in found.values()}
 
 
 async def appoint_owner(

@@ -18,6 +18,7 @@ from corpid.flows.directory.person_names import (
     NameChanges,
     compare_names,
     digest_names,
+    name_actors,
     read_names,
     read_requested_names,
 )
@@ -31,7 +32,6 @@ from corpid.flows.directory.write import (
     check_reason,
     guard_records,
     read_current,
-    read_user_names,
     require_reason,
     write_changes,
 )
@@ -52,11 +52,12 @@ from corpid.rules.directory.approvals import (
     state_at,
     step,
 )
-from corpid.rules.directory.change_texts import RequestNames
+from corpid.rules.directory.change_texts import RequestNames, name_actor
 from corpid.rules.directory.changes import ChangedMeanwhile, MemberNameTaken, Precondition
 from corpid.rules.directory.differences import Difference, difference
-from corpid.rules.directory.invitations import shown_invitation
+from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.lists import LAST, REQUESTS
+from corpid.rules.directory.member_details import shown_name
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.plan import APPROVERS
 from corpid.rules.directory.records import (
@@ -67,7 +68,6 @@ from corpid.rules.directory.records import (
     Membership,
     Service,
 )
-from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -78,12 +78,6 @@ if TYPE_CHECKING:
     from corpid.rules.directory.records import Approvals
     from corpid.stores.sql.registry import Registry
 
-_ACTIONS: Final = {
-    ApprovalEvent.APPROVE: AuditAction.APPROVAL_APPROVE,
-    ApprovalEvent.DECLINE: AuditAction.APPROVAL_DECLINE,
-    ApprovalEvent.WITHDRAW: AuditAction.APPROVAL_WITHDRAW,
-    ApprovalEvent.EXPIRE: AuditAction.APPROVAL_EXPIRE,
-}
 _NAMES_CHANGED: Final = phrase("names have changed since this was requested: look at it again before you approve")
 _PEOPLE_GONE: Final = phrase("the invitation was accepted, or somebody has left: make a new request")
 _GONE: Final = "there is no such request: `corpid approval list` shows those that wait"
@@ -133,7 +127,9 @@ class RequestSummary(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     """one of RequestState"""
     requester: str
-    """what identifies a person, with their name; else as the audit names the actor"""
+    """as `name_actors` has it"""
+    decided_by: str
+    """likewise; empty while it waits"""
     differences: tuple[Difference, ...]
     names: NameChanges
     """how names differ from when it was made (D68)"""
@@ -147,7 +143,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     changes: tuple[Change, ...]
     names: RequestNames
     requester: str
-    """the name of a person or an API client; empty if the entity may not know it"""
+    """as `name_actor` has it"""
     decided_by: str
     own: bool
     why_not: str
@@ -196,8 +192,7 @@ async def approve_request(
     changes = [refresh_change(each, current, now=now) for each in changes]
     gone = stale(changes, current)
     if gone:
-        named = await read_user_names(registry, gone)
-        lines = (f"  {difference(each, named).subject}" for each in gone)
+        lines = (f"  {difference(each, are_now.people).subject}" for each in gone)
         raise StaleRequest("this was changed since it was requested, and has to be requested again:", *lines)
     agreed = await authorise_changes(registry, actor, changes, approving=request_id)
     detail = {"approval": request.request_id}
@@ -214,9 +209,9 @@ async def approve_request(
         before=request, after=after, event=_build_event(request, ApprovalEvent.APPROVE, actor), detail=detail,
         current=current,
     )  # fmt: skip
-    seen = [*still, *agreed.guards, *(Precondition(Service, *each) for each in current.get("service", {}).items())]  # type: ignore[arg-type]
+    seen = [*still, *agreed.guards, *(Precondition(Service, *each) for each in current.get("service", {}).items())]
     try:
-        await write_changes(registry, maker, changes, approved=approved, seen=seen)
+        await write_changes(registry, maker, changes, asking=approved, seen=seen)
     except Forbidden as error:
         raise Refused(
             phrase("the requester no longer has permission for this: {reason}", reason=error.reason)
@@ -289,7 +284,8 @@ async def list_requests(
     found = await _read_requests(registry, entity_id, state, after=parse_place(after, 1), limit=limit + 1)
     page = cut_page(found, limit, [request.request_id for request in found])
     return ListPage(
-        found=tuple([await summarise_request(registry, request, now) for request in page.found]), after=page.after
+        found=tuple([await summarise_request(registry, request, actor, now) for request in page.found]),
+        after=page.after,
     )
 
 
@@ -299,20 +295,21 @@ async def read_request(registry: Registry, actor: Actor, request_id: str, *, now
     Raises Refused if there is none, access.Forbidden, StoreUnavailable. Source: D55
     """
     found = await _find_readable(registry, request_id, actor)
-    return await summarise_request(registry, found, now)
+    return await summarise_request(registry, found, actor, now)
 
 
-async def summarise_request(registry: Registry, found: ChangeRequest, now: float) -> RequestSummary:
-    """A request as people read it. Raises StoreUnavailable. Source: D55"""
+async def summarise_request(registry: Registry, found: ChangeRequest, reader: Actor, now: float) -> RequestSummary:
+    """A request as people read it. Raises StoreUnavailable. Source: D55, D68"""
     changes = found.changes
     names = await compare_names(registry, found)
-    _, _, identifier = found.requester.partition(":")
+    actors = await name_actors(registry, found.entity_id, [found.requester, found.decided_by], reader=reader)
     state = state_at(found, now)
     people = names.people if state is ApprovalState.PENDING else {**names.people, **read_requested_names(found)}
     return RequestSummary(
         request=found,
         state=state.value,
-        requester=names.people.get(identifier, found.requester),
+        requester=actors[found.requester],
+        decided_by=actors.get(found.decided_by, ""),
         differences=tuple(difference(change, people) for change in changes),
         names=names,
     )
@@ -488,7 +485,7 @@ async def load_names(
             if isinstance(record, Administrator) and isinstance(record.services, tuple):
                 services |= set(record.services)
             if isinstance(record, Membership) and record.invited and own:
-                typed[record.user_id] = shown_invitation(record)
+                typed[record.user_id] = shown_name(record, placeholder(record))
     directory = registry.directory
     known = await directory.read(Entity, {(each,) for each in entities if each})
     of = await directory.read(Service, {(each,) for each in services if each})
@@ -551,8 +548,7 @@ async def _find_readable(registry: Registry, request_id: str, actor: Actor) -> C
 
 
 async def _find(registry: Registry, request_id: str) -> ChangeRequest | None:
-    key = (request_id,)
-    return (await registry.directory.read(ChangeRequest, [key])).get(key) if is_storable(request_id) else None
+    return await registry.directory.find(ChangeRequest, request_id) if is_storable(request_id) else None
 
 
 async def _find_decidable(registry: Registry, request_id: str, actor: Actor, reason: str) -> ChangeRequest:
@@ -580,7 +576,7 @@ async def _write_decision(
 
 
 def _build_event(found: ChangeRequest, event: ApprovalEvent, actor: Actor) -> AuditEvent:
-    return build_request_event(_ACTIONS[event], found, by=actor.name, detail=actor.detail)
+    return build_request_event(AuditAction(f"approval.{event.value}"), found, by=actor.name, detail=actor.detail)
 
 
 def plan_choice(entity: Entity, chosen: Approvals) -> Change:
@@ -688,7 +684,7 @@ async def _show_page(
     names = await load_names(
         registry, actor.entity_id, [each for some in changes.values() for each in some], people, names_read
     )
-    called = {name: await _name_actor(registry, name, names) for name in actors}
+    called = {name: name_actor(name, names.people) for name in actors}
     shown = []
     for each in page.found:
         state = state_at(each, now)
@@ -706,11 +702,3 @@ async def _show_page(
             )
         )
     return ListPage(found=tuple(shown), after=page.after)
-
-
-async def _name_actor(registry: Registry, name: str, names: RequestNames) -> str:
-    kind, _, identifier = name.partition(":")
-    if kind == "client":
-        client = await registry.api_clients.get(identifier)
-        return client.name if isinstance(client, RegisteredApiClient) else identifier
-    return names.people.get(identifier, "") if kind == "user" else name

@@ -9,20 +9,19 @@ from msgspec.structs import replace
 from corpid.flows.directory.apply import (
     ADDS,
     ApplyResult,
-    PlanWithNames,
     carry_out,
     prepare_addition,
 )
 from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.write import Refused, audit_event
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.directory import sections as rules_of_members
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.lists import CLIENTS
+from corpid.rules.directory.lists import CLIENTS, SERVICES
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import FileProblem
 from corpid.rules.directory.plan import Plan
 from corpid.rules.directory.records import Change, Service
+from corpid.rules.directory.sections import read_api_client_members
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.client_registration import PLAIN_RULES, RegistrationError, public_key_set, register_api_client
 from corpid.rules.oauth.records import Client
@@ -60,7 +59,7 @@ async def add_client(
 
     Raises write.Refused with every fault, access.Forbidden, Conflict, StoreUnavailable. Spec 1, D27, D38
     """
-    client, prepared = await prepare_addition(registry, passwords, Client, "clients", client_id, members, rules=rules)
+    client, prepared = await prepare_addition(registry, passwords, Client, client_id, members, rules=rules)
     await refuse_api_client(registry, client_id)
     applied = await carry_out(registry, prepared, actor=actor, verbs=ADDS, dry_run=dry_run)
     return client, applied
@@ -111,12 +110,7 @@ async def list_services(registry: Registry, *, actor: Actor) -> list[Service]:
     Raises access.Forbidden, StoreUnavailable. Source: D53
     """
     authorise(actor, "read", Object(kind="service"))
-    found: list[Service] = []
-    async for service in registry.directory.scan(Service):
-        found.append(service)
-        if len(found) == _MOST_SERVICES:
-            break
-    return found
+    return await registry.lists.find(SERVICES, limit=_MOST_SERVICES)
 
 
 async def list_clients_of_service(registry: Registry, service_id: str, *, actor: Actor) -> tuple[list[Client], bool]:
@@ -229,16 +223,14 @@ async def _write_one_change(
     registry: Registry, change: Change, *, actor: Actor, dry_run: bool, remarks: Iterable[str] = ()
 ) -> ApplyResult:
     plan = Plan(changes=(change,), warnings=tuple(FileProblem(0, remark) for remark in remarks))
-    prepared = PlanWithNames(plan=plan, user_names={})
-    return await carry_out(registry, prepared, actor=actor, verbs=frozenset({change.verb}), dry_run=dry_run)
+    return await carry_out(registry, plan, actor=actor, verbs=frozenset({change.verb}), dry_run=dry_run)
 
 
 def _read_fields(client_id: str, members: Mapping[str, object]) -> dict[str, object]:
     """The members as they are stored. Raises Refused with every fault."""
-    try:
-        fields = rules_of_members.read_api_client_members(client_id, members)
-    except rules_of_members.MembersRefused as error:
-        raise Refused("; ".join(error.reasons)) from None
+    fields, reasons = read_api_client_members(client_id, members)
+    if reasons:
+        raise Refused("; ".join(reasons))
     if fields.keys() >= _KEY_MEMBERS.keys():
         raise Refused("name either jwks or jwks_uri, not both")
     if "jwks" in fields:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -67,14 +67,14 @@ async def find_user(registry: Registry, user_name: str, *, actor: Actor) -> User
     return found
 
 
-def refuse_invited(user: User) -> None:
+def refuse_invited(record: Any) -> None:  # noqa: ANN401 - of any kind
     """Refuse to change a person who has not accepted an invitation.
 
     Raises write.Refused. Source: D60
     """
-    if user.placeholder:
+    if getattr(record, "placeholder", False):
         raise Refused(
-            phrase("{name} has not accepted an invitation yet: there is no account to change", name=user.user_name)
+            phrase("{name} has not accepted an invitation yet: there is no account to change", name=record.user_name)
         )
 
 
@@ -133,8 +133,7 @@ def authorise_list(actor: Actor, thing: Object) -> None:
 
 async def _find_identified(registry: Registry, record: type[K], identifier: str, thing: Object, actor: Actor) -> K:
     authorise(actor, "read", thing)
-    key = (identifier,)
-    found = (await registry.directory.read(record, [key])).get(key) if is_storable(identifier) else None
+    found = await registry.directory.find(record, identifier) if is_storable(identifier) else None
     if found is None:
         raise Refused(f"there is no {thing.kind} {identifier!r}{await _suggest(registry, record, identifier)}")
     return found

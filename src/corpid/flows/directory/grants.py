@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from corpid.flows.directory.apply import SETS, ApplyResult, PlanWithNames, carry_out, prepare_entry
+from corpid.flows.directory.apply import SETS, ApplyResult, carry_out, prepare_entry
 from corpid.flows.directory.finding import RowFilter, find_entity, find_service, pick_one
 from corpid.flows.directory.lists import ListPage, format_place, list_records, parse_place, search_page
+from corpid.flows.directory.person_names import name_subjects
 from corpid.flows.directory.write import (
     Refused,
     check_changes,
-    find_decision,
+    decide_for,
     read_grants,
     require_reason,
     write_changes,
@@ -30,7 +31,7 @@ from corpid.rules.directory.entity_choice import search_words
 from corpid.rules.directory.lists import ENTITIES, GRANTS, INDEXED_CHARACTERS, SERVICES
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import FileProblem
-from corpid.rules.directory.plan import Plan, with_stored_values
+from corpid.rules.directory.plan import with_stored_values
 from corpid.rules.directory.records import (
     Change,
     Entity,
@@ -176,7 +177,7 @@ async def plan_terms(
     No change if nothing differs. Terms of a grant within the accepted ones are effective at once; others make it an
     offer again. Raises Refused with every fault, access.Forbidden, StoreUnavailable. Source: D56, D75, R-21
     """
-    service = (await registry.directory.read(Service, [(wanted.service_id,)])).get((wanted.service_id,))
+    service = await registry.directory.find(Service, wanted.service_id)
     becomes = wanted if service is None else with_stored_values(wanted, service)
     if isinstance(becomes, ThirdPartyGrant):
         becomes = msgspec.structs.replace(becomes, state="offered")
@@ -223,7 +224,7 @@ async def find_role(registry: Registry, actor: Actor, key: tuple[str, ...]) -> R
     except Forbidden:
         raise NoGrant(phrase("there is no such role")) from None
     directory = registry.directory
-    row = (await directory.read(ThirdPartyAssignment, [key])).get(key)
+    row = await directory.find(ThirdPartyAssignment, *key)
     if row is None:
         raise NoGrant(phrase("there is no such role"))
     held = await read_grants(directory, (row.client_entity_id, row.entity_id, row.service_id))
@@ -243,7 +244,7 @@ async def is_stored(registry: Registry, row: ThirdPartyGrant | ThirdPartyAssignm
 
     Raises StoreUnavailable. Source: D56
     """
-    return bool(await registry.directory.read(type(row), [row.key]))
+    return await registry.directory.find(type(row), *row.key) is not None
 
 
 async def offer_grant(
@@ -266,9 +267,9 @@ async def offer_grant(
     row = {**msgspec.structs.asdict(wanted), **terms, "state": "accepted" if accepted else "offered"}
     prepared = await prepare_entry(registry, passwords, "third_party.grants", None, row)
     changes = [
-        made for change in prepared.plan.changes for made in [change if accepted else narrow_or_offer(change)] if made
+        made for change in prepared.changes for made in [change if accepted else narrow_or_offer(change)] if made
     ]
-    remarks = list(prepared.plan.warnings)
+    remarks = list(prepared.warnings)
     for change in changes:
         if (getattr(change.before, "state", ""), getattr(change.after, "state", "")) == ("accepted", "offered"):
             remark = (
@@ -276,12 +277,10 @@ async def offer_grant(
                 "offer it under another ref to keep what was accepted"
             )
             remarks.append(FileProblem(0, remark))
-    plan = Plan(changes=tuple(changes), warnings=tuple(remarks))
-    action = None
-    if changes and not accepted:
-        action = find_decision(actor, changes[0], AuthorisationSide.CLIENT_ENTITY)
-    made = PlanWithNames(plan=plan, user_names=prepared.user_names)
-    return await carry_out(registry, made, actor=actor, verbs=SETS, dry_run=dry_run, action=action)
+    if not accepted:
+        changes = [decide_for(each, actor, AuthorisationSide.CLIENT_ENTITY) for each in changes]
+    made = msgspec.structs.replace(prepared, changes=tuple(changes), warnings=tuple(remarks))
+    return await carry_out(registry, made, actor=actor, verbs=SETS, dry_run=dry_run)
 
 
 def narrow_or_offer(change: Change) -> Change | None:
@@ -322,9 +321,8 @@ async def decide_grant(
     ended = [] if accepts else await list_roles_ending(registry, grant)
     if not dry_run:
         side = AuthorisationSide.CLIENT_ENTITY if ends else AuthorisationSide.THIRD_PARTY
-        await write_changes(registry, actor, [change], action=find_decision(actor, change, side), planned=True)
-    users = await registry.directory.read(User, {(row.user_id,) for row in ended})
-    names = {user.user_id: user.user_name for user in users.values()}
+        await write_changes(registry, actor, [decide_for(change, actor, side)], planned=True)
+    names = await name_subjects(registry, ended)
     shown = tuple(difference(each, names) for each in (*(Change(row, None) for row in ended), change))
     return ApplyResult(differences=shown, warnings=(), written=not dry_run)
 

@@ -83,8 +83,8 @@ async def import_people(
             problems += error.problems
             continue
         problems += await _find_others(registry, part)
-        remarks += [*prepared.plan.warnings, *_others(part, prepared.plan.changes)]
-        parts.append([change for change in prepared.plan.changes if change.verb == "add"])
+        remarks += [*prepared.warnings, *_others(part, prepared.changes)]
+        parts.append([change for change in prepared.changes if change.verb == "add"])
         report("checked", min(number * PEOPLE_AT_ONCE, total), total)
     if problems:
         raise DirectoryError(file, problems)

@@ -10,6 +10,7 @@ import msgspec
 
 from corpid.flows.directory.actors import is_allowed
 from corpid.flows.directory.finding import authorise_list, find_entity, find_service, find_user
+from corpid.flows.directory.person_names import read_members
 from corpid.flows.directory.write import Refused, read_grants
 from corpid.rules.directory.access import Object, refuse_early
 from corpid.rules.directory.actors import ApiClient, DeploymentOperator
@@ -202,16 +203,9 @@ async def list_records(
     rows = await registry.lists.page(query)
     if descending:
         rows.reverse()
-    shown = rows[-limit:] if before else rows[:limit]
-    further = len(rows) > limit
-    places = [("", *place) if query.by_word else place for _, place in shown]
-    return ListPage(
-        found=tuple(record for record, _ in shown),
-        after=format_place(places[-1]) if shown and (before or further) else "",
-        before=format_place(places[0]) if shown and (further if before else after) else "",
-        total=total if count_to else None,
-        by_word=query.by_word,
-    )
+    placed = [(record, ("", *each) if query.by_word else each) for record, each in rows]
+    page = cut_between(placed, after=after, before=before, limit=limit)
+    return msgspec.structs.replace(page, total=total if count_to else None, by_word=query.by_word)
 
 
 def object_of_list(listed: RecordList, where: Mapping[str, str | bool]) -> Object:
@@ -310,13 +304,17 @@ async def _load_levels(directory: Directory, rows: Sequence[Member]) -> tuple[En
 
 
 async def _load_appointments(directory: Directory, rows: Sequence[Administrator]) -> tuple[Appointment, ...]:
-    users = await directory.read(User, {row.key[:1] for row in rows})
+    members = await read_members(directory, [row.key for row in rows])
     held = await directory.read(Entity, {row.key[1:] for row in rows})
-    belonging = await directory.read(Membership, {row.key for row in rows})
     return tuple(
-        Appointment(administrator=row, user=users[row.key[:1]], entity=held[row.key[1:]], membership=belonging[row.key])
+        Appointment(
+            administrator=row,
+            user=members[row.key].user,
+            entity=held[row.key[1:]],
+            membership=members[row.key].membership,
+        )
         for row in rows
-        if row.key[:1] in users and row.key[1:] in held and row.key in belonging
+        if row.key in members and row.key[1:] in held
     )
 
 
@@ -333,8 +331,7 @@ async def load_roles(
 
     One that has lost it meanwhile is left out. Raises StoreUnavailable. Source: D50
     """
-    users = await directory.read(User, {(row.user_id,) for row in rows})
-    memberships = await directory.read(Membership, {(row.user_id, row.entity_id) for row in rows})
+    members = await read_members(directory, [row.key[:2] for row in rows])
     services_of = await directory.read(Service, {(row.service_id,) for row in rows})
     clients = {(row.client_entity_id,) for row in rows if isinstance(row, ThirdPartyAssignment)}
     known = await directory.read(Entity, clients | {(row.entity_id,) for row in rows})
@@ -349,13 +346,12 @@ async def load_roles(
     found = []
     for row in rows:
         client_id = row.client_entity_id if isinstance(row, ThirdPartyAssignment) else ""
-        user, service = users.get((row.user_id,)), services_of.get((row.service_id,))
+        member, service = members.get(row.key[:2]), services_of.get((row.service_id,))
         entity, client = known.get((row.entity_id,)), known.get((client_id,))
-        membership = memberships.get((row.user_id, row.entity_id))
-        if user and service and entity and membership and (client or not client_id):
+        if member and service and entity and (client or not client_id):
             found.append(
                 RoleRecords(
-                    row=row, user=user, entity=entity, membership=membership, service=service,
+                    row=row, user=member.user, entity=entity, membership=member.membership, service=service,
                     client_entity=client, grants=granted.get((client_id, row.entity_id, row.service_id), ()),
                 )
             )  # fmt: skip
@@ -399,6 +395,20 @@ def cut_page(found: Sequence[S], limit: int, places: Sequence[str]) -> ListPage[
     It is one more than the page may have, if there are more. `places` are those of each.
     """
     return ListPage(found=tuple(found[:limit]), after=places[limit - 1] if len(found) > limit else "")
+
+
+def cut_between(rows: Sequence[tuple[S, tuple[str, ...]]], *, after: str, before: str, limit: int) -> ListPage[S]:
+    """Limit results to the page after or before a place.
+
+    They have their places, are in the list's order, and one more than the page may have, if there are more.
+    """
+    shown = rows[-limit:] if before else rows[:limit]
+    further = len(rows) > limit
+    return ListPage(
+        found=tuple(each for each, _ in shown),
+        after=format_place(shown[-1][1]) if shown and (before or further) else "",
+        before=format_place(shown[0][1]) if shown and (further if before else after) else "",
+    )
 
 
 def format_place(key: Sequence[str]) -> str:

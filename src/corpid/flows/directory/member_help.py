@@ -74,7 +74,7 @@ def find_refusal(of: Membership, held: Administrator | None, *, actor: EntityAdm
 
 async def read_level(registry: Registry, of: Membership) -> Administrator | None:
     """Return the level of a member. Raises StoreUnavailable. Source: D53"""
-    return (await registry.directory.read(Administrator, [of.key])).get(of.key)
+    return await registry.directory.find(Administrator, *of.key)
 
 
 def _thing(rule: _Rule, of: Membership, held: Administrator | None, *, operates: bool = False) -> Object:
@@ -161,7 +161,7 @@ async def carry_out_help(context: RequestContext, of: Membership, asked: Help, *
     """
     registry = context.provider.registry
     user, by = [await registry.directory.user(each) for each in (of.user_id, actor.user_id)]
-    entity = (await registry.directory.read(Entity, [(of.entity_id,)])).get((of.entity_id,))
+    entity = await registry.directory.find(Entity, of.entity_id)
     if user is None or by is None or entity is None:
         return
     asked_by = notifications.asked_by(by, entity)

@@ -253,7 +253,7 @@ async def load_access(
     if _sees(actor, "third-party row"):
         others = await directory.page(ThirdPartyAssignment, where, limit=limit)
     return MemberAccess(
-        administrator=(await directory.read(Administrator, [of.key])).get(of.key),
+        administrator=await directory.find(Administrator, *of.key),
         roles=ListPage(found=await load_roles(directory, seen), after=page.after),
         for_others=await load_roles(directory, others),
     )
@@ -267,7 +267,7 @@ async def load_membership_end(registry: Registry, of: Membership, *, actor: Enti
     authorise(actor, "read", Object(kind="assignment", entity_id=of.entity_id))
     directory, where = registry.directory, {"user_id": of.user_id, "entity_id": of.entity_id}
     return MembershipEnd(
-        administrator=(await directory.read(Administrator, [of.key])).get(of.key),
+        administrator=await directory.find(Administrator, *of.key),
         roles=len(await directory.page(Assignment, where, limit=_MOST_ROLES)),
         for_others=len(await directory.page(ThirdPartyAssignment, where, limit=_MOST_ROLES)),
     )

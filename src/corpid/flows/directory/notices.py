@@ -135,7 +135,7 @@ class NoticeMaker:
         """The person of an entry; of an invitation, as at that time."""
         person = rules.person_of(entry)
         names = await read_names(self._registry, entry.entity_id, [person], former=[person])
-        return entry.detail.get(INVITED_PERSON) or names.get(person, "")
+        return entry.detail.get(INVITED_PERSON) or str(names.get(person, ""))
 
     async def _is_new(self, entry: AuditEntry) -> bool:
         """Return whether a file has just added the entity.
@@ -167,8 +167,7 @@ class NoticeMaker:
         ]
 
     async def _request(self, request_id: str) -> ChangeRequest | None:
-        key = (request_id,)
-        return (await self._registry.directory.read(ChangeRequest, [key])).get(key)
+        return await self._registry.directory.find(ChangeRequest, request_id)
 
     async def _ends(self, now: float) -> bool:
         """Look through some roles that end soon; False if none is left."""

@@ -22,13 +22,12 @@ from corpid.flows.directory.lists import (
     object_of_list,
 )
 from corpid.flows.directory.members import find_person
+from corpid.flows.directory.person_names import read_invited, read_user_names
 from corpid.flows.directory.write import Refused, RequestDetails, object_of, write_changes
 from corpid.rules.directory.access import Forbidden, Object, authorise, refuse_early
 from corpid.rules.directory.actors import ALL_SCOPES, ApiClient
 from corpid.rules.directory.changes import ChangedMeanwhile, NameTaken, Precondition
-from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.lists import MEMBERS, ListTotal
-from corpid.rules.directory.member_details import identity
 from corpid.rules.directory.members import mask_text
 from corpid.rules.directory.names import canonical, is_storable
 from corpid.rules.directory.nodes import DirectoryError, Json, merge_patch
@@ -37,34 +36,29 @@ from corpid.rules.directory.objects import (
     InvalidObject,
     MemberFault,
     key_of,
-    read_changed,
-    read_new,
+    parse_object,
     to_json_object,
 )
 from corpid.rules.directory.plan import without_services
 from corpid.rules.directory.records import (
     Administrator,
-    Assignment,
     Change,
-    Entity,
     Membership,
     Service,
-    ThirdPartyAssignment,
     ThirdPartyGrant,
-    User,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from corpid.outbound.passwords import Passwords
-    from corpid.rules.directory.changes import Written
     from corpid.rules.directory.objects import ParsedObject, Resource
     from corpid.rules.directory.records import ChangeRequest
+    from corpid.rules.directory.sections import Kind
+    from corpid.rules.fields import KeyedRecord
     from corpid.rules.oauth.client_registration import RegistrationRules
     from corpid.stores.sql.registry import Registry
 
-_OF_MEMBERS: Final = (Membership, Assignment, Administrator, ThirdPartyAssignment)
 _NAME_TAKEN: Final = "somebody has this user name already"
 
 
@@ -89,7 +83,7 @@ class Administration:
     actor: ApiClient
     rules: RegistrationRules
     new_user_id: Callable[[], str]
-    tag: Callable[[msgspec.Struct], str]
+    tag: Callable[[KeyedRecord], str]
     """the entity tag of a record"""
     now: float
     """epoch seconds"""
@@ -112,7 +106,7 @@ async def read_object(by: Administration, resource: Resource, identifier: str) -
     """
     record = await _visible(by, resource, identifier)
     await _authorise_reading(by, by.actor, record)
-    return await _show(by, resource, record, await read_user_names(by.registry, [record]))
+    return await _show(by, resource, record)
 
 
 async def read_written(by: Administration, resource: Resource, identifier: str) -> ApiObject:
@@ -122,7 +116,7 @@ async def read_written(by: Administration, resource: Resource, identifier: str) 
     """
     record = await _visible(by, resource, identifier)
     refuse_early(by.actor, "write", object_of(record))
-    return await _show(by, resource, record, await read_user_names(by.registry, [record]))
+    return await _show(by, resource, record)
 
 
 async def add_object(by: Administration, resource: Resource, value: Json) -> ApiObject | ChangeRequest:
@@ -133,17 +127,17 @@ async def add_object(by: Administration, resource: Resource, value: Json) -> Api
     """
     own_entity = by.actor.entity_id
     refuse_early(by.actor, "write", Object(kind=resource.kind, entity_id=own_entity, other_entity_id=""))
-    if resource.record is ThirdPartyGrant and own_entity and isinstance(value, dict):
-        value = {"state": "offered", **value}
-    read_one = read_new(resource, await _resolved(by, resource, value))
+    if own_entity and isinstance(value, dict):
+        value = {**resource.bound_defaults, **value}
+    read_one = parse_object(resource, await _resolved(by, resource, value))
     await _refuse_strangers(by, resource, read_one)
     changes, users = await _planned(by, read_one)
     own = [change for change in changes if change.kind == resource.kind]
     if not own or own[0].verb != "add" or own[0].after is None:
         raise ObjectConflict(f"{resource.noun} of this key is there already: change it with PATCH")
-    record = own[0].after
+    record: Any = own[0].after
     request = await _write_seen(by, resource, changes, own[0].key, None)
-    if request is None and isinstance(record, Membership):  # the store gives it its identifier
+    if request is None and resource.completed_by_store:
         record = await _stored(by.registry, resource, record.key) or record
     return request or await _show(by, resource, record, users)
 
@@ -163,10 +157,10 @@ async def change_object(
     refuse_early(by.actor, "write", object_of(record))
     users = await read_user_names(by.registry, [record])
     identities = await read_identities(by.registry, [record], users)
-    read_one = read_changed(resource, _whole(by, resource, record, users, identities, patch), record)
-    if isinstance(record, User) and read_one.entry.key[0] != record.user_name:
+    read_one = parse_object(resource, _whole(by, resource, record, users, identities, patch), record)
+    if resource.renamable and read_one.entry.key != (record.user_name,):
         other = await by.registry.directory.user_by_name(read_one.entry.key[0])
-        if other is not None and other.user_id != record.user_id:
+        if other is not None and other.key != record.key:
             raise ObjectConflict(_NAME_TAKEN)
     changes, known = await _planned(by, read_one)
     key = record.key
@@ -192,54 +186,50 @@ async def remove_object(
         raise ObjectChanged
     key = record.key
     change = Change(record, None)
-    narrowed = await narrow_administrators(by.registry, record.service_id) if isinstance(record, Service) else []
-    return await _write_seen(by, resource, [*narrowed, change], key, record)
+    first = await ENDS_FIRST[resource.kind](by.registry, record) if resource.kind in ENDS_FIRST else []
+    return await _write_seen(by, resource, [*first, change], key, record)
 
 
 async def read_identities(
-    registry: Registry, records: Sequence[msgspec.Struct], names: Mapping[str, str]
+    registry: Registry, records: Sequence[KeyedRecord], names: Mapping[str, str]
 ) -> dict[str, str]:
     """Return what identifies the people of some rows, by user identifier.
 
     The user name, or the address of an invitation. `names` are the user names; that of somebody invited is their
     identifier. Raises StoreUnavailable. Source: D68
     """
-    people = {each.user_id: each.entity_id for each in records if isinstance(each, _OF_MEMBERS)}
-    invited = sorted((user_id, entity) for user_id, entity in people.items() if names.get(user_id) == user_id)
-    found = await registry.directory.read(Membership, invited) if invited else {}
-    identities = {each.user_id: identity(each, placeholder(each)) for each in found.values()}
-    return {user_id: canonical(name) for user_id, name in names.items()} | identities
+    invited = await read_invited(registry, records, names)
+    return {user_id: canonical(name) for user_id, name in names.items()} | invited
 
 
 async def _show_all(
-    by: Administration, resource: Resource, records: Sequence[msgspec.Struct], names: Mapping[str, str]
+    by: Administration, resource: Resource, records: Sequence[KeyedRecord], names: Mapping[str, str] | None = None
 ) -> tuple[ApiObject, ...]:
-    """Records as they are shown; `names` is user identifier → user name.
+    """Records as they are shown.
 
-    A client entity gets none of its third parties' people. Raises StoreUnavailable. Source: D59, D61
+    `names` is user identifier → user name, if it was read before. A client entity does not learn whom its third parties
+    invited. Raises StoreUnavailable. Source: D59, D61, D68
     """
+    names = await read_user_names(by.registry, records) if names is None else names
     whole = is_allowed(by.actor, "read", Object(kind="identity number"))
     identities = await read_identities(by.registry, records, names)
+    accounts = {user_id: canonical(name) for user_id, name in names.items() if name != user_id}
     found = []
     for record in records:
-        tag, known = by.tag(record), ({}, {}) if _is_outside(by.actor, record) else (names, identities)
+        outside = _is_outside(by.actor, resource, record)
+        tag, known = by.tag(record), (accounts, accounts) if outside else (names, identities)
         shown = to_json_object(resource, record, *known, whole=whole)
         found.append(ApiObject(id=str(shown["id"]), tag=tag, members={**shown, "etag": tag}))
     return tuple(found)
 
 
-async def _show(by: Administration, resource: Resource, record: msgspec.Struct, names: Mapping[str, str]) -> ApiObject:
+async def _show(
+    by: Administration,
+    resource: Resource,
+    record: Any,  # noqa: ANN401 - of its kind
+    names: Mapping[str, str] | None = None,
+) -> ApiObject:
     return (await _show_all(by, resource, [record], names))[0]
-
-
-async def read_user_names(registry: Registry, records: Sequence[msgspec.Struct]) -> dict[str, str]:
-    """User names by identifier, of the people of some rows.
-
-    Raises StoreUnavailable. Source: D51
-    """
-    ids = {getattr(record, "user_id", "") for record in records if not isinstance(record, User)} - {""}
-    users = await registry.directory.read(User, [(user_id,) for user_id in sorted(ids)])
-    return {user.user_id: user.user_name for user in users.values()}
 
 
 async def list_objects(
@@ -265,7 +255,7 @@ async def list_objects(
     order, search = find_order(narrowed, sort)
     columns = resource.filter_columns
     where = {columns[name]: value for name, value in narrowed.items() if name in columns and name != "user"}
-    if resource.record is Entity and by.actor.entity_id:
+    if by.actor.entity_id and "entity_id" in resource.identity:
         where = {"entity_id": by.actor.entity_id}
     refuse_early(by.actor, "read", object_of_list(resource.lists[0], where))
     nothing = ListPage[ApiObject](found=(), total=ListTotal(count=0) if count_to else None)
@@ -288,18 +278,13 @@ async def list_objects(
         return nothing
     records = page.found
     if of_members:
-        records = tuple(each.user if resource.record is User else each.membership for each in records)
-    users = await read_user_names(by.registry, records)
-    found = await _show_all(by, resource, records, users)
-    return msgspec.structs.replace(page, found=found)
+        records = tuple(getattr(each, resource.kind) for each in records)  # its membership, or its user
+    return msgspec.structs.replace(page, found=await _show_all(by, resource, records))
 
 
 async def _resolved(by: Administration, resource: Resource, value: Json) -> Json:
-    """A new object with the account's user name of its member.
-
-    A new membership is of an account, which no member is.
-    """
-    if not resource.names_user or resource.record is Membership or not isinstance(value, dict):
+    """A new object with the account's user name of its member."""
+    if not resource.names_member or not isinstance(value, dict):
         return value
     named, entity_id = value.get("user"), value.get("entity") or value.get("third_party")
     if not isinstance(named, str) or not isinstance(entity_id, str) or not is_storable(entity_id):
@@ -310,12 +295,9 @@ async def _resolved(by: Administration, resource: Resource, value: Json) -> Json
     return value if found is None else {**value, "user": found.user_name}
 
 
-async def narrow_administrators(registry: Registry, service_id: str) -> list[Change]:
-    """The sub-administrators whose list loses a service.
-
-    Raises StoreUnavailable. Source: D53
-    """
-    gone = frozenset({(service_id,)})
+async def _narrow_administrators(registry: Registry, service: Service) -> list[Change]:
+    """The sub-administrators whose list loses a service (D53)."""
+    gone = frozenset({service.key})
     found = []
     async for held in registry.directory.scan(Administrator):
         becomes = without_services(held, gone)
@@ -324,15 +306,21 @@ async def narrow_administrators(registry: Registry, service_id: str) -> list[Cha
     return found
 
 
+ENDS_FIRST: Final[Mapping[Kind, Callable[[Registry, Any], Awaitable[list[Change]]]]] = {
+    "service": _narrow_administrators
+}
+"""kind of a record that is removed → the changes that come before"""
+
+
 async def _write_seen(
     by: Administration,
     resource: Resource,
     changes: Sequence[Change],
     key: tuple[str, ...],
-    was: msgspec.Struct | None,
+    was: KeyedRecord | None,
 ) -> ChangeRequest | None:
     """Write or request changes, if the object still is what it `was`."""
-    seen = [Precondition(resource.record, key, was)]  # type: ignore[arg-type]
+    seen = [Precondition(resource.record, key, was)]
     try:
         asking = RequestDetails(by.actor.reason, by.now, by.new_id())
         return await write_changes(by.registry, by.actor, changes, asking=asking, planned=True, seen=seen)
@@ -343,7 +331,7 @@ async def _write_seen(
 
 
 async def _as_is_now(
-    by: Administration, resource: Resource, key: tuple[str, ...], seen: msgspec.Struct | None
+    by: Administration, resource: Resource, key: tuple[str, ...], seen: KeyedRecord | None
 ) -> Exception:
     """The reason for which a decision no longer holds."""
     now = await _stored(by.registry, resource, key)
@@ -352,7 +340,7 @@ async def _as_is_now(
     return ObjectChanged() if seen is not None else ObjectConflict(f"{resource.noun} of this key is there already")
 
 
-async def _visible(by: Administration, resource: Resource, identifier: str) -> Written:
+async def _visible(by: Administration, resource: Resource, identifier: str) -> Any:  # noqa: ANN401 - of its kind
     """An object that the actor may know of, whatever its token allows."""
     key = key_of(identifier, resource.width)
     record = await _stored(by.registry, resource, key) if key is not None else None
@@ -366,11 +354,11 @@ async def _visible(by: Administration, resource: Resource, identifier: str) -> W
     return record
 
 
-async def _authorise_reading(by: Administration, actor: ApiClient, record: msgspec.Struct) -> None:
+async def _authorise_reading(by: Administration, actor: ApiClient, record: KeyedRecord) -> None:
     thing = object_of(record)
-    if isinstance(record, User) and actor.entity_id:
-        held = await by.registry.directory.read(Membership, [(record.user_id, actor.entity_id)])
-        thing = msgspec.structs.replace(thing, entity_id=actor.entity_id, belongs=bool(held))
+    if actor.entity_id and thing.user_id and not thing.entity_id:  # a person is of every entity to which they belong
+        held = await by.registry.directory.find(Membership, thing.user_id, actor.entity_id)
+        thing = msgspec.structs.replace(thing, entity_id=actor.entity_id, belongs=held is not None)
     authorise(actor, "read", thing)
 
 
@@ -382,16 +370,14 @@ async def _refuse_strangers(by: Administration, resource: Resource, new: ParsedO
     if not by.actor.entity_id:
         return
     named = dict(zip(resource.identity, new.entry.key, strict=False))
-    own, other = named.get("entity") or named.get("third_party", ""), named.get("client_entity", "")
-    if resource.record is ThirdPartyGrant:
-        own, other = other, own
+    own, other, *_ = *(named.get(side, "") for side in resource.sides), "", ""
     refuse_early(by.actor, "write", Object(kind=resource.kind, entity_id=own, other_entity_id=other))
     if resource.names_user:
         user = await by.registry.directory.user_by_name(named["user"])
         key = (user.user_id, by.actor.entity_id) if user is not None else None
         if key is None or not await by.registry.directory.read(Membership, [key]):
             raise InvalidObject([MemberFault("/user", f"nobody of this user name belongs to {by.actor.entity_id}")])
-    if resource.record is ThirdPartyAssignment and not await _grants_anything(by.registry, other, own):
+    if resource.names_user and other and not await _grants_anything(by.registry, other, own):
         raise InvalidObject([MemberFault("/client_entity", f"no entity of this identifier has granted {own} anything")])
 
 
@@ -400,14 +386,13 @@ async def _grants_anything(registry: Registry, client_entity: str, third_party: 
     return bool(await registry.directory.page(ThirdPartyGrant, between, limit=1))
 
 
-async def _stored(registry: Registry, resource: Resource, key: tuple[str, ...]) -> Written | None:
-    found: Mapping[tuple[str, ...], Any] = await registry.directory.read(resource.record, [key])
-    return found.get(key)
+async def _stored(registry: Registry, resource: Resource, key: tuple[str, ...]) -> Any:  # noqa: ANN401 - of its kind
+    return await registry.directory.find(resource.record, *key)
 
 
-def _is_outside(actor: ApiClient, record: msgspec.Struct) -> bool:
+def _is_outside(actor: ApiClient, resource: Resource, record: Any) -> bool:  # noqa: ANN401
     """Return whether a row is of another entity's person (D61)."""
-    return bool(actor.entity_id) and isinstance(record, ThirdPartyAssignment) and record.entity_id != actor.entity_id
+    return bool(actor.entity_id) and resource.names_user and record.entity_id != actor.entity_id
 
 
 async def _planned(by: Administration, new: ParsedObject) -> tuple[tuple[Change, ...], Mapping[str, str]]:
@@ -418,15 +403,12 @@ async def _planned(by: Administration, new: ParsedObject) -> tuple[tuple[Change,
         )
     except DirectoryError as error:
         raise new.unfit(error) from None
-    return tuple(_dated(each, by.now) for each in prepared.plan.changes), prepared.user_names
+    return tuple(_dated(each, by.now) for each in prepared.changes), prepared.user_names
 
 
 def _dated(change: Change, now: float) -> Change:
-    """A change of a membership with its moment.
-
-    Clients of SCIM read it (RFC 7643 §3.1).
-    """
-    if change.before is None or not isinstance(change.after, Membership):
+    """A change with its moment, which SCIM clients read (RFC 7643 §3.1)."""
+    if change.before is None or change.after is None or not hasattr(change.after, "changed_at"):
         return change
     return msgspec.structs.replace(change, after=msgspec.structs.replace(change.after, changed_at=int(now)))
 
@@ -434,7 +416,7 @@ def _dated(change: Change, now: float) -> Change:
 def _whole(
     by: Administration,
     resource: Resource,
-    record: msgspec.Struct,
+    record: KeyedRecord,
     users: Mapping[str, str],
     identities: Mapping[str, str],
     patch: Json,
@@ -474,8 +456,8 @@ def _alters(patch: Mapping[str, Json], name: str, current: Mapping[str, Json]) -
 
 def _names_outsider(actor: ApiClient, resource: Resource, wanted: Mapping[str, str]) -> bool:
     """Return whether a third party's person is looked for by user name (D61)."""
-    by_name = resource.record is ThirdPartyAssignment and "user" in wanted
-    return by_name and bool(actor.entity_id) and wanted.get("third_party", "") != actor.entity_id
+    by_name = "user" in wanted and bool(actor.entity_id)
+    return by_name and len(resource.sides) > 1 and wanted.get(resource.sides[0], "") != actor.entity_id
 
 
 def _own(actor: ApiClient, resource: Resource, wanted: Mapping[str, str]) -> dict[str, str]:

@@ -49,15 +49,13 @@ async def add_user(
 
     Raises write.Refused, access.Forbidden, StoreUnavailable, PasswordsBusy. D44, D45, D51
     """
-    user, prepared = await prepare_addition(
-        registry, passwords, User, "users", user_name, members, new_user_id=new_user_id
-    )
+    user, prepared = await prepare_addition(registry, passwords, User, user_name, members, new_user_id=new_user_id)
     password_hash = await _hash_password(passwords, user, password)
     factors = (
         Credentials(user_id=user.user_id).with_password(password_hash, "operator").with_app(totp_secret, "operator")
     )
     change = Change(None, factors)
-    await write_changes(registry, actor, [*prepared.plan.changes, change], planned=True)
+    await write_changes(registry, actor, [*prepared.changes, change], planned=True)
     return user
 
 
@@ -74,13 +72,12 @@ async def reset_password(
     user = await _find_account(registry, user_name, actor=actor)
     known = await registry.factors.credentials(user.user_id)
     becomes = known.with_password(await _hash_password(passwords, user, password), "operator")
-    change = Change(known, becomes)
-    await write_changes(registry, actor, [change], action=AuditAction.USER_RESET_PASSWORD)
+    await write_changes(registry, actor, [Change(known, becomes, action=AuditAction.USER_RESET_PASSWORD)])
     return user
 
 
 async def reset_factors(registry: Registry, user_name: str, totp_secret: str, *, actor: Actor) -> User:
-    """Replace a person's second factor by a new TOTP secret.
+    """Replace a person's second factor with a new TOTP secret.
 
     `totp_secret` is base32. Ends their sessions, and removes passkeys and recovery codes. A directory file does not
     undo it later. Raises write.Refused if there is no such person, access.Forbidden, StoreUnavailable. Source: D45
@@ -178,10 +175,8 @@ async def add_invited(
 
     Raises write.Refused, access.Forbidden, StoreUnavailable. D46, D51
     """
-    user, prepared = await prepare_addition(
-        deps.registry, passwords, User, "users", user_name, members, new_user_id=new_user_id
-    )
-    await write_changes(deps.registry, deps.actor, prepared.plan.changes, planned=True)
+    user, prepared = await prepare_addition(deps.registry, passwords, User, user_name, members, new_user_id=new_user_id)
+    await write_changes(deps.registry, deps.actor, prepared.changes, planned=True)
     return await _issue_link(deps, user, "invitation")
 
 

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from corpid.rules.directory.change_texts import name_actor
 from corpid.rules.directory.invitations import placeholder
-from corpid.rules.directory.member_details import identity, member_full_name, name_outside
-from corpid.rules.directory.names import canonical, label_identity
-from corpid.rules.directory.records import Membership, RequestedPerson, User
+from corpid.rules.directory.member_details import identity, member_full_name, name_outside, shown_account
+from corpid.rules.directory.names import canonical, label_identity, label_invited
+from corpid.rules.directory.queries import Member
+from corpid.rules.directory.records import Membership, RequestedPerson, User, names_user
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
+    from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.records import Change, ChangeRequest
+    from corpid.stores.sql.directory import Directory
     from corpid.stores.sql.registry import Registry
 
 
@@ -53,11 +57,26 @@ def name_people(
     for user_id, user in users.items():
         membership = held.get(user_id)
         if membership is not None or (user_id in former and not user.placeholder):
-            person = name_as_known(user, membership)
-            found[user_id] = label_identity(person.identity, person.name)
+            found[user_id] = label_person(name_as_known(user, membership))
         elif user_id in outside:
             found[user_id] = name_outside(user)
     return {user_id: name for user_id, name in found.items() if name}
+
+
+async def name_actors(registry: Registry, entity_id: str, actors: Iterable[str], *, reader: Actor) -> dict[str, str]:
+    """Return who acted on records of an entity, by actor.
+
+    `reader` is told as much as they may know: those of the entity what pages say, others every person by their account,
+    and the rest as in the audit. Raises StoreUnavailable. Source: D53, D61, D68
+    """
+    known = set(actors) - {""}
+    people = {each: each.partition(":")[2] for each in known if each.startswith(("user:", "operator:"))}
+    names = await read_names(registry, entity_id, set(people.values()))
+    if getattr(reader, "entity_id", ""):
+        return {each: name_actor(each, names) for each in known}
+    users, _ = await read_people(registry, entity_id, set(people.values()) - names.keys())
+    names |= {user_id: shown_account(user) for user_id, user in users.items()}
+    return {each: names.get(people.get(each, ""), each) for each in known}
 
 
 async def read_requested_people(
@@ -81,6 +100,52 @@ async def read_requested_people(
     people = {user_id: placeholder(each) for user_id, each in invited.items()} | users
     found = {user_id: name_as_known(user, (invited | held).get(user_id)) for user_id, user in people.items()}
     return tuple(found[user_id] for user_id in sorted(found))
+
+
+async def read_user_names(registry: Registry, records: Iterable[msgspec.Struct]) -> dict[str, str]:
+    """The user names, by identifier, of the people whom records are about.
+
+    Raises StoreUnavailable. Source: D51
+    """
+    ids = {getattr(each, "user_id", "") for each in records if names_user(type(each))}
+    users = await registry.directory.read(User, [(user_id,) for user_id in sorted(ids)])
+    return {user.user_id: user.user_name for user in users.values()}
+
+
+async def read_members(directory: Directory, keys: Collection[tuple[str, ...]]) -> dict[tuple[str, ...], Member]:
+    """Members by the keys of their memberships.
+
+    Those who are gone are left out. Raises StoreUnavailable. Source: D61
+    """
+    users = await directory.read(User, {key[:1] for key in keys})
+    held = await directory.read(Membership, {*keys})
+    return {key: Member(membership=held[key], user=users[key[:1]]) for key in keys if key in held and key[:1] in users}
+
+
+async def read_invited(
+    registry: Registry, records: Iterable[msgspec.Struct], names: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the addresses of invited people of some records, by identifier.
+
+    `names` are user names; that of somebody invited is their identifier. Raises StoreUnavailable. Source: D68
+    """
+    rows: Iterable[Any] = (each for each in records if names_user(type(each)) and hasattr(each, "entity_id"))
+    people = {each.user_id: each.entity_id for each in rows}
+    invited = sorted((user_id, entity) for user_id, entity in people.items() if names.get(user_id) == user_id)
+    found = await registry.directory.read(Membership, invited) if invited else {}
+    return {each.user_id: identity(each, placeholder(each)) for each in found.values()}
+
+
+async def name_subjects(
+    registry: Registry, records: Collection[msgspec.Struct], names: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """User names of people of some records, of somebody invited the address.
+
+    As commands name what they change; `names` as in `read_invited`, if they were read before. Raises StoreUnavailable. Source: D68
+    """
+    names = await read_user_names(registry, records) if names is None else names
+    invited = await read_invited(registry, records, names)
+    return {**names, **{user_id: str(label_invited(address)) for user_id, address in invited.items()}}
 
 
 async def read_people(
@@ -111,12 +176,18 @@ def name_as_known(user: User, membership: Membership | None) -> RequestedPerson:
     )
 
 
+def label_person(person: RequestedPerson) -> str:
+    """A person in words, as `member_details.shown_name`. Source: D68"""
+    label = label_identity(person.identity, person.name)
+    return label_invited(label) if person.invited else label
+
+
 def read_requested_names(request: ChangeRequest) -> dict[str, str]:
     """The names of a request's people when it was made, by identifier.
 
     None in a request of an earlier version. Source: D68
     """
-    return {each.user_id: label_identity(each.identity, each.name) for each in request.people}
+    return {each.user_id: label_person(each) for each in request.people}
 
 
 class NameChanges(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,15 +214,12 @@ async def compare_names(registry: Registry, request: ChangeRequest) -> NameChang
     people = await read_requested_people(registry, request.entity_id, changes, request.requester)
     then = {each.user_id: each for each in request.people}
     differing = [(then.get(each.user_id), each) for each in people if then.get(each.user_id) != each]
-    names = {each.user_id: label_identity(each.identity, each.name) for each in people}
+    names = {each.user_id: label_person(each) for each in people}
     gone = {user_id: name for user_id, name in read_requested_names(request).items() if user_id not in names}
     return NameChanges(
         people=gone | names,
         changed=(
-            *(
-                (label_identity(was.identity, was.name) if was is not None else "", names[now.user_id])
-                for was, now in differing
-            ),
+            *((label_person(was) if was is not None else "", names[now.user_id]) for was, now in differing),
             *((name, "") for name in gone.values()),
         ),
         gone=frozenset(gone),

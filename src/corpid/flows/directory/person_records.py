@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from corpid.rules.authentication.throttling import CodeGuesses
     from corpid.rules.directory.access import Action, ObjectKind
     from corpid.rules.directory.actors import Actor
-    from corpid.rules.directory.records import Record
+    from corpid.rules.fields import KeyedRecord
     from corpid.stores.sql.registry import Registry
     from corpid.stores.transient import TransientStore
 
@@ -86,7 +86,7 @@ async def load_person(registry: Registry, actor: Actor, user_name: str, *, limit
         await list_with_records(registry, actor, each, {"user": user.user_name}, limit=limit)
         for each in (MEMBERSHIPS, ASSIGNMENTS, THIRD_PARTY_ASSIGNMENTS)
     ]
-    keys: dict[type[Record], list[tuple[str, ...]]] = {
+    keys: dict[type[KeyedRecord], list[tuple[str, ...]]] = {
         User: [user.key],
         Operator: [*operators],
         Membership: [each.membership.key for each in belongs.found],
@@ -144,7 +144,7 @@ async def find_deletion_time(registry: Registry, actor: Actor, user_id: str) -> 
     0: they did not. Raises access.Forbidden, StoreUnavailable. Source: D61
     """
     authorise(actor, "read", Object(kind="deletion request", user_id=user_id))
-    found = (await registry.directory.read(DeletionRequest, [(user_id,)])).get((user_id,))
+    found = await registry.directory.find(DeletionRequest, user_id)
     return found.requested_at if found is not None else 0
 
 

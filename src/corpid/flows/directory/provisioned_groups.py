@@ -40,7 +40,7 @@ async def list_groups(registry: Registry, *, actor: ProvisioningToken) -> list[G
     """
     authorise(actor, "read", Object(kind="service"))
     authorise(actor, "read", Object(kind="entity", entity_id=actor.entity_id))
-    entity = (await registry.directory.read(Entity, [(actor.entity_id,)])).get((actor.entity_id,))
+    entity = await registry.directory.find(Entity, actor.entity_id)
     if entity is None:
         return []
     return [

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from corpid.flows.directory.finding import find_entity
-from corpid.flows.directory.person_names import read_names
 from corpid.flows.directory.write import Refused, write_changes
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import ProvisioningToken
@@ -23,21 +22,8 @@ from corpid.rules.limits import DAY
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from corpid.rules.directory.actors import Actor
     from corpid.stores.sql.registry import Registry
-
-
-async def name_makers(
-    registry: Registry, entity_id: str, tokens: Iterable[RegisteredProvisioningToken]
-) -> dict[str, str]:
-    """The names of the people who made an entity's tokens, by actor.
-
-    Without those who are gone. Raises StoreUnavailable. Source: D60, D61
-    """
-    ids = {each.created_by.partition(":")[2] for each in tokens if each.created_by.startswith("user:")}
-    return {f"user:{user_id}": name for user_id, name in (await read_names(registry, entity_id, ids)).items()}
 
 
 async def add_token(
@@ -142,8 +128,7 @@ async def is_valid_still(registry: Registry, actor: ProvisioningToken, *, now: f
     held = await registry.provisioning.tokens(actor.entity_id)
     if not any(each.token_id == actor.token_id and now < each.expires_at for each in held):
         return False
-    key = (actor.entity_id,)
-    found = (await registry.directory.read(Entity, [key])).get(key)
+    found = await registry.directory.find(Entity, actor.entity_id)
     return found is not None and found.enabled
 
 

@@ -30,6 +30,7 @@ from corpid.rules.directory.approvals import state_at
 from corpid.rules.directory.change_texts import name_actor, summarise_changes
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.invitations import REFUSED, SENDING_SECONDS, being_sent
+from corpid.rules.directory.names import label_invited
 from corpid.rules.directory.notices import LONGEST_WAIT_SECONDS, NoticeKind, is_still_told, may_approve
 from corpid.rules.directory.records import Assignment, ChangeRequest, Entity, Operator, Service, ThirdPartyAssignment
 from corpid.rules.failures import EmailDelayed, MailDelayed, MailRefused, SenderRefused, StoreUnavailable
@@ -353,8 +354,7 @@ class NoticeEmails(_Sender[_TakenNotices]):
         group, oldest = taken.group, self._provider.clock() - LONGEST_WAIT_SECONDS
         queued = [each for each in taken.queued if each.created_at >= oldest]
         user = await self._registry.directory.user(group.user_id)
-        key = (group.entity_id,)
-        entity = (await self._registry.directory.read(Entity, [key])).get(key)
+        entity = await self._registry.directory.find(Entity, group.entity_id)
         if not queued or user is None or entity is None or not user.enabled or user.placeholder or not user.email:
             return None
         held = await self._registry.directory.administrators(group.entity_id)
@@ -396,17 +396,15 @@ class NoticeEmails(_Sender[_TakenNotices]):
         return notice_texts.build_ending_email(reader, roles) if still else None
 
     async def _still_ends(self, notice: QueuedNotice) -> bool:
-        facts = notice.facts
-        service, role, sub_entity = (facts.get(name, "") for name in ("service_id", "role", "sub_entity"))
-        ref = facts.get("ref", "")
+        facts, find = notice.facts, self._registry.directory.find
+        role = [facts.get(name, "") for name in ("service_id", "role", "sub_entity", "ref")]
         client = facts.get("client_entity_id")
+        row: Assignment | ThirdPartyAssignment | None
         if client:
-            key = (notice.user_id, notice.entity_id, client, service, role, sub_entity, ref)
-            row = (await self._registry.directory.read(ThirdPartyAssignment, [key])).get(key)
-            return row is not None and row.end_date == facts["end_date"]
-        own = (notice.user_id, notice.entity_id, service, role, sub_entity, ref)
-        held = (await self._registry.directory.read(Assignment, [own])).get(own)
-        return held is not None and held.end_date == facts["end_date"]
+            row = await find(ThirdPartyAssignment, notice.user_id, notice.entity_id, client, *role)
+        else:
+            row = await find(Assignment, notice.user_id, notice.entity_id, *role)
+        return row is not None and row.end_date == facts["end_date"]
 
     async def _write_others_ending(self, reader: Reader, queued: Sequence[QueuedNotice]) -> Email | None:
         entity_id, count = reader.entity.entity_id, 0
@@ -431,10 +429,10 @@ class NoticeEmails(_Sender[_TakenNotices]):
     async def _write_owner(self, reader: Reader, queued: Sequence[QueuedNotice]) -> Email:
         earlier = {each.facts["person"] for each in queued if "person" in each.facts}  # queued by an earlier version
         people = await self._read_people(reader.entity.entity_id, earlier)
-        changes = [
-            (each.facts["change"], each.facts.get("label") or people.get(each.facts.get("person", ""), ""))
-            for each in queued
-        ]
+        changes = []
+        for each in queued:
+            label = each.facts.get("label") or people.get(each.facts.get("person", ""), "")
+            changes.append((each.facts["change"], label_invited(label) if "invited" in each.facts else label))
         by = await self._name_actors(reader.entity, queued)
         return notice_texts.build_owner_email(reader, changes, by=by, at=queued[-1].created_at)
 

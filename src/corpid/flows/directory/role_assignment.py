@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows.directory.actors import is_allowed
-from corpid.flows.directory.lists import ListPage, cut_page, format_place, parse_place, search_page
+from corpid.flows.directory.lists import ListPage, UnknownPlace, cut_between, cut_page, format_place, parse_place
 from corpid.flows.directory.lists import load_roles as load_role_records
 from corpid.flows.directory.write import authorise_changes, cut_parts, write_parts
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.lists import MOST_COUNTED, SERVICES, ListTotal
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.objects import key_of, object_id
-from corpid.rules.directory.queries import SEARCH_SERVICES, Member, MemberRole, RoleSearch
-from corpid.rules.directory.records import Administrator, Assignment, Change, Entity, Membership, Service, User
+from corpid.rules.directory.queries import SEARCH_SERVICES, Member, MemberRole, RoleOrder, RoleSearch
+from corpid.rules.directory.records import Administrator, Assignment, Change, Entity, Service
 from corpid.rules.directory.role_forms import NO_VALUES, is_open_to, most_frequent_values
 from corpid.rules.directory.words import words_of_search
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from corpid.flows.directory.write import RequestDetails
     from corpid.rules.directory.actors import EntityAdministrator
@@ -39,7 +39,9 @@ MOST_ROLES: Final = 200
 _MOST_LOOKED_THROUGH: Final = 500
 """roles of an entity at a service, for the values that they have"""
 _WIDTH: Final = 6
-"""of a role's key, and of a place by name"""
+"""of a role's key"""
+_WIDTHS: Final[Mapping[RoleOrder, int]] = {"person": 6, "service": 5, "role": 5, "until": 6}
+"""of a place in each order"""
 _EXAMINED_AT_ONCE: Final = 2000
 _PARTS: Final = 25
 """in which the members of an entity are searched, so that no statement takes long"""
@@ -59,12 +61,9 @@ class RoleFilter(msgspec.Struct, frozen=True, kw_only=True):
     first: str = ""
     """the earliest last day, as in a record"""
     last: str = ""
-    """the latest one"""
-
-    @property
-    def by_day(self) -> bool:
-        """True if the list is by last day."""
-        return bool(self.last) and not self.search.split()
+    """the latest one; given if the order is `until`"""
+    order: RoleOrder = "person"
+    descending: bool = False
 
 
 class HeldRole(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,21 +114,27 @@ async def list_roles(registry: Registry, actor: EntityAdministrator, user_id: st
 
 
 async def list_entity_roles(
-    registry: Registry, actor: EntityAdministrator, wanted: RoleFilter, *, after: str, limit: int
+    registry: Registry, actor: EntityAdministrator, wanted: RoleFilter, *, after: str, before: str = "", limit: int
 ) -> ListPage[EntityRole]:
     """Roles of the actor's entity with their people.
 
-    By user name; by last day if one is given and there are no words. A page examines a bounded number of members or
-    roles, and may then have fewer although more follow. The total is of a list without words. Raises Refused for an unknown place, access.Forbidden, StoreUnavailable. Source: D53, D83
+    `after` and `before` are places of another page. A page examines a bounded number of members or roles, and may then
+    have fewer although more follow. The total is of a list without words. Raises Refused for an unknown place, access.Forbidden, StoreUnavailable. Source: D53, D83
     """
     authorise(actor, "read", Object(kind="membership", entity_id=actor.entity_id))
-    if not all(map(is_storable, (wanted.search, wanted.service_id, wanted.role, after))):
+    if not all(map(is_storable, (wanted.search, wanted.service_id, wanted.role))):
         return ListPage(found=())
     search = _build_search(actor, wanted)
     if search is None or (wanted.search.strip() and not search.words):
         return ListPage(found=(), total=ListTotal(count=0))
-    by_day = wanted.by_day
-    page = await (_list_by_day if by_day else _list_by_name)(registry, search, after, limit)
+    search = msgspec.structs.replace(search, backwards=wanted.descending != bool(before))
+    start = parse_place(before or after, _WIDTHS[search.order]) if before or after else ()
+    rows, stopped = await _search_roles(registry, search, start, limit + 1)
+    if wanted.descending != search.backwards:
+        rows.reverse()
+    page = cut_between(rows, after=after, before=before, limit=limit)
+    if stopped:
+        page = msgspec.structs.replace(page, **{"before" if before else "after": format_place(stopped)})
     services = await registry.directory.read(Service, {(each.row.service_id,) for each in page.found})
     found = tuple(
         EntityRole(row=each.row, member=each.member, service=services[each.row.service_id,])
@@ -137,7 +142,7 @@ async def list_entity_roles(
         if (each.row.service_id,) in services
     )
     total = None if search.words else await _count(registry, search)
-    return ListPage(found=found, after=page.after, total=total)
+    return ListPage(found=found, after=page.after, before=page.before, total=total)
 
 
 async def count_entity_roles(
@@ -180,45 +185,46 @@ def _build_search(actor: EntityAdministrator, wanted: RoleFilter) -> RoleSearch 
         role=wanted.role,
         first=wanted.first,
         last=wanted.last,
+        order=wanted.order,
     )
 
 
-async def _list_by_name(registry: Registry, search: RoleSearch, after: str, limit: int) -> ListPage[MemberRole]:
-    start: tuple[str, ...] | None = parse_place(after, _WIDTH)
+async def _search_roles(
+    registry: Registry, search: RoleSearch, start: tuple[str, ...], limit: int
+) -> tuple[list[tuple[MemberRole, tuple[str, ...]]], tuple[str, ...]]:
+    """Roles with their places, and the place of an early stop.
+
+    It is empty if the search did not stop early. By service it is one search for each, in the order of their names: a place begins with its service.
+    """
+    searches: list[tuple[tuple[str, ...], RoleSearch]] = [((), search)]
+    if search.order == "service":
+        known = sorted(
+            await registry.provisioning.services_with_roles(search.entity_id),
+            key=lambda each: (each[1].casefold(), each[0]),
+            reverse=search.backwards,
+        )
+        ordered = [each for each, _ in known if not search.services or each in search.services]
+        if start and start[0] not in ordered:
+            raise UnknownPlace
+        searches = [
+            ((each,), msgspec.structs.replace(search, services=(each,)))
+            for each in ordered[ordered.index(start[0]) if start else 0 :]
+        ]
     found: list[tuple[MemberRole, tuple[str, ...]]] = []
-    for _ in range(_PARTS):
-        if start is None or len(found) > limit:
-            break
-        part, start = await registry.provisioning.search_roles(
-            search, after=start, limit=limit + 1 - len(found), examined=_EXAMINED_AT_ONCE
-        )
-        found += part
-        await asyncio.sleep(0)
-    page = cut_page([each for each, _ in found], limit, [format_place(place) for _, place in found])
-    stopped = start is not None and len(found) <= limit
-    return ListPage(found=page.found, after=format_place(start)) if stopped and start else page
-
-
-async def _list_by_day(registry: Registry, search: RoleSearch, after: str, limit: int) -> ListPage[MemberRole]:
-    directory = registry.directory
-
-    async def read(place: str, at_once: int) -> list[Assignment]:
-        return await directory.ending(
-            search.entity_id, first=search.first, last=search.last, after=parse_place(place, _WIDTH + 1), limit=at_once
-        )
-
-    page = await search_page(
-        read, lambda row: format_place((row.end_date, *row.key)), search.fits, after=after, at_once=limit + 1,
-        limit=limit,
-    )  # fmt: skip
-    users = await directory.read(User, {(each.user_id,) for each in page.found})
-    held = await directory.read(Membership, {each.key[:2] for each in page.found})
-    found = tuple(
-        MemberRole(row=each, member=Member(membership=held[each.key[:2]], user=users[each.user_id,]))
-        for each in page.found
-        if (each.user_id,) in users and each.key[:2] in held
-    )
-    return ListPage(found=found, after=page.after)
+    parts = 0
+    for mark, each in searches:
+        place: tuple[str, ...] | None = start[len(mark) :]
+        start = ()
+        while place is not None and len(found) < limit:
+            if parts == _PARTS:
+                return found, (*mark, *place)
+            part, place = await registry.provisioning.search_roles(
+                each, after=place, limit=limit - len(found), examined=_EXAMINED_AT_ONCE
+            )
+            found += [(role, (*mark, *of_role)) for role, of_role in part]
+            parts += place is not None
+            await asyncio.sleep(0)
+    return found, ()
 
 
 async def load_roles(registry: Registry, actor: EntityAdministrator, identifiers: Iterable[str]) -> list[EntityRole]:
@@ -314,7 +320,7 @@ async def find_stored_role(registry: Registry, row: Assignment) -> Assignment | 
 
     Raises StoreUnavailable. Source: D55
     """
-    return (await registry.directory.read(Assignment, [row.key])).get(row.key)
+    return await registry.directory.find(Assignment, *row.key)
 
 
 def plan_replacement(was: Assignment, becomes: Assignment) -> list[Change]:

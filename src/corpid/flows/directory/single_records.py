@@ -17,7 +17,6 @@ from corpid.flows.directory.apply import (
     REMOVES,
     SETS,
     ApplyResult,
-    PlanWithNames,
     carry_out,
     prepare_addition,
     prepare_entry,
@@ -34,21 +33,20 @@ from corpid.flows.directory.finding import (
 )
 from corpid.flows.directory.grants import GrantFilter, find_grant
 from corpid.flows.directory.member_changes import plan_removals
-from corpid.flows.directory.objects import narrow_administrators
-from corpid.flows.directory.write import Refused, switch_record
+from corpid.flows.directory.objects import ENDS_FIRST
+from corpid.flows.directory.person_names import name_subjects
+from corpid.flows.directory.write import Refused
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.nodes import FileProblem
 from corpid.rules.directory.objects import RESOURCES, Resource
 from corpid.rules.directory.plan import Plan
 from corpid.rules.directory.records import (
-    Administrator,
+    KIND_OF,
     Assignment,
     Change,
     Entity,
-    Membership,
     Operator,
     Service,
-    ThirdPartyGrant,
     User,
 )
 from corpid.rules.directory.roles import in_words
@@ -66,7 +64,6 @@ if TYPE_CHECKING:
     from corpid.rules.oauth.client_registration import RegistrationRules
     from corpid.rules.oauth.records import Client
     from corpid.stores.sql.registry import Registry
-    from corpid.texts import Phrase
 
 OPERATOR: Final = Resource(
     kind="operator", path="operators", title="Operator", record=Operator,
@@ -89,7 +86,8 @@ _ABSENT: Final[Mapping[Kind, str]] = {
     ),
     "operator": "{user} does not operate this deployment: `corpid operator list` shows who does",
 }
-_SWITCHED: Final[Mapping[Kind, Callable[[str], Phrase]]] = {
+_SWITCHED: Final[Mapping[str, Callable[[str], str]]] = {
+    "API client": lambda name: f"API client {name}",
     "client": lambda name: phrase("client {name}", name=name),
     "entity": lambda name: phrase("entity {name}", name=name),
     "user": lambda name: phrase("user {name}", name=name),
@@ -103,6 +101,14 @@ _ENDING: Final[Mapping[Kind, str]] = {
     "user": "factors, memberships, levels, roles",
 }
 """of a removed record, in one statement of the store"""
+
+
+_ENDS_FIRST: Final[Mapping[Kind, Callable[[Registry, Any], Awaitable[list[Change]]]]] = {
+    **ENDS_FIRST, "membership": plan_removals
+}  # fmt: skip
+"""kind of a record that is removed → the changes that come before"""
+_ACTED_WITH: Final = frozenset({"user", "membership", "administrator"})
+"""kinds of records without which an owner cannot act"""
 
 
 class NamedRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,23 +127,23 @@ async def find_record(registry: Registry, actor: Actor, kind: Kind, names: Mappi
     Source: D51, R-14
     """
     resource = BY_KIND[kind]
-    if resource.record is ThirdPartyGrant:
+    if kind == "grant":  # each of its parties may be one that the actor may not read
         grant = await find_grant(registry, GrantFilter(**names), actor)  # type: ignore[arg-type]  # its three parties
         return NamedRecord(record=grant, names=dict(zip(resource.identity, grant.key, strict=True)))
     found, named = await _find_references(registry, actor, resource, names)
-    if kind in {"client", "entity", "service", "user"}:
+    user = found.get("user") or found.get("user_name")
+    user_names = {user.user_id: user.user_name} if user is not None else {}
+    if not resource.names_user:
         [record] = found.values()
-        return NamedRecord(record=record, names=named, user_names=_name_users(record))
-    user = found["user"]
-    if resource.record is Assignment:
-        record = await _find_role(registry, user, named, names)
+    elif kind == "assignment":  # of which there may be several
+        record = await _find_role(registry, found["user"], named, names)
         named |= {name: getattr(record, name) for name in resource.identity if name not in named}
     else:
-        key = tuple(each.key[0] for each in found.values())
-        record = (await registry.directory.read(resource.record, [key])).get(key)  # type: ignore[type-var]
+        key = (each.key[0] for each in found.values())
+        record = await registry.directory.find(resource.record, *key)
         if record is None:
             raise Refused(_ABSENT[kind].format(**named))
-    return NamedRecord(record=record, names=named, user_names=_name_users(user))
+    return NamedRecord(record=record, names=named, user_names=await name_subjects(registry, [record], user_names))
 
 
 async def add_record(
@@ -158,11 +164,11 @@ async def add_record(
     StoreUnavailable. Source: R-14, D51, D53, docs/directory.md
     """
     resource = BY_KIND[kind]
-    if resource.record in {Entity, Service, User}:
+    if not resource.names_user:
         authorise(actor, "read", Object(kind=kind))
         [key] = names.values()
         _, prepared = await prepare_addition(
-            registry, passwords, resource.record, _SECTIONS[kind], str(key), members, new_user_id=new_user_id
+            registry, passwords, resource.record, str(key), members, new_user_id=new_user_id
         )
         return await carry_out(registry, prepared, actor=actor, verbs=ADDS, dry_run=dry_run)
     _, named = await _find_references(registry, actor, resource, names)
@@ -223,17 +229,18 @@ async def set_enabled(
     """
     found = await find_record(registry, actor, kind, names)
     record = found.record
-    if isinstance(record, User):
-        refuse_invited(record)
-    if kind in _SWITCHED:
+    refuse_invited(record)
+    if record.enabled is enabled:
+        if kind not in _SWITCHED:
+            return ApplyResult(differences=(), warnings=(), written=False)
         [name] = found.names.values()
-        described = f"API client {name}" if isinstance(record, RegisteredApiClient) else _SWITCHED[kind](name)
-        becomes = switch_record(record, described, enabled=enabled)
-    elif record.enabled is enabled:
-        return ApplyResult(differences=(), warnings=(), written=False)
-    else:
-        becomes = msgspec.structs.replace(record, enabled=enabled)
-    change = Change(record, becomes)
+        thing = _SWITCHED[KIND_OF[type(record)]](name)
+        raise Refused(
+            phrase("the {thing} is already enabled", thing=thing)
+            if enabled
+            else phrase("the {thing} is already disabled", thing=thing)
+        )
+    change = Change(record, msgspec.structs.replace(record, enabled=enabled))
     return await _carry_out(registry, found, [change], actor=actor, dry_run=dry_run)
 
 
@@ -252,14 +259,8 @@ async def remove_record(
     D53, D54, R-14
     """
     found = await find_record(registry, actor, kind, names)
-    record = found.record
-    first: list[Change] = []
-    if isinstance(record, Membership):
-        first = await plan_removals(registry, record)
-    if isinstance(record, Service):
-        first = await narrow_administrators(registry, record.service_id)
-    change = Change(record, None)
-    return await _carry_out(registry, found, [*first, change], actor=actor, dry_run=dry_run)
+    first = await _ENDS_FIRST[kind](registry, found.record) if kind in _ENDS_FIRST else []
+    return await _carry_out(registry, found, [*first, Change(found.record, None)], actor=actor, dry_run=dry_run)
 
 
 async def _carry_out(
@@ -267,15 +268,15 @@ async def _carry_out(
 ) -> ApplyResult:
     record, becomes = found.record, changes[-1].after
     alone: list[str] = []
-    if isinstance(record, User | Membership | Administrator) and not getattr(becomes, "enabled", False):
+    if changes[-1].kind in _ACTED_WITH and not getattr(becomes, "enabled", False):
         alone = await list_entities_without_owner(registry, record.user_id)
     own = getattr(record, "entity_id", "")
     remarks = [f"the entity {each} will have no owner who can act" for each in alone if own in {"", each}]
     if becomes is None and changes[-1].kind in _ENDING:
         remarks.append(f"what rests on it ends, too: {_ENDING[changes[-1].kind]}")
-    plan = Plan(changes=tuple(changes), warnings=tuple(FileProblem(0, remark) for remark in remarks))
-    prepared = PlanWithNames(plan=plan, user_names=found.user_names)
-    return await carry_out(registry, prepared, actor=actor, verbs=CHANGES | REMOVES, dry_run=dry_run)
+    warnings = tuple(FileProblem(0, remark) for remark in remarks)
+    plan = Plan(changes=tuple(changes), warnings=warnings, user_names=found.user_names)
+    return await carry_out(registry, plan, actor=actor, verbs=CHANGES | REMOVES, dry_run=dry_run)
 
 
 async def _find_references(
@@ -292,7 +293,7 @@ async def _find_references(
 
 async def _check_services(registry: Registry, resource: Resource, members: Mapping[str, object], actor: Actor) -> None:
     """Refuse unknown services of an administrator, with similar names."""
-    named = members.get("services") if resource.record is Administrator else None
+    named = members.get("services") if resource.names_user else None
     for service_id in named if isinstance(named, list) else ():
         await find_service(registry, service_id, actor=actor)
 
@@ -315,7 +316,7 @@ def _to_entry(
     resource: Resource, names: Mapping[str, str], members: Mapping[str, object]
 ) -> tuple[str, str | None, dict[str, object]]:
     """Section, key and members of a record's entry in a directory file."""
-    if resource.record is Membership:
+    if resource.kind not in _SECTIONS:  # a membership stands below its person
         stated = {name: value for name, value in members.items() if value is not None}
         return "users", names["user"], {"memberships": [{"entity": names["entity"], **stated}]}
     section = _SECTIONS[resource.kind]
@@ -323,7 +324,3 @@ def _to_entry(
         [key] = names.values()
         return section, key, dict(members)
     return section, None, {**names, **members}
-
-
-def _name_users(record: object) -> dict[str, str]:
-    return {record.user_id: record.user_name} if isinstance(record, User) else {}

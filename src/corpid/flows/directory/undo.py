@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.actors import DeploymentOperator, EntityAdministrator
     from corpid.rules.directory.records import ChangeRequest
+    from corpid.rules.fields import KeyedRecord
 
 _KIND: Final = "undo"
 _MOST_CHARACTERS: Final = 65536
@@ -161,7 +162,7 @@ async def _read_people(
     return digest_names(await read_requested_people(context.provider.registry, entity_id, changes, ""))
 
 
-def _as_of(made: Change, *, now: float) -> msgspec.Struct | None:
+def _as_of(made: Change, *, now: float) -> KeyedRecord | None:
     """The record before a change; a membership is changed now."""
     return replace(made.before, changed_at=int(now)) if isinstance(made.before, Membership) else made.before
 

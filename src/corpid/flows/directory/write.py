@@ -13,13 +13,13 @@ import time
 from collections import defaultdict
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
 from corpid.flows.directory.actors import check_still_acting, guard_acting, is_last_owner
-from corpid.flows.directory.person_names import read_requested_people
+from corpid.flows.directory.person_names import name_subjects, read_requested_people
 from corpid.flows.large import in_thread_if_many, in_turns
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.audit_records import AuditEvent
@@ -80,24 +80,21 @@ from corpid.rules.directory.records import (
 )
 from corpid.rules.directory.sections import KINDS
 from corpid.rules.directory.third_parties import AuthorisationEvent, AuthorisationSide, event_by, side_of, sides
-from corpid.rules.oauth.api_client import RegisteredApiClient
-from corpid.rules.oauth.records import Client
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 
     from corpid.rules.directory.access import Level
-    from corpid.rules.directory.changes import Written
     from corpid.rules.directory.document import Key
     from corpid.rules.directory.records import Verb
     from corpid.rules.directory.sections import Kind
-    from corpid.stores.sql.directory import Directory, L
+    from corpid.rules.fields import KeyedRecord
+    from corpid.stores.sql.directory import Directory, R
     from corpid.stores.sql.registry import Registry
 
 NEEDS_APPROVAL: Final = phrase("this needs the approval of another administrator")
-Records: TypeAlias = "dict[Kind, dict[Key, msgspec.Struct]]"
-S = TypeVar("S", Client, Entity, RegisteredApiClient, User)
+Records: TypeAlias = "dict[Kind, dict[Key, KeyedRecord]]"
 _NOUNS: Final[Mapping[str, str]] = {
     "third-party row": "third_party_assignment", "API client": "api_client", "provisioning token": "provisioning_token",
 }  # fmt: skip
@@ -110,31 +107,16 @@ ACTIONS: Final[Mapping[tuple[str, Verb], AuditAction]] = {
     if (kind, verb) != ("provisioning token", "change")
 }
 SWITCHES: Final[Mapping[str, tuple[AuditAction, AuditAction]]] = {
-    "API client": (AuditAction.API_CLIENT_DISABLE, AuditAction.API_CLIENT_ENABLE),
-    "client": (AuditAction.CLIENT_DISABLE, AuditAction.CLIENT_ENABLE),
-    "entity": (AuditAction.ENTITY_DISABLE, AuditAction.ENTITY_ENABLE),
-    "user": (AuditAction.USER_DISABLE, AuditAction.USER_ENABLE),
+    kind: (AuditAction(f"{_NOUNS.get(kind, kind)}.disable"), AuditAction(f"{_NOUNS.get(kind, kind)}.enable"))
+    for kind in ("API client", "client", "entity", "user")
 }
 """off and on, of the kinds whose switch has actions of its own"""
-GRANT_ACTIONS: Final[Mapping[AuthorisationEvent, AuditAction]] = {
-    AuthorisationEvent.OFFER: AuditAction.GRANT_OFFER,
-    AuthorisationEvent.ACCEPT: AuditAction.GRANT_ACCEPT,
-    AuthorisationEvent.DECLINE: AuditAction.GRANT_DECLINE,
-    AuthorisationEvent.WITHDRAW: AuditAction.GRANT_WITHDRAW,
-    AuthorisationEvent.NARROW: AuditAction.GRANT_UPDATE,
-    AuthorisationEvent.END: AuditAction.GRANT_END,
-}
-"""of a decision by one side of a grant"""
 REMOVALS: Final[Mapping[Kind, tuple[AuditAction, ...]]] = {
     **{kind: (ACTIONS[kind, "remove"],) for kind in KINDS},
     "grant": (
-        ACTIONS["grant", "remove"],
-        *(
-            GRANT_ACTIONS[event]
-            for event in (AuthorisationEvent.DECLINE, AuthorisationEvent.WITHDRAW, AuthorisationEvent.END)
-        ),
+        AuditAction.GRANT_REMOVE, AuditAction.GRANT_DECLINE, AuditAction.GRANT_WITHDRAW, AuditAction.GRANT_END,
     ),
-}
+}  # fmt: skip
 """the actions after which there is no such record any more"""
 _LOOKED_UP: Final = frozenset({"assignment", "administrator", "grant", "third-party row"})
 """kinds whose rules are about what they name"""
@@ -224,49 +206,47 @@ async def write_changes(
     actor: Actor,
     changes: Sequence[Change],
     *,
-    asking: RequestDetails | None = None,
-    approved: ApprovedRequest | None = None,
+    asking: RequestDetails | ApprovedRequest | None = None,
     planned: bool = False,
     seen: Iterable[StoreChange] = (),
     along: Sequence[Change] = (),
     batch: str = "",
-    action: AuditAction | None = None,
-    summary: AuditEvent | None = None,
     once_checked: Callable[[], Awaitable[None]] | None = None,
     within: Callable[[], Awaitable[None]] | None = None,
 ) -> ChangeRequest | None:
     """Write changes with their events, or request what needs approval.
 
     This is the only way from a door to the store: authorise, check the records that would result, ask for approval or
-    write. Returns the request, None if the changes were written. Without `asking` what needs approval is refused;
-    `approved` is the request that is carried out; `planned` changes have been checked by a plan. `seen` are records
-    that the caller has decided on, `along` is what ends with the changes, without being authorised on its own; a
-    request has it, unless it is too much. `batch` names changes that belong together, in the event of each. `action` is
-    the action of the only change, if a command knows a more exact one than `find_action`; `summary` is an event about
-    all changes, written with the last one. `once_checked` is awaited before anything is written, `within` in the
-    transaction of the last change. Raises access.Forbidden, NoReason, IdentifierConflict, Refused, Conflict
-    (LastOwnerRemoved if the last operator or owner would go, ChangedMeanwhile if what was decided on is no longer so),
-    StoreUnavailable. Source: SECURITY.md, D53, D55, D57, D59, D60
+    write. Returns the request, None if the changes were written. `asking` is how a request would be made, or the one
+    that is carried out; without it what needs approval is refused. `planned` changes have been checked by a plan.
+    `seen` are records that the caller has decided on, `along` is what ends with the changes, without being authorised
+    on its own; a request has it, unless it is too much. `batch` names changes that belong together, in the event of
+    each. `once_checked` is awaited before anything is written, `within` in the transaction of the last change. Raises
+    access.Forbidden, NoReason, IdentifierConflict, Refused, Conflict (LastOwnerRemoved if the last operator or owner
+    would go, ChangedMeanwhile if what was decided on is no longer so), StoreUnavailable. Source: SECURITY.md, D53, D55,
+    D57, D59, D60
     """
+    approved = asking if isinstance(asking, ApprovedRequest) else None
     found = await authorise_changes(registry, actor, changes, approving=approved.before.request_id if approved else "")
     if not planned:
         await check_changes(registry, actor, changes, approved.current if approved else None)
     elif is_of_entity(actor):  # a plan knows no names of other members
         await _check_members(registry, changes)
-    waits = bool(found.needing) and is_of_entity(actor) and approved is None
-    if waits and (asking is None or isinstance(actor, ProvisioningToken)):
-        needing = found.needing[0]
-        raise Forbidden(actor, "delete" if needing.verb == "remove" else "write", needing.kind, NEEDS_APPROVAL)
-    if waits and asking is not None:
-        check_reason(asking.reason)
+    to_make = None
+    if found.needing and is_of_entity(actor) and approved is None:
+        if not isinstance(asking, RequestDetails) or isinstance(actor, ProvisioningToken):
+            needing = found.needing[0]
+            raise Forbidden(actor, "delete" if needing.verb == "remove" else "write", needing.kind, NEEDS_APPROVAL)
+        to_make = asking
+        check_reason(to_make.reason)
     if once_checked is not None:
         await once_checked()
     guards = [*found.guards, *seen]
     request = None
-    if waits and asking is not None:
+    if to_make is not None:
         kept = (*along, *changes) if len(changes) + len(along) <= MOST_CHANGES else changes
-        request = await _build_request(registry, found, kept, asking)
-        event = asking.event or AuditEvent(actor=actor.name, action=AuditAction.APPROVAL_REQUEST, detail=actor.detail)
+        request = await _build_request(registry, found, kept, to_make)
+        event = to_make.event or AuditEvent(actor=actor.name, action=AuditAction.APPROVAL_REQUEST, detail=actor.detail)
         event = replace(event, object=request.request_id, entity_id=request.entity_id)
         written: list[StoreChange] = [Change(None, request, event)]
         guards += guard_records([*kept, Change(None, request)])
@@ -274,13 +254,13 @@ async def write_changes(
         detail = approved.detail if approved is not None else {}
         if len(changes) + len(along) > 1 and (batch or actor.request_id):
             detail = {**detail, "batch": batch or actor.request_id}
-        written = await in_thread_if_many(partial(record_changes, found, along, action, detail), len(changes))
+        written = await in_thread_if_many(partial(record_changes, found, along, detail), len(changes))
     if approved is not None:
         decision = Change(approved.before, approved.after, approved.event)
         written += [decision, *guard_records([decision])]
         guards += guard_records(changes)
     written += await in_thread_if_many(lambda: dict.fromkeys(guards), len(guards))
-    await registry.directory.write(written, summary, within)
+    await registry.directory.write(written, within=within)
     if isinstance(actor, EntityAdministrator):
         actor.written.extend([Change(None, request)] if request is not None else [*changes, *along])
     return request
@@ -387,12 +367,11 @@ async def _authorise_own(registry: Registry, actor: Person, changes: Sequence[Ch
 def record_changes(
     found: AuthorisedChanges,
     along: Sequence[Change] = (),
-    action: AuditAction | None = None,
     detail: Mapping[str, str] = MappingProxyType({}),
 ) -> list[StoreChange]:
     """Return authorised changes with their events, and what follows from them.
 
-    `along` and `action` are as in `write_changes`; each event has `detail`. Source: D54, D55, D57
+    `along` is as in `write_changes`; each event has `detail`. Source: D54, D55, D57
     """
     needing = {(change.kind, change.key) for change in found.needing}
     invited = found.invited
@@ -401,7 +380,7 @@ def record_changes(
         event = build_change_event(found.actor, change, invited=invited.get(change.key[:2]))
         written.append(replace(change, event=replace(event, detail={**event.detail, **detail})))
     for change, thing in zip(found.changes, found.objects, strict=True):
-        event = build_change_event(found.actor, change, action, invited=invited.get(change.key[:2]))
+        event = build_change_event(found.actor, change, invited=invited.get(change.key[:2]))
         details = {**event.detail, **detail}
         if on_self(found.actor, thing):
             details["self"] = "true"
@@ -430,7 +409,8 @@ async def check_changes(
     there = Current(records=await read_current(registry, changes) if current is None else current)
     live = is_of_entity(actor) or current is not None
     if unfit(changes, there, {}, live=live):
-        problems = unfit(changes, there, await read_user_names(registry, changes), live=live)
+        names = await name_subjects(registry, [change.record for change in changes])
+        problems = unfit(changes, there, names, live=live)
         heading = "the rules do not allow this:" if current is None else "the rules no longer allow this:"
         raise Refused(heading, *(f"  {problem}" for problem in problems))
 
@@ -441,7 +421,7 @@ async def _check_members(registry: Registry, changes: Sequence[Change]) -> None:
             await _refuse_taken(registry, change.after, change.before)
 
 
-async def _refuse_taken(registry: Registry, member: Membership, before: msgspec.Struct | None) -> None:
+async def _refuse_taken(registry: Registry, member: Membership, before: KeyedRecord | None) -> None:
     """Refuse a user name or external identifier of another member.
 
     Also the user name of another member's account, or the address of another invitation, and for an invitation the
@@ -470,7 +450,7 @@ async def _refuse_taken(registry: Registry, member: Membership, before: msgspec.
             raise IdentifierConflict(name)
 
 
-async def read_current(registry: Registry, changes: Sequence[Change]) -> dict[Kind, dict[Key, msgspec.Struct]]:
+async def read_current(registry: Registry, changes: Sequence[Change]) -> dict[Kind, dict[Key, KeyedRecord]]:
     """Read the changed records, and those that they name.
 
     Raises StoreUnavailable. Source: D55, R-14, R-21
@@ -490,7 +470,7 @@ async def read_current(registry: Registry, changes: Sequence[Change]) -> dict[Ki
             keys["service"] |= {(each,) for each in record.services}
         if isinstance(record, ThirdPartyAssignment):
             between.add((client_id, entity_id, service_id))
-    found: dict[Kind, dict[Key, msgspec.Struct]] = {}
+    found: dict[Kind, dict[Key, KeyedRecord]] = {}
     for kind, wanted in keys.items():
         found[kind] = dict(await registry.directory.read(RECORDS[kind], sorted(wanted)))
     for each in between:
@@ -499,16 +479,7 @@ async def read_current(registry: Registry, changes: Sequence[Change]) -> dict[Ki
     return found
 
 
-async def read_user_names(registry: Registry, changes: Iterable[Change]) -> dict[str, str]:
-    """The user names of people in changes, by identifier. Raises StoreUnavailable. Source: D51"""
-    ids = {str(getattr(change.record, "user_id", "")) for change in changes}
-    users = await registry.directory.read(User, sorted((each,) for each in ids if each))
-    return {user.user_id: user.user_name for user in users.values()}
-
-
-def build_change_event(
-    actor: Actor, change: Change, action: AuditAction | None = None, *, invited: Membership | None = None
-) -> AuditEvent:
+def build_change_event(actor: Actor, change: Change, *, invited: Membership | None = None) -> AuditEvent:
     """Return the audit event of one change.
 
     Its object is the record's key. The store adds the members that differ from what it replaces. `invited` is the
@@ -518,10 +489,18 @@ def build_change_event(
     detail = {"taken_over": " ".join(sorted(set(change.taken.values())))} if change.taken else {}  # D65
     if invited is not None:
         detail |= name_invitation(invited)
-    action = action or find_decision(actor, change) or find_action(change)
+    action = change.action or find_decision(actor, change) or find_action(change)
     event = audit_event(actor, action, "/".join(change.key), entity_id=thing.entity_id, **detail)
     client_id = getattr(change.record, "client_id", "")
     return replace(event, client_id=client_id, other_entity_id=thing.other_entity_id)
+
+
+def decide_for(change: Change, actor: Actor, side: AuthorisationSide) -> Change:
+    """A change of a grant as a side's decision.
+
+    If it is one, and the actor has no side of their own. Source: D56
+    """
+    return replace(change, action=find_decision(actor, change, side))
 
 
 def find_decision(actor: Actor, change: Change, spoken_for: AuthorisationSide | None = None) -> AuditAction | None:
@@ -533,7 +512,9 @@ def find_decision(actor: Actor, change: Change, spoken_for: AuthorisationSide | 
     grant = becomes or was
     side = (side_of(actor, grant) if grant is not None else None) or spoken_for
     event = event_by(side, was, becomes) if side is not None else None
-    return GRANT_ACTIONS[event] if event is not None else None
+    if event is AuthorisationEvent.NARROW:
+        return AuditAction.GRANT_UPDATE
+    return AuditAction(f"grant.{event.value}") if event is not None else None
 
 
 def find_action(change: Change) -> AuditAction:
@@ -627,7 +608,7 @@ def build_request_event(
 def guard_records(changes: Iterable[Change]) -> Iterable[Precondition]:
     """Guards that the records which changes were planned on are unchanged. Source: D55"""
     for change in changes:
-        yield Precondition(type(change.record), change.key, change.before)  # type: ignore[arg-type]
+        yield Precondition(type(change.record), change.key, change.before)
 
 
 def check_reason(reason: str) -> None:
@@ -656,8 +637,8 @@ def is_of_entity(actor: Actor) -> bool:
 
 
 async def read_pages(
-    directory: Directory, kind: type[L], where: Mapping[str, str], *, at_once: int
-) -> AsyncIterator[list[L]]:
+    directory: Directory, kind: type[R], where: Mapping[str, str], *, at_once: int
+) -> AsyncIterator[list[R]]:
     """All rows of a kind by their keys.
 
     Raises StoreUnavailable. Source: D53
@@ -678,20 +659,6 @@ async def read_grants(directory: Directory, between: Sequence[str]) -> list[Thir
     """
     where = dict(zip(("client_entity_id", "entity_id", "service_id"), between, strict=True))
     return await directory.page(ThirdPartyGrant, where, limit=_MOST_GRANTS)
-
-
-def switch_record(record: S, described: str, *, enabled: bool) -> S:
-    """The record enabled or disabled.
-
-    Raises Refused when it is so already. Source: D50
-    """
-    if record.enabled == enabled:
-        raise Refused(
-            phrase("the {thing} is already enabled", thing=described)
-            if enabled
-            else phrase("the {thing} is already disabled", thing=described)
-        )
-    return replace(record, enabled=enabled)
 
 
 async def add_facts(
@@ -760,7 +727,7 @@ async def _add_fact(registry: Registry, change: Change, thing: Object) -> tuple[
         return thing, []
     key = (thing.user_id, thing.entity_id)
     owned = await _find_owners_taken(registry, change, key)
-    held = (await registry.directory.read(Administrator, [key])).get(key)
+    held = await registry.directory.find(Administrator, *key)
     level: Level = held.level if held is not None else ""
     operates = await registry.directory.read(Operator, [(thing.user_id,)])
     belongs = await registry.directory.read(Membership, [key])
@@ -858,7 +825,7 @@ def _find_access_under(actor: Actor, changes: Iterable[Change]) -> Iterable[Acce
         was = change.before
         if isinstance(was, Membership) and is_redirection(was, change.after):
             named = name_invitation(was)
-            events: dict[type[Written], AuditEvent] = {
+            events: dict[type[KeyedRecord], AuditEvent] = {
                 record: audit_event(actor, ACTIONS[kind, "remove"], "", entity_id=was.entity_id, **named)
                 for kind, record in RECORDS.items()
                 if record in CARRIED

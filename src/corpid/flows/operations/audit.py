@@ -9,20 +9,21 @@ import msgspec
 
 from corpid.flows.directory.actors import is_allowed
 from corpid.flows.directory.finding import authorise_list
+from corpid.flows.directory.person_names import read_names as read_known_names
 from corpid.flows.directory.write import Refused, audit_event
 from corpid.flows.operations import audit_seals
 from corpid.rules.audit_actions import INVITED_PERSON, PERSONAL_DETAILS, AuditAction
 from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import ApiClient, DeploymentOperator, EntityAdministrator
-from corpid.rules.directory.names import canonical, is_user_id
+from corpid.rules.directory.names import canonical, is_user_id, label_invited
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.records import Entity, Operator, User
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.rules.readers import suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 
     from corpid.flows.operations.audit_seals import SealVerification
     from corpid.flows.operations.jobs import JobProgress
@@ -50,10 +51,28 @@ _EXPORTED_AT_ONCE: Final = 500
 async def read_names(registry: Registry, entries: Iterable[AuditEntry], *, actor: Actor) -> dict[str, str]:
     """The user names of the people in some entries, by identifier.
 
-    Of removed people those that the audit still has; of operators none for those who may read nothing about them.
-    Raises StoreUnavailable. Source: D53, D57
+    Of removed people those that the audit still has; of operators none for those who may read nothing about them. Who
+    acts for one entity gets the names that it knows. Raises StoreUnavailable. Source: D53, D57, D61, D68
     """
-    return await name_people(registry, {part for entry in entries for part in _parts_of(entry)}, actor=actor)
+    entries = list(entries)
+    people = {part for entry in entries for part in _parts_of(entry)}
+    if not (isinstance(actor, EntityAdministrator | ApiClient) and actor.entity_id):
+        return await name_people(registry, people, actor=actor)
+    own, others = (
+        {part for entry in entries if (entry.entity_id == actor.entity_id) is own for part in entry.object.split("/")}
+        for own in (True, False)
+    )
+    return await read_known_names(registry, actor.entity_id, people, former=own, outside=others)
+
+
+def people_of(entry: AuditEntry, names: Mapping[str, str]) -> dict[str, str]:
+    """The names of the people in an entry, by identifier.
+
+    Somebody invited is named as they were then. Source: D68
+    """
+    found = {part: str(names[part]) for part in _parts_of(entry) if part in names}
+    invited = entry.detail.get(INVITED_PERSON)
+    return found | ({entry.object.partition("/")[0]: str(label_invited(invited))} if invited else {})
 
 
 async def name_people(registry: Registry, identifiers: Iterable[str], *, actor: Actor) -> dict[str, str]:
@@ -61,7 +80,11 @@ async def name_people(registry: Registry, identifiers: Iterable[str], *, actor: 
     keys = [(each,) for each in sorted(identifiers) if each]
     hidden = set() if _reads_operators(actor) else (await registry.directory.read(Operator, keys)).keys()
     users = await registry.directory.read(User, keys)
-    known = {user.user_id: canonical(user.user_name) for key, user in users.items() if key not in hidden}
+    known = {
+        user.user_id: canonical(user.user_name)
+        for key, user in users.items()
+        if key not in hidden and not user.placeholder
+    }
     for (user_id,) in keys:
         if (user_id,) not in users and is_user_id(user_id):
             query = AuditQuery(object=user_id, actions=(AuditAction.USER_REMOVE,))
@@ -177,7 +200,8 @@ def _reads_operators(actor: Actor) -> bool:
 
 def _parts_of(entry: AuditEntry) -> tuple[str, ...]:
     """Everything in an entry that may identify a person."""
-    return (entry.actor.partition(":")[2], *entry.object.split("/"))
+    actors = (entry.actor, entry.detail.get("approved_by", ""))
+    return (*(each.partition(":")[2] for each in actors), *entry.object.split("/"))
 
 
 async def read_latest(
@@ -331,7 +355,11 @@ async def _export_lines(
         query = msgspec.structs.replace(wanted.query, before=before)
         limit = min(_EXPORTED_AT_ONCE, EXPORTED_AT_MOST - count)
         part = await read_part(registry, query, limit=limit, actor=actor, until=wanted.until)
-        yield b"".join(_export_line({"entry": msgspec.structs.asdict(entry)}) for entry in part.entries)
+        names = await read_names(registry, part.entries, actor=actor)
+        yield b"".join(
+            _export_line({"entry": msgspec.structs.asdict(entry), "people": people_of(entry, names)})
+            for entry in part.entries
+        )
         count, before = count + len(part.entries), part.before
         if not before:
             break

@@ -96,7 +96,7 @@ async def _remove(registry: Registry, user: User, *, actor: Actor, unrequested: 
     """Remove a person's record as it was seen; return remarks."""
     if user.placeholder:
         raise Refused(f"{user.user_name} has not accepted an invitation: revoke it instead")
-    request = (await registry.directory.read(DeletionRequest, [user.key])).get(user.key)
+    request = await registry.directory.find(DeletionRequest, user.user_id)
     if request is None and not unrequested:
         raise Refused(f"{user.user_name} has not asked to be deleted, or has withdrawn the request")
     remarks = [

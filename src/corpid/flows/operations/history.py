@@ -15,7 +15,7 @@ from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.audit_records import AuditPart, AuditQuery
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.member_details import shown_name
-from corpid.rules.directory.names import is_storable, user_name
+from corpid.rules.directory.names import is_storable, label_invited, user_name
 from corpid.rules.directory.records import Entity, Service, User
 
 if TYPE_CHECKING:
@@ -76,9 +76,9 @@ class HistoryNames:
     people: Mapping[str, str]
     """those who belong to the entity or did, and its third parties' people that act for it"""
     outside: frozenset[str]
-    """of them the third parties' people, who are known by the name that they chose"""
+    """of them the third parties' people"""
     user_names: Mapping[str, str]
-    """what identifies those who belong to the entity or did (D68)"""
+    """what identifies them (D68)"""
     services: Mapping[str, str]
     entities: Mapping[str, str]
     clients: Mapping[str, str] = field(default_factory=dict)
@@ -217,7 +217,7 @@ def identity_of(entry: AuditEntry, names: HistoryNames) -> str:
     Empty without one. Of somebody invited the address then, which ends at the first space. Source: D68
     """
     invited, _, _ = entry.detail.get(INVITED_PERSON, "").partition(" ")
-    return invited or names.user_names.get(person_of(entry), "")
+    return label_invited(invited) if invited else names.user_names.get(person_of(entry), "")
 
 
 async def change(registry: Registry, actor: EntityAdministrator, number: int) -> AuditEntry | None:
@@ -252,7 +252,7 @@ async def names(registry: Registry, actor: EntityAdministrator, entries: Iterabl
         outside=frozenset(outside - former - held.keys()),
         user_names={
             user_id: name_as_known(users[user_id], held.get(user_id)).identity
-            for user_id in former & users.keys()
+            for user_id in (former | outside) & users.keys()
             if user_id in held or not users[user_id].placeholder
         },
         services={service_id: each.name for (service_id,), each in services.items()},

@@ -16,7 +16,18 @@ import msgspec
 
 from corpid.jose.encoding import tuple_bytes
 from corpid.rules.characters import with_ascii_digits
-from corpid.rules.fields import BOOKKEEPING, PERSONAL, SECRET
+from corpid.rules.fields import (
+    BOOKKEEPING,
+    KEY,
+    LATER,
+    OF_PERSON,
+    PERSON,
+    PERSONAL,
+    SECRET,
+    Disclosure,
+    Field,
+    KeyedRecord,
+)
 
 SetBy = Literal["directory", "operator", "user"]
 SessionPurpose: TypeAlias = Literal["sign_in", "account", "manage", "console"]
@@ -26,13 +37,13 @@ LinkPurpose: TypeAlias = Literal["invitation", "membership", "password", "second
 second factor, or undo a change of the e-mail address (`EmailChange`, which has no row among links)"""
 
 
-class Credentials(msgspec.Struct, frozen=True, kw_only=True):
+class Credentials(KeyedRecord, frozen=True, kw_only=True):
     """A person's password and authenticator app.
 
     `*_set_by` records who set each one last, so that a directory file never undoes a person's change.
     """
 
-    user_id: str
+    user_id: Annotated[str, PERSON]
     password_hash: Annotated[str | None, SECRET] = None
     password_set_by: Annotated[SetBy, BOOKKEEPING] = "directory"
     password_source: Annotated[str, BOOKKEEPING] = ""
@@ -41,10 +52,6 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
     """base32; the store encrypts it (D43)"""
     totp_set_by: Annotated[SetBy, BOOKKEEPING] = "directory"
     totp_last_step: Annotated[int, BOOKKEEPING] = 0
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        return (self.user_id,)
 
     @property
     def factors(self) -> tuple[str, str]:
@@ -76,9 +83,9 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
 class Passkey(msgspec.Struct, frozen=True, kw_only=True):
     """A person's passkey; times in epoch seconds (D46)."""
 
-    credential_id: Annotated[str, BOOKKEEPING]
+    credential_id: Annotated[str, Field(identifies=True, disclosure=Disclosure.BOOKKEEPING)]
     """base64url"""
-    user_id: str
+    user_id: Annotated[str, OF_PERSON]
     public_key: Annotated[str, BOOKKEEPING]
     """COSE, base64url"""
     sign_count: Annotated[int, BOOKKEEPING]
@@ -164,8 +171,8 @@ class PersonFactors(msgspec.Struct, frozen=True, kw_only=True):
 class Session(msgspec.Struct, frozen=True, kw_only=True):
     """A signed-in browser (D30); `expires_at` is absolute."""
 
-    session_id: str
-    user_id: str
+    session_id: Annotated[str, KEY]
+    user_id: Annotated[str, OF_PERSON]
     browser_id: str
     auth_time: int
     amr: tuple[str, ...]
@@ -173,12 +180,12 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: int
     entity_id: str = ""
     """the entity chosen last"""
-    purpose: SessionPurpose = "sign_in"
-    device: str = ""
+    purpose: Annotated[SessionPurpose, LATER] = "sign_in"
+    device: Annotated[str, LATER] = ""
     """browser and system, as their names are known, e.g. `Firefox on Windows`"""
-    seen_at: int = 0
+    seen_at: Annotated[int, LATER] = 0
     """when it was used last, at most some minutes late"""
-    browser_key: str = ""
+    browser_key: Annotated[str, LATER] = ""
     """what the browser is known by for this person, also after a sign-out; empty in a session of an earlier version"""
 
 
@@ -194,10 +201,10 @@ class SessionFactors(msgspec.Struct, frozen=True, kw_only=True):
 class FactorLink(msgspec.Struct, frozen=True, kw_only=True):
     """A person's link, stored under the hash of its secret part."""
 
-    link_hash: Annotated[str, BOOKKEEPING]
+    link_hash: Annotated[str, Field(identifies=True, disclosure=Disclosure.BOOKKEEPING)]
     """SHA-256 of the secret part, in hexadecimal"""
     purpose: LinkPurpose
-    user_id: str
+    user_id: Annotated[str, OF_PERSON]
     created_at: int
     expires_at: int
     factors: Annotated[str, BOOKKEEPING]
@@ -236,7 +243,7 @@ class EmailChange(msgspec.Struct, frozen=True, kw_only=True):
     Moments in epoch seconds.
     """
 
-    user_id: str
+    user_id: Annotated[str, PERSON]
     link_hash: str
     """of the link that undoes it, SHA-256 in hexadecimal"""
     old_email: str

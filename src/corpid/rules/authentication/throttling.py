@@ -10,10 +10,11 @@ atomic on every engine. So one statement counts an attempt, one gives it back, a
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
+from corpid.rules.fields import KEY, PERSON
 from corpid.rules.limits import CODE_GUESSES, DAY, FIRST_CODE_PAUSE_SECONDS, LONGEST_CODE_PAUSE_SECONDS
 
 _BITS: Final = 31
@@ -68,8 +69,8 @@ class CodeGuesses(msgspec.Struct, frozen=True, kw_only=True):
     They are counted for one browser or for one group of browsers.
     """
 
-    user_id: str
-    browser: str = ""
+    user_id: Annotated[str, PERSON]
+    browser: Annotated[str, KEY] = ""
     """the hash of a known browser; empty: every other browser; `link`: enrolments by a link"""
     factors: str = ""
     """fingerprint of the person's password and app at the last guess; a change of either restarts the count"""

@@ -410,6 +410,9 @@ _RENEWALS: Final[tuple[ObjectKind, ...]] = ("password link", "second factor link
 """links that ask for the other factor first; a `link` asks for none"""
 _LINKS: Final[tuple[ObjectKind, ...]] = ("link", *_RENEWALS)
 _HELP: Final = (OWN_ENTITY, RECENT, BELONGS, BELOW, NO_OPERATOR)
+_ANY_LEVEL: Final[tuple[Role, ...]] = ("owner", "administrator", "sub_administrator")
+_FULL: Final[tuple[Role, ...]] = ("owner", "administrator")
+"""levels that administer all of an entity"""
 _BOUND: Final[tuple[Role, ...]] = ("API client of an entity",)
 _TOKEN: Final[tuple[Role, ...]] = ("provisioning token",)
 
@@ -438,58 +441,36 @@ _TABLE: Final[tuple[Rule, ...]] = (
     Rule(("support",), ("delete",), ("session", "lock"), (RECENT, NO_OPERATOR)),
     Rule(("auditor",), _READ, OBJECT_KINDS),
     # Administrators of an entity (D53, D54, D56, D61, D69). Nobody is made a member who has not accepted it (D60).
-    Rule(("owner", "administrator", "sub_administrator"), _READ, ("service",)),
-    Rule(
-        ("owner", "administrator", "sub_administrator"), _READ, ("entity", "membership", "administrator"), (OWN_ENTITY,)
-    ),
-    Rule(("owner", "administrator", "sub_administrator"), _READ, ("user",), (OWN_ENTITY, BELONGS)),
-    Rule(("owner", "administrator"), _READ, ("assignment", "audit"), (OWN_ENTITY,)),
-    Rule(("owner", "administrator"), _READ, ("grant", "third-party row"), (EITHER_SIDE,)),
+    Rule(_ANY_LEVEL, _READ, ("service",)),
+    Rule(_ANY_LEVEL, _READ, ("entity", "membership", "administrator"), (OWN_ENTITY,)),
+    Rule(_ANY_LEVEL, _READ, ("user",), (OWN_ENTITY, BELONGS)),
+    Rule(_FULL, _READ, ("assignment", "audit"), (OWN_ENTITY,)),
+    Rule(_FULL, _READ, ("grant", "third-party row"), (EITHER_SIDE,)),
     Rule(("owner",), _READ, ("provisioning token",), (OWN_ENTITY,)),
     Rule(("owner",), _CHANGE, ("provisioning token",), (OWN_ENTITY, RECENT)),
     Rule(
-        ("owner", "administrator"),
+        _FULL,
         _CHANGE,
         ("membership",),
         (OWN_ENTITY, RECENT, SOMEBODY_ELSE, WITHIN_REACH, BELONGS_OR_INVITED, OWNER_STAYS),
     ),
-    Rule(
-        ("owner", "administrator"),
-        _CHANGE,
-        ("assignment",),
-        (OWN_ENTITY, RECENT, SOMEBODY_ELSE, WITHIN_REACH),
-    ),
-    Rule(
-        ("owner", "administrator"),
-        _WRITE,
-        ("third-party row",),
-        (OWN_ENTITY, COVERED, RECENT, SOMEBODY_ELSE, WITHIN_REACH),
-    ),
-    Rule(
-        ("owner", "administrator"),
-        ("delete",),
-        ("third-party row",),
-        (OWN_ENTITY, RECENT, SOMEBODY_ELSE, WITHIN_REACH),
-    ),
-    Rule(
-        ("owner", "administrator"),
-        _CHANGE,
-        ("administrator",),
-        (OWN_ENTITY, RECENT, SOMEBODY_ELSE, WITHIN_REACH, APPOINTS, OWNER_STAYS),
-    ),
-    Rule(("owner", "administrator"), _WRITE, ("grant",), (SPEAKING_SIDE, RECENT)),
-    Rule(("owner", "administrator"), ("delete",), ("grant",), (EITHER_SIDE, RECENT)),
-    Rule(("owner", "administrator"), _WRITE, ("invitation",), (OWN_ENTITY, RECENT)),
-    Rule(("owner", "administrator"), _WRITE, _RENEWALS, _HELP),
-    Rule(("owner", "administrator"), ("delete",), ("lock",), _HELP),
+    Rule(_FULL, _CHANGE, ("assignment",), (OWN_ENTITY, RECENT, SOMEBODY_ELSE, WITHIN_REACH)),
+    Rule(_FULL, _WRITE, ("third-party row",), (OWN_ENTITY, COVERED, RECENT, SOMEBODY_ELSE, WITHIN_REACH)),
+    Rule(_FULL, ("delete",), ("third-party row",), (OWN_ENTITY, RECENT, SOMEBODY_ELSE, WITHIN_REACH)),
+    Rule(_FULL, _CHANGE, ("administrator",), (OWN_ENTITY, RECENT, SOMEBODY_ELSE, WITHIN_REACH, APPOINTS, OWNER_STAYS)),
+    Rule(_FULL, _WRITE, ("grant",), (SPEAKING_SIDE, RECENT)),
+    Rule(_FULL, ("delete",), ("grant",), (EITHER_SIDE, RECENT)),
+    Rule(_FULL, _WRITE, ("invitation",), (OWN_ENTITY, RECENT)),
+    Rule(_FULL, _WRITE, _RENEWALS, _HELP),
+    Rule(_FULL, ("delete",), ("lock",), _HELP),
     Rule(("owner",), _WRITE, ("entity",), (OWN_ENTITY, SETTINGS, RECENT)),
-    Rule(("owner", "administrator"), _READ, ("access review",), (OWN_ENTITY,)),
-    Rule(("owner", "administrator"), _WRITE, ("access review",), (OWN_ENTITY, RECENT, REVIEWER)),
-    Rule(("owner", "administrator"), _READ, ("approval",), (OWN_ENTITY,)),
-    Rule(("owner", "administrator"), _WRITE, ("approval",), (OWN_ENTITY, ANOTHERS_REQUEST, RECENT)),
+    Rule(_FULL, _READ, ("access review",), (OWN_ENTITY,)),
+    Rule(_FULL, _WRITE, ("access review",), (OWN_ENTITY, RECENT, REVIEWER)),
+    Rule(_FULL, _READ, ("approval",), (OWN_ENTITY,)),
+    Rule(_FULL, _WRITE, ("approval",), (OWN_ENTITY, ANOTHERS_REQUEST, RECENT)),
     Rule(("sub_administrator",), _READ, ("approval",), (OWN_ENTITY, LISTED_SERVICE)),
     Rule(("sub_administrator",), _WRITE, ("approval",), (OWN_ENTITY, LISTED_SERVICE, ANOTHERS_REQUEST, RECENT)),
-    Rule(("owner", "administrator", "sub_administrator"), _WRITE, ("withdrawal",), (OWN_ENTITY, OWN_REQUEST, RECENT)),
+    Rule(_ANY_LEVEL, _WRITE, ("withdrawal",), (OWN_ENTITY, OWN_REQUEST, RECENT)),
     Rule(("sub_administrator",), _READ, ("assignment",), (OWN_ENTITY, LISTED_SERVICE)),
     Rule(
         ("sub_administrator",),
@@ -566,12 +547,7 @@ def refuse_early(actor: Actor, action: Action, thing: Object) -> None:
 
     Asked before anything is looked up, so that a refusal says nothing about what there is. Source: D59, D61
     """
-    conditions = RULES.get((actor.role, action, thing.kind))
-    if conditions is None:
-        raise Forbidden(actor, action, thing.kind)
-    for condition in conditions:
-        if not condition.needs_facts and not condition.holds(actor, thing):
-            raise Forbidden(actor, action, thing.kind, condition.reason)
+    _authorise(actor, action, thing, early=True)
 
 
 def authorise(actor: Actor, action: Action, thing: Object) -> None:
@@ -579,11 +555,15 @@ def authorise(actor: Actor, action: Action, thing: Object) -> None:
 
     Raises Forbidden with a reason for everything else. Source: SECURITY.md; D53, D54, D59, D60, D61
     """
+    _authorise(actor, action, thing, early=False)
+
+
+def _authorise(actor: Actor, action: Action, thing: Object, *, early: bool) -> None:
     conditions = RULES.get((actor.role, action, thing.kind))
     if conditions is None:
         raise Forbidden(actor, action, thing.kind)
     for condition in conditions:
-        if not condition.holds(actor, thing):
+        if not (early and condition.needs_facts) and not condition.holds(actor, thing):
             raise Forbidden(actor, action, thing.kind, condition.reason)
 
 

@@ -7,12 +7,13 @@ shown: if the access changes afterwards, the person has to be reviewed again. So
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.records import Administrator, Assignment, Membership, ThirdPartyAssignment
+from corpid.rules.fields import OF_ENTITY, PERSON, Field
 from corpid.rules.limits import DAY
 
 Decision: TypeAlias = Literal["keep", "end"]
@@ -31,7 +32,7 @@ class AccessReview(msgspec.Struct, frozen=True, kw_only=True):
     Moments are epoch seconds.
     """
 
-    entity_id: str
+    entity_id: Annotated[str, OF_ENTITY]
     due_at: int
     remind_at: int
     """when the owners get the next notice"""
@@ -50,8 +51,8 @@ class AccessReview(msgspec.Struct, frozen=True, kw_only=True):
 class ReviewDecision(msgspec.Struct, frozen=True, kw_only=True):
     """The decision about one person in a review."""
 
-    entity_id: str
-    user_id: str
+    entity_id: Annotated[str, Field(refers="access_reviews.entity_id", identifies=True)]
+    user_id: Annotated[str, PERSON]
     decision: Decision
     seen: str
     """what was shown of the person (`digest`); empty if the access was ended"""

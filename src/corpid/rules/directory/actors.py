@@ -52,6 +52,14 @@ class _Actor(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     """why they do it, as they say"""
 
+    named: ClassVar[str]
+    """the form of its name"""
+
+    @property
+    def name(self) -> str:
+        """The actor as the audit table writes it."""
+        return self.named.format(self)
+
     @property
     def detail(self) -> dict[str, str]:
         """The address of the request and the reason, those that are known."""
@@ -65,11 +73,7 @@ class CommandLine(_Actor, frozen=True, kw_only=True):
     by: str
     """user@host, as the operating system says"""
     role: ClassVar[Role] = "command line"
-
-    @property
-    def name(self) -> str:
-        """The actor as the audit table writes it."""
-        return f"command:{self.by}"
+    named: ClassVar[str] = "command:{0.by}"
 
 
 class DirectoryFile(_Actor, frozen=True, kw_only=True):
@@ -80,16 +84,12 @@ class DirectoryFile(_Actor, frozen=True, kw_only=True):
     sha256: str
     by: CommandLine
     role: ClassVar[Role] = "file"
+    named: ClassVar[str] = "file:{0.file}"
 
     @classmethod
     def from_content(cls, file: str, content: bytes, *, by: CommandLine) -> Self:
         """Return a file as the actor of its changes."""
         return cls(file=printable(file), sha256=sha256(content).hexdigest(), by=by)
-
-    @property
-    def name(self) -> str:
-        """The actor as the audit table writes it."""
-        return f"file:{self.file}"
 
     @property
     def detail(self) -> dict[str, str]:
@@ -102,11 +102,7 @@ class Person(_Actor, frozen=True):
 
     user_id: str
     role: ClassVar[Role] = "person"
-
-    @property
-    def name(self) -> str:
-        """The actor as the audit table writes it."""
-        return f"user:{self.user_id}"
+    named: ClassVar[str] = "user:{0.user_id}"
 
 
 class EntityAdministrator(_Actor, frozen=True, kw_only=True):
@@ -124,16 +120,12 @@ class EntityAdministrator(_Actor, frozen=True, kw_only=True):
     now: float
     written: list[Change] = msgspec.field(default_factory=list)
     """what they have changed or requested in this request, to be undone (D80)"""
+    named: ClassVar[str] = "user:{0.user_id}"
 
     @property
     def role(self) -> Role:
         """The level, for which rules are written."""
         return self.level
-
-    @property
-    def name(self) -> str:
-        """The actor as the audit table writes it."""
-        return f"user:{self.user_id}"
 
 
 class DeploymentOperator(_Actor, frozen=True, kw_only=True):
@@ -143,16 +135,12 @@ class DeploymentOperator(_Actor, frozen=True, kw_only=True):
     level: OperatorLevel
     auth_time: float
     now: float
+    named: ClassVar[str] = "operator:{0.user_id}"
 
     @property
     def role(self) -> Role:
         """The level, for which rules are written."""
         return self.level
-
-    @property
-    def name(self) -> str:
-        """The actor as the audit table writes it."""
-        return f"operator:{self.user_id}"
 
 
 class ApiClient(_Actor, frozen=True, kw_only=True):
@@ -162,16 +150,12 @@ class ApiClient(_Actor, frozen=True, kw_only=True):
     scopes: frozenset[ApiScope]
     entity_id: str = ""
     """the entity that it is bound to"""
+    named: ClassVar[str] = "client:{0.client_id}"
 
     @property
     def role(self) -> Role:
         """One of two roles: bound to an entity or not."""
         return "API client of an entity" if self.entity_id else "API client"
-
-    @property
-    def name(self) -> str:
-        """The actor as the audit table writes it."""
-        return f"client:{self.client_id}"
 
 
 class ProvisioningToken(_Actor, frozen=True, kw_only=True):
@@ -180,22 +164,14 @@ class ProvisioningToken(_Actor, frozen=True, kw_only=True):
     token_id: str
     entity_id: str
     role: ClassVar[Role] = "provisioning token"
-
-    @property
-    def name(self) -> str:
-        """The actor as the audit table writes it."""
-        return f"token:{self.token_id}"
+    named: ClassVar[str] = "token:{0.token_id}"
 
 
 class Anonymous(_Actor, frozen=True):
     """A caller that is not authenticated."""
 
     role: ClassVar[Role] = "anonymous"
-
-    @property
-    def name(self) -> str:
-        """The actor as the audit table writes it."""
-        return "anonymous"
+    named: ClassVar[str] = "anonymous"
 
 
 Actor: TypeAlias = (

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.document import Current, Key
     from corpid.rules.directory.records import Administrator, AppointmentStatus, Approvals
     from corpid.rules.directory.sections import Kind
+    from corpid.rules.fields import KeyedRecord
 
 
 class ApprovalState(Enum):
@@ -193,7 +194,7 @@ def approvers(administrators: Iterable[AppointmentStatus[Administrator]]) -> int
 
 
 def refresh_change(
-    change: Change, current: Mapping[Kind, Mapping[tuple[str, ...], msgspec.Struct]], *, now: float
+    change: Change, current: Mapping[Kind, Mapping[tuple[str, ...], KeyedRecord]], *, now: float
 ) -> Change:
     """The change of a membership, made `now` (epoch seconds).
 
@@ -221,7 +222,7 @@ def decision_reason(request: ChangeRequest) -> str:
     return REDIRECTED if request.decided_by == SYSTEM and request.decided_reason else request.decided_reason
 
 
-def stale(changes: Iterable[Change], current: Mapping[Kind, Mapping[tuple[str, ...], msgspec.Struct]]) -> list[Change]:
+def stale(changes: Iterable[Change], current: Mapping[Kind, Mapping[tuple[str, ...], KeyedRecord]]) -> list[Change]:
     """Return the changes whose record is no longer as it was.
 
     `current` is what is there now. Source: D55
@@ -237,7 +238,7 @@ def unfit(
     The rules are those of a directory file; besides, service and entity are enabled if they are to be `live`. `current`
     holds what the changes name, `user_names` is user identifier → user name. Source: D55, R-14, R-21
     """
-    wanted: dict[Kind, dict[Key, tuple[DocumentEntry, msgspec.Struct]]] = {kind: {} for kind in KINDS}
+    wanted: dict[Kind, dict[Key, tuple[DocumentEntry, KeyedRecord]]] = {kind: {} for kind in KINDS}
     removed: defaultdict[Kind, set[Key]] = defaultdict(set)
     disabled: dict[str, None] = {}
     for change in changes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final
 
 import msgspec
 
@@ -14,19 +14,13 @@ from corpid.rules.directory.records import (
     Change,
     Entity,
     Membership,
-    Record,
     Service,
     ThirdPartyAssignment,
     ThirdPartyGrant,
     User,
 )
+from corpid.rules.fields import KeyedRecord
 from corpid.rules.oauth.records import Client
-
-if TYPE_CHECKING:
-    from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
-    from corpid.rules.oauth.api_client import RegisteredApiClient
-
-Written: TypeAlias = "Record | Client | RegisteredApiClient | RegisteredProvisioningToken"
 
 
 class SignOut(msgspec.Struct, frozen=True):
@@ -44,9 +38,9 @@ class Precondition(msgspec.Struct, frozen=True):
     If it is no longer as it was read, nothing is written.
     """
 
-    kind: type[Written]
+    kind: type[KeyedRecord]
     key: tuple[str, ...]
-    record: Written | None
+    record: KeyedRecord | None
     """None: there was none"""
 
 
@@ -77,7 +71,7 @@ class AccessUnder(msgspec.Struct, frozen=True):
     """
 
     invited: Membership
-    events: Mapping[type[Written], AuditEvent]
+    events: Mapping[type[KeyedRecord], AuditEvent]
     """of each kind of record, without its object"""
 
 

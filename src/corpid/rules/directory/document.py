@@ -24,7 +24,7 @@ from corpid.rules.directory.sections import (
     DocumentSection,
     Kind,
 )
-from corpid.rules.fields import NOTHING
+from corpid.rules.fields import NOTHING, KeyedRecord
 from corpid.rules.readers import InvalidValue, Items, Node, Pairs, Scalar, quote_value, suggestion, unknown_field
 
 if TYPE_CHECKING:
@@ -101,9 +101,9 @@ class Current(msgspec.Struct, frozen=True, kw_only=True):
     Kinds that do not matter may be missing.
     """
 
-    records: dict[Kind, dict[Key, msgspec.Struct]]
+    records: dict[Kind, dict[Key, KeyedRecord]]
 
-    def records_of(self, kind: Kind) -> dict[Key, msgspec.Struct]:
+    def records_of(self, kind: Kind) -> dict[Key, KeyedRecord]:
         return self.records.get(kind, {})
 
 
@@ -319,7 +319,7 @@ def _node_without_marks(node: Node) -> Node:
     return Pairs(node.line, tuple(entries))
 
 
-def entry_text(section_name: str, record: msgspec.Struct, user_names: Mapping[str, str]) -> str:
+def entry_text(section_name: str, record: KeyedRecord, user_names: Mapping[str, str]) -> str:
     """A record as an entry of its section, indented by two spaces.
 
     `user_names` is user identifier → user name, for the kinds of rows that name users. Source: docs/directory.md

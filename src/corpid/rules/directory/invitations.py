@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from corpid.rules.directory.member_details import InvalidDetails, shown_name
+from corpid.rules.directory.member_details import InvalidDetails, identity
+from corpid.rules.directory.names import label_identity
 from corpid.rules.directory.nodes import FileProblem
 from corpid.rules.directory.records import (
     NOT_TO_BE_SENT,
@@ -28,6 +29,7 @@ from corpid.rules.readers import quote_value
 if TYPE_CHECKING:
     from corpid.rules.directory.document import Current, DocumentEntry, Key
     from corpid.rules.directory.sections import Kind
+    from corpid.rules.fields import KeyedRecord
 
 EmailState: TypeAlias = Literal["none", "waiting", "sent", "refused", "no_mail"]
 
@@ -42,12 +44,12 @@ CARRIED: Final = (ThirdPartyAssignment, Assignment, Administrator)
 """records that an invitation carries to the person who accepts it, and that end if it goes to another address"""
 
 
-def is_invitation(was: msgspec.Struct | None, becomes: msgspec.Struct | None) -> bool:
+def is_invitation(was: KeyedRecord | None, becomes: KeyedRecord | None) -> bool:
     """Return whether a change of a record is an invitation. Source: D60"""
     return was is None and isinstance(becomes, Membership) and becomes.invited
 
 
-def is_redirection(was: msgspec.Struct | None, becomes: msgspec.Struct | None) -> bool:
+def is_redirection(was: KeyedRecord | None, becomes: KeyedRecord | None) -> bool:
     """Return whether an invitation would go to another address.
 
     Level and roles that were given with it go to the person who accepts it. Source: D53, D55, D60
@@ -57,12 +59,12 @@ def is_redirection(was: msgspec.Struct | None, becomes: msgspec.Struct | None) -
     return was.invited and becomes.email != was.email
 
 
-def is_unreachable(record: msgspec.Struct | None) -> bool:
+def is_unreachable(record: KeyedRecord | None) -> bool:
     """Return whether it is an invitation without an address. Source: D60, D68"""
     return isinstance(record, Membership) and record.invited and not record.email
 
 
-def refuse_unreachable(record: msgspec.Struct | None) -> None:
+def refuse_unreachable(record: KeyedRecord | None) -> None:
     """Refuse an invitation without an address. Raises InvalidDetails. Source: D60"""
     if is_unreachable(record):
         raise InvalidDetails((("email", UNREACHABLE),))
@@ -77,8 +79,8 @@ def placeholder(invited: Membership) -> User:
 
 
 def shown_invitation(invited: Membership) -> str:
-    """The address of an invitation, with the name beside it. Source: D68"""
-    return shown_name(invited, placeholder(invited))
+    """The address of an invitation, with the name, for an event. Source: D68"""
+    return label_identity(identity(invited, placeholder(invited)), invited.name)
 
 
 def accepted_by(invited: Membership, user_id: str, *, now: int) -> Membership:
@@ -128,7 +130,7 @@ _OF_ACCOUNTS: Final[frozenset[Kind]] = frozenset({"user", "credentials", "member
 
 
 def of_nobody(
-    entry: DocumentEntry, key: Key, existing: msgspec.Struct | None, record: msgspec.Struct, current: Current
+    entry: DocumentEntry, key: Key, existing: KeyedRecord | None, record: KeyedRecord, current: Current
 ) -> list[FileProblem]:
     """Return the fault of an entry about a placeholder.
 

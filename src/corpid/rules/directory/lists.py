@@ -49,9 +49,9 @@ FILTERS: Final[Mapping[str, str]] = {
     "service": "Only at this service, by identifier.",
     "client_entity": "Only what this entity grants, by identifier.",
     "third_party": "Only what is granted to this entity, by identifier.",
-    "search": "Words of people and entities, in any order, each at least by its beginning; "
-    "else the beginning of the identifier.",
-    "name": "Words as in a search, sorted by name; not with other filters.",
+    "search": "Words of a person or entity, in any order; the beginning of a word is enough. Of other records "
+    "the beginning of the identifier.",
+    "name": "Words as for search, but sorted by name; without other filters.",
 }
 """name of a filter → its meaning, for documents and commands"""
 INDEXED_CHARACTERS: Final = 100
@@ -170,6 +170,7 @@ MEMBERS: Final = RecordList(
         Order(name="user_name", columns=("person_name_key",)),
         Order(name="shown_user_name", columns=("user_name", "membership_id")),
         Order(name="shown_email", columns=("email", "membership_id")),
+        Order(name="shown_name", columns=("name", "membership_id")),
     ),
 )  # fmt: skip
 """of one entity, with their people; `user_name` is that of the account, `shown_…` what the entity sees"""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from corpid.rules.directory.names import bound_name, canonical, label_identity
+from corpid.rules.directory.names import canonical, label_identity, label_invited
 from corpid.rules.directory.records import MemberDetails
 from corpid.rules.directory.values import address
 from corpid.rules.fields import documented_fields, fields_of
@@ -105,7 +105,8 @@ def member_email(membership: Membership, user: User) -> str:
 
 def shown_name(membership: Membership, user: User) -> str:
     """A member's identity, with the name beside it. Source: D68"""
-    return label_identity(identity(membership, user), member_full_name(membership, user))
+    label = label_identity(identity(membership, user), member_full_name(membership, user))
+    return label_invited(label) if membership.invited else label
 
 
 def shown_account(user: User) -> str:
@@ -114,8 +115,8 @@ def shown_account(user: User) -> str:
 
 
 def name_outside(user: User) -> str:
-    """The name of a person who does not belong to the entity.
+    """A person of another entity, who acts for this one.
 
-    Empty for an invited person: another entity wrote what is known of them. Source: D61
+    As `shown_account`. Empty for an invited person: another entity wrote what is known of them. Source: D61, D68
     """
-    return "" if user.placeholder else bound_name(user.name)
+    return "" if user.placeholder else shown_account(user)

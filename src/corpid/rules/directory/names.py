@@ -15,6 +15,7 @@ from unicodedata import category
 
 from corpid.rules.characters import JOINERS
 from corpid.rules.readers import InvisibleCharacter
+from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from precis_i18n.profile import Profile
@@ -208,6 +209,14 @@ def label_identity(identity: str, name: str) -> str:
     if not name or fold_text(name) == fold_text(identity):
         return identity
     return f"{identity} ({bound_name(name)})" if identity else bound_name(name)
+
+
+def label_invited(person: str) -> Phrase:
+    """Say before an address that somebody is invited.
+
+    An account can be called like it. Nobody chooses a user name with a bracket, and the entity writes nothing that stands before it. Source: D68
+    """
+    return phrase("(invited) {person}", person=person)
 
 
 def bound_name(name: str) -> str:

@@ -7,14 +7,15 @@ when its e-mail is written. Those of one person, kind and entity go into one e-m
 from __future__ import annotations
 
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
-from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.actors import EntityAdministrator
 from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
+from corpid.rules.fields import KEY, OF_ENTITY, PERSON
 from corpid.rules.limits import DAY, MINUTE
 
 if TYPE_CHECKING:
@@ -41,19 +42,16 @@ KEPT_SECONDS: Final = 90 * DAY
 
 _WITHOUT_NOTICE: Final = frozenset({"file", "token"})
 """kinds of actors whose changes of access come from a register of the entity or the operator"""
-_ROLES: Final[Mapping[str, str]] = {
-    AuditAction.ASSIGNMENT_ADD: "given",
-    AuditAction.ASSIGNMENT_UPDATE: "changed",
-    AuditAction.ASSIGNMENT_REMOVE: "ended",
-    AuditAction.THIRD_PARTY_ASSIGNMENT_ADD: "given",
-    AuditAction.THIRD_PARTY_ASSIGNMENT_UPDATE: "changed",
-    AuditAction.THIRD_PARTY_ASSIGNMENT_REMOVE: "ended",
-}
-_LEVELS: Final[Mapping[str, str]] = {
-    AuditAction.ADMINISTRATOR_ADD: "given",
-    AuditAction.ADMINISTRATOR_UPDATE: "changed",
-    AuditAction.ADMINISTRATOR_REMOVE: "ended",
-}
+
+
+def _of_kind(noun: str) -> dict[str, str]:
+    """Actions on a kind of record → meaning for its person."""
+    words = {"add": "given", "update": "changed", "remove": "ended"}
+    return {AuditAction(f"{noun}.{verb}"): word for verb, word in words.items()}
+
+
+_ROLES: Final[Mapping[str, str]] = _of_kind("assignment") | _of_kind("third_party_assignment")
+_LEVELS: Final[Mapping[str, str]] = _of_kind("administrator")
 _MEMBERSHIPS: Final = frozenset(
     {AuditAction.MEMBERSHIP_ADD, AuditAction.MEMBERSHIP_UPDATE, AuditAction.MEMBERSHIP_REMOVE}
 )
@@ -67,10 +65,10 @@ _OF_ROLE: Final = ("service_id", "role", "sub_entity", "client_entity_id")
 class QueuedNotice(msgspec.Struct, frozen=True, kw_only=True):
     """A notice to one person that waits to be sent."""
 
-    user_id: str
-    kind: NoticeKind
-    entity_id: str
-    subject: str
+    user_id: Annotated[str, PERSON]
+    kind: Annotated[NoticeKind, KEY]
+    entity_id: Annotated[str, OF_ENTITY]
+    subject: Annotated[str, KEY]
     """the occasion: there is one notice about it to a person"""
     facts: dict[str, str] = msgspec.field(default_factory=dict)
     created_at: int
@@ -152,6 +150,7 @@ def of_owner(
     """
     _, _, by = entry.actor.partition(":")
     facts = {"change": owner_change(entry), "label": label, "by": entry.actor}
+    facts |= {"invited": "yes"} if INVITED_PERSON in entry.detail else {}
     told = [each.record.user_id for each in administrators if each.enabled]
     others = [each for each in told if each not in {by, person_of(entry)}]
     subject, due_at = f"{entry.number:020}", entry.at + COLLECTED_SECONDS

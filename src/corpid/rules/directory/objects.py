@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections.abc import Mapping
 from itertools import islice
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, Union, get_args, get_origin
@@ -32,12 +33,12 @@ from corpid.rules.directory.records import (
 )
 from corpid.rules.directory.sections import NOUNS, OWN_FACTORS, SECTIONS, TEST, Kind
 from corpid.rules.directory.values import ALL, Parameter, ParameterDefinition, ParameterKind, RoleDescription
-from corpid.rules.fields import Field, documented_fields, fields_of
+from corpid.rules.fields import Field, KeyedRecord, documented_fields, fields_of
 from corpid.rules.oauth.records import Client
 from corpid.rules.readers import InvalidValue, Pairs, unknown_field
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
 Schema: TypeAlias = dict[str, Any]
 """a JSON Schema"""
@@ -82,9 +83,15 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
     """its list, below /api/v1"""
     title: str
     """of its schema, in capitalised words"""
-    record: type[msgspec.Struct]
+    record: type[KeyedRecord]
     keys: dict[str, Field]
     """name of a member → how it is read"""
+    renamable: bool = False
+    """whether the member that names it may change"""
+    completed_by_store: bool = False
+    """whether the store gives a new one an identifier"""
+    bound_defaults: Mapping[str, Json] = {}
+    """members of a new one by a client that is bound to an entity, unless it says otherwise"""
 
     @property
     def noun(self) -> str:
@@ -136,7 +143,7 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
 
         None of a person, whose user name can.
         """
-        return () if self.record is User else tuple(name for name, key in self.keys.items() if key.identifies)
+        return () if self.renamable else tuple(name for name, key in self.keys.items() if key.identifies)
 
     @property
     def width(self) -> int:
@@ -161,7 +168,12 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def names_user(self) -> bool:
         """True if the key begins with a person."""
-        return self.keys.get("user") is not None
+        return "user" in self.keys
+
+    @property
+    def names_member(self) -> bool:
+        """True if that person is a member of the entity."""
+        return self.names_user and not self.keys["user"].refers
 
 
 def _keyed(section: str, *, left_out: frozenset[str] = frozenset()) -> dict[str, Field]:
@@ -182,12 +194,12 @@ ENTITY: Final = Resource(
 )  # fmt: skip
 MEMBERSHIP: Final = Resource(
     kind="membership", path="memberships", title="Membership", record=Membership,
-    keys=documented_fields(Membership),
+    keys=documented_fields(Membership), completed_by_store=True,
 )  # fmt: skip
 RESOURCES: Final = (
     ENTITY,
     Resource(
-        kind="user", path="users", title="User", record=User,
+        kind="user", path="users", title="User", record=User, renamable=True,
         keys=_keyed("users", left_out=frozenset({"id", "memberships", TEST, *OWN_FACTORS})),
     ),
     MEMBERSHIP,
@@ -201,7 +213,7 @@ RESOURCES: Final = (
     ),
     Resource(
         kind="grant", path="third-party-grants", title="ThirdPartyGrant",
-        record=ThirdPartyGrant, keys=documented_fields(ThirdPartyGrant),
+        record=ThirdPartyGrant, keys=documented_fields(ThirdPartyGrant), bound_defaults={"state": "offered"},
     ),
     Resource(
         kind="third-party row", path="third-party-assignments", title="ThirdPartyAssignment",
@@ -242,7 +254,7 @@ def key_of(text: str, width: int) -> tuple[str, ...] | None:
 
 def to_json_object(
     resource: Resource,
-    record: msgspec.Struct,
+    record: KeyedRecord,
     names: Mapping[str, str],
     identities: Mapping[str, str],
     *,
@@ -253,7 +265,7 @@ def to_json_object(
     `names` and `identities` are by user identifier: user names, and what identifies people. `whole`: with identity
     numbers, which are masked otherwise. Source: D59, D61, D68
     """
-    found: dict[str, Json] = {"id": object_id(record.key)}  # type: ignore[attr-defined]
+    found: dict[str, Json] = {"id": object_id(record.key)}
     for name, rule in resource.keys.items():
         value = getattr(record, rule.name)
         if rule.name == "user_id":
@@ -277,20 +289,12 @@ class ParsedObject(msgspec.Struct, frozen=True, kw_only=True):
         return InvalidObject.from_directory_error(error, self.json)
 
 
-def read_new(resource: Resource, value: Json) -> ParsedObject:
-    """A new object. Raises InvalidObject with every fault. Source: D59, docs/directory.md"""
-    return _read(resource, value, existing=None)
+def parse_object(resource: Resource, value: Json, existing: KeyedRecord | None = None) -> ParsedObject:
+    """A new object, or an existing one after a change.
 
-
-def read_changed(resource: Resource, value: Json, existing: msgspec.Struct) -> ParsedObject:
-    """The whole of an object after a change.
-
-    A member that it lacks has its default again. Raises InvalidObject with every fault. Source: D59, RFC 7396
+    A member that the latter lacks has its default again. Raises InvalidObject with every fault. Source: D59, RFC
+    7396, docs/directory.md
     """
-    return _read(resource, value, existing=existing)
-
-
-def _read(resource: Resource, value: Json, *, existing: msgspec.Struct | None) -> ParsedObject:
     if not isinstance(value, dict):
         raise InvalidObject([MemberFault("", f"a JSON object is expected here: {resource.noun}")])
     document = nodes(value)
@@ -362,10 +366,13 @@ def _with_defaults(resource: Resource, fields: dict[str, object]) -> dict[str, o
 
 
 def _entry(
-    resource: Resource, fields: dict[str, object], lines: dict[str, int], existing: msgspec.Struct | None
+    resource: Resource,
+    fields: dict[str, object],
+    lines: dict[str, int],
+    existing: Any,  # noqa: ANN401 - of its kind
 ) -> DocumentEntry:
-    if isinstance(existing, User):
-        fields["user_id"] = existing.user_id
+    if resource.renamable and existing is not None:
+        fields["user_id"] = existing.key[0]
     names = resource.identity or ("user_name",)
     members = [resource.keys[name].name for name in names]
     key = tuple(str(fields.pop(member, "")) for member in members)

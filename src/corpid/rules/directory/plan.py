@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import msgspec
@@ -30,21 +31,24 @@ from corpid.rules.directory.records import (
     ThirdPartyAssignment,
     ThirdPartyGrant,
     User,
+    names_user,
 )
 from corpid.rules.directory.sections import KINDS, LEVELS, SECTIONS, Kind
 from corpid.rules.directory.sources import ABSENT, Ownership, RetainedRecord
 from corpid.rules.directory.third_parties import without_grant
 from corpid.rules.directory.values import stored_value, unfit_parameter
+from corpid.rules.fields import KeyedRecord, fields_of, key_fields
+from corpid.rules.oauth.records import Client
 from corpid.rules.readers import quote_value, suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+    from collections.abc import Callable, Iterable, Iterator, MutableMapping
     from collections.abc import Set as AbstractSet
 
     from corpid.rules.directory.document import DirectoryDocument, DocumentEntry
     from corpid.rules.directory.records import Verb
 
-    Wanted: TypeAlias = Mapping[Kind, Mapping[Key, tuple[DocumentEntry, msgspec.Struct]]]
+    Wanted: TypeAlias = Mapping[Kind, Mapping[Key, tuple[DocumentEntry, KeyedRecord]]]
     """kind → the document's entries, by key"""
     Named: TypeAlias = Mapping[Kind, set[Key]]
     """kind → keys that a document names"""
@@ -52,41 +56,33 @@ if TYPE_CHECKING:
     Row: TypeAlias = Assignment | ThirdPartyGrant | ThirdPartyAssignment
 
 R = TypeVar("R", bound="Row")
-CheckClient: TypeAlias = "Callable[[msgspec.Struct], Iterable[tuple[str, str]]]"
+CheckClient: TypeAlias = "Callable[[KeyedRecord], Iterable[tuple[str, str]]]"
 """the rules of client registration: member and reason of everything wrong"""
 _NEEDED: Final[Mapping[Kind, tuple[tuple[str, str], ...]]] = {
     section.kind: tuple((name, key.name) for name, key in section.keys.items() if key.needed)
     for section in SECTIONS.values()
     if section.identifier
 }
-_IDENTITY: Final[Mapping[Kind, tuple[str, ...]]] = {
-    **{section.kind: section.identity for section in SECTIONS.values()},
-    "user": ("user_id",),
-    "credentials": ("user_id",),
-    "membership": ("user_id", "entity_id"),
-}
+_TYPES: Final[Mapping[Kind, type[KeyedRecord]]] = {**RECORDS, "client": Client}
 OF_PEOPLE: Final[frozenset[Kind]] = frozenset({
     "user", "credentials", "membership", "administrator", "operator", "assignment", "third-party row",
 })  # fmt: skip
 """kinds whose keys begin with a person"""
 ALL_BUT_LEVELS: Final = frozenset(KINDS) - LEVELS
 """the kinds that `--prune` removes; `--prune-administrators` removes the others (D65)"""
+
+
+def _list_dependencies(record: type[KeyedRecord]) -> Iterator[tuple[Kind, tuple[str, ...]]]:
+    declared = fields_of(record)
+    if names_user(record) and not declared["user_id"].refers:
+        yield "membership", ("user_id", "entity_id")
+    for name, field in declared.items():
+        if field.refers:
+            yield SECTIONS[field.refers.partition(".")[0]].kind, (name,)
+
+
 _DEPENDS: Final[Mapping[Kind, tuple[tuple[Kind, tuple[str, ...]], ...]]] = {
-    "membership": (("user", ("user_id",)), ("entity", ("entity_id",))),
-    "credentials": (("user", ("user_id",)),),
-    "administrator": (("membership", ("user_id", "entity_id")),),
-    "operator": (("user", ("user_id",)),),
-    "assignment": (("membership", ("user_id", "entity_id")), ("service", ("service_id",))),
-    "grant": (
-        ("entity", ("client_entity_id",)),
-        ("entity", ("entity_id",)),
-        ("service", ("service_id",)),
-    ),
-    "third-party row": (
-        ("membership", ("user_id", "entity_id")),
-        ("entity", ("client_entity_id",)),
-        ("service", ("service_id",)),
-    ),
+    kind: tuple(_list_dependencies(_TYPES[kind])) for kind in KINDS
 }
 """kind → the records without which one of it means nothing, each by the members that name it; in order"""
 _PRUNE_FLAG: Final = "--prune-administrators"
@@ -116,6 +112,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[FileProblem, ...] = ()
     kept: tuple[RetainedRecord, ...] = ()
     """what a document would change or remove, and leaves to others"""
+    user_names: Mapping[str, str] = {}
+    """user identifier → user name, of the people whom it is about"""
 
 
 def plan(
@@ -123,7 +121,6 @@ def plan(
     current: Current,
     user_ids: Mapping[str, str],
     *,
-    client_record: type[msgspec.Struct],
     check_client: CheckClient,
     prune: frozenset[Kind] = frozenset(),
     claims: Ownership | None = None,
@@ -136,12 +133,11 @@ def plan(
     hashed or dropped before. Raises DirectoryError with every problem found. D51, D53, D65, R-14, R-21.
     """
     problems: list[FileProblem] = []
-    wanted: dict[Kind, dict[Key, tuple[DocumentEntry, msgspec.Struct]]] = {}
-    types = {**RECORDS, "client": client_record}
+    wanted: dict[Kind, dict[Key, tuple[DocumentEntry, KeyedRecord]]] = {}
     for kind in KINDS:
         wanted[kind] = {}
         for entry in document.entries_of(kind).values():
-            if not _known_user(entry, user_ids):
+            if kind in NAMES_USERS and entry.key[0] not in user_ids:
                 hint = suggestion(entry.key[0], user_ids) if len(problems) < SHOWN else ""
                 reason = f"there is no user {quote_value(entry.key[0])}, here or in the directory{hint}"
                 problems.append(FileProblem(entry.line, reason))
@@ -150,7 +146,7 @@ def plan(
             existing = current.records_of(kind).get(key)
             problems += _missing(entry) if existing is None else []
             if not problems:
-                record = _record(entry, key, existing, types[kind])
+                record = _record(entry, key, existing)
                 problems += of_nobody(entry, key, existing, record, current)
                 wanted[kind][key] = (entry, record)
     if problems:
@@ -212,7 +208,7 @@ class _PlanChecker:
             if isinstance(record, ThirdPartyGrant):
                 (self._ended if key in removed.get("grant", ()) else self._grants)[key[:3]].append(record)
 
-    def judge(self, entry: DocumentEntry, record: msgspec.Struct) -> None:
+    def judge(self, entry: DocumentEntry, record: KeyedRecord) -> None:
         """Apply the rules of the record's kind."""
         match record:
             case Entity():
@@ -237,7 +233,7 @@ class _PlanChecker:
             case _:
                 pass
 
-    def client(self, entry: DocumentEntry, record: msgspec.Struct, check_client: CheckClient) -> None:
+    def client(self, entry: DocumentEntry, record: KeyedRecord, check_client: CheckClient) -> None:
         """Apply the rules of registration, and look for the client's services."""
         self._named(entry, str(getattr(record, "name", "")))
         for service_id in getattr(record, "services", ()) if "services" in entry.fields else ():
@@ -354,7 +350,7 @@ class _PlanChecker:
 
 
 def _settle(
-    wanted: dict[Kind, dict[Key, tuple[DocumentEntry, msgspec.Struct]]],
+    wanted: dict[Kind, dict[Key, tuple[DocumentEntry, KeyedRecord]]],
     current: Current,
     claims: Ownership | None,
     others: AbstractSet[Key],
@@ -413,13 +409,13 @@ def _find_others(wanted: Wanted, current: Current, claims: Ownership | None) -> 
     }  # fmt: skip
 
 
-def _needs(kind: Kind, record: msgspec.Struct) -> Iterable[tuple[Kind, Key]]:
+def _needs(kind: Kind, record: KeyedRecord) -> Iterable[tuple[Kind, Key]]:
     yield from _rests_on(kind, record)
     if isinstance(record, ThirdPartyAssignment):
         yield "grant", (record.client_entity_id, record.entity_id, record.service_id)
 
 
-def _gives(record: msgspec.Struct) -> Iterable[tuple[Kind, Key]]:
+def _gives(record: KeyedRecord) -> Iterable[tuple[Kind, Key]]:
     """The parties and service of a grant, which third-party rows need."""
     if isinstance(record, ThirdPartyGrant):
         yield "grant", (record.client_entity_id, record.entity_id, record.service_id)
@@ -442,10 +438,6 @@ def record_key(entry: DocumentEntry, user_ids: Mapping[str, str]) -> Key:
     return entry.key
 
 
-def _known_user(entry: DocumentEntry, user_ids: Mapping[str, str]) -> bool:
-    return entry.kind not in NAMES_USERS or entry.key[0] in user_ids
-
-
 def _missing(entry: DocumentEntry) -> list[FileProblem]:
     needed = list(_NEEDED.get(entry.kind, ()))
     if entry.kind == "entity" and entry.fields.get("type", "UEN") != "UEN":
@@ -456,9 +448,7 @@ def _missing(entry: DocumentEntry) -> list[FileProblem]:
     return [FileProblem(entry.line, f"the {entry.kind} {' '.join(entry.key)} is new and lacks {', '.join(lacking)}")]
 
 
-def _record(
-    entry: DocumentEntry, key: Key, existing: msgspec.Struct | None, record: type[msgspec.Struct]
-) -> msgspec.Struct:
+def _record(entry: DocumentEntry, key: Key, existing: KeyedRecord | None) -> KeyedRecord:
     fields = dict(entry.fields)
     if entry.kind == "user":
         fields["user_name"] = entry.key[0]
@@ -471,7 +461,8 @@ def _record(
         return _without_gone_roles(existing, kept_to_level(msgspec.structs.replace(existing, **fields)))
     if entry.kind == "entity":
         fields.setdefault("registration_number", key[0])
-    return record(**{**fields, **dict(zip(_IDENTITY[entry.kind], key, strict=True))})
+    record = _TYPES[entry.kind]
+    return record(**{**fields, **dict(zip(key_fields(record), key, strict=True))})
 
 
 def with_factors(known: Credentials, fields: Mapping[str, object]) -> Credentials:
@@ -500,7 +491,7 @@ def _undescribable(service: Service) -> Iterator[str]:
             yield f"role_descriptions: {quote_value(described.name)} is no role of {service.service_id}; {roles}{hint}"
 
 
-def _without_gone_roles(existing: msgspec.Struct, record: msgspec.Struct) -> msgspec.Struct:
+def _without_gone_roles(existing: KeyedRecord, record: KeyedRecord) -> KeyedRecord:
     """Return a service without descriptions of roles that it no longer has.
 
     `existing` is the service before. Any other record is returned as it is.
@@ -513,7 +504,7 @@ def _without_gone_roles(existing: msgspec.Struct, record: msgspec.Struct) -> msg
 
 
 def _upserts(
-    wanted: Mapping[Kind, Mapping[Key, tuple[DocumentEntry, msgspec.Struct]]],
+    wanted: Wanted,
     current: Current,
     taken: Mapping[tuple[Kind, Key], dict[str, str]],
 ) -> Iterable[Change]:
@@ -527,7 +518,7 @@ def _upserts(
 
 
 def _narrowed(
-    wanted: Mapping[Kind, Mapping[Key, tuple[DocumentEntry, msgspec.Struct]]],
+    wanted: Wanted,
     current: Current,
     removed: Mapping[Kind, frozenset[Key]],
 ) -> Iterable[Change]:
@@ -633,7 +624,7 @@ def _held(current: Current, claims: Ownership) -> defaultdict[Kind, set[Key]]:
     return held
 
 
-def _rests_on(kind: Kind, record: msgspec.Struct) -> Iterable[tuple[Kind, Key]]:
+def _rests_on(kind: Kind, record: KeyedRecord) -> Iterable[tuple[Kind, Key]]:
     """The records without which one means nothing."""
     for on, members in _DEPENDS.get(kind, ()):
         yield on, tuple(getattr(record, member) for member in members)
@@ -649,10 +640,10 @@ class PlannedDirectory:
         self._current = current
         self._removed = removed
 
-    def record_before(self, kind: Kind, key: Key) -> msgspec.Struct | None:
+    def record_before(self, kind: Kind, key: Key) -> KeyedRecord | None:
         return self._current.records_of(kind).get(key)
 
-    def record_after(self, kind: Kind, key: Key) -> msgspec.Struct | None:
+    def record_after(self, kind: Kind, key: Key) -> KeyedRecord | None:
         """A record as it will be; None if there will be none."""
         if key in self._wanted[kind]:
             return self._wanted[kind][key][1]
@@ -709,19 +700,19 @@ class PlannedDirectory:
         return {*self._wanted[kind], *self._current.records_of(kind)}
 
 
-def _can_act(*records: msgspec.Struct | None) -> bool:
+def _can_act(*records: KeyedRecord | None) -> bool:
     return all(isinstance(record, User | Membership) and record.enabled for record in records)
 
 
-def _is_owner(record: msgspec.Struct | None) -> bool:
+def _is_owner(record: KeyedRecord | None) -> bool:
     return isinstance(record, Administrator) and record.level == "owner"
 
 
-def _approves(record: msgspec.Struct | None) -> bool:
+def _approves(record: KeyedRecord | None) -> bool:
     return isinstance(record, Administrator) and record.approves
 
 
-def _is_full(record: msgspec.Struct | None) -> bool:
+def _is_full(record: KeyedRecord | None) -> bool:
     return isinstance(record, Operator) and record.level == "operator"
 
 
@@ -789,7 +780,7 @@ def _name_user(directory: PlannedDirectory, key: Key) -> str:
     return str(getattr(directory.record_before("user", key[:1]), "user_name", key[0]))
 
 
-def kept_to_level(record: msgspec.Struct) -> msgspec.Struct:
+def kept_to_level(record: KeyedRecord) -> KeyedRecord:
     """A record without members that its level ignores.
 
     So a later lower level begins without any service. Source: D53
@@ -799,7 +790,7 @@ def kept_to_level(record: msgspec.Struct) -> msgspec.Struct:
     return record
 
 
-def without_services(record: msgspec.Struct, gone: frozenset[Key]) -> msgspec.Struct:
+def without_services(record: KeyedRecord, gone: frozenset[Key]) -> KeyedRecord:
     """A sub-administrator without the services that are removed.
 
     A service of the same identifier that is made later is another one. Source: D53
@@ -811,7 +802,7 @@ def without_services(record: msgspec.Struct, gone: frozenset[Key]) -> msgspec.St
 
 
 def _store_values(
-    wanted: Mapping[Kind, MutableMapping[Key, tuple[DocumentEntry, msgspec.Struct]]], current: Current
+    wanted: Mapping[Kind, MutableMapping[Key, tuple[DocumentEntry, KeyedRecord]]], current: Current
 ) -> None:
     """Put the values of parameters into their stored form."""
     for kind in _PARAMETER_ROWS:

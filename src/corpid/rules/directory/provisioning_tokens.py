@@ -6,9 +6,7 @@ import re
 from hashlib import sha256
 from typing import Annotated, Final
 
-import msgspec
-
-from corpid.rules.fields import BOOKKEEPING, SECRET
+from corpid.rules.fields import BOOKKEEPING, KEY, SECRET, Field, KeyedRecord
 from corpid.rules.readers import display_name
 
 LONGEST_LIFE_DAYS: Final = 365
@@ -20,11 +18,11 @@ NAME_CHARACTERS: Final = 100
 _FORM: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
-class RegisteredProvisioningToken(msgspec.Struct, frozen=True, kw_only=True):
+class RegisteredProvisioningToken(KeyedRecord, frozen=True, kw_only=True):
     """A provisioning token as it is stored; moments are epoch seconds."""
 
-    token_id: str
-    entity_id: str
+    token_id: Annotated[str, KEY]
+    entity_id: Annotated[str, Field(refers="entities.entity_id")]
     name: str
     """its purpose, as its creator named it"""
     token_hash: Annotated[str, SECRET]
@@ -35,10 +33,6 @@ class RegisteredProvisioningToken(msgspec.Struct, frozen=True, kw_only=True):
     """as the audit names the actor"""
     last_used_at: Annotated[int, BOOKKEEPING] = 0
     """at most an hour late; 0: never"""
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        return (self.token_id,)
 
 
 def token_hash(token: str) -> str:

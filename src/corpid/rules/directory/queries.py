@@ -7,15 +7,17 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from corpid.rules.directory import member_details
-from corpid.rules.directory.names import bound_name, fold_ascii
+from corpid.rules.directory.names import bound_name, fold_ascii, label_identity
 from corpid.rules.directory.records import Assignment, Membership, User
-from corpid.rules.directory.values import NO_END, as_stored
+from corpid.rules.directory.values import as_stored
 
 MemberName: TypeAlias = Literal["membership_id", "user_name", "any_user_name", "external_id", "email", "active"]
 """`any_user_name` (with `eq` only) is what the entity wrote or that of the account, whichever fits"""
 ConditionOperator: TypeAlias = Literal["eq", "co", "sw"]
 SortedBy: TypeAlias = Literal["membership_id", "user_name", "external_id", "email"]
 MemberState: TypeAlias = Literal["invited", "active", "suspended", "locked"]
+RoleOrder: TypeAlias = Literal["person", "service", "role", "until"]
+"""of an entity's roles: by the member's user name, or by service, role or last day and then person"""
 SEARCH_SERVICES: Final = 100
 """of one search"""
 MemberCondition: TypeAlias = tuple[MemberName, ConditionOperator, str]
@@ -32,6 +34,11 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     def name(self) -> str:
         """The identity, with the name that the entity wrote (D68)."""
         return member_details.shown_name(self.membership, self.user)
+
+    @property
+    def label(self) -> str:
+        """As `name`, without a word that nobody types to find them."""
+        return label_identity(self.identity, self.name_alone)
 
     @property
     def identity(self) -> str:
@@ -102,11 +109,9 @@ class RoleSearch(msgspec.Struct, frozen=True, kw_only=True):
     """the earliest last day, as in a record"""
     last: str = ""
     """the latest one"""
-
-    def fits(self, row: Assignment) -> bool:
-        """Return whether a role has the service, the name and the days."""
-        at_service = not self.services or row.service_id in self.services
-        return at_service and self.role in ("", row.role) and self.first <= row.end_date <= (self.last or NO_END)
+    order: RoleOrder = "person"
+    """`service` is for one service, `until` for roles that end"""
+    backwards: bool = False
 
 
 class EntityTotals(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Literal, TypeA
 import msgspec
 
 from corpid.rules import readers
+from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import Credentials, PersonFactors
 from corpid.rules.authentication.throttling import CodeGuesses
@@ -25,7 +26,7 @@ from corpid.rules.directory.values import (
     RoleDescription,
     parameter_values,
 )
-from corpid.rules.fields import Disclosure, Field
+from corpid.rules.fields import PERSON, Disclosure, Field, KeyedRecord, fields_of
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
 from corpid.texts import Phrase, phrase
@@ -130,7 +131,7 @@ Parameters: TypeAlias = Annotated[
 Switch: TypeAlias = Annotated[bool, Field(read=readers.yes_or_no)]
 
 
-class Entity(msgspec.Struct, frozen=True, kw_only=True):
+class Entity(KeyedRecord, frozen=True, kw_only=True):
     """An organisation (R-12.4).
 
     `entity_id` is the number that RPs see (at most 10 characters, R-14.2).
@@ -199,12 +200,8 @@ class Entity(msgspec.Struct, frozen=True, kw_only=True):
     ] = "none"  # fmt: skip
     """which changes by its own administrators need another one's approval (D55)"""
 
-    @property
-    def key(self) -> tuple[str, ...]:
-        return (self.entity_id,)
 
-
-class User(msgspec.Struct, frozen=True, kw_only=True):
+class User(KeyedRecord, frozen=True, kw_only=True):
     """A person. `user_id` is a UUID, stable across entities and clients (R-12.4)."""
 
     user_id: Annotated[
@@ -243,10 +240,6 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
     enabled: Switch = True
     placeholder: Annotated[bool, Field(disclosure=Disclosure.MARK, added=True)] = False
     """placeholder of a person who has not accepted an invitation: disabled, cannot sign in (D60)"""
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        return (self.user_id,)
 
 
 DUE: Final = 0
@@ -325,7 +318,7 @@ class MemberDetails(msgspec.Struct, frozen=True, kw_only=True):
     job_title: Annotated[str, _detail(phrase("Job title"), "The person's job title.", "title")] = ""
 
 
-class Membership(MemberDetails, frozen=True, kw_only=True):
+class Membership(MemberDetails, KeyedRecord, frozen=True, kw_only=True):
     """A person may act for an entity, once an invitation is accepted.
 
     What the entity writes about the person are members of this record; it never changes the person (D61). Moments are
@@ -346,12 +339,8 @@ class Membership(MemberDetails, frozen=True, kw_only=True):
     invitation_sent_at: Annotated[int, Field(disclosure=Disclosure.BOOKKEEPING, added=True)] = DUE
     """the invitation's moment, DUE or NOT_TO_BE_SENT; of no meaning once it is accepted"""
 
-    @property
-    def key(self) -> tuple[str, ...]:
-        return (self.user_id, self.entity_id)
 
-
-class Service(msgspec.Struct, frozen=True, kw_only=True):
+class Service(KeyedRecord, frozen=True, kw_only=True):
     """An entity service: roles, parameters and the entities that may use it.
 
     Source: R-20
@@ -437,9 +426,10 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     ] = False  # fmt: skip
     """whether roles at it need approval at every entity (D55)"""
 
-    @property
-    def key(self) -> tuple[str, ...]:
-        return (self.service_id,)
+
+def names_user(record: type[msgspec.Struct]) -> bool:
+    """Return whether documents name the person whom such a record is about."""
+    return any(each.key == "user" for each in fields_of(record).values())
 
 
 class GroupRole(msgspec.Struct, frozen=True, kw_only=True):
@@ -452,7 +442,7 @@ class GroupRole(msgspec.Struct, frozen=True, kw_only=True):
     role: str
 
 
-class Assignment(msgspec.Struct, frozen=True, kw_only=True):
+class Assignment(KeyedRecord, frozen=True, kw_only=True):
     """A person's role for an entity at a service.
 
     `ref` distinguishes otherwise equal rows.
@@ -468,12 +458,8 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     end_date: EndDate = NO_END
     parameters: Parameters = ()
 
-    @property
-    def key(self) -> tuple[str, ...]:
-        return (self.user_id, self.entity_id, self.service_id, self.role, self.sub_entity, self.ref)
 
-
-class ThirdPartyGrant(msgspec.Struct, frozen=True, kw_only=True):
+class ThirdPartyGrant(KeyedRecord, frozen=True, kw_only=True):
     """A client entity's authorisation of a third party.
 
     A blank role or sub-entity grants any. It gives nothing until the third party has accepted it (D56).
@@ -498,10 +484,6 @@ class ThirdPartyGrant(msgspec.Struct, frozen=True, kw_only=True):
     state: Annotated[
         GrantState, Field(read=readers.one_of(*get_args(GrantState)), label=phrase("State"), added=True)
     ] = "accepted"
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        return (self.client_entity_id, self.entity_id, self.service_id, self.role, self.sub_entity, self.ref)
 
     def allows(self, row: ThirdPartyAssignment) -> bool:
         """Return whether this grant is accepted and fits a row."""
@@ -532,7 +514,7 @@ class ThirdPartyGrant(msgspec.Struct, frozen=True, kw_only=True):
         return self.allows(row) and self.start_date <= row.start_date and row.end_date <= self.end_date
 
 
-class ThirdPartyAssignment(msgspec.Struct, frozen=True, kw_only=True):
+class ThirdPartyAssignment(KeyedRecord, frozen=True, kw_only=True):
     """A role of a third party's person for a client entity.
 
     Must lie inside a ThirdPartyGrant (R-21).
@@ -550,15 +532,8 @@ class ThirdPartyAssignment(msgspec.Struct, frozen=True, kw_only=True):
     end_date: EndDate = NO_END
     parameters: Parameters = ()
 
-    @property
-    def key(self) -> tuple[str, ...]:
-        return (
-            self.user_id, self.entity_id, self.client_entity_id, self.service_id,
-            self.role, self.sub_entity, self.ref,
-        )  # fmt: skip
 
-
-class Administrator(msgspec.Struct, frozen=True, kw_only=True):
+class Administrator(KeyedRecord, frozen=True, kw_only=True):
     """A member who administers an entity (D53).
 
     Ends with the membership.
@@ -584,10 +559,6 @@ class Administrator(msgspec.Struct, frozen=True, kw_only=True):
     """of a sub-administrator only: the others have every service"""
 
     @property
-    def key(self) -> tuple[str, ...]:
-        return (self.user_id, self.entity_id)
-
-    @property
     def approves(self) -> bool:
         """True if they can approve any change (D55).
 
@@ -600,7 +571,7 @@ class Administrator(msgspec.Struct, frozen=True, kw_only=True):
         return self.level != "sub_administrator" or self.services == "all" or service_id in self.services
 
 
-class Operator(msgspec.Struct, frozen=True, kw_only=True):
+class Operator(KeyedRecord, frozen=True, kw_only=True):
     """A person who operates the deployment (D53)."""
 
     user_id: Annotated[str, Field(key="user", read=values.login, needed=True, refers="users.user_id", identifies=True)]
@@ -611,10 +582,6 @@ class Operator(msgspec.Struct, frozen=True, kw_only=True):
             choices={"operator": phrase("Operator"), "support": phrase("Support"), "auditor": phrase("Auditor")},
         ),
     ]  # fmt: skip
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        return (self.user_id,)
 
 
 class Sources(msgspec.Struct, frozen=True, kw_only=True):
@@ -636,12 +603,14 @@ class Change(msgspec.Struct, frozen=True):
     This is what every door hands on to the store. `before` is what was decided on, `after` what will be; None: nothing.
     """
 
-    before: msgspec.Struct | None
-    after: msgspec.Struct | None
+    before: KeyedRecord | None
+    after: KeyedRecord | None
     event: AuditEvent | None = None
     """who makes it and why, written in the same transaction; its actor becomes the source of what changes (D65)"""
     taken: dict[str, str] = msgspec.field(default_factory=dict)
     """member, or WHOLE → whose it was before the actor takes it over, with the value that it has"""
+    action: AuditAction | None = None
+    """for the audit, if it is a more exact one than follows from the records"""
     seen: Sources | None = None
     """if the record has other sources by then, or another one refers to a removed one, nothing is written"""
 
@@ -673,7 +642,7 @@ class RequestedPerson(msgspec.Struct, frozen=True, kw_only=True):
     invited: bool = False
 
 
-class ChangeRequest(msgspec.Struct, frozen=True, kw_only=True):
+class ChangeRequest(KeyedRecord, frozen=True, kw_only=True):
     """Changes that wait for another administrator's approval (D55). Moments are epoch seconds."""
 
     request_id: Annotated[str, Field(identifies=True)]
@@ -694,42 +663,18 @@ class ChangeRequest(msgspec.Struct, frozen=True, kw_only=True):
     people: Annotated[tuple[RequestedPerson, ...], Field(disclosure=Disclosure.BOOKKEEPING, added=True)] = ()
     """those that it names, in the order of their identifiers; none in a request of an earlier version"""
 
-    @property
-    def key(self) -> tuple[str, ...]:
-        return (self.request_id,)
 
-
-class DeletionRequest(msgspec.Struct, frozen=True, kw_only=True):
+class DeletionRequest(KeyedRecord, frozen=True, kw_only=True):
     """A person's request to be deleted, which an operator carries out.
 
     `requested_at` is in epoch seconds.
     """
 
-    user_id: Annotated[str, Field(refers="users.user_id", identifies=True)]
+    user_id: Annotated[str, PERSON]
     requested_at: int
 
-    @property
-    def key(self) -> tuple[str, ...]:
-        return (self.user_id,)
 
-
-Record = (
-    Entity
-    | User
-    | Membership
-    | Administrator
-    | Operator
-    | Service
-    | Assignment
-    | ThirdPartyGrant
-    | ThirdPartyAssignment
-    | Credentials
-    | ChangeRequest
-    | DeletionRequest
-)
-
-
-RECORDS: Final[Mapping[Any, type[Record]]] = {
+RECORDS: Final[Mapping[Any, type[KeyedRecord]]] = {
     "service": Service,
     "entity": Entity,
     "user": User,

@@ -22,7 +22,7 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     User,
 )
-from corpid.rules.fields import Field, documented_fields, fields_of
+from corpid.rules.fields import Field, documented_fields, fields_of, key_fields
 from corpid.rules.oauth.api_client import API_CLIENT_MEMBERS
 from corpid.rules.oauth.records import Client
 from corpid.rules.readers import InvalidValue, Items, Node, Pairs, Reader, Scalar, quote_value
@@ -118,8 +118,7 @@ def _mapping(kind: Kind, record: type[msgspec.Struct], name: str, **further: Fie
 
 
 def _rows(kind: Kind, record: type[msgspec.Struct]) -> DocumentSection:
-    identity = tuple(each.name for each in fields_of(record).values() if each.identifies)
-    return DocumentSection(kind=kind, identity=identity, keys=documented_fields(record))
+    return DocumentSection(kind=kind, identity=key_fields(record), keys=documented_fields(record))
 
 
 SECTIONS: Final[dict[str, DocumentSection]] = {
@@ -159,21 +158,10 @@ SECTIONS: Final[dict[str, DocumentSection]] = {
 }  # fmt: skip
 
 
-class MembersRefused(Exception):
-    """Members that no client of the API can have.
+def read_api_client_members(client_id: str, members: Mapping[str, object]) -> tuple[dict[str, object], list[str]]:
+    """The members of a record, and a sentence for every fault.
 
-    `reasons` has a sentence for each.
-    """
-
-    def __init__(self, reasons: list[str]) -> None:
-        super().__init__("; ".join(reasons))
-        self.reasons = reasons
-
-
-def read_api_client_members(client_id: str, members: Mapping[str, object]) -> dict[str, object]:
-    """The members of a record, from texts and lists of texts.
-
-    None stands for a member that is not given. Raises MembersRefused with every fault. Source: D59, docs/directory.md
+    They are read from texts and lists of texts; None stands for a member that is not given. Source: D59, docs/directory.md
     """
     found: dict[str, object] = {}
     reasons = []
@@ -194,9 +182,7 @@ def read_api_client_members(client_id: str, members: Mapping[str, object]) -> di
             found[name] = key.value(_api_member_node(given))
         except InvalidValue as error:
             reasons.append(f"{name}: {error.reason}")
-    if reasons:
-        raise MembersRefused(reasons)
-    return found
+    return found, reasons
 
 
 def _api_member_node(given: object) -> Node:

@@ -14,6 +14,7 @@ from corpid.rules.directory.document import Key
 from corpid.rules.directory.names import fold_ascii
 from corpid.rules.directory.records import Sources, User
 from corpid.rules.directory.sections import Kind
+from corpid.rules.fields import KeyedRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -39,7 +40,7 @@ RELATIONS: Final[tuple[Kind, ...]] = (
 WHOLE: Final = "*"
 """stands for the record itself among its members"""
 
-T = TypeVar("T", bound=msgspec.Struct)
+T = TypeVar("T", bound=KeyedRecord)
 
 
 UNKNOWN: Final = Sources()
@@ -65,8 +66,8 @@ def channel(actor: str, owner: str = "") -> Channel:
 
 def sources_after(
     actor: str,
-    was: msgspec.Struct | None,
-    becomes: msgspec.Struct,
+    was: KeyedRecord | None,
+    becomes: KeyedRecord,
     sources: Sources,
     taken: frozenset[str] = frozenset(),
 ) -> Sources:
@@ -143,7 +144,7 @@ class RetainedRecord(msgspec.Struct, frozen=True, kw_only=True):
 class WritableRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A record as a document may write it."""
 
-    record: msgspec.Struct
+    record: KeyedRecord
     kept: tuple[RetainedRecord, ...] = ()
     taken: dict[str, str] = msgspec.field(default_factory=dict)
     """member → who had set it"""
@@ -195,7 +196,7 @@ class Ownership(msgspec.Struct, frozen=True, kw_only=True):
         return isinstance(user, User) and means_another(entry, user, self.sources_of("user", user.key))
 
     def limit_record(
-        self, entry: DocumentEntry, key: Key, existing: msgspec.Struct, record: msgspec.Struct
+        self, entry: DocumentEntry, key: Key, existing: KeyedRecord, record: KeyedRecord
     ) -> WritableRecord:
         """Return what a document can change in an existing record.
 

@@ -1,11 +1,12 @@
 """Tables (CSV) and pasted lines of people: members, their roles, invitations.
 
-Tables are read as spreadsheets save and copy them: commas, semicolons or tabs separate, or what a first line `sep=;`
-says. Lines may end as on Windows, Unix or old Macs. Source: RFC 4180, D74, D81
+Tables are read as spreadsheets save and copy them: in UTF-8, or in UTF-16 with a byte order mark; commas, semicolons or
+tabs separate, or what a first line `sep=;` says. Lines may end as on Windows, Unix or old Macs. Source: RFC 4180, D74, D81
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
@@ -35,6 +36,8 @@ PARAMETER: Final = "parameter:"
 ACCESS_COLUMNS: Final = ("user_name", "name", "email", "service", "role", "sub_entity", "start_date", "end_date")
 _NEEDED_OF_ACCESS: Final = ("user_name",)
 MOST_ACCESS_LINES: Final = 100
+MOST_TYPED: Final = 20_000
+"""characters of a table that is pasted or uploaded"""
 _MEMBER_COLUMNS: Final = MemberDetails.__struct_fields__
 _NEEDED_OF_MEMBERS: Final = ("user_name", "name")
 _USER_NAME: Final = "user_name"
@@ -44,6 +47,7 @@ PERSON_COLUMNS: Final = (_USER_NAME, *(name for name in SECTIONS["users"].keys i
 NEEDED_PERSON_COLUMNS: Final = (_USER_NAME, *(name for name, key in SECTIONS["users"].keys.items() if key.needed))
 PastedFault: TypeAlias = Literal["no address", "address", "name", "repeated"]
 _SEPARATORS: Final = re.compile(r"[,;\t]")
+_PEOPLE_COLUMNS: Final = frozenset({"name", "email", "e-mail", ""})
 _NEXT_PERSON: Final = re.compile(r"(?<=>)\s*[,;]\s*")
 """between two of several people on one line, as mail programs copy them"""
 _QUOTES: Final = "\"'\u201c\u201d\u2018\u2019 "
@@ -172,16 +176,32 @@ def parse_access(text: str) -> list[AccessLine]:
     return found
 
 
+def decode_table(content: bytes) -> str:
+    """The text of a file.
+
+    Raises UnicodeDecodeError for what is none, such as a workbook. Source: D81
+    """
+    encoding = "utf-16" if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
+    text = content.decode(encoding)
+    if (place := text.find("\0")) >= 0:
+        raise UnicodeDecodeError(encoding, content, place, place + 1, "NUL")
+    return text
+
+
 def read_pasted_people(text: str) -> tuple[PastedPerson, ...]:
     """Read people from lines; empty lines are skipped.
 
-    A line is `Name <e-mail>`, `e-mail`, `name, e-mail` or `e-mail, name`, also with a semicolon or a tab. Source: D60
+    A line is `Name <e-mail>`, `e-mail`, `name, e-mail` or `e-mail, name`, also with a semicolon or a tab. A first line
+    may name these columns. Source: D60, D81
     """
     return tuple(_without_repeated([_read_person(number, part) for number, part in _split_people(text)]))
 
 
 def _split_people(text: str) -> Iterator[tuple[int, str]]:
-    for number, line in enumerate(text.splitlines(), start=1):
+    lines = [(number, line) for number, line in enumerate(text.splitlines(), start=1) if line.strip()]
+    if lines and {each.strip(_QUOTES).lower() for each in _SEPARATORS.split(lines[0][1])} <= _PEOPLE_COLUMNS:
+        del lines[0]
+    for number, line in lines:
         for part in _NEXT_PERSON.split(line):
             if part.strip(" \t,;"):
                 yield number, part.strip(" \t,;")
@@ -237,10 +257,10 @@ def read_table(
 
     `noun` is what a row is about. The first line names the columns, in capital or small letters: each is one of `known`, or begins with `prefix`.
     Empty rows, and columns with neither name nor cell, are skipped. Problems are added to `problems`, also of the first
-    line, after which there are no rows. Raises DirectoryError if the content is not UTF-8. Source: RFC 4180, D74
+    line, after which there are no rows. Raises DirectoryError if the content is no text. Source: RFC 4180, D74
     """
     try:
-        text = content.decode("utf-8-sig")
+        text = decode_table(content)
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         raise DirectoryError(file, [FileProblem(line, "the file is not UTF-8 text: save it as CSV UTF-8")]) from None

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from corpid.rules.fields import Field, documented_fields
+from corpid.rules.fields import Field, KeyedRecord, documented_fields
 from corpid.rules.limits import API_TOKEN_SECONDS
 from corpid.rules.oauth import authorization_request, tokens
 from corpid.rules.oauth.discovery import AUTHORIZATION_SERVER_PATH, JWKS_PATH
@@ -45,7 +45,7 @@ API_SCOPES: Final = tuple(API_SCOPE_MEANINGS)
 _LISTED: Final = ", ".join(f"`{scope}`" for scope in API_SCOPES)
 
 
-class RegisteredApiClient(msgspec.Struct, frozen=True, kw_only=True):
+class RegisteredApiClient(KeyedRecord, frozen=True, kw_only=True):
     """A client of the admin API as it was registered.
 
     Members that relying parties have too are declared there; a default is one that stored records may lack.
@@ -58,7 +58,7 @@ class RegisteredApiClient(msgspec.Struct, frozen=True, kw_only=True):
         tuple[ApiScope, ...],
         Field(
             read=ListReader(one_of(*API_SCOPES), least=1),
-            help="A scope it may ask for; repeat.",
+            help="A scope that it can request; repeat for several.",
             doc=f"list: {_LISTED}",
             needed=True, example=("directory.read", "audit.read"),
         ),
@@ -71,10 +71,6 @@ class RegisteredApiClient(msgspec.Struct, frozen=True, kw_only=True):
     enabled: bool = True
     created_at: int = 0
     """epoch seconds"""
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        return (self.client_id,)
 
 
 API_CLIENT_MEMBERS: Final = {

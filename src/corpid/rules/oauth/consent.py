@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
+from corpid.rules.fields import CLIENT, KEY
 from corpid.rules.limits import DAY
 from corpid.rules.oauth.generations import GENERATIONS, IDENTITY_SCOPES
 
@@ -23,12 +24,12 @@ class Consent(msgspec.Struct, frozen=True, kw_only=True):
     D62
     """
 
-    user_id: str
-    entity_id: str
-    client_id: str
-    issuer_id: str
+    user_id: Annotated[str, KEY]
+    entity_id: Annotated[str, KEY]
+    client_id: Annotated[str, CLIENT]
+    issuer_id: Annotated[str, KEY]
     """the issuer where it was given; each remembers its own"""
-    scopes: tuple[str, ...]
+    scopes: Annotated[tuple[str, ...], KEY]
     """the shared scopes (`shared_scopes`), in order"""
     given_at: int
     expires_at: int

@@ -7,9 +7,11 @@ shows one follows from the successor's fields alone, except for the audience of 
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
+
+from corpid.rules.fields import CLIENT, KEY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,9 +87,9 @@ def sentence(habit: str, successor: Generation) -> str:
 class UseCount(msgspec.Struct, frozen=True, kw_only=True):
     """A count of a client's uses of a generation or deprecation."""
 
-    client_id: str
-    generation: str
-    habit: str
+    client_id: Annotated[str, CLIENT]
+    generation: Annotated[str, KEY]
+    habit: Annotated[str, KEY]
     """an identifier of `deprecated_usage`; the empty one counts every sign-in"""
     count: int
     last_at: int

@@ -1,6 +1,6 @@
 """Parsing of forms and query strings, each known name at most once.
 
-Source: D14
+Source: D14, D81
 """
 
 from __future__ import annotations
@@ -21,6 +21,12 @@ _ESCAPE_CHARACTERS: Final = 3
 """that a character of ASCII takes at most"""
 _PRINTABLE: Final = re.compile(r"[\x20-\x7e]*")
 _UNRESERVED: Final = re.compile(r"[A-Za-z0-9\-._~]*")
+_BOUNDARY: Final = re.compile(
+    rb"""multipart/form-data *; *boundary="?([\w'()+,./:=?-]{1,70})"?""", re.ASCII | re.IGNORECASE
+)
+_PART: Final = re.compile(
+    rb"""\r\n(?:[^\r\n]+\r\n)*?content-disposition: *form-data; *name="([^"\r\n]*)"[;\r]""", re.IGNORECASE
+)
 
 
 def _text(raw: bytes) -> str:
@@ -71,6 +77,36 @@ def parse(raw: bytes, known: Collection[str]) -> dict[str, str]:
             raise InvalidRequest(Reason.PARAMETER_REPEATED, f"parameter {name} is repeated")
         parameters[name] = _decode(value) if "%" in value or "+" in value else value
     return {name: value for name, value in parameters.items() if value}
+
+
+def find_boundary(content_type: bytes) -> bytes:
+    """The boundary of `multipart/form-data`; empty for another type. Source: RFC 7578 §4.1, RFC 2046 §5.1.1"""
+    found = _BOUNDARY.fullmatch(content_type)
+    return found[1] if found else b""
+
+
+def parse_parts(body: bytes, boundary: bytes, known: Collection[str], file: str) -> tuple[dict[str, str], bytes]:
+    """Parse `multipart/form-data` into parameters and the file.
+
+    `file` names the part of the file, which is empty without one. Other names outside `known` are ignored, and so are
+    the name and the type of the file. Of a body that has not come whole, the last part is what has come of it. Raises
+    InvalidRequest as `parse`. Source: RFC 7578 §4, D14, D47, D81
+    """
+    delimiter = b"\r\n--" + boundary
+    if body.count(delimiter) > FORM_PAIRS:
+        raise InvalidRequest(Reason.PARAMETERS_TOO_MANY, f"the form has more than {FORM_PAIRS} parts: send fewer")
+    parameters, uploaded = dict[str, str](), b""
+    for part in (b"\r\n" + body).split(delimiter)[1:]:
+        head, _, content = part.partition(b"\r\n\r\n")
+        named = _PART.match(head + b"\r")
+        name = named[1].decode("latin-1") if named else ""
+        if name == file:
+            uploaded = uploaded or content
+        elif name in known:
+            if name in parameters:
+                raise InvalidRequest(Reason.PARAMETER_REPEATED, f"parameter {name} is repeated")
+            parameters[name] = _text(content)
+    return {name: value for name, value in parameters.items() if value}, uploaded
 
 
 def lone(raw: bytes, name: str, *, longest: int) -> str | None:

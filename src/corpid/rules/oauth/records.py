@@ -16,7 +16,7 @@ import msgspec
 from corpid.jose.encryption import CONTENT_ENCRYPTIONS, ENCRYPTIONS
 from corpid.jose.keys import WRAPS
 from corpid.rules import readers
-from corpid.rules.fields import SECRET, Disclosure, Field, documented_fields
+from corpid.rules.fields import SECRET, Disclosure, Field, KeyedRecord, documented_fields
 from corpid.texts import phrase
 
 SubjectMode = Literal["user", "entity"]
@@ -49,7 +49,7 @@ class HasKeys(Protocol):
     def jwks_uri(self) -> str | None: ...
 
 
-class Client(msgspec.Struct, frozen=True, kw_only=True):
+class Client(KeyedRecord, frozen=True, kw_only=True):
     """A relying party as it was registered (Spec 1, R-20).
 
     What is declared beside a type is all that files, commands and documents know of a member; its default is one
@@ -364,10 +364,6 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     ] = "private"  # fmt: skip
     enabled: Annotated[bool, Field(read=readers.yes_or_no, doc="`true` or `false`", example=False)] = True
     """by command: `client disable` and `client enable`"""
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        return (self.client_id,)
 
 
 CLIENT_MEMBERS: Final = {name: each for name, each in documented_fields(Client).items() if not each.identifies}

@@ -8,9 +8,11 @@ without a `Reason`, so every refusal is declared here. The log line of a refusal
 from __future__ import annotations
 
 from enum import Enum, StrEnum, unique
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
+
+from corpid.rules.fields import CLIENT, KEY
 
 ErrorCode: TypeAlias = Literal[
     "invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "invalid_scope",
@@ -539,12 +541,12 @@ class Reason(Enum):
 class ClientRefusal(msgspec.Struct, frozen=True, kw_only=True):
     """A refused request of a client, or in its name."""
 
-    client_id: str
-    claimed: bool
+    client_id: Annotated[str, CLIENT]
+    claimed: Annotated[bool, KEY]
     """whether nobody had proven that it is the client's"""
-    at: float
+    at: Annotated[float, KEY]
     """epoch seconds"""
-    request_id: str
+    request_id: Annotated[str, KEY]
     """the reference that the answer named"""
     method: str
     path: str

@@ -16,7 +16,7 @@ from corpid.rules.audit_records import AuditEntry, AuditEvent, AuditPart, Stored
 from corpid.rules.audit_seals import AuditEnds, Seal, detail_digest
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.members import Members, compare_members
-from corpid.stores.sql.columns import record_codec
+from corpid.stores.sql.columns import LIMIT, Query, integer_parameter, record_codec, text_parameter
 from corpid.stores.sql.statements import insert, parameters
 from corpid.stores.sql.tables import (
     COMPLETED_SIGN_IN,
@@ -53,8 +53,7 @@ _EVENTS: Final = record_codec(AuditEvent)
 _WRITTEN: Final = (*_EVENTS.written, "at", "members", "digest")
 
 
-_LIMIT: Final = sa.bindparam("limit", type_=sa.Integer)
-_BEFORE: Final = sa.bindparam("before", type_=sa.BigInteger)
+_BEFORE: Final = integer_parameter("before")
 _NO_SIGN_IN: Final = cast("sa.ColumnElement[bool]", sa.text(OF_NO_SIGN_IN))
 _COMPLETED_SIGN_IN: Final = cast("sa.ColumnElement[bool]", sa.text(COMPLETED_SIGN_IN))
 _NO_COMPLETED_SIGN_IN: Final = cast("sa.ColumnElement[bool]", sa.text(NO_COMPLETED_SIGN_IN))
@@ -101,33 +100,18 @@ class Audit:
             lambda: _detailed(row) if database.writes_in_queries else after_row.inline()
         )
         self._last: Final = database.prepare(lambda: sa.select(sa.func.max(audit.c.number)))
-        self._entries: Final = database.prepare(
-            lambda: (
-                _selected()
-                .where(audit.c.number > sa.bindparam("after"), audit.c.number <= sa.bindparam("last"))
-                .order_by(audit.c.number)
-                .limit(_LIMIT)
-            )
-        )
-        self._of_request: Final = database.prepare(
-            lambda: (
-                _selected()
-                .where(
-                    audit.c.number > sa.bindparam("after"),
-                    audit.c.number <= sa.bindparam("last"),
-                    audit.c.request_id == sa.bindparam("request_id", type_=sa.Text),
-                )
-                .order_by(audit.c.number)
-                .limit(_LIMIT)
-            )
-        )
-        self._sign_ins: Final = database.prepare(
+        self._entries: Final = Query(database, _select_range, _entry)
+        of_request = audit.c.request_id == text_parameter("request_id")
+        self._of_request: Final = Query(database, lambda: _select_range(of_request), _entry)
+        self._sign_ins: Final = Query(
+            database,
             lambda: (
                 _selected()
                 .where(audit.c.actor == sa.bindparam("actor"), _COMPLETED_SIGN_IN)
                 .order_by(audit.c.number.desc())
-                .limit(_LIMIT)
-            )
+                .limit(LIMIT)
+            ),
+            _entry,
         )
 
     async def write(self, event: AuditEvent, *, now: float | None = None, members: Members = UNCHANGED) -> None:
@@ -164,14 +148,8 @@ class Audit:
             details = _JSON(_StoredPart(facts=private)).decode()
         salt = secrets.token_hex(_SALT_BYTES) if details else ""
         return {
-            "actor": event.actor,
+            **msgspec.structs.asdict(event),
             "action": str(event.action),
-            "object": event.object,
-            "client_id": event.client_id,
-            "entity_id": event.entity_id,
-            "other_entity_id": event.other_entity_id,
-            "outcome": event.outcome,
-            "request_id": event.request_id,
             "detail": _JSON(facts).decode(),
             "members": open_members,
             "at": int(self._clock() if now is None else now),
@@ -203,17 +181,14 @@ class Audit:
         if row is None or row[0] is None:
             return []
         await self._database.outlive_writers(WRITING_LOCK)
-        rows = await self._database.rows(self._entries, {"after": after, "last": row[0], "limit": limit})
-        return [_entry(row) for row in rows]
+        return await self._entries.every(after=after, last=row[0], limit=limit)
 
     async def between(self, *, after: int, last: int | None = None, limit: int) -> list[AuditEntry]:
         """Visible entries after a number, up to another, in order.
 
         None: up to the last one. Without gaps if `last` is settled (`AuditSeals.settled_number`).
         """
-        end = AFTER_EVERY_NUMBER if last is None else last
-        rows = await self._database.rows(self._entries, {"after": after, "last": end, "limit": limit})
-        return [_entry(row) for row in rows]
+        return await self._entries.every(after=after, last=AFTER_EVERY_NUMBER if last is None else last, limit=limit)
 
     async def list_by_action(self, actions: Sequence[str], *, after: int, last: int, limit: int) -> list[AuditEntry]:
         """Entries with one of these actions, in order.
@@ -221,22 +196,19 @@ class Audit:
         They come after a number, up to another. Read by the key: the range of numbers is short.
         """
         named = _number_texts("action", actions)
-        by_action = self._database.prepare(partial(_select_by_action, len(named)))
-        values = {**named, "after": after, "last": last, "limit": limit}
-        return [_entry(row) for row in await self._database.rows(by_action, values)]
+        found = Query(self._database, partial(_select_by_action, len(named)), _entry)
+        return await found.every(**named, after=after, last=last, limit=limit)
 
     async def list_by_request(self, request_id: str, *, after: int, last: int, limit: int) -> list[AuditEntry]:
         """Entries of one request, in order.
 
         They come after a number, up to another. Read by the key: the range of numbers is short.
         """
-        values = {"request_id": request_id, "after": after, "last": last, "limit": limit}
-        return [_entry(row) for row in await self._database.rows(self._of_request, values)]
+        return await self._of_request.every(request_id=request_id, after=after, last=last, limit=limit)
 
     async def sign_ins_of(self, user_id: str, *, limit: int) -> list[AuditEntry]:
         """The last completed sign-ins of a person, the latest first."""
-        rows = await self._database.rows(self._sign_ins, {"actor": f"user:{user_id}", "limit": limit})
-        return [_entry(row) for row in rows]
+        return await self._sign_ins.every(actor=f"user:{user_id}", limit=limit)
 
     async def latest(self, query: AuditQuery, *, limit: int) -> list[AuditEntry]:
         """The last entries that fit, the latest first.
@@ -258,9 +230,8 @@ class Audit:
         """The last entry of each object with one of these actions."""
         if not objects:
             return []
-        values = _number_texts("object", objects) | _number_texts("action", actions)
-        latest = self._database.prepare(partial(_select_latest_of, len(objects), len(actions)))
-        return [_entry(row) for row in await self._database.rows(latest, values)]
+        found = Query(self._database, partial(_select_latest_of, len(objects), len(actions)), _entry)
+        return await found.every(**_number_texts("object", objects), **_number_texts("action", actions))
 
     async def part(self, query: AuditQuery, *, limit: int, examined: int) -> AuditPart:
         """The same, from so many entries of each way.
@@ -325,8 +296,7 @@ class AuditSeals:
         self._database: Final = database
         self._settled = 0
         self._moments: list[_Moment] = []
-        after, last = (sa.bindparam(name, type_=sa.BigInteger) for name in ("after", "last"))
-        limit = sa.bindparam("limit", type_=sa.Integer)
+        after, last = (integer_parameter(name) for name in ("after", "last"))
         seals = sa.select(*(audit_seals.c[name] for name in _SEAL))
         details = audit.outerjoin(audit_details, audit_details.c.number == audit.c.number)
         self._highest: Final = database.prepare(lambda: sa.select(sa.func.max(audit.c.number)))
@@ -336,7 +306,7 @@ class AuditSeals:
                 .select_from(details)
                 .where(audit.c.number > after, audit.c.number <= last)
                 .order_by(audit.c.number)
-                .limit(limit)
+                .limit(LIMIT)
             )
         )
         self._unsealed: Final = database.prepare(
@@ -350,7 +320,7 @@ class AuditSeals:
         )
         self._ends: Final = database.prepare(lambda: _select_ends(counts_rolled_back=database.writes_in_queries))
         self._page: Final = database.prepare(
-            lambda: seals.where(audit_seals.c.number > after).order_by(audit_seals.c.number).limit(limit)
+            lambda: seals.where(audit_seals.c.number > after).order_by(audit_seals.c.number).limit(LIMIT)
         )
         self._digests: Final = database.prepare(
             lambda: sa.select(*(audit_digests.c[name] for name in ("seal", "retention", "digests", "latest"))).where(
@@ -478,13 +448,19 @@ class RecordedChange:
 def _detailed(row: Insert) -> Insert:
     """A row of the audit, written with its details."""
     entry = row.returning(audit.c.number).cte("entry")
-    salted = sa.select(entry.c.number, sa.bindparam("salt", type_=sa.Text), sa.bindparam("private", type_=sa.Text))
+    salted = sa.select(entry.c.number, text_parameter("salt"), text_parameter("private"))
     return insert(audit_details).from_select(["number", "salt", "detail"], salted)
 
 
 def _selected() -> sa.Select[Any]:
     rows = audit.outerjoin(audit_details, audit_details.c.number == audit.c.number)
     return sa.select(*(audit.c[name] for name in _COLUMNS), audit_details.c.detail).select_from(rows)
+
+
+def _select_range(*conditions: sa.ColumnElement[bool]) -> sa.Select[Any]:
+    """`after`, `last`, `limit` → entries between two numbers, in order."""
+    within = audit.c.number > sa.bindparam("after"), audit.c.number <= sa.bindparam("last")
+    return _selected().where(*within, *conditions).order_by(audit.c.number).limit(LIMIT)
 
 
 class IndexScan(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -511,11 +487,11 @@ class IndexScan(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     def page(self) -> sa.Select[Any]:
         """`before`, `least`, `limit` and the values → entries, the latest first."""
-        within = self.number < _BEFORE, self.number >= sa.bindparam("least", type_=sa.BigInteger)
+        within = self.number < _BEFORE, self.number >= integer_parameter("least")
         if self.in_order:
-            return _selected().where(*self.conditions, *within).order_by(self.number.desc()).limit(_LIMIT)
+            return _selected().where(*self.conditions, *within).order_by(self.number.desc()).limit(LIMIT)
         # Numbers are sorted, and the rows of the few that remain are read.
-        found = sa.select(audit.c.number).where(*self.conditions, *within).order_by(self.number.desc()).limit(_LIMIT)
+        found = sa.select(audit.c.number).where(*self.conditions, *within).order_by(self.number.desc()).limit(LIMIT)
         return _selected().where(audit.c.number.in_(found)).order_by(audit.c.number.desc())
 
     def index_range(self) -> sa.Select[Any, Any, int]:
@@ -524,7 +500,7 @@ class IndexScan(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         Of the entries that the index leads to.
         """
         found = sa.select(audit.c.number, audit.c.at).where(*self.leading, audit.c.number < _BEFORE)
-        rows = found.order_by(audit.c.number.desc()).limit(_LIMIT).subquery()
+        rows = found.order_by(audit.c.number.desc()).limit(LIMIT).subquery()
         return sa.select(sa.func.min(rows.c.number), sa.func.max(rows.c.at), sa.func.count())
 
 
@@ -586,7 +562,7 @@ def _of_completed_sign_ins(name: str) -> IndexScan:
     the index of each person's sign-ins: all of it is read, and no other entry.
     """
     further = IndexScan(leading=[_COMPLETED_SIGN_IN], in_order=False)
-    return IndexScan(leading=[], rest=[_unindexed("action") == sa.bindparam(name, type_=sa.Text)], further=further)
+    return IndexScan(leading=[], rest=[_unindexed("action") == text_parameter(name)], further=further)
 
 
 def _of_actor(
@@ -607,19 +583,18 @@ def _of_person(of_sign_ins: tuple[bool, ...], rest: list[sa.ColumnElement[bool]]
     yield from _of_actor(_is("actor", "by_user"), of_sign_ins, rest)
     yield IndexScan(leading=[_is("object", "of_user"), _NO_SIGN_IN], rest=rest)
     within = (
-        audit.c.object > sa.bindparam("from_user", type_=sa.Text),
-        audit.c.object < sa.bindparam("to_user", type_=sa.Text),
+        audit.c.object > text_parameter("from_user"),
+        audit.c.object < text_parameter("to_user"),
     )
     yield IndexScan(leading=[*within, _NO_SIGN_IN], rest=rest, in_order=False)
 
 
 def _select_by_action(count: int) -> sa.Select[Any]:
-    within = audit.c.number > sa.bindparam("after"), audit.c.number <= sa.bindparam("last")
-    return _selected().where(*within, _among(count)).order_by(audit.c.number).limit(_LIMIT)
+    return _select_range(_among(count))
 
 
 def _select_latest_of(objects: int, actions: int) -> sa.Select[Any]:
-    named = [sa.bindparam(f"object_{number}", type_=sa.Text) for number in range(objects)]
+    named = [text_parameter(f"object_{number}") for number in range(objects)]
     last = (
         sa.select(sa.func.max(audit.c.number))
         .where(audit.c.object.in_(named), _NO_SIGN_IN, _among(actions))
@@ -633,19 +608,19 @@ def _number_texts(name: str, texts: Sequence[str]) -> dict[str, str]:
 
 
 def _is(column: str, name: str) -> sa.ColumnElement[bool]:
-    return audit.c[column] == sa.bindparam(name, type_=sa.Text)
+    return audit.c[column] == text_parameter(name)
 
 
 def _beside(name: str) -> sa.ColumnElement[bool]:
     """The same, without leading either engine to the column's index."""
     columns = _ENTITIES if name == "entity_id" else (name,)
-    given = sa.bindparam(name, type_=sa.Text)
+    given = text_parameter(name)
     return sa.or_(*(_unindexed(column) == given for column in columns))
 
 
 def _among(count: int) -> sa.ColumnElement[bool]:
     """One of several actions, without leading either engine to their index."""
-    named = [sa.bindparam(f"action_{number}", type_=sa.Text) for number in range(count)]
+    named = [text_parameter(f"action_{number}") for number in range(count)]
     return _unindexed("action").in_(named)
 
 

@@ -14,6 +14,7 @@ from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_seals import DAY_SECONDS, SIGN_IN
 from corpid.rules.directory.approvals import ApprovalState
 from corpid.stores.sql.audit import AFTER_EVERY_NUMBER, values_of, ways
+from corpid.stores.sql.columns import LIMIT, integer_parameter, text_parameter
 from corpid.stores.sql.tables import audit, audit_details, audit_digests, audit_seals, change_requests
 
 if TYPE_CHECKING:
@@ -156,10 +157,10 @@ async def _remove_requests(database: Database, limit: int) -> int:
     old = (
         sa.select(row.request_id)
         .where(
-            row.request_id < sa.bindparam("end", type_=sa.Text),
-            row.request_id > sa.bindparam("after", type_=sa.Text),
+            row.request_id < text_parameter("end"),
+            row.request_id > text_parameter("after"),
             row.state != sa.literal_column(f"'{ApprovalState.PENDING.value}'"),
-            row.decided_at < sa.bindparam("limit", type_=sa.BigInteger),
+            row.decided_at < integer_parameter("limit"),
         )
         .order_by(row.request_id)
         .limit(_ROWS)
@@ -207,7 +208,7 @@ async def _remove_digests(database: Database, end: int, limits: dict[str, int]) 
         sa.select(audit_digests.c.seal)
         .where(audit_digests.c.seal > _AFTER, audit_digests.c.seal <= _END, _is_old_list())
         .order_by(audit_digests.c.seal)
-        .limit(sa.bindparam("limit", type_=sa.Integer))
+        .limit(LIMIT)
     )
     removal = _Removal(
         database, audit_digests, audit_digests.c.seal > _AFTER, audit_digests.c.seal <= _END, _is_old_list()
@@ -235,7 +236,7 @@ async def erase(database: Database, table: Audit, event: AuditEvent, query: Audi
             .join(audit_details, audit_details.c.number == audit.c.number)
             .where(*way.conditions, way.number > _AFTER)
             .order_by(way.number)
-            .limit(sa.bindparam("limit", type_=sa.Integer))
+            .limit(LIMIT)
         )
         look = database.prepare(detailed)
         removal = _Removal(database, audit_details, *_STRETCH_OF_DETAILS, audit_details.c.number.in_(found))
@@ -254,8 +255,8 @@ def _limit(now: float, days: int) -> int:
     return int(now) - days * DAY_SECONDS if days else 0
 
 
-_AFTER: Final = sa.bindparam("after", type_=sa.BigInteger)
-_END: Final = sa.bindparam("end", type_=sa.BigInteger)
+_AFTER: Final = integer_parameter("after")
+_END: Final = integer_parameter("end")
 _STRETCH: Final = (audit.c.number > _AFTER, audit.c.number <= _END)
 _STRETCH_OF_DETAILS: Final = (audit_details.c.number > _AFTER, audit_details.c.number <= _END)
 
@@ -267,7 +268,7 @@ def _look() -> sa.Select[Any, Any, int, int]:
         .select_from(audit.outerjoin(audit_details, audit_details.c.number == audit.c.number))
         .where(*_STRETCH)
         .order_by(audit.c.number)
-        .limit(sa.bindparam("limit", type_=sa.Integer))
+        .limit(LIMIT)
         .subquery()
     )
 
@@ -281,7 +282,7 @@ def _look() -> sa.Select[Any, Any, int, int]:
 
 
 def _is_old(rows: sa.FromClause) -> sa.ColumnElement[bool]:
-    others, sign_ins = (sa.bindparam(name, type_=sa.BigInteger) for name in ("others", "sign_ins"))
+    others, sign_ins = (integer_parameter(name) for name in ("others", "sign_ins"))
     of_sign_in = rows.c.action.startswith(SIGN_IN, autoescape=True)
     of_others = sa.and_(sa.not_(of_sign_in), rows.c.action != sa.literal_column(f"'{AuditAction.AUDIT_PRUNE}'"))
     return sa.or_(sa.and_(of_sign_in, rows.c.at < sign_ins), sa.and_(of_others, rows.c.at < others))
@@ -293,7 +294,7 @@ def _is_old_list() -> sa.ColumnElement[bool]:
         *(
             sa.and_(
                 audit_digests.c.retention == sa.literal_column(f"'{retention}'"),
-                audit_digests.c.latest < sa.bindparam(limit, type_=sa.BigInteger),
+                audit_digests.c.latest < integer_parameter(limit),
             )
             for retention, limit in limits.items()
         )
@@ -301,7 +302,7 @@ def _is_old_list() -> sa.ColumnElement[bool]:
 
 
 def _loses_details(rows: sa.FromClause) -> sa.ColumnElement[bool]:
-    return sa.or_(_is_old(rows), rows.c.at < sa.bindparam("details", type_=sa.BigInteger))
+    return sa.or_(_is_old(rows), rows.c.at < integer_parameter("details"))
 
 
 def _of_old_entry() -> sa.ColumnElement[bool]:

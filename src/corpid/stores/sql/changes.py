@@ -57,15 +57,16 @@ from corpid.rules.directory.records import (
 )
 from corpid.rules.directory.sources import ABSENT, UNKNOWN, sources_after
 from corpid.rules.directory.third_parties import without_grant
-from corpid.stores.sql.columns import columns
-from corpid.stores.sql.mappers import MEMBERSHIPS, fold_user_name, select_columns
+from corpid.stores.sql.columns import columns, select_columns, text_parameter
+from corpid.stores.sql.mappers import MEMBERSHIPS, fold_user_name
 from corpid.stores.sql.tables import administrators, memberships, operators, users
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 
-    from corpid.rules.directory.changes import StoreChange, Written
+    from corpid.rules.directory.changes import StoreChange
     from corpid.rules.directory.records import Sources
+    from corpid.rules.fields import KeyedRecord
     from corpid.stores.sql.audit import Audit
     from corpid.stores.sql.mappers import Kinds
     from corpid.stores.sql.sessions import SignOuts
@@ -174,18 +175,18 @@ class Schedule:
 
     def __init__(self, records: Sequence[Change]) -> None:
         self._records: Final = records
-        self._spans: Final[dict[Callable[[Written], Hashable], dict[Hashable, tuple[int, int]]]] = {}
+        self._spans: Final[dict[Callable[[KeyedRecord], Hashable], dict[Hashable, tuple[int, int]]]] = {}
         self.count: Final = max(1, -(-len(records) // CHANGES_AT_ONCE))
 
-    def find_first(self, trait: Callable[[Written], Hashable], value: Hashable) -> int:
+    def find_first(self, trait: Callable[[KeyedRecord], Hashable], value: Hashable) -> int:
         """The first transaction with such a record, else the first of all."""
         return self._find(trait).get(value, (0, 0))[0]
 
-    def find_last(self, trait: Callable[[Written], Hashable], value: Hashable) -> int:
+    def find_last(self, trait: Callable[[KeyedRecord], Hashable], value: Hashable) -> int:
         """The last transaction with such a record, else the last of all."""
         return self._find(trait).get(value, (0, self.count - 1))[1]
 
-    def _find(self, trait: Callable[[Written], Hashable]) -> dict[Hashable, tuple[int, int]]:
+    def _find(self, trait: Callable[[KeyedRecord], Hashable]) -> dict[Hashable, tuple[int, int]]:
         if trait not in self._spans:
             spans: dict[Hashable, tuple[int, int]] = {}
             for place, change in enumerate(self._records):
@@ -466,7 +467,7 @@ class RecordWriter:
         if event is not None:
             await self.audit.record_change(event, was, record)
 
-    async def _read_stored(self, change: Change, locked: CompiledStatement) -> tuple[Written | None, Sources]:
+    async def _read_stored(self, change: Change, locked: CompiledStatement) -> tuple[KeyedRecord | None, Sources]:
         """The record that a change replaces, locked, and its sources.
 
         What a plan has read may be older: if it had other sources then, nothing is written.
@@ -554,22 +555,20 @@ def _name_account(written: str) -> str:
     return ""
 
 
-def _get_person(record: Written) -> str:
+def _get_person(record: KeyedRecord) -> str:
     return getattr(record, "user_id", "")
 
 
-def _get_account_holder(record: Written) -> str | None:
+def _get_account_holder(record: KeyedRecord) -> str | None:
     return record.user_id if isinstance(record, User | Credentials) else None
 
 
-def _get_parties(record: Written) -> tuple[str, ...] | None:
+def _get_parties(record: KeyedRecord) -> tuple[str, ...] | None:
     return record.key[:3] if isinstance(record, ThirdPartyGrant) else None
 
 
 _FULL_OPERATORS: Final = operators.c.level == "operator"
-_OWNERS: Final = sa.and_(
-    administrators.c.level == "owner", administrators.c.entity_id == sa.bindparam("entity_id", type_=sa.Text)
-)
+_OWNERS: Final = sa.and_(administrators.c.level == "owner", administrators.c.entity_id == text_parameter("entity_id"))
 
 
 def _lock_operators() -> sa.Select[Any]:
@@ -594,7 +593,7 @@ def _select_able_owner() -> sa.Select[Any]:
 
 def _select_same(table: sa.Table, names: tuple[str, ...], compared: tuple[str, ...]) -> sa.Select[Any]:
     """Values of the compared columns → records that have them."""
-    same = (table.c[name] == sa.bindparam(name, type_=sa.Text) for name in compared)
+    same = (table.c[name] == text_parameter(name) for name in compared)
     return select_columns(table, names).where(*same)
 
 
@@ -618,9 +617,9 @@ def _select_namesakes() -> sa.Select[Any]:
         sa.select(*columns(other, MEMBERSHIPS))
         .select_from(own.join(other, sa.and_(*same)))
         .where(
-            own.c.user_id == sa.bindparam("user_id", type_=sa.Text),
+            own.c.user_id == text_parameter("user_id"),
             sa.not_(own.c.invited),
-            other.c.user_name_key == sa.bindparam("name", type_=sa.Text),
+            other.c.user_name_key == text_parameter("name"),
             other.c.user_name_key != sa.literal_column("''", sa.Text),  # its index has no other rows
         )
     )
@@ -628,7 +627,7 @@ def _select_namesakes() -> sa.Select[Any]:
 
 def _select_account_named() -> sa.Select[Any]:
     """`user_id`, `entity_id`, `name` → another member whose account has this name."""
-    same = memberships.c.entity_id == sa.bindparam("entity_id", type_=sa.Text)
-    named = memberships.c.person_name_key == sa.bindparam("name", type_=sa.Text)
-    another = memberships.c.user_id != sa.bindparam("user_id", type_=sa.Text)
+    same = memberships.c.entity_id == text_parameter("entity_id")
+    named = memberships.c.person_name_key == text_parameter("name")
+    another = memberships.c.user_id != text_parameter("user_id")
     return sa.select(memberships.c.user_id).where(same, named, another).limit(1)

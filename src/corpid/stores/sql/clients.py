@@ -16,7 +16,17 @@ from corpid.rules.oauth.deprecated_usage import UseCount
 from corpid.rules.oauth.records import Client, FetchedKeySet
 from corpid.rules.oauth.refusals import ClientRefusal
 from corpid.stores import milliseconds
-from corpid.stores.sql.columns import Codec, T, columns, record_codec
+from corpid.stores.sql.columns import (
+    LIMIT,
+    Codec,
+    Query,
+    T,
+    columns,
+    integer_parameter,
+    record_codec,
+    record_table,
+    text_parameter,
+)
 from corpid.stores.sql.deployment import NamedValues
 from corpid.stores.sql.statements import insert, parameters, upsert
 from corpid.stores.sql.tables import (
@@ -46,30 +56,27 @@ if TYPE_CHECKING:
 _OF_CLIENTS: Final = ("client_id", "name", "enabled", "record")
 """columns of clients of either kind"""
 _FETCHED: Final = record_codec(FetchedKeySet)
-_USES: Final = record_codec(UseCount)
-_USE_KEYS: Final = tuple(column.name for column in generation_use.primary_key)
-_CONSENTS: Final = record_codec(Consent)
+_USES: Final = record_table(generation_use, UseCount)
+_CONSENTS: Final = record_table(consents, Consent)
 _MILLISECONDS: Final = sa.literal_column("1000", sa.BigInteger)
 _SWEPT_CONSENTS: Final = 500
 """consents that a sweep removes in one go"""
 _SWEPT_KEYS: Final = 100
 """expired keys that a new one removes"""
 _RESPONSES: Final = msgspec.json.Decoder(StoredResponse)
-_LIMIT: Final = sa.bindparam("limit", type_=sa.Integer)
 _LIKE_SIGNS: Final = re.compile("[%_!]")
-_REFUSALS: Final = record_codec(ClientRefusal)
+_REFUSALS: Final = record_table(client_refusals, ClientRefusal)
 _REFUSED = client_refusals.c
 _OF_CLIENT: Final = _REFUSED.client_id == sa.bindparam("client_id")
-_CLOCKS: Final = record_codec(ClientClock)
+_CLOCKS: Final = record_table(client_clocks, ClientClock)
 _CLOCK = client_clocks.c
 _SINCE: Final = "client_clocks_since"
 _LARGER_AT: Final = "client_clocks_larger_at"
-_HOURLY: Final = record_codec(HourlyCount)
-_HOURLY_KEYS: Final = tuple(column.name for column in hourly_counts.primary_key)
+_HOURLY: Final = record_table(hourly_counts, HourlyCount)
 _HOUR = hourly_counts.c
 _HOURS: Final = (
-    _HOUR.hour >= sa.bindparam("since", type_=sa.BigInteger),
-    _HOUR.hour < sa.bindparam("until", type_=sa.BigInteger),
+    _HOUR.hour >= integer_parameter("since"),
+    _HOUR.hour < integer_parameter("until"),
 )
 _IS_REFUSAL: Final[sa.ColumnElement[bool]] = sa.literal_column("reason <> ''")
 
@@ -131,23 +138,24 @@ class _Registered(Generic[T]):
     def __init__(self, database: Database, audit: Audit, codec: Codec[T], table: sa.Table, key_sets: sa.Table) -> None:
         self._database: Final = database
         self._audit: Final = audit
-        self._codec: Final = codec
         records = sa.select(*columns(table, codec))
         fetched = key_sets.c.client_id == sa.bindparam("client_id")
-        self._get: Final = database.prepare(lambda: records.where(table.c.client_id == sa.bindparam("client_id")))
-        self._all: Final = database.prepare(lambda: records.order_by(table.c.client_id))
-        self._fetched: Final = database.prepare(lambda: sa.select(*columns(key_sets, _FETCHED)).where(fetched))
+        this = table.c.client_id == sa.bindparam("client_id")
+        self._get: Final = Query(database, lambda: records.where(this), codec.decode)
+        self._all: Final = Query(database, lambda: records.order_by(table.c.client_id), codec.decode)
+        self._fetched: Final = Query(
+            database, lambda: sa.select(*columns(key_sets, _FETCHED)).where(fetched), _FETCHED.decode
+        )
         self._store: Final = database.prepare(lambda: upsert(key_sets, ("client_id", *_FETCHED.written)))
         self._drop: Final = database.prepare(lambda: sa.delete(key_sets).where(fetched))
         self._mentioning: Final = database.prepare(lambda: _clients_mentioning(table, key_sets))
 
     async def get(self, client_id: str) -> T | None:
-        row = await self._database.row(self._get, {"client_id": client_id})
-        return None if row is None else self._codec.decode(row)
+        return await self._get.one(client_id=client_id)
 
     async def list_all(self) -> list[T]:
         """In the order of identifiers."""
-        return [self._codec.decode(row) for row in await self._database.rows(self._all, {})]
+        return await self._all.every()
 
     async def list_mentioning(self, key_id: str, *, limit: int) -> list[str]:
         """Identifiers of clients whose record or key set has this text.
@@ -159,8 +167,7 @@ class _Registered(Generic[T]):
         return [str(row[0]) for row in await self._database.rows(self._mentioning, values)]
 
     async def fetched_key_set(self, client_id: str) -> FetchedKeySet | None:
-        row = await self._database.row(self._fetched, {"client_id": client_id})
-        return None if row is None else _FETCHED.decode(row)
+        return await self._fetched.one(client_id=client_id)
 
     async def keep_fetched_key_set(self, client_id: str, fetched: FetchedKeySet) -> None:
         """Raises MissingReference for a client that is gone."""
@@ -194,9 +201,7 @@ class Usage:
     def __init__(self, database: Database) -> None:
         self._database: Final = database
         self._add: Final = database.prepare(_use_added)
-        self._all: Final = database.prepare(
-            lambda: sa.select(*columns(generation_use, _USES)).order_by(*generation_use.primary_key)
-        )
+        self._all: Final = _USES.query(database, lambda found: found.order_by(*generation_use.primary_key))
 
     async def add(self, counts: Sequence[UseCount]) -> None:
         """Add to the counters, in one short transaction.
@@ -210,7 +215,7 @@ class Usage:
 
     async def list_all(self) -> list[UseCount]:
         """In the order of client, generation and habit."""
-        return [_USES.decode(row) for row in await self._database.rows(self._all, {})]
+        return await self._all.every()
 
 
 class Consents:
@@ -228,17 +233,11 @@ class Consents:
             .limit(_SWEPT_CONSENTS)
             .with_for_update(skip_locked=True)
         )
-        self._remembered: Final = database.prepare(
-            lambda: sa.select(*columns(consents, _CONSENTS)).where(
-                *_consent_named("user_id", "entity_id", "client_id", "issuer_id"), consents.c.expires_at > now
-            )
-        )
-        self._of: Final = database.prepare(
-            lambda: (
-                sa.select(*columns(consents, _CONSENTS))
-                .where(*_consent_named("user_id"), consents.c.expires_at > now)
-                .order_by(*consents.primary_key)
-            )
+        live = consents.c.expires_at > now
+        named = _consent_named("user_id", "entity_id", "client_id", "issuer_id")
+        self._remembered: Final = _CONSENTS.query(database, lambda found: found.where(*named, live))
+        self._of: Final = _CONSENTS.query(
+            database, lambda found: found.where(*_consent_named("user_id"), live).order_by(*consents.primary_key)
         )
         self._give: Final = database.prepare(_consent_given)
         self._withdraw: Final = database.prepare(
@@ -253,14 +252,13 @@ class Consents:
 
         Live while now < expires_at, by the engine's clock if any (D49).
         """
-        key = {"user_id": user_id, "entity_id": entity_id, "client_id": client_id, "issuer_id": issuer_id}
-        rows = await self._database.rows(self._remembered, key | {"now": milliseconds(now)})
-        return [_CONSENTS.decode(row) for row in rows]
+        return await self._remembered.every(
+            user_id=user_id, entity_id=entity_id, client_id=client_id, issuer_id=issuer_id, now=milliseconds(now)
+        )
 
     async def list_for_user(self, user_id: str, *, now: float) -> list[Consent]:
         """The live consents of a person, by entity and client."""
-        rows = await self._database.rows(self._of, {"user_id": user_id, "now": milliseconds(now)})
-        return [_CONSENTS.decode(row) for row in rows]
+        return await self._of.every(user_id=user_id, now=milliseconds(now))
 
     async def give(self, consent: Consent, event: AuditEvent) -> bool:
         """Store a consent, or renew the one with the same scopes.
@@ -348,27 +346,22 @@ class ClientRefusals:
         self._known: Final = database.prepare(_registered)
         self._add: Final = database.prepare(_refusal_added)
         self._trim: Final = database.prepare(_surplus_refusals)
-        self._of: Final = database.prepare(
-            lambda: (
-                sa.select(*columns(client_refusals, _REFUSALS))
-                .where(_OF_CLIENT)
-                .order_by(_REFUSED.at.desc(), _REFUSED.request_id.desc())
-            )
-        )
-        self._by_reference: Final = database.prepare(
-            lambda: (
-                sa.select(*columns(client_refusals, _REFUSALS))
-                .where(
+        latest_first = _REFUSED.at.desc(), _REFUSED.request_id.desc()
+        self._of: Final = _REFUSALS.query(database, lambda found: found.where(_OF_CLIENT).order_by(*latest_first))
+        self._by_reference: Final = _REFUSALS.query(
+            database,
+            lambda found: (
+                found.where(
                     # The key of the table, so that of each client only these moments are read.
                     _REFUSED.client_id.in_(sa.select(clients.c.client_id)),
                     _REFUSED.claimed.in_((sa.false(), sa.true())),
                     _REFUSED.at >= sa.bindparam("since", type_=sa.Double),
                     _REFUSED.at < sa.bindparam("until", type_=sa.Double),
-                    _REFUSED.request_id == sa.bindparam("request_id", type_=sa.Text),
+                    _REFUSED.request_id == text_parameter("request_id"),
                 )
                 .order_by(_REFUSED.client_id, _REFUSED.at)
-                .limit(_LIMIT)
-            )
+                .limit(LIMIT)
+            ),
         )
 
     async def list_by_reference(self, reference: str, *, since: float, until: float, limit: int) -> list[ClientRefusal]:
@@ -376,8 +369,7 @@ class ClientRefusals:
 
         From `since`, before `until`, in epoch seconds.
         """
-        values = {"request_id": reference, "since": since, "until": until, "limit": limit}
-        return [_REFUSALS.decode(row) for row in await self._database.rows(self._by_reference, values)]
+        return await self._by_reference.every(request_id=reference, since=since, until=until, limit=limit)
 
     async def add(self, refusals: Sequence[ClientRefusal], *, kept: int) -> None:
         """Add refusals of one client, all claimed or none.
@@ -401,7 +393,7 @@ class ClientRefusals:
 
         Claimed ones stand among the others.
         """
-        return [_REFUSALS.decode(row) for row in await self._database.rows(self._of, {"client_id": client_id})]
+        return await self._of.every(client_id=client_id)
 
 
 class ClientSkews:
@@ -410,15 +402,13 @@ class ClientSkews:
     def __init__(self, database: Database) -> None:
         self._database: Final = database
         self._values: Final = NamedValues(database)
-        self._of: Final = database.prepare(
-            lambda: sa.select(*columns(client_clocks, _CLOCKS)).where(_CLOCK.client_id == sa.bindparam("client_id"))
-        )
+        this = _CLOCK.client_id == sa.bindparam("client_id")
+        self._of: Final = _CLOCKS.query(database, lambda found: found.where(this))
         self._note: Final = database.prepare(_skew_noted)
 
     async def find(self, client_id: str) -> ClientClock | None:
         """The records of a client; None if there are none."""
-        row = await self._database.row(self._of, {"client_id": client_id})
-        return None if row is None else _CLOCKS.decode(row)
+        return await self._of.one(client_id=client_id)
 
     async def note(self, client_id: str, *, skew: int, period: int, now: float) -> None:
         """Record a skew; a larger one of the same period stays.
@@ -525,12 +515,12 @@ class HourlyCounts:
 
 def _clients_mentioning(table: sa.Table, key_sets: sa.Table) -> sa.Executable:
     """`pattern`, `limit` → identifiers, in order."""
-    pattern = sa.bindparam("pattern", type_=sa.Text)
+    pattern = text_parameter("pattern")
     found = sa.union(
         sa.select(table.c.client_id).where(table.c.record.like(pattern, escape="!")),
         sa.select(key_sets.c.client_id).where(key_sets.c.jwks.like(pattern, escape="!")),
     ).subquery()
-    return sa.select(found.c.client_id).order_by(found.c.client_id).limit(_LIMIT)
+    return sa.select(found.c.client_id).order_by(found.c.client_id).limit(LIMIT)
 
 
 def _registered() -> sa.Select[Any]:
@@ -552,7 +542,7 @@ def _use_added() -> sa.Executable:
     statement = _added_if_registered(generation_use, _USES.written)
     stored, new = generation_use.c, statement.excluded
     return statement.on_conflict_do_update(
-        index_elements=_USE_KEYS,
+        index_elements=list(generation_use.primary_key),
         set_={
             "count": stored["count"] + new["count"],
             "last_at": sa.case((stored.last_at > new.last_at, stored.last_at), else_=new.last_at),
@@ -581,7 +571,7 @@ def _consent_given() -> sa.Executable:
     )
     statement = insert(consents).from_select(list(_CONSENTS.written), known)
     renewed = {name: statement.excluded[name] for name in ("given_at", "expires_at")}
-    return statement.on_conflict_do_update(index_elements=[each.name for each in consents.primary_key], set_=renewed)
+    return statement.on_conflict_do_update(index_elements=list(consents.primary_key), set_=renewed)
 
 
 def _refusal_added() -> sa.Executable:
@@ -625,9 +615,9 @@ def _skew_noted() -> sa.Executable:
 
 def _count_added() -> sa.Executable:
     """Insertion of a row, or addition to it."""
-    statement = insert(hourly_counts).values(parameters(_HOURLY.written))
+    statement = _HOURLY.insert()
     return statement.on_conflict_do_update(
-        index_elements=_HOURLY_KEYS, set_={"count": _HOUR["count"] + statement.excluded["count"]}
+        index_elements=list(hourly_counts.primary_key), set_={"count": _HOUR["count"] + statement.excluded["count"]}
     )
 
 
@@ -654,6 +644,4 @@ def _sums(conditions: Sequence[sa.ColumnElement[bool]]) -> sa.Executable:
 
 def _oldest_hour_removed() -> sa.Executable:
     oldest = sa.select(sa.func.min(_HOUR.hour)).scalar_subquery()
-    return sa.delete(hourly_counts).where(
-        _HOUR.hour == oldest, _HOUR.hour < sa.bindparam("before", type_=sa.BigInteger)
-    )
+    return sa.delete(hourly_counts).where(_HOUR.hour == oldest, _HOUR.hour < integer_parameter("before"))

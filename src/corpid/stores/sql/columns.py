@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, Union, get_origin
+from types import MappingProxyType, NoneType
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, Union, get_args, get_origin
 
 import msgspec
 import sqlalchemy as sa
 from msgspec.structs import replace
 
 from corpid.rules.fields import Field, fields_of
+from corpid.stores.sql.statements import insert, parameters, upsert
 
 if TYPE_CHECKING:
+    from sqlalchemy.dialects.sqlite import Insert
     from sqlalchemy.sql.schema import SchemaItem
 
     from corpid.stores.encryption_at_rest import SecretCipher
+    from corpid.stores.sql.statements import Database, Row, Statement
 
 T = TypeVar("T", bound=msgspec.Struct)
+Q = TypeVar("Q")
 Write: TypeAlias = Callable[[Any], bytes]
 Read: TypeAlias = Callable[[str], Any]
 METADATA: Final = sa.MetaData(
@@ -32,6 +37,11 @@ INDEXES: Final[list[sa.Index]] = []
 """every index, as declared: of two that serve a statement alike an engine takes the one that was made later"""
 TEXT: Final = sa.Text().with_variant(sa.TEXT(collation="C"), "postgresql")
 """compared and sorted byte by byte, whatever the order that a database was made with"""
+LIMIT: Final = sa.bindparam("limit", type_=sa.Integer)
+_KINDS: Final[Mapping[Any, sa.types.TypeEngine[Any]]] = {
+    bool: sa.Boolean(), int: sa.BigInteger(), float: sa.Double(),
+}  # fmt: skip
+"""of columns, by the type of the field; others are text"""
 
 
 @sa.event.listens_for(sa.Index, "after_parent_attach")
@@ -48,8 +58,8 @@ def table(name: str, *items: SchemaItem) -> sa.Table:
     return sa.Table(name, METADATA, *items, sqlite_with_rowid=False)
 
 
-def text(name: str, *references: SchemaItem, null: bool = False) -> sa.Column[str]:
-    return sa.Column(name, TEXT, *references, nullable=null)
+def text(name: str) -> sa.Column[str]:
+    return sa.Column(name, TEXT, nullable=False)
 
 
 def key(name: str, *references: SchemaItem) -> sa.Column[str]:
@@ -57,9 +67,9 @@ def key(name: str, *references: SchemaItem) -> sa.Column[str]:
     return sa.Column(name, TEXT, *references, primary_key=True, nullable=False)
 
 
-def integer(name: str, *, null: bool = False, index: bool = False) -> sa.Column[int]:
+def integer(name: str, *, index: bool = False) -> sa.Column[int]:
     """A whole number of 64 bits."""
-    return sa.Column(name, sa.BigInteger, nullable=null, index=index)
+    return sa.Column(name, sa.BigInteger, nullable=False, index=index)
 
 
 def flag(name: str) -> sa.Column[bool]:
@@ -69,16 +79,6 @@ def flag(name: str) -> sa.Column[bool]:
 def later(name: str, default: str) -> sa.Column[str]:
     """A column that the previous version does not know or write."""
     return sa.Column(name, TEXT, nullable=False, server_default=default)
-
-
-def later_flag(name: str) -> sa.Column[bool]:
-    """A flag that the previous version does not know or write."""
-    return sa.Column(name, sa.Boolean, nullable=False, server_default=sa.false())
-
-
-def later_moment(name: str) -> sa.Column[int]:
-    """A moment that the previous version does not know or write."""
-    return sa.Column(name, sa.BigInteger, nullable=False, server_default="0")
 
 
 def source() -> sa.Column[str]:
@@ -114,23 +114,23 @@ def record_columns(record: type[msgspec.Struct]) -> list[SchemaItem]:
 
 def _record_column(field: Field) -> sa.Column[Any]:
     references = [foreign_key(field.refers)] if field.refers else []
+    null = NoneType in get_args(field.type)
+    kind = _KINDS.get(get_args(field.type)[0] if null else field.type, TEXT)
     if field.identifies:
-        return key(field.name, *references)
-    if field.type is bool and not field.added:
-        return flag(field.name)
-    if field.type is int and not field.added:
-        return integer(field.name)
+        return sa.Column(field.name, kind, *references, primary_key=True, nullable=False, autoincrement=False)
     if not field.added:
-        return text(field.name, *references, null=field.type == str | None)
+        return sa.Column(field.name, kind, *references, nullable=null)
+    return sa.Column(field.name, kind, nullable=False, server_default=_column_default(field))
+
+
+def _column_default(field: Field) -> str | sa.ColumnElement[bool]:
     match field.default:
         case False:
-            return later_flag(field.name)
-        case int(zero) if zero == 0:
-            return later_moment(field.name)
-        case str(default):
-            return later(field.name, default)
-        case tuple(default):
-            return later(field.name, msgspec.json.encode(default).decode())
+            return sa.false()
+        case str(text):
+            return text
+        case (0 | tuple()) as value:
+            return msgspec.json.encode(value).decode()
     raise TypeError(f"{field.name}: no column that was added later has the default {field.default!r}")
 
 
@@ -175,6 +175,61 @@ def record_codec(record: type[T], forms: Mapping[str, tuple[Write, Read]] = Mapp
     return Codec(columns=names, written=names, encode=encode, decode=decode)
 
 
+class Query(Generic[Q]):
+    """A prepared statement, each of whose rows is a record."""
+
+    def __init__(self, database: Database, statement: Statement, decode: Callable[[Row], Q]) -> None:
+        self._database: Final = database
+        self.statement: Final = database.prepare(statement)
+        self._decode: Final = decode
+
+    async def one(self, **values: object) -> Q | None:
+        """The only record, None if there is none. Raises StoreUnavailable."""
+        row = await self._database.row(self.statement, values)
+        return None if row is None else self._decode(row)
+
+    async def every(self, **values: object) -> list[Q]:
+        """All records, in the order of the statement. Raises StoreUnavailable."""
+        return [self._decode(row) for row in await self._database.rows(self.statement, values)]
+
+
+class RecordTable(Codec[T], frozen=True, kw_only=True):
+    """A table whose rows are records of one type."""
+
+    table: sa.Table
+
+    def query(self, database: Database, build: Callable[[sa.Select[Any]], sa.Select[Any]]) -> Query[T]:
+        """Prepare a query; `build` narrows and sorts the selection of all records."""
+        return Query(database, functools.partial(_select_records, self.table, self.columns, build), self.decode)
+
+    def insert(self) -> Insert:
+        """An insertion, with a parameter for every column."""
+        return insert(self.table).values(parameters(self.written))
+
+    def upsert(self) -> sa.Executable:
+        """An insertion, or an update of the row with the same key."""
+        return upsert(self.table, self.written)
+
+
+def _select_records(
+    table: sa.Table, names: tuple[str, ...], build: Callable[[sa.Select[Any]], sa.Select[Any]]
+) -> sa.Select[Any]:
+    return build(select_columns(table, names))
+
+
+def select_columns(table: sa.Table, names: Sequence[str]) -> sa.Select[Any]:
+    """Every record of a table."""
+    return sa.select(*(table.c[name] for name in names))
+
+
+def record_table(table: sa.Table, record: type[T]) -> RecordTable[T]:
+    """A table whose columns are the fields of a record."""
+    codec = record_codec(record)
+    return RecordTable(
+        columns=codec.columns, written=codec.written, encode=codec.encode, decode=codec.decode, table=table
+    )
+
+
 def encrypted_codec(codec: Codec[T], cipher: SecretCipher, table: str, key: str, column: str) -> Codec[T]:
     """The codec of a record with one encrypted column (D43).
 
@@ -197,9 +252,30 @@ def encrypted_codec(codec: Codec[T], cipher: SecretCipher, table: str, key: str,
     return replace(codec, encode=encode, decode=decode)
 
 
+def text_parameter(name: str) -> sa.BindParameter[str]:
+    return sa.bindparam(name, type_=sa.Text)
+
+
+def integer_parameter(name: str) -> sa.BindParameter[int]:
+    return sa.bindparam(name, type_=sa.BigInteger)
+
+
 def columns(table: sa.FromClause, codec: Codec[Any]) -> list[sa.ColumnElement[Any]]:
     """The columns that a codec decodes, in its order."""
     return [table.c[name] for name in codec.columns]
+
+
+def decode_joined(row: Sequence[Any], *codecs: Codec[Any]) -> list[Any]:
+    """The records of a row that has the columns of several codecs.
+
+    None for one of an outer join that is not there. More columns may follow.
+    """
+    found, start = [], 0
+    for codec in codecs:
+        end = start + len(codec.columns)
+        found.append(None if row[start] is None else codec.decode(row[start:end]))
+        start = end
+    return found
 
 
 def belongs_to_person(table: sa.FromClause) -> sa.ColumnElement[bool]:

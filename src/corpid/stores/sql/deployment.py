@@ -5,14 +5,14 @@ Among them are notes of orderly stops: which marker proves that nothing was lost
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 
 from corpid.rules.directory.members import Members
 from corpid.rules.jobs import Job
 from corpid.rules.server_processes import ServerProcess
-from corpid.stores.sql.columns import columns, record_codec
+from corpid.stores.sql.columns import LIMIT, integer_parameter, record_table
 from corpid.stores.sql.statements import insert, parameters, upsert
 from corpid.stores.sql.tables import deployment, jobs, server_processes
 
@@ -34,9 +34,9 @@ _OVER: Final = "over"
 _SWITCH: Final = {True: "on", False: "off"}
 
 
-PROCESSES: Final = record_codec(ServerProcess)
+PROCESSES: Final = record_table(server_processes, ServerProcess)
 _PROCESS = server_processes.c
-JOBS: Final = record_codec(Job)
+JOBS: Final = record_table(jobs, Job)
 _JOB = jobs.c
 _NOTED: Final = ("seen_at", "done", "total")
 _ENDED: Final = (*_NOTED, "event", "ended_at", "result")
@@ -145,14 +145,14 @@ class ServerProcesses:
 
     def __init__(self, database: Database) -> None:
         self._database: Final = database
-        self._note: Final = database.prepare(lambda: upsert(server_processes, PROCESSES.written))
+        self._note: Final = database.prepare(PROCESSES.upsert)
         self._remove: Final = database.prepare(
             lambda: sa.delete(server_processes).where(_PROCESS.process_id == sa.bindparam("process_id"))
         )
         self._remove_old: Final = database.prepare(
-            lambda: sa.delete(server_processes).where(_PROCESS.seen_at < sa.bindparam("before", type_=sa.BigInteger))
+            lambda: sa.delete(server_processes).where(_PROCESS.seen_at < integer_parameter("before"))
         )
-        self._all: Final = database.prepare(select_processes)
+        self._all: Final = PROCESSES.query(database, sort_processes)
 
     async def note(self, process: ServerProcess) -> None:
         """Add the row of a process, or replace it."""
@@ -168,14 +168,12 @@ class ServerProcesses:
 
     async def list_all(self) -> list[ServerProcess]:
         """Every process, in the order of host, start and identifier."""
-        return [PROCESSES.decode(row) for row in await self._database.rows(self._all, {})]
+        return await self._all.every()
 
 
-def select_processes() -> sa.Select[tuple[object, ...]]:
-    """Every process. Source: D49"""
-    return sa.select(*columns(server_processes, PROCESSES)).order_by(
-        _PROCESS.host, _PROCESS.started_at, _PROCESS.process_id
-    )
+def sort_processes(found: sa.Select[Any]) -> sa.Select[Any]:
+    """The processes in their order. Source: D49"""
+    return found.order_by(_PROCESS.host, _PROCESS.started_at, _PROCESS.process_id)
 
 
 class Jobs:
@@ -184,28 +182,19 @@ class Jobs:
     def __init__(self, database: Database, audit: Audit) -> None:
         self._database: Final = database
         self._audit: Final = audit
-        self._add: Final = database.prepare(
-            lambda: insert(jobs).values(parameters(JOBS.written)).on_conflict_do_nothing()
-        )
+        self._add: Final = database.prepare(lambda: JOBS.insert().on_conflict_do_nothing())
         self._note: Final = database.prepare(lambda: _update_running(_NOTED))
         self._end: Final = database.prepare(lambda: _update_running(_ENDED))
         self._remove_old: Final = database.prepare(
-            lambda: sa.delete(jobs).where(
-                _JOB.started_at < sa.bindparam("before", type_=sa.BigInteger), _JOB.event != "start"
-            )
+            lambda: sa.delete(jobs).where(_JOB.started_at < integer_parameter("before"), _JOB.event != "start")
         )
-        self._one: Final = database.prepare(lambda: _select_jobs().where(_JOB.job_id == sa.bindparam("job_id")))
-        self._running: Final = database.prepare(lambda: _select_jobs().where(_JOB.event == "start"))
-        self._running_of_kind: Final = database.prepare(
-            lambda: _select_jobs().where(_JOB.event == "start", _JOB.kind == sa.bindparam("kind"))
+        self._one: Final = JOBS.query(database, lambda found: found.where(_JOB.job_id == sa.bindparam("job_id")))
+        self._running: Final = JOBS.query(database, lambda found: found.where(_JOB.event == "start"))
+        self._running_of_kind: Final = JOBS.query(
+            database, lambda found: found.where(_JOB.event == "start", _JOB.kind == sa.bindparam("kind"))
         )
-        self._latest: Final = database.prepare(
-            lambda: (
-                _select_jobs()
-                .order_by(_JOB.started_at.desc(), _JOB.job_id)
-                .limit(sa.bindparam("limit", type_=sa.Integer))
-            )
-        )
+        latest_first = _JOB.started_at.desc(), _JOB.job_id
+        self._latest: Final = JOBS.query(database, lambda found: found.order_by(*latest_first).limit(LIMIT))
 
     async def add(self, job: Job, event: AuditEvent) -> bool:
         """Add a job that starts, with its event.
@@ -234,20 +223,18 @@ class Jobs:
         return ended
 
     async def get(self, job_id: str) -> Job | None:
-        row = await self._database.row(self._one, {"job_id": job_id})
-        return None if row is None else JOBS.decode(row)
+        return await self._one.one(job_id=job_id)
 
     async def find_running(self, kind: str) -> Job | None:
-        row = await self._database.row(self._running_of_kind, {"kind": kind})
-        return None if row is None else JOBS.decode(row)
+        return await self._running_of_kind.one(kind=kind)
 
     async def list_running(self) -> list[Job]:
         """Those that have not ended, one of a kind at most."""
-        return [JOBS.decode(row) for row in await self._database.rows(self._running, {})]
+        return await self._running.every()
 
     async def list_latest(self, *, limit: int) -> list[Job]:
         """The jobs that started last, the latest first."""
-        return [JOBS.decode(row) for row in await self._database.rows(self._latest, {"limit": limit})]
+        return await self._latest.every(limit=limit)
 
     async def remove_old(self, *, before: int) -> int:
         """Remove those that have ended, and started before this moment.
@@ -257,10 +244,6 @@ class Jobs:
         return await self._database.write(self._remove_old, {"before": before})
 
 
-def _select_jobs() -> sa.Select[tuple[object, ...]]:
-    return sa.select(*columns(jobs, JOBS))
-
-
 def _update_running(written: tuple[str, ...]) -> sa.Executable:
     """An update of a job that runs, unless it was noted later."""
     return (
@@ -268,7 +251,7 @@ def _update_running(written: tuple[str, ...]) -> sa.Executable:
         .where(
             _JOB.job_id == sa.bindparam("id"),
             _JOB.event == "start",
-            _JOB.seen_at <= sa.bindparam("seen", type_=sa.BigInteger),
+            _JOB.seen_at <= integer_parameter("seen"),
         )
         .values(parameters(written))
     )

@@ -22,8 +22,6 @@ from corpid.rules.directory.records import (
     Administrator,
     AppointmentStatus,
     Assignment,
-    ChangeRequest,
-    DeletionRequest,
     Entity,
     Membership,
     Operator,
@@ -34,9 +32,10 @@ from corpid.rules.directory.records import (
     User,
 )
 from corpid.rules.directory.sources import SourcedRecord, sources_after
+from corpid.rules.fields import KeyedRecord
 from corpid.stores.sql.changes import ChangeWriter
-from corpid.stores.sql.columns import columns, record_codec
-from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, PAGE, USERS, fold_user_name, select_columns
+from corpid.stores.sql.columns import LIMIT, Query, columns, decode_joined, record_codec, text_parameter
+from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, PAGE, USERS, fold_user_name
 from corpid.stores.sql.tables import (
     HAS_END,
     administrators,
@@ -56,26 +55,15 @@ if TYPE_CHECKING:
     from corpid.rules.audit_records import AuditEvent
     from corpid.rules.directory.changes import StoreChange
     from corpid.rules.directory.entity_choice import Form
-    from corpid.rules.directory.records import OperatorLevel, Record
-    from corpid.rules.oauth.records import Client
+    from corpid.rules.directory.records import A, OperatorLevel
     from corpid.stores.sql.audit import Audit
+    from corpid.stores.sql.columns import Codec
     from corpid.stores.sql.lists import RecordLists
     from corpid.stores.sql.mappers import Kinds, RecordType
     from corpid.stores.sql.sessions import SignOuts
     from corpid.stores.sql.statements import CompiledStatement, Database, Row
 
-R = TypeVar("R", bound="Record | Client")
-N = TypeVar("N", Entity, Service, User)
-L = TypeVar(
-    "L",
-    Membership,
-    Administrator,
-    Assignment,
-    ThirdPartyGrant,
-    ThirdPartyAssignment,
-    ChangeRequest,
-    DeletionRequest,
-)
+R = TypeVar("R", bound=KeyedRecord)
 Parameters: TypeAlias = "list[sa.BindParameter[str]]"
 
 ADMINISTRATORS: Final = record_codec(Administrator)
@@ -85,11 +73,11 @@ ASSIGNMENTS: Final = record_codec(Assignment)
 GRANTS: Final = record_codec(ThirdPartyGrant)
 THIRD_PARTY_ASSIGNMENTS: Final = record_codec(ThirdPartyAssignment)
 
-_USER_ID: Final = sa.bindparam("user_id", type_=sa.Text)
-_ENTITY_ID: Final = sa.bindparam("entity_id", type_=sa.Text)
+_USER_ID: Final = text_parameter("user_id")
+_ENTITY_ID: Final = text_parameter("entity_id")
 
 _ESCAPE: Final = "/"
-_FORMS: Final = [sa.bindparam(f"form_{number}", type_=sa.Text) for number in range(len(FORMS))]
+_FORMS: Final = [text_parameter(f"form_{number}") for number in range(len(FORMS))]
 _MEMBERSHIPS: Final = memberships.join(entities, entities.c.entity_id == memberships.c.entity_id)
 _MINE: Final = sa.and_(memberships.c.user_id == _USER_ID, sa.not_(memberships.c.invited))
 """open invitations have no effect (D60)"""
@@ -97,16 +85,10 @@ _USABLE: Final = sa.and_(
     memberships.c.enabled, entities.c.enabled, (entities.c.type + ":" + entities.c.status).in_(_FORMS)
 )
 
-_ENTITY_WIDTH: Final = len(ENTITIES.columns)
-_USER_END: Final = len(USERS.columns)
-_ACTING_ENTITY_END: Final = _USER_END + _ENTITY_WIDTH
-_MEMBERSHIP_END: Final = _ACTING_ENTITY_END + len(MEMBERSHIPS.columns)
-_THIRD_PARTY_END: Final = len(THIRD_PARTY_ASSIGNMENTS.columns)
-_CLIENT_ENTITY_END: Final = _THIRD_PARTY_END + _ENTITY_WIDTH
+_CLIENT_ENTITY_END: Final = len(THIRD_PARTY_ASSIGNMENTS.columns) + len(ENTITIES.columns)
 
 _READS_AT_ONCE: Final = 200
-_LIMIT: Final = sa.bindparam("limit", type_=sa.Integer)
-_FIRST: Final = sa.bindparam("first", type_=sa.Text)
+_FIRST: Final = text_parameter("first")
 
 
 class Directory:
@@ -122,14 +104,14 @@ class Directory:
         self._kinds: Final = kinds
         self._changes: Final = ChangeWriter(database, audit, kinds, sign_outs)
         self._one_user: Final = kinds[User].one
-        self._user_by_name: Final = database.prepare(select_user_by_name)
-        self._acting: Final = database.prepare(select_acting)
-        self._usable: Final = database.prepare(select_usable)
+        self._user_by_name: Final = Query(database, select_user_by_name, USERS.decode)
+        self._acting: Final = Query(database, select_acting, _decode_acting)
+        self._usable: Final = Query(database, select_usable, _decode_acting)
         self._choices: Final = prepare_by_count(database, select_choices)
         self._count: Final = prepare_by_count(database, count_choices)
-        self._administered: Final = database.prepare(select_administered)
-        self._administrators: Final = database.prepare(select_administrators)
-        self._operators: Final = database.prepare(select_operators)
+        self._administered: Final = Query(database, select_administered, ADMINISTRATORS.decode)
+        self._administrators: Final = Query(database, select_administrators, partial(_decode_status, ADMINISTRATORS))
+        self._operators: Final = Query(database, select_operators, partial(_decode_status, OPERATORS))
         self._services: Final = prepare_by_count(database, select_services)
         self._assignments: Final = prepare_by_count(database, select_assignments)
         self._third_party_rows: Final = prepare_by_count(database, select_third_party_rows)
@@ -141,7 +123,6 @@ class Directory:
             )
         )
         self._totals: Final = database.prepare(count_totals)
-        self._ending: Final = kinds[Assignment].prepare(select_ending)
 
     async def read(self, kind: type[R], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], R]:
         """The records with these keys.
@@ -150,6 +131,10 @@ class Directory:
         """
         known = self._kinds[kind]
         return {key: known.codec.decode(row) async for key, row in self._find_rows(known, known.one, keys)}
+
+    async def find(self, kind: type[R], *key: str) -> R | None:
+        """The record with this key; None if there is none."""
+        return (await self.read(kind, [key])).get(key)
 
     async def sourced(self, kind: type[R], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], SourcedRecord[R]]:
         """The records with these keys, and where they come from (D65)."""
@@ -188,8 +173,7 @@ class Directory:
             rows = await self._database.rows(known.next_page, after | {"limit": PAGE}) if len(rows) == PAGE else []
 
     async def acting(self, user_id: str, entity_id: str) -> ActingPerson | None:
-        row = await self._database.row(self._acting, {"user_id": user_id, "entity_id": entity_id})
-        return None if row is None else _decode_acting(row)
+        return await self._acting.one(user_id=user_id, entity_id=entity_id)
 
     async def user(self, user_id: str) -> User | None:
         row = await self._database.row(self._one_user, {"user_id": user_id})
@@ -204,8 +188,7 @@ class Directory:
             name = fold_user_name(user_name)
         except NameRefused:
             return None
-        row = await self._database.row(self._user_by_name, {"name": name})
-        return None if row is None else USERS.decode(row)
+        return await self._user_by_name.one(name=name)
 
     async def set_language(self, user_id: str, language: str, event: AuditEvent) -> None:
         """Store the language (a tag) of e-mails to a person.
@@ -229,8 +212,7 @@ class Directory:
 
         Person, entity and membership are enabled, and the entity is of these types and statuses.
         """
-        rows = await self._database.rows(self._usable, {"user_id": user_id, **bind_forms(accepted)})
-        return [_decode_acting(row) for row in rows]
+        return await self._usable.every(user_id=user_id, **bind_forms(accepted))
 
     async def choices(
         self, user_id: str, accepted: frozenset[Form], *, words: Sequence[str], first: str, limit: int
@@ -253,19 +235,15 @@ class Directory:
 
     async def administered(self, user_id: str) -> list[Administrator]:
         """A person's levels, by entity (D53)."""
-        return [
-            ADMINISTRATORS.decode(row) for row in await self._database.rows(self._administered, {"user_id": user_id})
-        ]
+        return await self._administered.every(user_id=user_id)
 
     async def administrators(self, entity_id: str) -> list[AppointmentStatus[Administrator]]:
         """An entity's administrators, by person (D53)."""
-        rows = await self._database.rows(self._administrators, {"entity_id": entity_id})
-        return [AppointmentStatus(record=ADMINISTRATORS.decode(row[:-1]), enabled=bool(row[-1])) for row in rows]
+        return await self._administrators.every(entity_id=entity_id)
 
     async def operators(self, level: OperatorLevel) -> list[AppointmentStatus[Operator]]:
         """The deployment's operators of a level, by person (D53)."""
-        rows = await self._database.rows(self._operators, {"level": level})
-        return [AppointmentStatus(record=OPERATORS.decode(row[:-1]), enabled=bool(row[-1])) for row in rows]
+        return await self._operators.every(level=level)
 
     async def services(self, service_ids: Sequence[str]) -> list[Service]:
         """In the order of identifiers."""
@@ -300,20 +278,6 @@ class Directory:
         values = {"entity_id": entity_id, "first": first, "last": last, "limit": most}
         people, roles, offers = await self._database.row(self._totals, values) or (0, 0, 0)
         return EntityTotals(people=people, ending=roles, offers=offers)
-
-    async def ending(
-        self, entity_id: str, *, first: str, last: str, after: tuple[str, ...], limit: int
-    ) -> list[Assignment]:
-        """An entity's own roles that end from day `first` to `last`.
-
-        By last day and key; `after` is both of the one before, or empty texts. The days before that place are left out
-        here, too: SQLite would read their roles.
-        """
-        known = self._kinds[Assignment]
-        names = ("end_date", *known.keys)
-        beginning = {f"after_{name}": value for name, value in zip(names, after, strict=True)}
-        values = {"entity_id": entity_id, "first": max(first, after[0]), "last": last, **beginning, "limit": limit}
-        return [known.codec.decode(row) for row in await self._database.rows(self._ending, values)]
 
     async def page(
         self, kind: type[R], where: Mapping[str, str], *, after: tuple[str, ...] = (), limit: int
@@ -372,14 +336,14 @@ def select_choices(words: Parameters) -> sa.Select[Any]:
     """
     of = entities.c
     selected = (of.entity_id, of.type, of.registration_number, of.country, of.name, of.status, of.enabled)
-    preferred = of.entity_id == sa.bindparam("first", type_=sa.Text)
+    preferred = of.entity_id == text_parameter("first")
     rank = sa.case((sa.not_(_USABLE), 2), (preferred, 0), else_=1)
     return (
         sa.select(*selected, memberships.c.enabled)
         .select_from(_MEMBERSHIPS)
         .where(_MINE, *_match_words(words))
         .order_by(rank, of.search_text)
-        .limit(sa.bindparam("limit", type_=sa.Integer))
+        .limit(LIMIT)
     )
 
 
@@ -458,7 +422,7 @@ def select_operators() -> sa.Select[Any]:
     return (
         sa.select(*columns(operators, OPERATORS), users.c.enabled)
         .select_from(operators.join(users))
-        .where(operators.c.level == sa.bindparam("level", type_=sa.Text))
+        .where(operators.c.level == text_parameter("level"))
         .order_by(operators.c.user_id)
     )
 
@@ -515,16 +479,16 @@ def prepare_by_count(
 
 
 def _build_listed(statement: Callable[[Parameters], sa.Select[Any]], count: int) -> sa.Select[Any]:
-    return statement([sa.bindparam(f"listed_{number}", type_=sa.Text) for number in range(count)])
+    return statement([text_parameter(f"listed_{number}") for number in range(count)])
 
 
 def _decode_acting(row: Row) -> ActingPerson:
-    return ActingPerson(
-        user=USERS.decode(row[:_USER_END]),
-        entity=ENTITIES.decode(row[_USER_END:_ACTING_ENTITY_END]),
-        membership=MEMBERSHIPS.decode(row[_ACTING_ENTITY_END:_MEMBERSHIP_END]),
-        administrator=None if row[_MEMBERSHIP_END] is None else ADMINISTRATORS.decode(row[_MEMBERSHIP_END:]),
-    )
+    user, entity, membership, held = decode_joined(row, USERS, ENTITIES, MEMBERSHIPS, ADMINISTRATORS)
+    return ActingPerson(user=user, entity=entity, membership=membership, administrator=held)
+
+
+def _decode_status(codec: Codec[A], row: Row) -> AppointmentStatus[A]:
+    return AppointmentStatus(record=codec.decode(row[:-1]), enabled=bool(row[-1]))
 
 
 def _decode_third_party_row(row: Row, granted: list[Row]) -> ThirdPartyRow:
@@ -532,11 +496,9 @@ def _decode_third_party_row(row: Row, granted: list[Row]) -> ThirdPartyRow:
 
     An assignment without a grant comes once, with nulls for the grant.
     """
-    return ThirdPartyRow(
-        assignment=THIRD_PARTY_ASSIGNMENTS.decode(row[:_THIRD_PARTY_END]),
-        client_entity=ENTITIES.decode(row[_THIRD_PARTY_END:]),
-        grants=tuple(GRANTS.decode(grant) for grant in granted if grant[0] is not None),
-    )
+    assignment, client_entity = decode_joined(row, THIRD_PARTY_ASSIGNMENTS, ENTITIES)
+    grants = tuple(GRANTS.decode(grant) for grant in granted if grant[0] is not None)
+    return ThirdPartyRow(assignment=assignment, client_entity=client_entity, grants=grants)
 
 
 def _match_days() -> tuple[sa.ColumnElement[bool] | sa.TextClause, ...]:
@@ -547,7 +509,7 @@ def _match_days() -> tuple[sa.ColumnElement[bool] | sa.TextClause, ...]:
     return (
         assignments.c.entity_id == _ENTITY_ID,
         assignments.c.end_date >= _FIRST,
-        assignments.c.end_date <= sa.bindparam("last", type_=sa.Text),
+        assignments.c.end_date <= text_parameter("last"),
         sa.text(HAS_END),
     )
 
@@ -564,15 +526,7 @@ def count_totals() -> sa.Select[Any]:
     )
     return sa.select(
         *(
-            sa.select(sa.func.count()).select_from(each.limit(_LIMIT).subquery("counted")).scalar_subquery()
+            sa.select(sa.func.count()).select_from(each.limit(LIMIT).subquery("counted")).scalar_subquery()
             for each in (people, ending, offers)
         )
     )
-
-
-def select_ending(table: sa.Table, names: tuple[str, ...]) -> sa.Select[Any]:
-    """The same, `after_…` of day and key, `limit` → roles in order."""
-    keys = [table.c.end_date, *table.primary_key]
-    after = sa.tuple_(*(sa.bindparam(f"after_{each.name}", type_=sa.Text) for each in keys))
-    within = *_match_days(), sa.tuple_(*keys) > after
-    return select_columns(table, names).where(*within).order_by(*keys).limit(_LIMIT)

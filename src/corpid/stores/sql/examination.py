@@ -15,8 +15,9 @@ from corpid.rules.oauth.records import Client
 from corpid.rules.server_processes import ServerProcess
 from corpid.stores.sql import schema, tables
 from corpid.stores.sql.clients import CLIENTS
+from corpid.stores.sql.columns import columns
 from corpid.stores.sql.database_identity import read_refusal
-from corpid.stores.sql.deployment import PROCESSES, select_processes
+from corpid.stores.sql.deployment import PROCESSES, sort_processes
 from corpid.stores.sql.members import select_waiting_invitations
 from corpid.stores.sql.migration import SchemaOlder
 from corpid.stores.sql.sqlite import SqliteTarget
@@ -153,7 +154,8 @@ def _emails(connection: sa.Connection) -> tuple[int, int]:
 def _processes(connection: sa.Connection) -> list[ServerProcess]:
     if not sa.inspect(connection).has_table(tables.server_processes.name):
         return []
-    return [PROCESSES.decode(tuple(row)) for row in connection.execute(select_processes())]
+    found = sort_processes(sa.select(*columns(PROCESSES.table, PROCESSES)))
+    return [PROCESSES.decode(tuple(row)) for row in connection.execute(found)]
 
 
 def _clients(connection: sa.Connection) -> list[Client]:

@@ -16,7 +16,15 @@ from corpid.rules.directory.changes import Conflict, NameRefused
 from corpid.rules.directory.members import Members, compare_members, merge_members
 from corpid.rules.directory.records import Account, User
 from corpid.rules.directory.sources import sources_after
-from corpid.stores.sql.columns import belongs_to_person, columns, record_codec
+from corpid.stores.sql.columns import (
+    LIMIT,
+    Query,
+    belongs_to_person,
+    columns,
+    integer_parameter,
+    record_codec,
+    record_table,
+)
 from corpid.stores.sql.mappers import USERS, fold_user_name, words_of
 from corpid.stores.sql.sessions import unless_there
 from corpid.stores.sql.statements import insert, parameters, upsert
@@ -46,15 +54,14 @@ if TYPE_CHECKING:
 EmailChangeEnd: TypeAlias = Literal["changed", "dropped", "gone"]
 """the new address is in effect; it is not, since person or address are no longer as they were; somebody else finished
 or undid the change"""
-_EMAIL_CHANGES: Final = record_codec(EmailChange)
-_PASSKEYS: Final = record_codec(Passkey)
-_LINKS: Final = record_codec(FactorLink)
-_GUESSES: Final = record_codec(CodeGuesses)
+_EMAIL_CHANGES: Final = record_table(email_changes, EmailChange)
+_PASSKEYS: Final = record_table(passkeys, Passkey)
+_LINKS: Final = record_table(links, FactorLink)
+_GUESSES: Final = record_table(code_guesses, CodeGuesses)
 _USER_END: Final = len(USERS.columns)
 _CREDENTIALS_END: Final = _USER_END + len(record_codec(Credentials).columns)
 _GUESSES_END: Final = _CREDENTIALS_END + len(_GUESSES.columns)
 _PASSKEYS_START: Final = _GUESSES_END + 3
-_GUESSES_KEYS: Final = tuple(column.name for column in code_guesses.primary_key)
 _GUESSES_COMPARED: Final = ("factors", "guesses", "paused_until")
 
 
@@ -87,9 +94,14 @@ class Factors:
         self._account_by_passkey: Final = prepare(lambda: account.where(users.c.user_id == owner))
         self._raise_step: Final = audit.prepare_change(_raise_step())
         self._rehash: Final = prepare(_rehash)
-        self._passkey: Final = prepare(lambda: sa.select(*columns(passkeys, _PASSKEYS)).where(_THIS_PASSKEY))
-        self._passkeys: Final = prepare(_passkeys_of_a_person)
-        self._add_passkey: Final = prepare(lambda: insert(passkeys).values(parameters(_PASSKEYS.written)))
+        self._passkey: Final = _PASSKEYS.query(database, lambda found: found.where(_THIS_PASSKEY))
+        self._passkeys: Final = _PASSKEYS.query(
+            database,
+            lambda found: found.where(belongs_to_person(passkeys)).order_by(
+                passkeys.c.created_at, passkeys.c.credential_id
+            ),
+        )
+        self._add_passkey: Final = prepare(_PASSKEYS.insert)
         self._remove_passkey: Final = prepare(lambda: sa.delete(passkeys).where(_OWN_PASSKEY))
         self._remove_passkeys: Final = prepare(lambda: sa.delete(passkeys).where(belongs_to_person(passkeys)))
         self._rename_passkey: Final = prepare(
@@ -107,11 +119,11 @@ class Factors:
         )
         self._drop_codes: Final = prepare(lambda: sa.delete(recovery_codes).where(belongs_to_person(recovery_codes)))
         self._add_code: Final = prepare(lambda: insert(recovery_codes).values(parameters(("user_id", "code_hash"))))
-        self._links: Final = prepare(
-            lambda: sa.select(*columns(links, _LINKS)).where(belongs_to_person(links)).order_by(links.c.purpose)
+        self._links: Final = _LINKS.query(
+            database, lambda found: found.where(belongs_to_person(links)).order_by(links.c.purpose)
         )
-        self._link: Final = prepare(lambda: sa.select(*columns(links, _LINKS)).where(_THIS_LINK))
-        self._keep_link: Final = prepare(lambda: upsert(links, _LINKS.written))
+        self._link: Final = _LINKS.query(database, lambda found: found.where(_THIS_LINK))
+        self._keep_link: Final = prepare(_LINKS.upsert)
         self._drop_links: Final = prepare(
             lambda: sa.delete(links).where(
                 belongs_to_person(links),
@@ -197,12 +209,11 @@ class Factors:
         return await self._database.write(self._rehash, {"user_id": user_id, "old": old_hash, "new": new_hash}) == 1
 
     async def passkey(self, credential_id: str) -> Passkey | None:
-        row = await self._database.row(self._passkey, {"credential_id": credential_id})
-        return None if row is None else _PASSKEYS.decode(row)
+        return await self._passkey.one(credential_id=credential_id)
 
     async def passkeys(self, user_id: str) -> list[Passkey]:
         """The oldest first."""
-        return [_PASSKEYS.decode(row) for row in await self._database.rows(self._passkeys, {"user_id": user_id})]
+        return await self._passkeys.every(user_id=user_id)
 
     async def use_passkey(self, used: Passkey, before: Passkey, event: AuditEvent) -> bool:
         """Write the counter and moment of a use, in one statement.
@@ -278,7 +289,7 @@ class Factors:
         if change.passkey_remains or change.passkeys_at_most:
             # Check the remaining passkeys. Of two concurrent changes the second sees the first, since both write the
             # credentials.
-            number = len(await self._database.rows(self._passkeys, {"user_id": change.after.user_id}))
+            number = len(await self.passkeys(user_id))
             if number < change.passkey_remains or 0 < change.passkeys_at_most < number:
                 raise _FactorsChanged
         if change.recovery_codes is not None:
@@ -326,12 +337,11 @@ class Factors:
 
     async def link(self, link_hash: str) -> FactorLink | None:
         """An unspent link; it may have expired."""
-        row = await self._database.row(self._link, {"link_hash": link_hash})
-        return None if row is None else _LINKS.decode(row)
+        return await self._link.one(link_hash=link_hash)
 
     async def links_of(self, user_id: str) -> list[FactorLink]:
         """Return a person's unspent links, by purpose; some may have expired."""
-        return [_LINKS.decode(row) for row in await self._database.rows(self._links, {"user_id": user_id})]
+        return await self._links.every(user_id=user_id)
 
 
 class CodeGuessCounts:
@@ -343,28 +353,23 @@ class CodeGuessCounts:
     def __init__(self, database: Database, audit: Audit) -> None:
         self._database: Final = database
         self._audit: Final = audit
-        self._one: Final = database.prepare(lambda: sa.select(*columns(code_guesses, _GUESSES)).where(_OF_BROWSER))
-        self._every: Final = database.prepare(
-            lambda: (
-                sa.select(*columns(code_guesses, _GUESSES))
-                .where(belongs_to_person(code_guesses))
-                .order_by(code_guesses.c.browser)
-            )
+        of_person = belongs_to_person(code_guesses)
+        self._one: Final = _GUESSES.query(database, lambda found: found.where(_OF_BROWSER))
+        self._every: Final = _GUESSES.query(
+            database, lambda found: found.where(of_person).order_by(code_guesses.c.browser)
         )
         self._replace: Final = database.prepare(_replacement)
         self._forget: Final = database.prepare(lambda: sa.delete(code_guesses).where(_OF_BROWSER))
-        self._forget_all: Final = database.prepare(
-            lambda: sa.delete(code_guesses).where(belongs_to_person(code_guesses))
-        )
+        self._forget_all: Final = database.prepare(lambda: sa.delete(code_guesses).where(of_person))
 
     async def get(self, user_id: str, browser: str) -> CodeGuesses:
         """The count; zero guesses if none is stored."""
-        row = await self._database.row(self._one, {"user_id": user_id, "browser": browser})
-        return CodeGuesses(user_id=user_id, browser=browser) if row is None else _GUESSES.decode(row)
+        found = await self._one.one(user_id=user_id, browser=browser)
+        return found or CodeGuesses(user_id=user_id, browser=browser)
 
     async def list_for_user(self, user_id: str) -> list[CodeGuesses]:
         """Every count of a person."""
-        return [_GUESSES.decode(row) for row in await self._database.rows(self._every, {"user_id": user_id})]
+        return await self._every.every(user_id=user_id)
 
     async def replace(self, seen: CodeGuesses, after: CodeGuesses) -> bool:
         """Replace a count, in one conditional statement.
@@ -399,24 +404,22 @@ class EmailChanges:
         self._audit: Final = audit
         self._users: Final = kinds[User]
         self._sign_outs: Final = sign_outs
-        self._of: Final = database.prepare(lambda: _with_person(email_changes.c.user_id))
-        self._by_link: Final = database.prepare(lambda: _with_person(email_changes.c.link_hash))
-        self._add: Final = database.prepare(
-            lambda: insert(email_changes).values(parameters(_EMAIL_CHANGES.written)).on_conflict_do_nothing()
-        )
+        self._of: Final = Query(database, lambda: _with_person(email_changes.c.user_id), _decode_standing)
+        self._by_link: Final = Query(database, lambda: _with_person(email_changes.c.link_hash), _decode_standing)
+        self._add: Final = database.prepare(lambda: _EMAIL_CHANGES.insert().on_conflict_do_nothing())
         self._take: Final = database.prepare(
             lambda: sa.delete(email_changes).where(
                 email_changes.c.user_id == sa.bindparam("user_id"),
                 email_changes.c.link_hash == sa.bindparam("link_hash"),
             )
         )
-        self._due: Final = database.prepare(
-            lambda: (
-                sa.select(*columns(email_changes, _EMAIL_CHANGES))
-                .where(email_changes.c.effective_at <= sa.bindparam("now", type_=sa.BigInteger))
+        self._due: Final = _EMAIL_CHANGES.query(
+            database,
+            lambda found: (
+                found.where(email_changes.c.effective_at <= integer_parameter("now"))
                 .order_by(email_changes.c.effective_at, email_changes.c.user_id)
-                .limit(sa.bindparam("limit", type_=sa.Integer))
-            )
+                .limit(LIMIT)
+            ),
         )
         self._set_email: Final = database.prepare(
             lambda: (
@@ -433,19 +436,11 @@ class EmailChanges:
 
     async def find(self, user_id: str) -> EmailChange | None:
         """The change of a person that stands."""
-        return await self._one(self._of, {"user_id": user_id})
+        return await self._of.one(user_id=user_id)
 
     async def by_link(self, link_hash: str) -> EmailChange | None:
         """The change that stands and that this link undoes."""
-        return await self._one(self._by_link, {"link_hash": link_hash})
-
-    async def _one(self, statement: CompiledStatement, key: dict[str, str]) -> EmailChange | None:
-        row = await self._database.row(statement, key)
-        if row is None:
-            return None
-        *stored, enabled, email = row
-        change: EmailChange = _EMAIL_CHANGES.decode(stored)
-        return change if change.stands(enabled=enabled, email=email) else None
+        return await self._by_link.one(link_hash=link_hash)
 
     async def begin(self, change: EmailChange, event: AuditEvent, *, session_id: str) -> bool:
         """Store a change, and end the person's other sessions.
@@ -491,8 +486,7 @@ class EmailChanges:
 
     async def due(self, *, now: float, limit: int) -> list[EmailChange]:
         """Changes whose time has come, the earliest first."""
-        rows = await self._database.rows(self._due, {"now": int(now), "limit": limit})
-        return [_EMAIL_CHANGES.decode(row) for row in rows]
+        return await self._due.every(now=int(now), limit=limit)
 
     async def finish(self, change: EmailChange, event: AuditEvent) -> EmailChangeEnd:
         """Remove a waiting change, and write the address if it stands.
@@ -533,7 +527,7 @@ class EmailChanges:
 
 def _raise_step() -> sa.Update:
     """The check and the change are one statement."""
-    step = sa.bindparam("step", type_=sa.BigInteger)
+    step = integer_parameter("step")
     lower = credentials.c.totp_last_step < step
     return sa.update(credentials).where(belongs_to_person(credentials), lower).values(totp_last_step=step)
 
@@ -541,11 +535,6 @@ def _raise_step() -> sa.Update:
 def _rehash() -> sa.Update:
     same = credentials.c.password_hash == sa.bindparam("old")
     return sa.update(credentials).where(belongs_to_person(credentials), same).values(password_hash=sa.bindparam("new"))
-
-
-def _passkeys_of_a_person() -> sa.Select[Any]:
-    mine = sa.select(*columns(passkeys, _PASSKEYS)).where(belongs_to_person(passkeys))
-    return mine.order_by(passkeys.c.created_at, passkeys.c.credential_id)
 
 
 def _use_passkey() -> sa.Update:
@@ -617,13 +606,22 @@ def _replacement() -> sa.Executable:
 
     The count read before is part of the condition.
     """
-    statement = insert(code_guesses).values(parameters(_GUESSES.written))
-    changed = {name: statement.excluded[name] for name in _GUESSES.written if name not in _GUESSES_KEYS}
+    statement = _GUESSES.insert()
+    changed = {name: statement.excluded[name] for name in _GUESSES.written if not code_guesses.c[name].primary_key}
     as_seen = (
         code_guesses.c[name] == sa.bindparam(f"seen_{name}", type_=code_guesses.c[name].type)
         for name in _GUESSES_COMPARED
     )
-    return statement.on_conflict_do_update(index_elements=_GUESSES_KEYS, set_=changed, where=sa.and_(*as_seen))
+    return statement.on_conflict_do_update(
+        index_elements=list(code_guesses.primary_key), set_=changed, where=sa.and_(*as_seen)
+    )
+
+
+def _decode_standing(row: Row) -> EmailChange | None:
+    """The change of a row of `_with_person`, if it stands."""
+    *stored, enabled, email = row
+    change = _EMAIL_CHANGES.decode(stored)
+    return change if change.stands(enabled=enabled, email=email) else None
 
 
 def _with_person(key: sa.Column[str]) -> sa.Select[tuple[object, ...]]:

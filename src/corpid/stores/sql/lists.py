@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from functools import lru_cache, partial
+from functools import cache, partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -13,13 +13,14 @@ from msgspec.structs import replace
 from corpid.rules.directory.lists import FIRST, FIRST_CHARACTER, LAST, MOST_COUNTED, ListQuery, ListTotal
 from corpid.rules.directory.queries import Member
 from corpid.rules.directory.records import Entity, Membership, User
-from corpid.stores.sql.columns import columns
+from corpid.stores.sql.columns import LIMIT, columns, decode_joined, text_parameter
 from corpid.stores.sql.mappers import MEMBERSHIPS, USERS
 from corpid.stores.sql.tables import (
     BEGINNING_OF_ADDRESS,
     BEGINNING_OF_NAME,
     BEGINNING_OF_PERSONS_NAME,
     SHOWN_EMAIL,
+    SHOWN_NAME,
     SHOWN_USER_NAME,
     assignments,
     entity_words,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
     from corpid.rules.directory.lists import RecordList
     from corpid.stores.sql.mappers import Kinds
-    from corpid.stores.sql.statements import CompiledStatement, Database, Row
+    from corpid.stores.sql.statements import Database, Row
 
 _EXPRESSIONS: Final[Mapping[tuple[type, str], str]] = {
     (Entity, "name"): BEGINNING_OF_NAME,
@@ -43,6 +44,7 @@ _EXPRESSIONS: Final[Mapping[tuple[type, str], str]] = {
     (User, "email"): BEGINNING_OF_ADDRESS,
     (Member, "user_name"): SHOWN_USER_NAME,
     (Member, "email"): SHOWN_EMAIL,
+    (Member, "name"): SHOWN_NAME,
 }
 """columns of orders whose index has an expression"""
 _WORDS: Final[Mapping[type, tuple[sa.Table, str]]] = {
@@ -53,7 +55,6 @@ _WORDS: Final[Mapping[type, tuple[sa.Table, str]]] = {
 """the words of each kind, and the identifier of a record; of members beside the entity's"""
 _NARROWER: Final = frozenset({"user_id", "entity_id", "client_entity_id"})
 """members that fewer records have in common than a service"""
-_MEMBERSHIP_END: Final = len(MEMBERSHIPS.columns)
 _EMPTY: Final = sa.literal_column("''", sa.Text)
 _ONE: Final = sa.literal_column("1", sa.Integer)
 _FEW: Final = 2000
@@ -97,22 +98,11 @@ class RecordLists:
     def __init__(self, database: Database, kinds: Kinds) -> None:
         self._database: Final = database
         self._kinds: Final = kinds
-        self._page: Final = lru_cache(None)(self._prepare_page)
-        self._count: Final = lru_cache(None)(self._prepare_count)
-        self._frequencies: Final = lru_cache(None)(self._prepare_frequencies)
-        self._part_end: Final = lru_cache(None)(self._prepare_part_end)
-
-    def _prepare_page(self, shape: Shape) -> CompiledStatement:
-        return self._database.prepare(partial(select_page, *self._find_source(shape), shape))
-
-    def _prepare_count(self, shape: Shape) -> CompiledStatement:
-        return self._database.prepare(partial(count_records, self._find_source(shape)[0], shape))
-
-    def _prepare_frequencies(self, shape: Shape) -> CompiledStatement:
-        return self._database.prepare(partial(count_words, shape))
-
-    def _prepare_part_end(self, shape: Shape) -> CompiledStatement:
-        return self._database.prepare(partial(select_part_end, shape))
+        prepare, find_source = database.prepare, self._find_source
+        self._page: Final = cache(lambda shape: prepare(partial(select_page, *find_source(shape), shape)))
+        self._count: Final = cache(lambda shape: prepare(partial(count_records, find_source(shape)[0], shape)))
+        self._frequencies: Final = cache(lambda shape: prepare(partial(count_words, shape)))
+        self._part_end: Final = cache(lambda shape: prepare(partial(select_part_end, shape)))
 
     def _find_source(self, shape: Shape) -> tuple[sa.Table, tuple[str, ...]]:
         known = self._kinds[Membership if shape.kind is Member else shape.kind]
@@ -164,8 +154,8 @@ class RecordLists:
             end = await self._database.row(self._part_end(of_word), values)
             if end is None:
                 break
-            yield values | _number("end", end)
-            values = values | _number("place", end)
+            yield values | number_parts("end", end)
+            values = values | number_parts("place", end)
             await asyncio.sleep(0)
         yield values
 
@@ -244,7 +234,7 @@ def bind_place(wanted: ListQuery) -> dict[str, object]:
     if wanted.by_word:
         start, end = (wanted.words[0], FIRST), (wanted.words[0] + LAST, FIRST)
         place = min(max(wanted.place or (end if wanted.backwards else start), start), end)
-        return values | _number("place", place) | _number("end", start if wanted.backwards else end)
+        return values | number_parts("place", place) | number_parts("end", start if wanted.backwards else end)
     width, beginning, at = len(wanted.order.columns), wanted.beginning, wanted.place
     first, until = beginning, beginning + LAST
     if at and wanted.backwards:
@@ -252,10 +242,11 @@ def bind_place(wanted: ListQuery) -> dict[str, object]:
     elif at:
         first = max(first, at[0] + FIRST_CHARACTER if width == 1 else at[0])
     place = at or (until if wanted.backwards else first, *((LAST if wanted.backwards else FIRST,) * (width - 1)))
-    return values | {"first": first, "until": until} | _number("place", place)
+    return values | {"first": first, "until": until} | number_parts("place", place)
 
 
-def _number(name: str, place: Sequence[str]) -> dict[str, object]:
+def number_parts(name: str, place: Sequence[str]) -> dict[str, object]:
+    """The values of a place's parameters."""
     return {f"{name}_{number}": part for number, part in enumerate(place)}
 
 
@@ -277,7 +268,7 @@ def select_page(table: sa.Table, names: tuple[str, ...], shape: Shape) -> sa.Sel
         key, place = sa.tuple_(*keys), _bind_key("place", len(keys))
         found = found.where(key < place if shape.backwards else key > place)
     found = found.order_by(*(each.desc() if shape.backwards else each for each in keys))
-    return found.limit(sa.bindparam("limit", type_=sa.Integer))
+    return found.limit(LIMIT)
 
 
 def count_records(table: sa.Table, shape: Shape) -> sa.Select[Any]:
@@ -286,7 +277,7 @@ def count_records(table: sa.Table, shape: Shape) -> sa.Select[Any]:
         some = _select_found(table, shape)
     else:
         some = sa.select(_ONE).select_from(table).where(*_narrow(table, shape))
-    limited = some.limit(sa.bindparam("limit", type_=sa.Integer)).subquery("counted")
+    limited = some.limit(LIMIT).subquery("counted")
     return sa.select(sa.func.count()).select_from(limited)
 
 
@@ -329,7 +320,7 @@ def _find_term(shape: Shape, number: int) -> tuple[sa.FromClause, str, list[sa.C
         held = assignments.alias("held")
         return held, key, [_equal(held, "entity_id"), _equal(held, "service_id")]
     words = table.alias(f"words_{number}")
-    first, until = (sa.bindparam(f"word_{number}{end}", type_=sa.Text) for end in ("", "_until"))
+    first, until = (text_parameter(f"word_{number}{end}") for end in ("", "_until"))
     entity = [_equal(words, "entity_id")] if shape.kind is Member else []
     if not (shape.by_word and number == 0):
         return words, key, [*entity, words.c.word >= first, words.c.word < until]
@@ -338,11 +329,11 @@ def _find_term(shape: Shape, number: int) -> tuple[sa.FromClause, str, list[sa.C
 
 
 def _bind_key(name: str, width: int) -> sa.Tuple:
-    return sa.tuple_(*(sa.bindparam(f"{name}_{number}", type_=sa.Text) for number in range(width)))
+    return sa.tuple_(*(text_parameter(f"{name}_{number}") for number in range(width)))
 
 
 def _equal(table: sa.FromClause, name: str) -> sa.ColumnElement[bool]:
-    return table.c[name] == sa.bindparam(name, type_=sa.Text)
+    return table.c[name] == text_parameter(name)
 
 
 def _has_term(shape: Shape, number: int, identifier: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
@@ -363,7 +354,7 @@ def _is_first(shape: Shape, words: sa.FromClause) -> sa.ColumnElement[bool]:
     """The condition that no earlier word of the record is found."""
     earlier = _WORDS[shape.kind][0].alias("earlier")
     same = [earlier.c[name] == words.c[name] for name in earlier.c.keys() if name != "word"]  # noqa: SIM118 - no dict
-    within = earlier.c.word >= sa.bindparam("word_0", type_=sa.Text), earlier.c.word < words.c.word
+    within = earlier.c.word >= text_parameter("word_0"), earlier.c.word < words.c.word
     return sa.select(_ONE).where(*same, *within).limit(1).scalar_subquery().is_(None)
 
 
@@ -410,7 +401,7 @@ def _narrow(table: sa.Table, shape: Shape) -> list[sa.ColumnElement[bool]]:
         found.append(table.c.membership_id != _EMPTY)  # rows that a migration has not given an identifier yet
     if shape.bounded:
         first = _find_keys(table, shape)[0]
-        found += [first >= sa.bindparam("first", type_=sa.Text), first < sa.bindparam("until", type_=sa.Text)]
+        found += [first >= text_parameter("first"), first < text_parameter("until")]
     if shape.no_operators:
         found.append(table.c.user_id.not_in(sa.select(operators.c.user_id)))  # no join, so that the order stays
     return found
@@ -418,5 +409,5 @@ def _narrow(table: sa.Table, shape: Shape) -> list[sa.ColumnElement[bool]]:
 
 def decode_member(row: Row) -> Member:
     """A membership and its person; more columns may follow in the row."""
-    end = _MEMBERSHIP_END + len(USERS.columns)
-    return Member(membership=MEMBERSHIPS.decode(row[:_MEMBERSHIP_END]), user=USERS.decode(row[_MEMBERSHIP_END:end]))
+    membership, user = decode_joined(row, MEMBERSHIPS, USERS)
+    return Member(membership=membership, user=user)

@@ -34,7 +34,7 @@ from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
 from corpid.stores.sql import tables
 from corpid.stores.sql.clients import API_CLIENTS, CLIENTS
-from corpid.stores.sql.columns import Codec, encrypted_codec, record_codec
+from corpid.stores.sql.columns import LIMIT, Codec, encrypted_codec, record_codec, select_columns
 from corpid.stores.sql.statements import insert, parameters, upsert
 
 if TYPE_CHECKING:
@@ -205,11 +205,6 @@ def prepare_record_types(database: Database, cipher: SecretCipher) -> Kinds:
     }
 
 
-def select_columns(table: sa.Table, names: tuple[str, ...]) -> sa.Select[Any]:
-    """Every record of a table."""
-    return sa.select(*(table.c[name] for name in names))
-
-
 def select_one(table: sa.Table, names: tuple[str, ...], sources: tuple[str, ...] = ()) -> sa.Select[Any]:
     """The key → the record and its sources."""
     return select_columns(table, (*names, *sources)).where(_match_key(table))
@@ -223,7 +218,7 @@ def _select_page(table: sa.Table, names: tuple[str, ...], sources: tuple[str, ..
     keys = list(table.primary_key)
     named = (key.label(f"key_{key.name}") for key in keys)
     found = select_columns(table, (*names, *sources)).add_columns(*named)
-    return found.order_by(*keys).limit(sa.bindparam("limit", type_=sa.Integer))
+    return found.order_by(*keys).limit(LIMIT)
 
 
 def _select_next_page(table: sa.Table, names: tuple[str, ...], sources: tuple[str, ...]) -> sa.Select[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import sqlalchemy as sa
 
@@ -14,13 +14,22 @@ from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 from corpid.rules.directory.queries import SEARCH_SERVICES, Member, MemberRole
 from corpid.rules.directory.values import NO_END
-from corpid.stores.sql.columns import columns, record_codec
+from corpid.stores.sql.columns import (
+    LIMIT,
+    Query,
+    columns,
+    decode_joined,
+    integer_parameter,
+    record_table,
+    text_parameter,
+)
 from corpid.stores.sql.directory import bind_values, make_pattern
-from corpid.stores.sql.lists import bind_words, decode_member, has_word
+from corpid.stores.sql.lists import bind_words, decode_member, has_word, number_parts
 from corpid.stores.sql.mappers import ASSIGNMENTS, ENTITIES, MEMBERSHIPS, USERS
 from corpid.stores.sql.tables import (
     COMPLETED_SIGN_IN,
     DUE,
+    HAS_END,
     SHOWN_EMAIL,
     SHOWN_USER_NAME,
     assignments,
@@ -28,33 +37,40 @@ from corpid.stores.sql.tables import (
     entities,
     memberships,
     provisioning_tokens,
+    services,
     users,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from corpid.rules.directory.queries import (
         ConditionOperator,
         MemberCondition,
         MemberName,
         MemberQuery,
+        RoleOrder,
         RoleSearch,
         SortedBy,
     )
     from corpid.rules.directory.records import Entity, Membership
-    from corpid.stores.sql.statements import CompiledStatement, Database, Row
+    from corpid.stores.sql.statements import Database, Row
 
 Shape = tuple[tuple["MemberName", "ConditionOperator"], ...]
-RoleShape = tuple[int, bool, bool]
-"""how many words are searched, and whether services and a role are"""
 
-TOKENS: Final = record_codec(RegisteredProvisioningToken)
-_MEMBERSHIP_END: Final = len(MEMBERSHIPS.columns)
-_USER_END: Final = _MEMBERSHIP_END + len(USERS.columns)
-_TOKEN_END: Final = len(TOKENS.columns)
-_OF_ROLE: Final = ("service_id", "role", "sub_entity", "ref")
-"""members of a role's key beside the person and the entity"""
+
+class RoleShape(NamedTuple):
+    """The facts that decide on the text of a statement about roles."""
+
+    words: int
+    """how many are searched"""
+    services: bool
+    role: bool
+    order: RoleOrder = "person"
+    backwards: bool = False
+
+
+TOKENS: Final = record_table(provisioning_tokens, RegisteredProvisioningToken)
 _ESCAPE: Final = "/"
 _LAST: Final = "\U0010ffff"
 """after every character of a name"""
@@ -78,8 +94,43 @@ _VALUES: Final[Mapping[str, sa.ColumnElement[str]]] = {
 }
 
 
-_INVITED_USER_END: Final = len(USERS.columns)
-_INVITED_MEMBERSHIP_END: Final = _INVITED_USER_END + len(MEMBERSHIPS.columns)
+class _RoleOrder(NamedTuple):
+    """An order of an entity's roles, in which an index leads."""
+
+    part: tuple[sa.ColumnElement[Any], ...]
+    """the columns of the index: a part of a search ends after all roles of one of its rows"""
+    rest: tuple[sa.ColumnElement[Any], ...]
+    """further columns of a role's key"""
+    among: tuple[sa.ColumnElement[bool] | sa.TextClause, ...]
+    """the conditions of the index"""
+
+    @property
+    def keys(self) -> tuple[sa.ColumnElement[Any], ...]:
+        return self.part + self.rest
+
+
+_AT: Final = assignments.c
+_ENTITY_ID: Final = text_parameter("entity_id")
+_OF_ENTITY: Final = _AT.entity_id == _ENTITY_ID
+ROLE_ORDERS: Final[Mapping[RoleOrder, _RoleOrder]] = {
+    "person": _RoleOrder(
+        (_VALUES["user_name"], _OF.membership_id),
+        (_AT.service_id, _AT.role, _AT.sub_entity, _AT.ref),
+        (_OF.entity_id == _ENTITY_ID, _OF.membership_id != _EMPTY),
+    ),
+    "service": _RoleOrder(
+        (_AT.user_id,),
+        (_AT.role, _AT.sub_entity, _AT.ref),
+        (_OF_ENTITY, _AT.service_id == text_parameter("listed_0")),
+    ),
+    "role": _RoleOrder((_AT.role, _AT.service_id, _AT.user_id, _AT.sub_entity, _AT.ref), (), (_OF_ENTITY,)),
+    "until": _RoleOrder(
+        (_AT.end_date, _AT.user_id, _AT.service_id, _AT.role, _AT.sub_entity, _AT.ref),
+        (),
+        (_OF_ENTITY, sa.text(HAS_END)),
+    ),
+}
+"""docs/decisions/0041"""
 
 
 class Provisioning:
@@ -89,51 +140,47 @@ class Provisioning:
         self._database: Final = database
         prepare = database.prepare
         person = (*columns(memberships, MEMBERSHIPS), *columns(users, USERS))
-        identified = _OF.membership_id == sa.bindparam("membership_id", type_=sa.Text), _OF.membership_id != _EMPTY
-        self._member: Final = prepare(lambda: sa.select(*person).select_from(_WITH_PERSON).where(*identified))
+        identified = _OF.membership_id == text_parameter("membership_id"), _OF.membership_id != _EMPTY
+        self._member: Final = Query(
+            database, lambda: sa.select(*person).select_from(_WITH_PERSON).where(*identified), decode_member
+        )
         entity = provisioning_tokens.join(entities)
+        token, entity_id = provisioning_tokens.c, text_parameter("entity_id")
         self._token: Final = prepare(
             lambda: (
                 sa.select(*columns(provisioning_tokens, TOKENS), *columns(entities, ENTITIES))
                 .select_from(entity)
-                .where(provisioning_tokens.c.token_hash == sa.bindparam("hash", type_=sa.Text))
+                .where(token.token_hash == text_parameter("hash"))
             )
         )
-        self._tokens: Final = prepare(
-            lambda: (
-                sa.select(*columns(provisioning_tokens, TOKENS))
-                .where(provisioning_tokens.c.entity_id == sa.bindparam("entity_id", type_=sa.Text))
-                .order_by(provisioning_tokens.c.created_at, provisioning_tokens.c.token_id)
-            )
+        self._tokens: Final = TOKENS.query(
+            database,
+            lambda found: found.where(token.entity_id == entity_id).order_by(token.created_at, token.token_id),
         )
         self._used: Final = prepare(
             lambda: (
                 sa.update(provisioning_tokens)
                 .where(
                     provisioning_tokens.c.token_id == sa.bindparam("token"),
-                    provisioning_tokens.c.last_used_at < sa.bindparam("since", type_=sa.BigInteger),
+                    provisioning_tokens.c.last_used_at < integer_parameter("since"),
                 )
-                .values(last_used_at=sa.bindparam("at", type_=sa.BigInteger))
+                .values(last_used_at=integer_parameter("at"))
             )
         )
         self._identified: Final = prepare(lambda: _select_named(_NAMED_AT_ONCE))
         self._roles: Final = prepare(_count_roles)
         self._last_sign_ins: Final = prepare(select_last_sign_ins)
-        self._end_of_part: Final = prepare(_select_place)
+        self._services: Final = prepare(_select_services)
+        self._end_of_part: Final = lru_cache(None)(
+            lambda order, backwards: prepare(partial(_select_part_end, order, backwards))
+        )
         self._found_roles: Final = lru_cache(_SHAPES)(lambda shape: prepare(partial(_select_roles, shape)))
         self._counted_roles: Final = lru_cache(_SHAPES)(lambda shape: prepare(partial(_count_roles_found, shape)))
-        self._count: Final = lru_cache(_SHAPES)(self._prepared_count)
-        self._page: Final = lru_cache(_SHAPES)(self._prepared_page)
-
-    def _prepared_count(self, shape: Shape) -> CompiledStatement:
-        return self._database.prepare(partial(_count_members, shape))
-
-    def _prepared_page(self, shape: Shape, sorted_by: SortedBy, descending: bool) -> CompiledStatement:
-        return self._database.prepare(partial(_select_page, shape, sorted_by, descending))
+        self._count: Final = lru_cache(_SHAPES)(lambda shape: prepare(partial(_count_members, shape)))
+        self._page: Final = lru_cache(_SHAPES)(lambda *query: prepare(partial(_select_page, *query)))
 
     async def member(self, membership_id: str) -> Member | None:
-        row = await self._database.row(self._member, {"membership_id": membership_id})
-        return None if row is None else decode_member(row)
+        return await self._member.one(membership_id=membership_id)
 
     async def memberships(self, entity_id: str, membership_ids: Collection[str]) -> list[Membership]:
         """Those of an entity that have these identifiers, in any order.
@@ -173,33 +220,46 @@ class Provisioning:
     async def search_roles(
         self, wanted: RoleSearch, *, after: tuple[str, ...], limit: int, examined: int
     ) -> tuple[list[tuple[MemberRole, tuple[str, ...]]], tuple[str, ...] | None]:
-        """Roles that fit of the next `examined` members, by user name.
+        """Roles that fit, of the next `examined` rows of an index.
 
-        Also of the member of the place. With their places, and the place at which the search goes on; None if there are
-        no more members. Two statements, the first on an index alone.
+        `after` is a place, empty at the beginning; the rest of its row's roles come, too. With their places, and the
+        place at which the search goes on; None if nothing follows. Two statements, the first on an index alone.
         """
-        start = {"entity_id": wanted.entity_id, "first": after[0], "after": after[1]}
-        row = await self._database.row(self._end_of_part, {**start, "offset": examined - 1})
-        end = None if row is None else (str(row[0]), str(row[1]), *(_LAST,) * len(_OF_ROLE))
-        values: dict[str, object] = {**start, "until": end[0] if end else _LAST, "until_last": end[1] if end else _LAST}
-        values |= {f"place_{number}": part for number, part in enumerate(after[2:])} | bind_words(wanted.words)
+        order, backwards = ROLE_ORDERS[wanted.order], wanted.backwards
+        width, wide = len(order.part), len(order.keys)
+        low, high = (wanted.first, wanted.last) if wanted.order == "until" else ("", _LAST)
+        bounds = (low, *("",) * (wide - 1)), (high, *(_LAST,) * (wide - 1))
+        place, end = bounds[::-1] if backwards else bounds
+        values: dict[str, object] = {"entity_id": wanted.entity_id, **_bind_roles(wanted)}
+        values |= bind_words(wanted.words) | number_parts("place", after or place)
+        row = await self._database.row(
+            self._end_of_part(wanted.order, backwards),
+            values | number_parts("end", end) | {"offset": examined - 1},
+        )
+        further = None if row is None else (*map(str, row), *bounds[not backwards][width:])
+        if further is not None and (further <= end if backwards else further >= end):
+            further = None
+        shape = RoleShape(len(wanted.words), bool(wanted.services), bool(wanted.role), wanted.order, backwards)
         rows = await self._database.rows(
-            self._found_roles((len(wanted.words), bool(wanted.services), bool(wanted.role))),
-            {**values, **_bind_roles(wanted), "limit": limit},
+            self._found_roles(shape), values | number_parts("end", further or end) | {"limit": limit}
         )
         found = []
         for each in rows:
-            member, role = decode_member(each), ASSIGNMENTS.decode(each[_USER_END:-1])
-            place = (str(each[-1]), member.membership.membership_id, *(getattr(role, name) for name in _OF_ROLE))
-            found.append((MemberRole(row=role, member=member), place))
-        return found, end
+            membership, user, role = decode_joined(each, MEMBERSHIPS, USERS, ASSIGNMENTS)
+            found.append((MemberRole(row=role, member=Member(membership=membership, user=user)), each[-wide:]))
+        return found, further
+
+    async def services_with_roles(self, entity_id: str) -> list[tuple[str, str]]:
+        """Identifier and name of each service at which members have roles."""
+        rows = await self._database.rows(self._services, {"entity_id": entity_id})
+        return [(str(row[0]), str(row[1])) for row in rows]
 
     async def count_roles(self, wanted: RoleSearch, *, most: int) -> list[tuple[str, str, int]]:
         """Service, role and number of an entity's roles that fit.
 
         Words do not count. Of all that fit, up to `most` are counted.
         """
-        statement = self._counted_roles((0, bool(wanted.services), bool(wanted.role)))
+        statement = self._counted_roles(RoleShape(0, bool(wanted.services), bool(wanted.role)))
         values = {"entity_id": wanted.entity_id, **_bind_roles(wanted), "limit": most}
         return [(str(row[0]), str(row[1]), int(row[2])) for row in await self._database.rows(statement, values)]
 
@@ -230,11 +290,14 @@ class Provisioning:
     async def token(self, token_hash: str) -> tuple[RegisteredProvisioningToken, Entity] | None:
         """A token by its hash, and its entity; it may have expired."""
         row = await self._database.row(self._token, {"hash": token_hash})
-        return None if row is None else (TOKENS.decode(row[:_TOKEN_END]), ENTITIES.decode(row[_TOKEN_END:]))
+        if row is None:
+            return None
+        token, entity = decode_joined(row, TOKENS, ENTITIES)
+        return token, entity
 
     async def tokens(self, entity_id: str) -> list[RegisteredProvisioningToken]:
         """The tokens of an entity, the oldest first."""
-        return [TOKENS.decode(row) for row in await self._database.rows(self._tokens, {"entity_id": entity_id})]
+        return await self._tokens.every(entity_id=entity_id)
 
     async def note_use(self, token_id: str, *, at: int, unless_since: int) -> None:
         """Write a token's last use, unless a recent one is written."""
@@ -246,26 +309,23 @@ class Invitations:
 
     def __init__(self, database: Database) -> None:
         self._database: Final = database
-        self._of: Final = database.prepare(_select_invitation)
-        self._due: Final = database.prepare(_select_due_invitations)
+        self._of: Final = Query(database, _select_invitation, _decode_invitation)
+        self._due: Final = Query(database, _select_due_invitations, _decode_invitation)
         self._waiting: Final = database.prepare(select_waiting_invitations)
-        self._open: Final = database.prepare(_select_open_invitations)
+        self._open: Final = Query(database, _select_open_invitations, MEMBERSHIPS.decode)
         self._mark: Final = database.prepare(_mark_invitation)
 
     async def find(self, user_id: str) -> OpenInvitation | None:
         """Return the invitation of a placeholder, in one statement."""
-        row = await self._database.row(self._of, {"user_id": user_id})
-        return None if row is None else _decode_invitation(row)
+        return await self._of.one(user_id=user_id)
 
     async def of_entity(self, entity_id: str, *, after: str, limit: int) -> list[Membership]:
         """Return open invitations of an entity, by identifier."""
-        rows = await self._database.rows(self._open, {"entity_id": entity_id, "after": after, "limit": limit})
-        return [MEMBERSHIPS.decode(row) for row in rows]
+        return await self._open.every(entity_id=entity_id, after=after, limit=limit)
 
     async def due(self, *, now: float, limit: int) -> list[OpenInvitation]:
         """Return invitations with an e-mail to send, untried ones first."""
-        values = {"since": being_sent(now - SENDING_SECONDS), "most": limit}
-        return [_decode_invitation(row) for row in await self._database.rows(self._due, values)]
+        return await self._due.every(since=being_sent(now - SENDING_SECONDS), most=limit)
 
     async def count_waiting(self) -> tuple[int, int]:
         """The number of members whose e-mail waits, and the oldest's moment.
@@ -311,7 +371,7 @@ def _named(own: sa.BindParameter[str], persons: sa.BindParameter[str], *, served
     `served`: the account's user name counts only where the entity has written none. With `or` between the two, an
     engine reads every member of the entity.
     """
-    entity = sa.bindparam("entity_id", type_=sa.Text)
+    entity = text_parameter("entity_id")
     first, second, person = memberships.alias("first"), memberships.alias("second"), users.alias("person")
     by_entity = sa.select(first.c.membership_id).where(
         first.c.entity_id == entity, first.c.user_name_key == own, first.c.user_name_key != _EMPTY
@@ -327,23 +387,23 @@ def _named(own: sa.BindParameter[str], persons: sa.BindParameter[str], *, served
 
 
 def _condition(number: int, member: MemberName, operator: ConditionOperator) -> sa.ColumnElement[bool]:
-    value = sa.bindparam(f"value_{number}", type_=sa.Text)
+    value = text_parameter(f"value_{number}")
     if member == "active":
         return _OF.enabled == sa.bindparam(f"value_{number}", type_=sa.Boolean)
     if operator == "co":
         return _VALUES[member].like(value, escape=_ESCAPE)
     if operator == "eq" and member in {"user_name", "any_user_name"}:
-        person = sa.bindparam(f"name_{number}", type_=sa.Text)
+        person = text_parameter(f"name_{number}")
         return _OF.membership_id.in_(_named(value, person, served=member == "user_name"))
     found = _VALUES[member]
     is_given = [found != _EMPTY] if member == "external_id" else []  # its index has no other rows
     if operator == "eq":
         return sa.and_(found == value, *is_given)
-    return sa.and_(found >= value, found < sa.bindparam(f"until_{number}", type_=sa.Text), *is_given)
+    return sa.and_(found >= value, found < text_parameter(f"until_{number}"), *is_given)
 
 
 def _matching(shape: Shape) -> list[sa.ColumnElement[bool]]:
-    of_entity = _OF.entity_id == sa.bindparam("entity_id", type_=sa.Text)
+    of_entity = _OF.entity_id == text_parameter("entity_id")
     return [of_entity, _OF.membership_id != _EMPTY, *(_condition(number, *each) for number, each in enumerate(shape))]
 
 
@@ -354,7 +414,7 @@ def _count_members(shape: Shape) -> sa.Select[Any]:
 
 def _select_named(count: int) -> sa.Select[Any]:
     """Identifiers → memberships, of whichever entities."""
-    wanted = [sa.bindparam(f"listed_{number}", type_=sa.Text) for number in range(count)]
+    wanted = [text_parameter(f"listed_{number}") for number in range(count)]
     found = _OF.membership_id.in_(wanted), _OF.membership_id != _EMPTY
     return sa.select(*columns(memberships, MEMBERSHIPS)).where(*found)
 
@@ -372,44 +432,67 @@ def _select_page(shape: Shape, sorted_by: SortedBy, descending: bool) -> sa.Sele
         .select_from(_WITH_PERSON)
         .where(*_matching(shape))
         .order_by(*(each.desc() if descending else each for each in order))
-        .limit(sa.bindparam("limit", type_=sa.Integer))
-        .offset(sa.bindparam("offset", type_=sa.Integer))
+        .limit(LIMIT)
+        .offset(integer_parameter("offset"))
     )
 
 
-def _after() -> tuple[sa.ColumnElement[bool], ...]:
-    """The members of `entity_id` after a place.
+def _bind_place(
+    name: str, keys: Sequence[sa.ColumnElement[Any]], *, below: bool, strictly: bool
+) -> list[sa.ColumnElement[bool]]:
+    """The rows above or below a place, or at it unless `strictly`.
 
-    `first` and `after` are the place; SQLite begins at the one bound, PostgreSQL at the other.
+    SQLite compares no tuple in an index of an expression: there the name bounds the rows.
     """
-    name, last = _VALUES["user_name"], _OF.membership_id
-    first, after = sa.bindparam("first", type_=sa.Text), sa.bindparam("after", type_=sa.Text)
-    of_entity = _OF.entity_id == sa.bindparam("entity_id", type_=sa.Text)
-    return of_entity, last != _EMPTY, name >= first, sa.tuple_(name, last) > sa.tuple_(first, after)
+    place = [text_parameter(f"{name}_{number}") for number in range(len(keys))]
+    key, bound = sa.tuple_(*keys), sa.tuple_(*place)
+    found = (key < bound if strictly else key <= bound) if below else (key > bound if strictly else key >= bound)
+    if keys[0] is not _VALUES["user_name"]:
+        return [found]
+    return [found, keys[0] <= place[0] if below else keys[0] >= place[0]]
 
 
-def _select_place() -> sa.Select[Any]:
-    """`entity_id`, `first`, `after`, `offset` → the place of one member further on."""
-    name, last = _VALUES["user_name"], _OF.membership_id
-    found = sa.select(name, last).select_from(memberships).where(*_after()).order_by(name, last).limit(1)
-    return found.offset(sa.bindparam("offset", type_=sa.Integer))
+def _ordered(keys: Sequence[sa.ColumnElement[Any]], *, backwards: bool) -> list[sa.ColumnElement[Any]]:
+    return [each.desc() if backwards else each for each in keys]
+
+
+def _select_part_end(order: RoleOrder, backwards: bool) -> sa.Select[Any]:
+    """Bounds, `offset` → the columns of a later row of the index.
+
+    Between two names PostgreSQL reads the index in its order; of columns it does so from the place on.
+    """
+    part, _, among = ROLE_ORDERS[order]
+    found = sa.select(*part).where(*among, *_bind_place("place", part, below=backwards, strictly=True))
+    if order == "person":
+        found = found.where(*_bind_place("end", part, below=not backwards, strictly=False))
+    return found.order_by(*_ordered(part, backwards=backwards)).limit(1).offset(integer_parameter("offset"))
+
+
+def _select_services() -> sa.Select[Any]:
+    """`entity_id` → services of its roles, by one look-up for each."""
+    first = sa.select(sa.func.min(_AT.service_id).label("service_id")).where(_OF_ENTITY)
+    held = first.cte("held", recursive=True)
+    following = (
+        sa.select(sa.func.min(_AT.service_id)).where(_OF_ENTITY, _AT.service_id > held.c.service_id).scalar_subquery()
+    )
+    held = held.union_all(sa.select(following).where(held.c.service_id.is_not(None)))
+    name = sa.select(services.c.name).where(services.c.service_id == held.c.service_id).scalar_subquery()
+    return sa.select(held.c.service_id, name).where(held.c.service_id.is_not(None))
 
 
 def _match_roles(shape: RoleShape) -> list[sa.ColumnElement[bool]]:
     """The conditions on roles; `earliest` and `latest` bound their last days."""
-    _, services, role = shape
-    at = assignments.c
     within = [
-        at.entity_id == sa.bindparam("entity_id", type_=sa.Text),
-        at.end_date >= sa.bindparam("earliest", type_=sa.Text),
-        at.end_date <= sa.bindparam("latest", type_=sa.Text),
+        _OF_ENTITY,
+        _AT.end_date >= text_parameter("earliest"),
+        _AT.end_date <= text_parameter("latest"),
     ]
-    if services:
+    if shape.services and shape.order != "service":
         # A service may have a million rows: its index is kept out of the engine's sight.
-        wanted = [sa.bindparam(f"listed_{number}", type_=sa.Text) for number in range(SEARCH_SERVICES)]
-        within.append(sa.case((at.service_id.in_(wanted), sa.true()), else_=sa.false()))
-    if role:
-        within.append(at.role == sa.bindparam("role", type_=sa.Text))
+        wanted = [text_parameter(f"listed_{number}") for number in range(SEARCH_SERVICES)]
+        within.append(sa.case((_AT.service_id.in_(wanted), sa.true()), else_=sa.false()))
+    if shape.role:
+        within.append(_AT.role == text_parameter("role"))
     return within
 
 
@@ -424,53 +507,47 @@ def _bind_roles(wanted: RoleSearch) -> dict[str, object]:
 
 
 def _select_roles(shape: RoleShape) -> sa.Select[Any]:
-    """Two places, `limit`, values → membership, user, role, name."""
-    name, last = _VALUES["user_name"], _OF.membership_id
-    keys = (name, last, *(assignments.c[each] for each in _OF_ROLE))
-    place = ("first", "after", *(f"place_{number}" for number in range(len(_OF_ROLE))))
-    until = sa.bindparam("until", type_=sa.Text), sa.bindparam("until_last", type_=sa.Text)
+    """`place_…`, `end_…`, values, `limit` → membership, user, role, place."""
+    order = ROLE_ORDERS[shape.order]
     within = [
-        _OF.entity_id == sa.bindparam("entity_id", type_=sa.Text),
-        last != _EMPTY,
-        name >= sa.bindparam("first", type_=sa.Text),
-        sa.tuple_(*keys) > sa.tuple_(*(sa.bindparam(each, type_=sa.Text) for each in place)),
-        name <= until[0],
-        sa.tuple_(name, last) <= sa.tuple_(*until),
+        *order.among,
+        *_bind_place("place", order.keys, below=shape.backwards, strictly=True),
+        *_bind_place("end", order.part, below=not shape.backwards, strictly=False),
+        _OF.membership_id != _EMPTY,
         *_match_roles(shape),
-        *(has_word(Member, number, _OF.user_id) for number in range(shape[0])),
+        *(has_word(Member, number, _OF.user_id) for number in range(shape.words)),
     ]
-    held = sa.and_(assignments.c.user_id == _OF.user_id, assignments.c.entity_id == _OF.entity_id)
+    held = sa.and_(_AT.user_id == _OF.user_id, _AT.entity_id == _OF.entity_id)
+    keys = (each.label(f"key_{number}") for number, each in enumerate(order.keys))
     return (
-        sa.select(
-            *columns(memberships, MEMBERSHIPS), *columns(users, USERS), *columns(assignments, ASSIGNMENTS), name
-        )
+        sa.select(*columns(memberships, MEMBERSHIPS), *columns(users, USERS), *columns(assignments, ASSIGNMENTS), *keys)
         .select_from(_WITH_PERSON.join(assignments, held))
         .where(*within)
-        .order_by(*keys)
-        .limit(sa.bindparam("limit", type_=sa.Integer))
-    )  # fmt: skip
+        .order_by(*_ordered(order.keys, backwards=shape.backwards))
+        .limit(LIMIT)
+    )
 
 
 def _count_roles_found(shape: RoleShape) -> sa.Select[Any]:
     """`entity_id`, values, `limit` → service, role, number of roles."""
     some = sa.select(assignments.c.service_id, assignments.c.role).where(*_match_roles(shape))
-    found = some.limit(sa.bindparam("limit", type_=sa.Integer)).subquery("counted")
+    found = some.limit(LIMIT).subquery("counted")
     return sa.select(found.c.service_id, found.c.role, sa.func.count()).group_by(found.c.service_id, found.c.role)
 
 
 def _count_roles() -> sa.Select[Any]:
     """`entity_id`, a hundred people → person, service, number of roles."""
-    wanted = [sa.bindparam(f"listed_{number}", type_=sa.Text) for number in range(_NAMED_AT_ONCE)]
+    wanted = [text_parameter(f"listed_{number}") for number in range(_NAMED_AT_ONCE)]
     person, service = assignments.c.user_id, assignments.c.service_id
-    of_entity = assignments.c.entity_id == sa.bindparam("entity_id", type_=sa.Text)
+    of_entity = assignments.c.entity_id == text_parameter("entity_id")
     found = sa.select(person, service, sa.func.count()).where(of_entity, person.in_(wanted))
     return found.group_by(person, service)
 
 
 def select_last_sign_ins() -> sa.Select[Any]:
     """`entity_id`, a hundred people → person, moment of the last sign-in."""
-    wanted = [sa.bindparam(f"listed_{number}", type_=sa.Text) for number in range(_NAMED_AT_ONCE)]
-    of_entity = sa.bindparam("entity_id", type_=sa.Text)
+    wanted = [text_parameter(f"listed_{number}") for number in range(_NAMED_AT_ONCE)]
+    of_entity = text_parameter("entity_id")
     last = (
         sa.select(audit.c.at)
         .where(audit.c.actor == "user:" + _OF.user_id, audit.c.entity_id == of_entity, sa.text(COMPLETED_SIGN_IN))
@@ -518,10 +595,10 @@ def _select_due_invitations() -> sa.Select[Any]:
     """`since`, `most` → new invitations, then those of dead senders."""
     return (
         _select_invited()
-        .where(sa.text(DUE), _OF.invitation_sent_at >= sa.bindparam("since", type_=sa.BigInteger))
+        .where(sa.text(DUE), _OF.invitation_sent_at >= integer_parameter("since"))
         .where(_OF.enabled, entities.c.enabled)
         .order_by(_OF.invitation_sent_at.desc(), _OF.membership_id.desc())
-        .limit(sa.bindparam("most", type_=sa.Integer))
+        .limit(integer_parameter("most"))
     )
 
 
@@ -532,24 +609,21 @@ def _select_invitation() -> sa.Select[Any]:
 
 def _select_open_invitations() -> sa.Select[Any]:
     """`entity_id`, `after`, `limit` → invited memberships, by an index of them."""
-    entity = _OF.entity_id == sa.bindparam("entity_id", type_=sa.Text)
-    rest = _OF.membership_id > sa.bindparam("after", type_=sa.Text)
+    entity = _OF.entity_id == text_parameter("entity_id")
+    rest = _OF.membership_id > text_parameter("after")
     found = sa.select(*columns(memberships, MEMBERSHIPS)).where(sa.text("memberships.invited"), entity, rest)
-    return found.order_by(_OF.membership_id).limit(sa.bindparam("limit", type_=sa.Integer))
+    return found.order_by(_OF.membership_id).limit(LIMIT)
 
 
 def _mark_invitation() -> sa.Update:
     """A conditional update: of two processes, one gets the e-mail."""
     this = _OF.user_id == sa.bindparam("waiting"), _OF.entity_id == sa.bindparam("entity")
-    seen = _OF.invitation_sent_at == sa.bindparam("seen", type_=sa.BigInteger)
-    same = _OF.invited, _OF.email == sa.bindparam("address", type_=sa.Text)
-    marked = sa.bindparam("becomes", type_=sa.BigInteger)
+    seen = _OF.invitation_sent_at == integer_parameter("seen")
+    same = _OF.invited, _OF.email == text_parameter("address")
+    marked = integer_parameter("becomes")
     return sa.update(memberships).where(*this, seen, *same).values(invitation_sent_at=marked)
 
 
 def _decode_invitation(row: Row) -> OpenInvitation:
-    return OpenInvitation(
-        user=USERS.decode(row[:_INVITED_USER_END]),
-        membership=MEMBERSHIPS.decode(row[_INVITED_USER_END:_INVITED_MEMBERSHIP_END]),
-        entity=ENTITIES.decode(row[_INVITED_MEMBERSHIP_END:]),
-    )
+    user, membership, entity = decode_joined(row, USERS, MEMBERSHIPS, ENTITIES)
+    return OpenInvitation(user=user, membership=membership, entity=entity)

@@ -76,40 +76,33 @@ class MigrationTarget(Protocol):
     @property
     def display_name(self) -> str:
         """Its name, without secrets."""
-        ...
 
     def read(self, work: Callable[[sa.Connection], T]) -> T:
         """Do `work` in one transaction that changes nothing."""
-        ...
 
     def transact(self, work: Callable[[sa.Connection], T]) -> T:
         """Do `work` in one transaction, all of it or nothing.
 
         Where others hold what it needs it gives way and tries again, and raises DatabaseBusy in the end.
         """
-        ...
 
     def run_outside_transaction(self, work: Callable[[sa.Connection], T]) -> T:
         """Do `work` outside a transaction, if the engine supports it."""
-        ...
 
     def hold_lock(self, report: Callable[[str], None], stop: threading.Event) -> AbstractContextManager[None]:
         """Others that want to change the schema wait.
 
         Raises MigrationStopped while waiting itself.
         """
-        ...
 
     def refuse_pooler(self) -> None:
         """Raise PoolerRefused unless each connection is a session of the engine."""
-        ...
 
     def refuse_served(self, before: Sequence[str]) -> None:
         """Raise DatabaseBusy while servers run that a change would break.
 
         Those whose version is one of `before`, or unknown.
         """
-        ...
 
 
 class SchemaError(Exception):

@@ -13,11 +13,19 @@ from corpid.rules.directory.changes import ChangedMeanwhile
 from corpid.rules.directory.invitations import SENDING_SECONDS
 from corpid.rules.directory.notices import NoticeGroup, QueuedNotice
 from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
-from corpid.stores.sql.columns import columns, record_codec
+from corpid.stores.sql.columns import (
+    LIMIT,
+    Query,
+    columns,
+    integer_parameter,
+    record_codec,
+    record_table,
+    text_parameter,
+)
 from corpid.stores.sql.deployment import NamedValues
 from corpid.stores.sql.mappers import MEMBERSHIPS, USERS
 from corpid.stores.sql.members import TOKENS
-from corpid.stores.sql.statements import insert, parameters, upsert
+from corpid.stores.sql.statements import insert
 from corpid.stores.sql.tables import (
     HAS_END,
     access_review_decisions,
@@ -34,21 +42,27 @@ from corpid.stores.sql.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
+    from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
     from corpid.rules.directory.records import Membership, User
     from corpid.stores.sql.mappers import Kinds
     from corpid.stores.sql.statements import Database, Row
 
 E = TypeVar("E", bound=Assignment | ThirdPartyAssignment)
-_NOTICES: Final = record_codec(QueuedNotice)
+_NOTICES: Final = record_table(notices, QueuedNotice)
 _NEW: Final = ("taken_by", "taken_until", "sent_at")
 _NOTICE: Final = notices.c
+_GROUP: Final = (
+    _NOTICE.user_id == text_parameter("person"),
+    _NOTICE.kind == text_parameter("sort"),
+    _NOTICE.entity_id == text_parameter("entity"),
+    _NOTICE.sent_at == 0,
+)
 _TABLES: Final[Mapping[type, sa.Table]] = {Assignment: assignments, ThirdPartyAssignment: third_party_assignments}
 _SWEPT_AT_ONCE: Final = 500
-_LIMIT: Final = sa.bindparam("limit", type_=sa.Integer)
-_REVIEWS: Final = record_codec(AccessReview)
-_DECISIONS: Final = record_codec(ReviewDecision)
+_REVIEWS: Final = record_table(access_reviews, AccessReview)
+_DECISIONS: Final = record_table(access_review_decisions, ReviewDecision)
 _MEANWHILE: Final = "the review or somebody's access was changed at the same moment: look at it again"
 _PEOPLE_AT_ONCE: Final = 100
 """people that one statement looks up"""
@@ -56,6 +70,14 @@ _READ_AT_ONCE: Final = 500
 """decisions that one statement reads"""
 _REVIEW: Final = access_reviews.c
 _DECISION: Final = access_review_decisions.c
+_SEEN: Final = {
+    "entity": _REVIEW.entity_id,
+    "seen_due": _REVIEW.due_at,
+    "seen_remind": _REVIEW.remind_at,
+    "seen_began": _REVIEW.began_at,
+    "seen_signed": _REVIEW.signed_off_at,
+}
+"""what names a review as it was seen: parameter → column"""
 _KEPT: Final = (
     _DECISION.entity_id == memberships.c.entity_id,
     _DECISION.user_id == memberships.c.user_id,
@@ -80,33 +102,34 @@ class NoticeQueue:
         self._take: Final = prepare(
             lambda: (
                 sa.update(notices)
-                .where(*_group(), _NOTICE.taken_until <= _moment("now"))
-                .values(taken_by=_text("by"), taken_until=_moment("until"))
+                .where(*_GROUP, _NOTICE.taken_until <= integer_parameter("now"))
+                .values(taken_by=text_parameter("by"), taken_until=integer_parameter("until"))
             )
         )
-        self._taken: Final = prepare(
-            lambda: (
-                sa.select(*columns(notices, _NOTICES))
-                .where(*_group(), _NOTICE.taken_by == _text("by"))
-                .order_by(_NOTICE.created_at, _NOTICE.subject)
-            )
+        mine = (*_GROUP, _NOTICE.taken_by == text_parameter("by"))
+        self._taken: Final = _NOTICES.query(
+            database, lambda found: found.where(*mine).order_by(_NOTICE.created_at, _NOTICE.subject)
         )
-        mine = (*_group(), _NOTICE.taken_by == _text("by"))
-        self._sent: Final = prepare(lambda: sa.update(notices).where(*mine).values(sent_at=_moment("at")))
+        self._sent: Final = prepare(lambda: sa.update(notices).where(*mine).values(sent_at=integer_parameter("at")))
         self._put_off: Final = prepare(
-            lambda: sa.update(notices).where(*mine).values(due_at=_moment("at"), taken_by="", taken_until=0)
+            lambda: sa.update(notices).where(*mine).values(due_at=integer_parameter("at"), taken_by="", taken_until=0)
         )
         self._sweep: Final = prepare(
             lambda: sa.delete(notices).where(
                 database.is_among(
                     notices,
                     sa.select(notices)
-                    .where(_NOTICE.sent_at > sa.literal_column("0"), _NOTICE.sent_at < _moment("before"))
+                    .where(_NOTICE.sent_at > sa.literal_column("0"), _NOTICE.sent_at < integer_parameter("before"))
                     .limit(_SWEPT_AT_ONCE),
                 )
             )
         )
-        self._expiring: Final = prepare(_select_expiring_tokens)
+        ends = provisioning_tokens.c.expires_at
+        within = ends > integer_parameter("after"), ends <= integer_parameter("until")
+        self._expiring: Final = TOKENS.query(
+            database,
+            lambda found: found.where(*within).order_by(ends, provisioning_tokens.c.token_id).limit(LIMIT),
+        )
         self._ending: Final = {kind: prepare(partial(_select_ending, kind)) for kind in _TABLES}
         self._ending_on: Final = {kind: prepare(partial(_select_ending_on, kind)) for kind in _TABLES}
         self._count: Final = {kind: prepare(partial(_count_ending_on, kind)) for kind in _TABLES}
@@ -153,7 +176,7 @@ class NoticeQueue:
         until = int(now) + SENDING_SECONDS
         if not await self._database.write(self._take, {**values, "now": int(now), "until": until}):
             return []
-        return [_NOTICES.decode(row) for row in await self._database.rows(self._taken, values)]
+        return await self._taken.every(**values)
 
     async def settle(self, group: NoticeGroup, *, by: str, sent_at: int = 0, due_at: int = 0) -> None:
         """Store the outcome of an e-mail, if this process still has it.
@@ -187,10 +210,9 @@ class NoticeQueue:
         count = await self._database.row(self._count[kind], values)
         return found, count[0] if count else 0
 
-    async def expiring_tokens(self, *, after: int, until: int, limit: int) -> list[Any]:
+    async def expiring_tokens(self, *, after: int, until: int, limit: int) -> list[RegisteredProvisioningToken]:
         """Provisioning tokens that expire after a moment, up to another, in order."""
-        rows = await self._database.rows(self._expiring, {"after": after, "until": until, "limit": limit})
-        return [TOKENS.decode(row) for row in rows]
+        return await self._expiring.every(after=after, until=until, limit=limit)
 
 
 class AccessReviews:
@@ -203,60 +225,57 @@ class AccessReviews:
         self._database: Final = database
         self._queue: Final = queue
         prepare = database.prepare
-        of_entity = _DECISION.entity_id == _text("entity_id")
-        self._of: Final = prepare(
-            lambda: sa.select(*columns(access_reviews, _REVIEWS)).where(_REVIEW.entity_id == _text("entity_id"))
+        of_entity = _DECISION.entity_id == text_parameter("entity_id")
+        person = _DECISION.user_id
+        self._of: Final = _REVIEWS.query(
+            database, lambda found: found.where(_REVIEW.entity_id == text_parameter("entity_id"))
         )
-        listed = [_text(f"user_{number}") for number in range(_PEOPLE_AT_ONCE)]
-        decisions = sa.select(*columns(access_review_decisions, _DECISIONS)).where(of_entity)
-        self._decisions: Final = prepare(lambda: decisions.where(_DECISION.user_id.in_(listed)))
-        self._all: Final = prepare(
-            lambda: decisions.where(_DECISION.user_id > _text("after")).order_by(_DECISION.user_id).limit(_LIMIT)
+        listed = [text_parameter(f"user_{number}") for number in range(_PEOPLE_AT_ONCE)]
+        self._decisions: Final = _DECISIONS.query(database, lambda found: found.where(of_entity, person.in_(listed)))
+        self._all: Final = _DECISIONS.query(
+            database,
+            lambda found: found.where(of_entity, person > text_parameter("after")).order_by(person).limit(LIMIT),
         )
         self._members: Final = prepare(
             lambda: (
-                sa.select(sa.func.count()).select_from(memberships).where(memberships.c.entity_id == _text("entity_id"))
+                sa.select(sa.func.count())
+                .select_from(memberships)
+                .where(memberships.c.entity_id == text_parameter("entity_id"))
             )
         )
         self._kept: Final = prepare(_count_kept)
-        self._undecided: Final = prepare(_select_undecided)
-        self._add: Final = prepare(
-            lambda: insert(access_reviews).values(parameters(_REVIEWS.written)).on_conflict_do_nothing()
-        )
+        self._undecided: Final = Query(database, _select_undecided, _decode_member)
+        self._add: Final = prepare(lambda: _REVIEWS.insert().on_conflict_do_nothing())
         rest: dict[str, Any] = {name: sa.bindparam(name) for name in _REVIEWS.written if name != "entity_id"}
-        self._replace: Final = prepare(lambda: sa.update(access_reviews).where(*_unchanged()).values(rest))
-        self._decide: Final = prepare(lambda: upsert(access_review_decisions, _DECISIONS.written))
+        unchanged = [column == sa.bindparam(name, type_=column.type) for name, column in _SEEN.items()]
+        self._replace: Final = prepare(lambda: sa.update(access_reviews).where(*unchanged).values(rest))
+        self._decide: Final = prepare(_DECISIONS.upsert)
         self._clear: Final = prepare(lambda: sa.delete(access_review_decisions).where(of_entity))
         self._forget: Final = prepare(
             lambda: sa.delete(access_review_decisions).where(
-                of_entity, _DECISION.user_id == _text("user_id"), _DECISION.seen == _text("seen")
+                of_entity, person == text_parameter("user_id"), _DECISION.seen == text_parameter("seen")
             )
         )
         self._administered: Final = prepare(_select_administered)
-        self._due: Final = prepare(
-            lambda: (
-                sa.select(*columns(access_reviews, _REVIEWS))
-                .where(_REVIEW.remind_at <= _moment("now"))
-                .order_by(_REVIEW.remind_at)
-                .limit(_LIMIT)
-            )
+        remind = _REVIEW.remind_at
+        self._due: Final = _REVIEWS.query(
+            database, lambda found: found.where(remind <= integer_parameter("now")).order_by(remind).limit(LIMIT)
         )
 
     async def find(self, entity_id: str) -> AccessReview | None:
         """The reviews of an entity; None if it has none yet."""
-        row = await self._database.row(self._of, {"entity_id": entity_id})
-        return None if row is None else _REVIEWS.decode(row)
+        return await self._of.one(entity_id=entity_id)
 
     async def decisions(self, entity_id: str, user_ids: Sequence[str]) -> dict[str, ReviewDecision]:
         """Decisions about these people, by person; one statement for each hundred."""
-        found: list[Row] = []
+        found: dict[str, ReviewDecision] = {}
         for start in range(0, len(user_ids), _PEOPLE_AT_ONCE):
             part = list(user_ids[start : start + _PEOPLE_AT_ONCE])
             # Always the same statement: what is repeated is found once.
             part += part[:1] * (_PEOPLE_AT_ONCE - len(part))
             values = {f"user_{number}": user_id for number, user_id in enumerate(part)}
-            found += await self._database.rows(self._decisions, {"entity_id": entity_id, **values})
-        return _by_person(found)
+            found |= {each.user_id: each for each in await self._decisions.every(entity_id=entity_id, **values)}
+        return found
 
     async def all_decisions(self, entity_id: str) -> dict[str, ReviewDecision]:
         """Every decision, by person.
@@ -266,11 +285,10 @@ class AccessReviews:
         found: dict[str, ReviewDecision] = {}
         after, more = "", True
         while more:
-            values = {"entity_id": entity_id, "after": after, "limit": _READ_AT_ONCE}
-            part = _by_person(await self._database.rows(self._all, values))
-            found |= part
+            part = await self._all.every(entity_id=entity_id, after=after, limit=_READ_AT_ONCE)
+            found |= {each.user_id: each for each in part}
             more = len(part) == _READ_AT_ONCE
-            after = next(reversed(part), "")
+            after = part[-1].user_id if part else ""
             await asyncio.sleep(0)
         return found
 
@@ -283,9 +301,7 @@ class AccessReviews:
 
     async def undecided(self, entity_id: str, *, after: str, limit: int) -> list[tuple[Membership, User]]:
         """Members that were not kept, by identifier of the membership."""
-        rows = await self._database.rows(self._undecided, {"entity_id": entity_id, "after": after, "limit": limit})
-        width = len(MEMBERSHIPS.columns)
-        return [(MEMBERSHIPS.decode(row[:width]), USERS.decode(row[width:])) for row in rows]
+        return await self._undecided.every(entity_id=entity_id, after=after, limit=limit)
 
     async def decide(
         self, seen: AccessReview | None, review: AccessReview, decisions: Sequence[ReviewDecision]
@@ -341,8 +357,7 @@ class AccessReviews:
 
     async def due(self, *, now: float, limit: int) -> list[AccessReview]:
         """Reviews whose owners get a notice now."""
-        rows = await self._database.rows(self._due, {"now": int(now), "limit": limit})
-        return [_REVIEWS.decode(row) for row in rows]
+        return await self._due.every(now=int(now), limit=limit)
 
     async def remind(self, seen: AccessReview, becomes: AccessReview, notices: Sequence[QueuedNotice]) -> bool:
         """Queue the notices of a review, in one transaction.
@@ -356,22 +371,16 @@ class AccessReviews:
         return True
 
     async def _replaced(self, seen: AccessReview, becomes: AccessReview) -> bool:
-        values = {
-            "entity": seen.entity_id,
-            "seen_due": seen.due_at,
-            "seen_remind": seen.remind_at,
-            "seen_began": seen.began_at,
-            "seen_signed": seen.signed_off_at,
-        }
+        values = {name: getattr(seen, column.name) for name, column in _SEEN.items()}
         return await self._database.run(self._replace, {**_REVIEWS.encode(becomes), **values}) == 1
 
 
 def _queue_notice() -> sa.Executable:
     """A notice's columns → a row, if person and entity exist."""
     values = [sa.bindparam(name, type_=notices.c[name].type) for name in _NOTICES.written]
-    person = users.c.user_id == _text("user_id")
+    person = users.c.user_id == text_parameter("user_id")
     chosen = sa.select(*values, sa.literal(""), sa.literal(0), sa.literal(0)).where(
-        person, entities.c.entity_id == _text("entity_id")
+        person, entities.c.entity_id == text_parameter("entity_id")
     )
     return insert(notices).from_select([*_NOTICES.written, *_NEW], chosen).on_conflict_do_nothing()
 
@@ -380,23 +389,14 @@ def _select_due_groups() -> sa.Select[Any]:
     """`now`, `limit` → groups of the notices that are due, with repetitions."""
     waiting = (
         _NOTICE.sent_at == sa.literal_column("0"),
-        _NOTICE.due_at <= _moment("now"),
-        _NOTICE.taken_until <= _moment("now"),
+        _NOTICE.due_at <= integer_parameter("now"),
+        _NOTICE.taken_until <= integer_parameter("now"),
     )
     return (
         sa.select(_NOTICE.user_id, _NOTICE.kind, _NOTICE.entity_id)
         .where(*waiting)
         .order_by(_NOTICE.due_at)
-        .limit(_LIMIT)
-    )
-
-
-def _group() -> tuple[sa.ColumnElement[bool], ...]:
-    return (
-        _NOTICE.user_id == _text("person"),
-        _NOTICE.kind == _text("sort"),
-        _NOTICE.entity_id == _text("entity"),
-        _NOTICE.sent_at == 0,
+        .limit(LIMIT)
     )
 
 
@@ -404,10 +404,10 @@ def _select_ending(kind: type) -> sa.Select[Any]:
     """`until`, `place_…`, `limit` → roles, by their last day."""
     table = _TABLES[kind]
     order = _order(table)
-    beyond = sa.tuple_(*order) > sa.tuple_(*(_text(f"place_{column.name}") for column in order))
-    within = table.c.end_date <= _text("until"), sa.text(HAS_END)
+    beyond = sa.tuple_(*order) > sa.tuple_(*(text_parameter(f"place_{column.name}") for column in order))
+    within = table.c.end_date <= text_parameter("until"), sa.text(HAS_END)
     found = sa.select(*columns(table, record_codec(kind))).where(*within, beyond)
-    return found.order_by(*order).limit(_LIMIT)
+    return found.order_by(*order).limit(LIMIT)
 
 
 def _order(table: sa.Table) -> list[sa.Column[Any]]:
@@ -418,21 +418,21 @@ def _order(table: sa.Table) -> list[sa.Column[Any]]:
 def _select_ending_on(kind: type) -> sa.Select[Any]:
     """`entity_id`, `end_date`, `limit` → roles of one day, by person."""
     table = _TABLES[kind]
-    within = table.c.end_date == _text("end_date"), table.c.entity_id == _text("entity_id"), sa.text(HAS_END)
-    return sa.select(*columns(table, record_codec(kind))).where(*within).order_by(table.c.user_id).limit(_LIMIT)
+    found = sa.select(*columns(table, record_codec(kind)))
+    return _narrow_to_day(found, table).order_by(table.c.user_id).limit(LIMIT)
 
 
 def _count_ending_on(kind: type) -> sa.Select[Any]:
     table = _TABLES[kind]
-    within = table.c.end_date == _text("end_date"), table.c.entity_id == _text("entity_id"), sa.text(HAS_END)
-    return sa.select(sa.func.count()).select_from(table).where(*within)
+    return _narrow_to_day(sa.select(sa.func.count()).select_from(table), table)
 
 
-def _select_expiring_tokens() -> sa.Select[Any]:
-    """`after`, `until`, `limit` → tokens, by their end."""
-    ends = provisioning_tokens.c.expires_at
-    found = sa.select(*columns(provisioning_tokens, TOKENS)).where(ends > _moment("after"), ends <= _moment("until"))
-    return found.order_by(ends, provisioning_tokens.c.token_id).limit(_LIMIT)
+def _narrow_to_day(found: sa.Select[Any], table: sa.Table) -> sa.Select[Any]:
+    return found.where(
+        table.c.end_date == text_parameter("end_date"),
+        table.c.entity_id == text_parameter("entity_id"),
+        sa.text(HAS_END),
+    )
 
 
 def _values(group: NoticeGroup, by: str) -> dict[str, object]:
@@ -443,15 +443,18 @@ def _select_undecided() -> sa.Select[Any]:
     """`entity_id`, `after`, `limit` → members that were not kept."""
     chain = memberships.join(users, users.c.user_id == memberships.c.user_id)
     kept = sa.exists(sa.select(sa.literal_column("1")).select_from(access_review_decisions).where(*_KEPT))
-    within = memberships.c.entity_id == _text("entity_id"), memberships.c.membership_id > _text("after")
+    within = (
+        memberships.c.entity_id == text_parameter("entity_id"),
+        memberships.c.membership_id > text_parameter("after"),
+    )
     found = sa.select(*columns(memberships, MEMBERSHIPS), *columns(users, USERS)).select_from(chain)
-    return found.where(*within, ~kept).order_by(memberships.c.membership_id).limit(_LIMIT)
+    return found.where(*within, ~kept).order_by(memberships.c.membership_id).limit(LIMIT)
 
 
 def _count_kept() -> sa.Select[Any]:
     """`entity_id` → the number of members that were kept."""
     found = sa.select(sa.func.count()).select_from(access_review_decisions.join(memberships, sa.and_(*_KEPT)))
-    return found.where(_DECISION.entity_id == _text("entity_id"))
+    return found.where(_DECISION.entity_id == text_parameter("entity_id"))
 
 
 def _select_administered() -> sa.Select[Any]:
@@ -461,7 +464,9 @@ def _select_administered() -> sa.Select[Any]:
     """
     entity = administrators.c.entity_id
     due_at = sa.select(_REVIEW.due_at).where(_REVIEW.entity_id == entity).scalar_subquery()
-    return sa.select(entity, due_at).where(entity > _text("after")).group_by(entity).order_by(entity).limit(_LIMIT)
+    return (
+        sa.select(entity, due_at).where(entity > text_parameter("after")).group_by(entity).order_by(entity).limit(LIMIT)
+    )
 
 
 def _select_changed_since(actions: Sequence[str]) -> sa.Select[Any]:
@@ -469,29 +474,10 @@ def _select_changed_since(actions: Sequence[str]) -> sa.Select[Any]:
     among = (audit.c.action + sa.literal_column("''")).in_(
         [sa.literal_column(f"'{action}'", sa.Text) for action in actions]
     )
-    within = audit.c.entity_id == _text("entity_id"), audit.c.entity_id != sa.literal_column("''")
-    return sa.select(audit.c.number).where(*within, audit.c.number > _moment("after"), among).limit(1)
+    within = audit.c.entity_id == text_parameter("entity_id"), audit.c.entity_id != sa.literal_column("''")
+    return sa.select(audit.c.number).where(*within, audit.c.number > integer_parameter("after"), among).limit(1)
 
 
-def _unchanged() -> tuple[sa.ColumnElement[bool], ...]:
-    """The row as it was seen."""
-    return (
-        _REVIEW.entity_id == _text("entity"),
-        _REVIEW.due_at == _moment("seen_due"),
-        _REVIEW.remind_at == _moment("seen_remind"),
-        _REVIEW.began_at == _moment("seen_began"),
-        _REVIEW.signed_off_at == _moment("seen_signed"),
-    )
-
-
-def _by_person(rows: Iterable[Row]) -> dict[str, ReviewDecision]:
-    found = [_DECISIONS.decode(row) for row in rows]
-    return {each.user_id: each for each in found}
-
-
-def _moment(name: str) -> sa.BindParameter[int]:
-    return sa.bindparam(name, type_=sa.BigInteger)
-
-
-def _text(name: str) -> sa.BindParameter[str]:
-    return sa.bindparam(name, type_=sa.Text)
+def _decode_member(row: Row) -> tuple[Membership, User]:
+    width = len(MEMBERSHIPS.columns)
+    return MEMBERSHIPS.decode(row[:width]), USERS.decode(row[width:])

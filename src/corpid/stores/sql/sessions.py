@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from corpid.rules.authentication.records import Credentials, Session, SessionFactors
 from corpid.rules.limits import BROWSER_NAMES
 from corpid.stores import milliseconds
-from corpid.stores.sql.columns import belongs_to_person, columns, record_codec
+from corpid.stores.sql.columns import belongs_to_person, columns, record_table, text_parameter
 from corpid.stores.sql.statements import insert, parameters, upsert
 from corpid.stores.sql.tables import browser_names, credentials, email_changes, links, passkeys, sessions, users
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from corpid.stores.sql.mappers import Kinds, RecordType
     from corpid.stores.sql.statements import CompiledStatement, Database
 
-_SESSIONS: Final = record_codec(Session)
+_SESSIONS: Final = record_table(sessions, Session)
 _SESSION_END: Final = len(_SESSIONS.columns)
 _MILLISECONDS: Final = sa.literal_column("1000", sa.BigInteger)
 _SWEPT: Final = 500
@@ -137,8 +137,8 @@ def _put_if_as_stored(secret: Codec[Credentials], *, passkey: bool) -> sa.Insert
     locked = _person_locked(secret, passkey=passkey).with_only_columns(*row)
     same = (
         users.c.enabled,
-        credentials.c.password_hash.is_not_distinct_from(sa.bindparam("seen_hash", type_=sa.Text)),
-        credentials.c.totp_secret.is_not_distinct_from(sa.bindparam("seen_secret", type_=sa.Text)),
+        credentials.c.password_hash.is_not_distinct_from(text_parameter("seen_hash")),
+        credentials.c.totp_secret.is_not_distinct_from(text_parameter("seen_secret")),
     )
     return sa.insert(sessions).from_select(list(_SESSIONS.written), locked.where(*same))
 
@@ -162,26 +162,22 @@ class Sessions:
         expired = (
             sa.select(sessions).where(sessions.c.expires_at <= once).limit(_SWEPT).with_for_update(skip_locked=True)
         )
-        self._get: Final = database.prepare(
-            lambda: sa.select(*columns(sessions, _SESSIONS)).where(this, sessions.c.expires_at > now)
-        )
+        live = sessions.c.expires_at > now
+        self._get: Final = _SESSIONS.query(database, lambda found: found.where(this, live))
         owned = sa.select(sa.func.count()).select_from(passkeys).where(_OWNED).scalar_subquery()
         people = sessions.join(users, users.c.user_id == sessions.c.user_id)
         self._with_factors: Final = database.prepare(
             lambda: (
                 sa.select(*columns(sessions, _SESSIONS), owned, *columns(credentials, self._secret))
                 .select_from(people.outerjoin(credentials, credentials.c.user_id == users.c.user_id))
-                .where(this, sessions.c.expires_at > now)
+                .where(this, live)
             )
         )
-        self._of: Final = database.prepare(
-            lambda: (
-                sa.select(*columns(sessions, _SESSIONS))
-                .where(sessions.c.user_id == sa.bindparam("user_id"), sessions.c.expires_at > now)
-                .order_by(sessions.c.auth_time.desc(), sessions.c.session_id)
-            )
+        latest_first = sessions.c.auth_time.desc(), sessions.c.session_id
+        self._of: Final = _SESSIONS.query(
+            database, lambda found: found.where(belongs_to_person(sessions), live).order_by(*latest_first)
         )
-        self._put: Final = database.prepare(lambda: upsert(sessions, _SESSIONS.written))
+        self._put: Final = database.prepare(_SESSIONS.upsert)
         self._put_if: Final = database.prepare(lambda: _put_if_as_stored(self._secret, passkey=False))
         self._put_if_with_passkey: Final = database.prepare(lambda: _put_if_as_stored(self._secret, passkey=True))
         self._end: Final = database.prepare(lambda: sa.delete(sessions).where(this))
@@ -200,9 +196,7 @@ class Sessions:
             lambda: sa.delete(browser_names).where(owner, browser_names.c.browser_key.in_(old))
         )
         self._remove_name: Final = database.prepare(
-            lambda: sa.delete(browser_names).where(
-                owner, browser_names.c.browser_key == sa.bindparam("browser_key", type_=sa.Text)
-            )
+            lambda: sa.delete(browser_names).where(owner, browser_names.c.browser_key == text_parameter("browser_key"))
         )
         self._sweep: Final = database.prepare(lambda: sa.delete(sessions).where(database.is_among(sessions, expired)))
 
@@ -211,8 +205,7 @@ class Sessions:
 
         Source: D49
         """
-        row = await self._database.row(self._get, {"session_id": session_id, "now": milliseconds(now)})
-        return None if row is None else _SESSIONS.decode(row)
+        return await self._get.one(session_id=session_id, now=milliseconds(now))
 
     async def with_factors(self, session_id: str, *, passkey: str, now: float) -> SessionFactors | None:
         """A session, and its person's factors now.
@@ -229,8 +222,7 @@ class Sessions:
 
     async def list_for_user(self, user_id: str, *, now: float) -> list[Session]:
         """The live sessions of a person, the latest first."""
-        rows = await self._database.rows(self._of, {"user_id": user_id, "now": milliseconds(now)})
-        return [_SESSIONS.decode(row) for row in rows]
+        return await self._of.every(user_id=user_id, now=milliseconds(now))
 
     async def put(self, session: Session) -> None:
         """Raises MissingReference for a removed user."""

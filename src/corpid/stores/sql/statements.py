@@ -11,7 +11,7 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import cached_property, partial
 from operator import itemgetter
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias, cast
 
 import sqlalchemy as sa
@@ -78,9 +78,12 @@ def _identify(statement: Statement) -> tuple[Any, ...] | None:
     The arguments of a `partial` have to be constants of the process, such as tables and names.
     """
     if isinstance(statement, partial) and not statement.keywords:
-        return statement.func, *statement.args
+        parts = [_identify(each) if isinstance(each, FunctionType) else each for each in statement.args]
+        return None if any(each is None for each in parts) else (statement.func, *parts)
     if isinstance(statement, FunctionType) and not statement.__closure__ and not statement.__defaults__:
         return (statement.__code__,)
+    if isinstance(statement, MethodType):
+        return statement.__func__, statement.__self__
     return None
 
 
@@ -103,79 +106,66 @@ class Database(Protocol):
 
         By the engine's clock, or the parameter `now`. Source: D49
         """
-        ...
 
     @property
     def writes_in_queries(self) -> bool:
         """True if a statement may contain another that writes."""
-        ...
 
     @property
     def has_clock(self) -> bool:
         """True if `now` is the engine's own."""
-        ...
 
     @property
     def is_pooled(self) -> bool:
         """True if the first statement showed a pooler in between."""
-        ...
 
     def is_among(self, table: sa.Table, chosen: sa.Select[Any]) -> sa.ColumnElement[bool]:
         """A condition: the row is among the few that `chosen` selects.
 
         The others are not read.
         """
-        ...
 
     @property
     def connections_in_use(self) -> int:
         """Connections that are busy now; 0 if there is but one."""
-        ...
 
     async def writers(self, lock: int) -> frozenset[str]:
         """Names of the transactions that have this advisory lock now.
 
         None if there is only one writer, whose rows become visible in the order of their numbers.
         """
-        ...
 
     async def outlive_writers(self, lock: int) -> None:
         """Return when every transaction that has this advisory lock now has ended.
 
         At once if there is only one writer, whose rows become visible in the order of their numbers.
         """
-        ...
 
     def prepare(self, statement: Statement) -> CompiledStatement:
         """A statement in this database's dialect.
 
         Made once per store, never per request; compiled once per process if only constants build it.
         """
-        ...
 
     async def row(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> Row | None:
         """The only row, or None.
 
         For look-ups by a unique key and for RETURNING.
         """
-        ...
 
     async def rows(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> list[Row]: ...
 
     async def run(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> int:
         """Execute a statement without result rows; returns the affected rows."""
-        ...
 
     async def write(self, prepared: CompiledStatement, values: Mapping[str, Any]) -> int:
         """As `run`, in a transaction of its own unless one is open.
 
         In this task, that is.
         """
-        ...
 
     async def write_all(self, every: Sequence[CompiledStatement], values: Mapping[str, Any]) -> None:
         """As `write`, several statements with the same values in one transaction."""
-        ...
 
     def transaction(self) -> Transaction:
         """Statements of this task that become true together.
@@ -183,26 +173,21 @@ class Database(Protocol):
         Joins a transaction that this task has open already. Commits when left normally or with an OAuthError, else
         rolls back.
         """
-        ...
 
     async def begin(self) -> bool:
         """Begin a transaction for this task.
 
         False if it has one open, which is joined. Raises StoreUnavailable.
         """
-        ...
 
     async def end(self, *, commit: bool) -> None:
         """End this task's transaction. Raises StoreUnavailable when it could not be."""
-        ...
 
     def check(self) -> None:
         """Raise StoreUnavailable if the engine failed in the background."""
-        ...
 
     async def close(self) -> None:
         """Let go of the database; nothing may be used afterwards."""
-        ...
 
 
 def _binder(names: tuple[str, ...], constants: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Row]:

@@ -14,6 +14,12 @@ from typing import Final
 import sqlalchemy as sa
 
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.authentication.records import Credentials, EmailChange, FactorLink, Passkey, Session
+from corpid.rules.authentication.throttling import CodeGuesses
+from corpid.rules.data_loss import ClientClock
+from corpid.rules.directory.access_review import AccessReview, ReviewDecision
+from corpid.rules.directory.notices import QueuedNotice
+from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -28,6 +34,14 @@ from corpid.rules.directory.records import (
     User,
 )
 from corpid.rules.directory.values import NO_END
+from corpid.rules.hourly_counts import HourlyCount
+from corpid.rules.jobs import Job
+from corpid.rules.oauth.consent import Consent
+from corpid.rules.oauth.deprecated_usage import UseCount
+from corpid.rules.oauth.records import FetchedKeySet
+from corpid.rules.oauth.refusals import ClientRefusal
+from corpid.rules.server_processes import ServerProcess
+from corpid.rules.signing_keys import ProviderKey
 from corpid.stores.sql.columns import (
     METADATA,
     TEXT,
@@ -69,7 +83,13 @@ BEGINNING_OF_ADDRESS: Final = "lower(substr(email, 1, 100))"
 
 SHOWN_USER_NAME: Final = "coalesce(nullif(memberships.user_name_key, ''), memberships.person_name_key)"
 SHOWN_EMAIL: Final = "lower(coalesce(nullif(memberships.email, ''), memberships.person_email))"
-"""of a member: what the entity wrote, else the person's; of addresses the letters of ASCII are folded"""
+SHOWN_NAME: Final = (
+    "lower(substr(coalesce(nullif(memberships.name, ''), nullif(memberships.person_full_name, ''), "
+    "nullif(memberships.email, ''), memberships.person_name_key), 1, 100))"
+)
+"""of a member: what the entity wrote, else the person's; of names and addresses the letters of ASCII are folded
+
+An invitation without a name has its address."""
 _BY_END: Final = ("entity_id", "end_date", "user_id", "service_id", "role", "sub_entity", "ref")
 """the order in which an entity's roles end"""
 
@@ -103,7 +123,7 @@ users: Final = table(
 memberships: Final = table(
     "memberships",
     *record_columns(Membership),
-    *(later(name, "") for name in ("user_name_key", "person_name_key", "person_email")),
+    *(later(name, "") for name in ("user_name_key", "person_name_key", "person_email", "person_full_name")),
     later("words", NO_WORDS),
     source(),
     sa.Index(None, "entity_id"),
@@ -116,9 +136,10 @@ memberships: Final = table(
     sa.Index("ix_memberships_shown_name", "entity_id", _of_members(SHOWN_USER_NAME), "membership_id"),
     sa.Index("ix_memberships_shown_email", "entity_id", _of_members(SHOWN_EMAIL), "membership_id"),
     partial("ix_memberships_invited", "entity_id", "membership_id", rows="invited"),
+    sa.Index("ix_memberships_shown_full_name", "entity_id", _of_members(SHOWN_NAME), "membership_id"),
 )
-"""Triggers give every row its `membership_id`, and end a placeholder with its invitation. Others copy the person's user
-name and address, so that an entity's members are found and ordered by an index of the entity."""
+"""Triggers give every row its `membership_id`, and end a placeholder with its invitation. Others copy the person's names
+and address, so that an entity's members are found and ordered by an index of the entity."""
 
 user_words: Final = table(
     "user_words", key("word"), key("user_id", foreign_key("users.user_id")), sa.Index(None, "user_id", "word")
@@ -147,14 +168,8 @@ outdated_words: Final = table("outdated_words", *map(key, ("record", "user_id", 
 
 provisioning_tokens: Final = table(
     "provisioning_tokens",
-    key("token_id"),
-    text("entity_id", foreign_key("entities.entity_id")),
-    text("name"),
-    sa.Column("token_hash", TEXT, nullable=False, unique=True),
-    integer("created_at"),
-    integer("expires_at"),
-    text("created_by"),
-    integer("last_used_at"),
+    *record_columns(RegisteredProvisioningToken),
+    sa.UniqueConstraint("token_hash"),
     sa.Index(None, "entity_id"),
     sa.Index(None, "expires_at"),
 )
@@ -185,6 +200,7 @@ assignments: Final = table(
     partial("ix_assignments_end_date", "end_date", "entity_id", rows=HAS_END),
     partial("ix_assignments_entity_id_end_date", *_BY_END, rows=HAS_END),
     sa.Index("ix_assignments_holders", "entity_id", "service_id", "user_id"),
+    sa.Index("ix_assignments_roles", "entity_id", "role", "service_id", "user_id", "sub_entity", "ref"),
 )
 
 third_party_grants: Final = table(
@@ -218,16 +234,9 @@ deletion_requests: Final = table("deletion_requests", *record_columns(DeletionRe
 
 notices: Final = table(
     "notices",
-    key("user_id", foreign_key("users.user_id")),
-    key("kind"),
-    key("entity_id", foreign_key("entities.entity_id")),
-    key("subject"),
-    text("facts"),
-    integer("created_at"),
-    integer("due_at"),
+    *record_columns(QueuedNotice),
     text("taken_by"),
-    integer("taken_until"),
-    integer("sent_at"),
+    *map(integer, ("taken_until", "sent_at")),
     sa.Index(None, "sent_at", "due_at"),
     sa.Index(None, "entity_id"),
 )
@@ -235,24 +244,14 @@ notices: Final = table(
 
 access_reviews: Final = table(
     "access_reviews",
-    key("entity_id", foreign_key("entities.entity_id")),
-    *map(integer, ("due_at", "remind_at", "began_at")),
-    text("began_by"),
-    integer("signed_off_at"),
-    text("signed_off_by"),
-    *map(integer, ("kept", "ended")),
+    *record_columns(AccessReview),
     sa.Index(None, "remind_at"),
 )
 """The last access review of an entity, and the next one; `began_at` is 0 if none is open."""
 
 access_review_decisions: Final = table(
     "access_review_decisions",
-    key("entity_id", foreign_key("access_reviews.entity_id")),
-    key("user_id", foreign_key("users.user_id")),
-    text("decision"),
-    text("seen"),
-    integer("decided_at"),
-    text("decided_by"),
+    *record_columns(ReviewDecision),
     sa.Index(None, "user_id"),
 )
 """Decisions of the review that is open, else of the last one."""
@@ -262,9 +261,7 @@ clients: Final = table("clients", key("client_id"), text("name"), flag("enabled"
 fetched_key_sets: Final = table(
     "fetched_key_sets",
     key("client_id", foreign_key("clients.client_id")),
-    text("jwks_uri"),
-    text("jwks"),
-    integer("fetched_at"),
+    *record_columns(FetchedKeySet),
 )
 
 api_clients: Final = table("api_clients", key("client_id"), text("name"), flag("enabled"), text("record"))
@@ -273,115 +270,59 @@ api_clients: Final = table("api_clients", key("client_id"), text("name"), flag("
 api_client_key_sets: Final = table(
     "api_client_key_sets",
     key("client_id", foreign_key("api_clients.client_id")),
-    text("jwks_uri"),
-    text("jwks"),
-    integer("fetched_at"),
+    *record_columns(FetchedKeySet),
 )
 
 generation_use: Final = table(
     "generation_use",
-    key("client_id", foreign_key("clients.client_id")),
-    key("generation"),
-    key("habit"),
-    integer("count"),
-    integer("last_at"),
+    *record_columns(UseCount),
 )
 
 client_refusals: Final = table(
     "client_refusals",
-    key("client_id", foreign_key("clients.client_id")),
-    sa.Column("claimed", sa.Boolean, primary_key=True, nullable=False),
-    sa.Column("at", sa.Double, primary_key=True, nullable=False),
-    key("request_id"),
-    *(text(name) for name in ("method", "path", "reason", "detail")),
+    *record_columns(ClientRefusal),
 )
 
 client_clocks: Final = table(
     "client_clocks",
     key("client_id", foreign_key("clients.client_id")),
-    sa.Column("since", sa.Double, nullable=False),
-    integer("period"),
-    integer("lead"),
-    integer("lead_before"),
+    *record_columns(ClientClock),
 )
 """The largest skew of each client's clock (docs/decisions/0026)."""
 
 hourly_counts: Final = table(
     "hourly_counts",
-    sa.Column("hour", sa.BigInteger, primary_key=True, nullable=False, autoincrement=False),
-    key("client_id"),
-    key("reason"),
-    integer("count"),
+    *record_columns(HourlyCount),
 )
 """No reference to clients: what was counted of one that is removed stays part of the totals."""
 
 server_processes: Final = table(
     "server_processes",
-    key("process_id"),
-    text("host"),
-    integer("number"),
-    text("address"),
-    text("version"),
-    integer("started_at"),
-    integer("seen_at"),
-    text("settings"),
+    *record_columns(ServerProcess),
 )
 
 jobs: Final = table(
     "jobs",
-    key("job_id"),
-    text("kind"),
-    text("actor"),
-    text("process_id"),
-    integer("started_at"),
-    integer("seen_at"),
-    text("event"),
-    integer("ended_at"),
-    integer("done"),
-    integer("total"),
-    text("result"),
+    *record_columns(Job),
     partial("ix_jobs_running", "kind", rows="event = 'start'", unique=True),
 )
 """The index lets one of a kind run."""
 
 credentials: Final = table(
     "credentials",
-    key("user_id", foreign_key("users.user_id")),
-    text("password_hash", null=True),
-    text("password_set_by"),
-    text("password_source"),
-    text("totp_secret", null=True),
-    text("totp_set_by"),
-    integer("totp_last_step"),
+    *record_columns(Credentials),
 )
 
 
 keys: Final = table(
     "keys",
-    key("kid"),
-    text("use"),
-    text("secret"),
-    integer("created_at"),
-    integer("active_from"),
-    integer("retired_at", null=True),
-    integer("revoked_at", null=True),
-    text("certificate_chain", null=True),
+    *record_columns(ProviderKey),
 )
 
 sessions: Final = table(
     "sessions",
-    key("session_id"),
-    text("user_id", foreign_key("users.user_id")),
-    text("browser_id"),
-    integer("auth_time"),
-    text("amr"),
-    integer("level"),
-    integer("expires_at", index=True),
-    text("entity_id"),
-    later("purpose", "sign_in"),
-    later("device", ""),
-    sa.Column("seen_at", sa.BigInteger, nullable=False, server_default="0"),
-    later("browser_key", ""),
+    *record_columns(Session),
+    sa.Index(None, "expires_at"),
     sa.Index(None, "user_id"),
 )
 
@@ -391,29 +332,15 @@ browser_names: Final = table(
 
 consents: Final = table(
     "consents",
-    key("user_id"),
-    key("entity_id"),
-    key("client_id", foreign_key("clients.client_id")),
-    key("issuer_id"),
-    key("scopes"),
-    integer("given_at"),
-    integer("expires_at", index=True),
+    *record_columns(Consent),
     membership(),
+    sa.Index(None, "expires_at"),
     sa.Index(None, "client_id"),
 )
 
 passkeys: Final = table(
     "passkeys",
-    key("credential_id"),
-    text("user_id", foreign_key("users.user_id")),
-    text("public_key"),
-    integer("sign_count"),
-    text("name"),
-    text("aaguid"),
-    flag("synced"),
-    text("transports"),
-    integer("created_at"),
-    integer("used_at"),
+    *record_columns(Passkey),
     sa.Index(None, "user_id"),
 )
 
@@ -424,29 +351,18 @@ passkey_offers: Final = table("passkey_offers", key("user_id", foreign_key("user
 
 code_guesses: Final = table(
     "code_guesses",
-    key("user_id", foreign_key("users.user_id")),
-    key("browser"),
-    text("factors"),
-    *map(integer, ("guesses", "paused_until", "told_at")),
+    *record_columns(CodeGuesses),
 )
 
 links: Final = table(
     "links",
-    key("link_hash"),
-    text("purpose"),
-    text("user_id", foreign_key("users.user_id")),
-    integer("created_at"),
-    integer("expires_at"),
-    text("factors"),
+    *record_columns(FactorLink),
     sa.Index(None, "user_id"),
 )
 
 email_changes: Final = table(
     "email_changes",
-    key("user_id", foreign_key("users.user_id")),
-    *map(text, ("link_hash", "old_email", "new_email")),
-    integer("proved_at"),
-    integer("effective_at"),
+    *record_columns(EmailChange),
     sa.Index(None, "link_hash"),
     sa.Index(None, "effective_at"),
 )

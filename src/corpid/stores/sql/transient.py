@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from corpid.rules.data_loss import NO_LOSS, DataLoss
 from corpid.stores import READINESS, READINESS_SECONDS, in_turn, milliseconds
+from corpid.stores.sql.columns import LIMIT, integer_parameter
 from corpid.stores.sql.statements import Transaction, insert, parameters
 from corpid.stores.sql.tables import transient
 from corpid.stores.transient import TransientEngine
@@ -43,7 +44,7 @@ _LINEAGE: Final = "database"
 
 def _values(now: sa.ColumnElement[int]) -> dict[str, sa.ColumnElement[Any]]:
     """A row that ends `ttl` after now."""
-    return {**parameters(_COLUMNS), "expires_at": now + sa.bindparam("ttl", type_=sa.BigInteger)}
+    return {**parameters(_COLUMNS), "expires_at": now + integer_parameter("ttl")}
 
 
 def _put(now: sa.ColumnElement[int]) -> sa.Executable:
@@ -102,7 +103,7 @@ def _raised(statement: Insert, now: sa.ColumnElement[int]) -> Insert:
 
 _PLACE: Final = sa.tuple_(*_PLACES)
 _AFTER: Final = sa.tuple_(sa.bindparam("after_kind"), sa.bindparam("after_key")) < _PLACE
-_NEXT: Final = sa.select(*_PLACES).where(_AFTER).order_by(*_PLACES).limit(sa.bindparam("limit", type_=sa.Integer))
+_NEXT: Final = sa.select(*_PLACES).where(_AFTER).order_by(*_PLACES).limit(LIMIT)
 """the places of the next batch, in order"""
 
 

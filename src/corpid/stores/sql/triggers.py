@@ -32,8 +32,8 @@ def write_triggers(dialect: str) -> list[str]:
         *_AUDIT[dialect],
         *_write_client_triggers(dialect),
         *_MEMBERSHIPS[dialect],
-        *_PERSONS_OF_MEMBERS[dialect],
         *write_word_triggers(dialect, searched),
+        *write_person_triggers(dialect, PERSONS_COPIES),
     ]
 
 
@@ -163,67 +163,72 @@ FOR EACH ROW WHEN (OLD.invited) EXECUTE FUNCTION memberships_end_placeholder()
 }
 
 # The engine keeps copies of the person with each membership, whichever version writes: of a row that has none when it is
-# written, and of every membership of a person who gets another user name or address.
+# written, and of every membership of a person of whom something copied changes.
 
-_COPIED: Final = """
-CREATE TRIGGER memberships_person_after_{verb} AFTER {verb} ON memberships
-WHEN NEW.person_name_key = ''
-BEGIN
-  UPDATE memberships
-  SET person_name_key = coalesce((SELECT user_name_key FROM users WHERE user_id = NEW.user_id), ''),
-      person_email = coalesce((SELECT email FROM users WHERE user_id = NEW.user_id), '')
-  WHERE user_id = NEW.user_id AND entity_id = NEW.entity_id;
-END
-"""
-_PERSONS_OF_MEMBERS: Final = {
-    SQLITE: (
-        _COPIED.format(verb="INSERT"),
-        _COPIED.format(verb="UPDATE"),
-        """
-CREATE TRIGGER users_person_of_members AFTER UPDATE OF user_name_key, email ON users
-WHEN OLD.user_name_key <> NEW.user_name_key OR OLD.email <> NEW.email
-BEGIN
-  UPDATE memberships SET person_name_key = NEW.user_name_key, person_email = NEW.email WHERE user_id = NEW.user_id;
-END
-""",
-    ),
-    POSTGRESQL: (
-        # The person's row is held until the end: a change of their name meanwhile waits, and then sees this row. It is not
-        # held for a row that is there, whose copies stay: that change may wait for the row already.
-        """
-CREATE FUNCTION memberships_copy_person() RETURNS trigger LANGUAGE plpgsql AS $$
+PERSONS_COPIES: Final = {"person_name_key": "user_name_key", "person_email": "email", "person_full_name": "name"}
+"""column of a membership → the person's column that it copies; the first one is never empty in a copy"""
+_WRITTEN: Final = ("INSERT", "UPDATE")
+
+
+def write_person_triggers(dialect: str, copies: Mapping[str, str]) -> list[str]:
+    """The statements that make the triggers of copies.
+
+    PostgreSQL replaces those that are there.
+    """
+    originals = ", ".join(copies.values())
+    changed = " OR ".join(f"OLD.{each} <> NEW.{each}" for each in copies.values())
+    copy = ", ".join(f"{to} = NEW.{each}" for to, each in copies.items())
+    others = f"  UPDATE memberships SET {copy} WHERE user_id = NEW.user_id;"
+    lacking = f"NEW.{next(iter(copies))} = ''"
+    if dialect == SQLITE:
+        looked_up = ", ".join(
+            f"{to} = coalesce((SELECT {each} FROM users WHERE user_id = NEW.user_id), '')"
+            for to, each in copies.items()
+        )
+        own = f"  UPDATE memberships SET {looked_up} WHERE user_id = NEW.user_id AND entity_id = NEW.entity_id;"
+        made = [(f"memberships_person_after_{verb}", f"{verb} ON memberships", lacking, own) for verb in _WRITTEN]
+        made.append(("users_person_of_members", f"UPDATE OF {originals} ON users", changed, others))
+        return [
+            f"CREATE TRIGGER {name} AFTER {event} WHEN {condition}\nBEGIN\n{body}\nEND"
+            for name, event, condition, body in made
+        ]
+    # The person's row is held until the end: a change of their name meanwhile waits, and then sees this row. It is not
+    # held for a row that is there, whose copies stay: that change may wait for the row already.
+    into = ", ".join(f"NEW.{to}" for to in copies)
+    read = f"SELECT {originals} INTO {into} FROM users WHERE user_id = NEW.user_id"
+    filled = "\n".join(f"  NEW.{to} := coalesce(NEW.{to}, '');" for to in copies)
+    return [
+        f"""
+CREATE OR REPLACE FUNCTION memberships_copy_person() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF TG_OP = 'INSERT' AND EXISTS (
     SELECT 1 FROM memberships WHERE user_id = NEW.user_id AND entity_id = NEW.entity_id
   ) THEN
-    SELECT user_name_key, email INTO NEW.person_name_key, NEW.person_email FROM users WHERE user_id = NEW.user_id;
+    {read};
   ELSE
-    SELECT user_name_key, email INTO NEW.person_name_key, NEW.person_email
-    FROM users WHERE user_id = NEW.user_id FOR SHARE;
+    {read} FOR SHARE;
   END IF;
-  NEW.person_name_key := coalesce(NEW.person_name_key, '');
-  NEW.person_email := coalesce(NEW.person_email, '');
+{filled}
   RETURN NEW;
 END $$
 """,
-        """
-CREATE TRIGGER memberships_person BEFORE INSERT OR UPDATE ON memberships
-FOR EACH ROW WHEN (NEW.person_name_key = '') EXECUTE FUNCTION memberships_copy_person()
+        f"""
+CREATE OR REPLACE TRIGGER memberships_person BEFORE INSERT OR UPDATE ON memberships
+FOR EACH ROW WHEN ({lacking}) EXECUTE FUNCTION memberships_copy_person()
 """,
-        """
-CREATE FUNCTION users_person_of_members() RETURNS trigger LANGUAGE plpgsql AS $$
+        f"""
+CREATE OR REPLACE FUNCTION users_person_of_members() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  UPDATE memberships SET person_name_key = NEW.user_name_key, person_email = NEW.email WHERE user_id = NEW.user_id;
+{others}
   RETURN NULL;
 END $$
 """,
-        """
-CREATE TRIGGER users_person_of_members AFTER UPDATE OF user_name_key, email ON users
-FOR EACH ROW WHEN (OLD.user_name_key <> NEW.user_name_key OR OLD.email <> NEW.email)
-EXECUTE FUNCTION users_person_of_members()
+        f"""
+CREATE OR REPLACE TRIGGER users_person_of_members AFTER UPDATE OF {originals} ON users
+FOR EACH ROW WHEN ({changed}) EXECUTE FUNCTION users_person_of_members()
 """,
-    ),
-}
+    ]
+
 
 # The engine writes the words with the record, whichever statement does. Of a member they are those that the entity
 # wrote, and the person's where it wrote none (D61); the user name of the account finds them always (D68).

@@ -41,7 +41,7 @@ async def approval_response(call: Call, request: ChangeRequest) -> Answer:
 
     Source: D55, RFC 9110 §15.3.3
     """
-    found = await approvals.summarise_request(call.provider.registry, request, call.context.now)
+    found = await approvals.summarise_request(call.registry, request, call.actor, call.context.now)
     headers = {"Location": call.location("approvals", request.request_id)}
     return Answer(body=_approval_members(call, found), status=ACCEPTED, headers=headers, shows=request.request_id)
 
@@ -57,7 +57,7 @@ async def read_request(call: Call, request_id: str) -> Answer:
 async def list_approvals(call: Call) -> Response:
     """A page of requests, the oldest first (D55)."""
     found = await approvals.list_requests(
-        call.provider.registry,
+        call.registry,
         call.actor,
         entity_id=call.given["entity"] or call.actor.entity_id,
         state=call.given["state"] or "",
@@ -65,9 +65,7 @@ async def list_approvals(call: Call) -> Response:
         after=quote("".join(call.after(1)), safe=""),
         limit=call.given["limit"],
     )
-    return respond_page(
-        [_approval_members(call, each) for each in found.found], (found.after,) if found.after else None
-    )
+    return respond_page([_approval_members(call, each) for each in found.found], found.after)
 
 
 async def read_approval(call: Call) -> Response:
@@ -83,14 +81,14 @@ async def change_approval(call: Call) -> Response:
         raise ObjectChanged
     decide = _DECISIONS[_state(patch)]
     after = await decide(
-        call.provider.registry,
+        call.registry,
         found.request.request_id,
         actor=call.actor,
         reason=call.actor.reason,
         now=call.context.now,
     )
     call.provider.registry_cache.drop()
-    summary = await approvals.summarise_request(call.provider.registry, after, call.context.now)
+    summary = await approvals.summarise_request(call.registry, after, call.actor, call.context.now)
     return respond(show(_approval_members(call, summary)))
 
 
@@ -98,7 +96,7 @@ async def _visible_request(call: Call, request_id: str) -> RequestSummary:
     """A request that the caller may know of, whatever its token allows."""
     everything = msgspec.structs.replace(call.actor, scopes=ALL_SCOPES)
     try:
-        return await approvals.read_request(call.provider.registry, everything, request_id, now=call.context.now)
+        return await approvals.read_request(call.registry, everything, request_id, now=call.context.now)
     except (Forbidden, approvals.NoRequest):
         raise ObjectNotFound from None
 
@@ -126,13 +124,14 @@ def _approval_members(call: Call, found: RequestSummary) -> dict[str, Any]:
         "entity": request.entity_id,
         "state": found.state,
         "requester": request.requester,
-        "requester_name": found.requester,
+        "requester_name": str(found.requester),
         "reason": request.reason,
         "changes": msgspec.to_builtins(found.differences),
         "created_at": request.created_at,
         "expires_at": request.created_at + LIFETIME_SECONDS,
         "decided_at": request.decided_at or None,
         "decided_by": request.decided_by,
+        "decided_by_name": str(found.decided_by),
         "decided_reason": request.decided_reason,
         "etag": call.tag(request),
     }

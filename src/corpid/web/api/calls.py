@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from corpid.flows.request_context import Provider, RequestContext
     from corpid.rules.directory.actors import ApiClient
     from corpid.rules.directory.nodes import Json
+    from corpid.stores.sql.registry import Registry
     from corpid.web.context import WebContext
 
 JSON: Final = "application/json"
@@ -82,6 +83,11 @@ class Call:
         """The provider of the first issuer."""
         return self.context.provider
 
+    @property
+    def registry(self) -> Registry:
+        """The lasting records."""
+        return self.provider.registry
+
     def location(self, collection: str, identifier: str) -> str:
         """The address of an object."""
         return f"{self.provider.policy.base_url}{API_PATH}/{collection}/{quote(identifier, safe='')}"
@@ -98,7 +104,7 @@ class Call:
     def administration(self) -> Administration:
         """The dependencies of the flows of objects."""
         return Administration(
-            registry=self.provider.registry,
+            registry=self.registry,
             passwords=self.provider.passwords,
             actor=self.actor,
             rules=self.web.client_rules,
@@ -195,7 +201,7 @@ class Call:
             made.append(await work())
             return made[-1].stored(mac)
 
-        registry, client_id = self.provider.registry, self.actor.client_id
+        registry, client_id = self.registry, self.actor.client_id
         with self.exclude_others(f"key {key}"):
             first, repeated = await run_once(registry, client_id, key, mac, stored, now=self.context.now)
         return await self._repeat(first, again) if repeated else self._respond(made[-1])
@@ -220,7 +226,7 @@ class Call:
             made.append(await work(lambda answer: save(answer.stored(mac))))
             return made[-1].stored(mac)
 
-        registry, client_id = self.provider.registry, self.actor.client_id
+        registry, client_id = self.registry, self.actor.client_id
         with self.exclude_others(f"key {key}"):
             first, repeated = await once_at_end(registry, client_id, key, mac, stored, now=self.context.now)
         return await self._repeat(first, again) if repeated else self._respond(made[-1])
@@ -306,12 +312,13 @@ def show(members: Mapping[str, Any], *, location: str = "", shows: str = "") -> 
     return Answer(body=members, status=201 if location else 200, headers=headers, shows=shows)
 
 
-def respond_page(items: Sequence[Mapping[str, Any]], after: tuple[str, ...] | None) -> Response:
+def respond_page(items: Sequence[Mapping[str, Any]], after: tuple[str, ...] | str = "") -> Response:
     """A page of a list.
 
     `after` is the place of its last item, if others follow.
     """
-    return respond(Answer(body={"items": items, "next": write_cursor(after)} if after else {"items": items}))
+    place = (after,) if isinstance(after, str) else after
+    return respond(Answer(body={"items": items, "next": write_cursor(place)} if after else {"items": items}))
 
 
 def write_cursor(after: tuple[str, ...]) -> str:

@@ -41,10 +41,10 @@ async def list_audit(call: Call) -> Response:
     """Audit entries, the latest first (D57)."""
     after = call.after(1)
     query = await _audit_query(call, before=read_number(after[0]) if after else 0)
-    found = await audit.read_part(call.provider.registry, query, limit=call.given["limit"], actor=call.actor)
-    return respond_page(
-        [msgspec.structs.asdict(entry) for entry in found.entries], (str(found.before),) if found.before else None
-    )
+    found = await audit.read_part(call.registry, query, limit=call.given["limit"], actor=call.actor)
+    names = await audit.read_names(call.registry, found.entries, actor=call.actor)
+    shown = [{**msgspec.structs.asdict(entry), "people": audit.people_of(entry, names)} for entry in found.entries]
+    return respond_page(shown, str(found.before or ""))
 
 
 async def verify_audit(call: Call) -> Response:
@@ -54,7 +54,7 @@ async def verify_audit(call: Call) -> Response:
     """
     with call.exclude_others("verification"):
         found = await audit_seals.verify(
-            call.provider.registry,
+            call.registry,
             call.actor,
             now=call.context.now,
             after=call.given["after"],
@@ -67,7 +67,7 @@ async def verify_audit(call: Call) -> Response:
 
 async def audit_keys(call: Call) -> Response:
     """The public audit keys, with which anybody verifies an export (D58, RFC 7517)."""
-    keys = await audit_seals.stored_audit_keys(call.provider.registry)
+    keys = await audit_seals.stored_audit_keys(call.registry)
     return _key_set(tuple(keys)).response(call.request, cache_seconds=_KEYS_CACHED_SECONDS)
 
 
@@ -82,14 +82,14 @@ async def read_overview(call: Call) -> Response:
 async def list_refusals(call: Call, resource: Resource) -> Response:
     """The latest refusals of a relying party (D28)."""
     found = await objects.read_object(call.administration, resource, call.given["id"])
-    every = await buffers.list_refusals(call.provider.registry, str(found.members["client_id"]), actor=call.actor)
-    return respond_page([_refusal(each) for each in every], None)
+    every = await buffers.list_refusals(call.registry, str(found.members["client_id"]), actor=call.actor)
+    return respond_page([_refusal(each) for each in every])
 
 
 async def list_keys(call: Call) -> Response:
     """Every signing key (D42)."""
-    keys = await signing_keys.list_keys(call.provider.registry, call.actor)
-    return respond_page([_key(call, key) for key in keys], None)
+    keys = await signing_keys.list_keys(call.registry, call.actor)
+    return respond_page([_key(call, key) for key in keys])
 
 
 async def read_key(call: Call) -> Response:
@@ -103,7 +103,7 @@ async def rotate_key(call: Call) -> Response:
     at_once = _flag(parse_json(body or b"{}"), "at_once")
 
     async def rotate() -> Answer:
-        registry, now = call.provider.registry, call.context.now
+        registry, now = call.registry, call.context.now
         try:
             key = await signing_keys.rotate(registry, call.actor, now=now, at_once=bool(at_once))
         except signing_keys.TooSoon as early:
@@ -120,7 +120,7 @@ async def rotate_key(call: Call) -> Response:
 
 async def read_maintenance(call: Call) -> Response:
     """The switch of maintenance (Spec 7)."""
-    return respond(Answer(body={"maintenance": await readiness.maintenance(call.provider.registry, actor=call.actor)}))
+    return respond(Answer(body={"maintenance": await readiness.maintenance(call.registry, actor=call.actor)}))
 
 
 async def switch_maintenance(call: Call) -> Response:
@@ -132,7 +132,7 @@ async def switch_maintenance(call: Call) -> Response:
             "maintenance is required",
             faults=[{"pointer": "/maintenance", "detail": "maintenance is required: true or false"}],
         )
-    await readiness.switch_maintenance(call.provider.registry, on=on, actor=call.actor)
+    await readiness.switch_maintenance(call.registry, on=on, actor=call.actor)
     call.provider.registry_cache.drop()
     return respond(Answer(body={"maintenance": on}))
 
@@ -156,7 +156,7 @@ async def _audit_query(call: Call, *, before: int) -> AuditQuery:
     except audit_reading.InvalidFilter as error:
         raise _not_understood("since", error) from None
     entity_id = given.get("entity", call.actor.entity_id)
-    user_id = await audit.known_person(call.provider.registry, given["user"]) if "user" in given else ""
+    user_id = await audit.known_person(call.registry, given["user"]) if "user" in given else ""
     return AuditQuery(
         user_id=user_id,
         entity_id=entity_id,
@@ -187,7 +187,7 @@ def _refusal(refusal: ClientRefusal) -> dict[str, Json]:
 
 
 async def _one_key(call: Call, kid: str) -> Answer:
-    for key in await signing_keys.list_keys(call.provider.registry, call.actor):
+    for key in await signing_keys.list_keys(call.registry, call.actor):
         if key.kid == kid:
             return show(_key(call, key))
     raise objects.ObjectNotFound

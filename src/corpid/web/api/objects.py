@@ -244,7 +244,7 @@ async def _applied(
         # Refuse a new person with a chosen `id`. Of a person who was removed it would give what they were at every
         # relying party to somebody else.
         named = [entry for entry in document.entries_of("user").values() if "user_id" in entry.fields]
-        known = await call.provider.registry.directory.read(User, [(str(entry.fields["user_id"]),) for entry in named])
+        known = await call.registry.directory.read(User, [(str(entry.fields["user_id"]),) for entry in named])
         chosen = [
             FileProblem(entry.line_of("user_id"), "there is no person with this id: omit it, and a new person gets one")
             for entry in named
@@ -253,7 +253,7 @@ async def _applied(
         if chosen:
             raise DirectoryError("", chosen)
         return await apply.apply_document(
-            call.provider.registry,
+            call.registry,
             call.provider.passwords,
             body,
             file="API",

@@ -115,7 +115,7 @@ _ENTRY: Final[Schema] = {
     "number": 4711, "at": 1795000000, "actor": "client:payroll", "action": AuditAction.ASSIGNMENT_ADD.value,
     "object": f"{_LINA}/E1001/TAX-FILING/Preparer//", "client_id": "", "entity_id": "E1001", "other_entity_id": "",
     "outcome": "ok", "request_id": "7f3a90c1d2e4b586", "detail": {}, "before": {}, "after": {"role": "Preparer"},
-    "erased": False,
+    "erased": False, "people": {_LINA: "lina"},
 }  # fmt: skip
 _CHANGE: Final[Schema] = {
     "sign": "+", "subject": "assignment: lina for E1001 at TAX-FILING as Preparer", "members": [],
@@ -123,8 +123,8 @@ _CHANGE: Final[Schema] = {
 _APPROVAL: Final[Schema] = {
     "id": "6b0a1f80-s3ytNpJ0C3", "entity": "E1001", "state": "pending", "requester": "client:payroll",
     "requester_name": "client:payroll", "reason": "Covers for Ravi in December", "changes": [_CHANGE],
-    "created_at": 1795000000, "expires_at": 1796209600, "decided_at": None, "decided_by": "", "decided_reason": "",
-    "etag": '"r5x0dYzq1B7cWm3kTtq8AqvJw2E"',
+    "created_at": 1795000000, "expires_at": 1796209600, "decided_at": None, "decided_by": "",
+    "decided_by_name": "", "decided_reason": "", "etag": '"r5x0dYzq1B7cWm3kTtq8AqvJw2E"',
 }  # fmt: skip
 _VERIFIED: Final[Schema] = {
     "seals": 20, "sealed_to": 20113, "sealed_at": 1795000000, "digest": sha256(b"").hexdigest(), "entries": 20100,
@@ -163,8 +163,9 @@ _CONSENT: Final[Schema] = {
     "scopes": ["openid", "user.name"], "since": 1795000000, "until": 1826536000,
 }  # fmt: skip
 _ACCESS_REVIEW: Final[Schema] = {
-    "entity": "E1001", "due_at": 1826536000, "began_at": 1826000000, "began_by": f"user:{_LINA}", "people": 12,
-    "kept": 7, "signed_off_at": 1795000000, "signed_off_by": f"user:{_LINA}", "last_kept": 11, "last_ended": 2,
+    "entity": "E1001", "due_at": 1826536000, "began_at": 1826000000, "began_by": f"user:{_LINA}",
+    "began_by_name": "lina (Lina Rahman)", "people": 12, "kept": 7, "signed_off_at": 1795000000,
+    "signed_off_by": f"user:{_LINA}", "signed_off_by_name": "lina (Lina Rahman)", "last_kept": 11, "last_ended": 2,
 }  # fmt: skip
 _REVIEWED: Final[Schema] = {
     "membership": "0c5f9f2e-6c1b-4b53-9a55-1f2d7e0c9d11", "user_id": _LINA, "user": "lina", "name": "Lina Rahman",
@@ -172,7 +173,7 @@ _REVIEWED: Final[Schema] = {
     "roles": [{"service": "PERMITS", "role": "Approver", "sub_entity": "", "ref": "", "start_date": "0001-01-01",
                "end_date": "2027-12-31", "parameters": []}],
     "third_party_roles": [], "reviewed": False, "decision": "", "decided_at": None, "decided_by": "",
-    "seen": "5b0b6d0e9a1c4f7d8e2a3b4c5d6e7f80",
+    "decided_by_name": "", "seen": "5b0b6d0e9a1c4f7d8e2a3b4c5d6e7f80",
 }  # fmt: skip
 _DELETION_REQUEST: Final[Schema] = {"user": "lina", "user_id": _LINA, "requested_at": 1795000000}
 _ERASED: Final[Schema] = {"user_id": _LINA, "details": 42, "remarks": []}
@@ -526,13 +527,16 @@ def _other_schemas() -> dict[str, Schema]:
             "state": _said("pending, approved (and done), declined, withdrawn or expired."),
             "entity": _said("The entity whose administrators decide."),
             "requester": _said("The actor, as in the audit."),
-            "requester_name": _said("For a person, the user name."),
+            "requester_name": _said("For a person, the user name and the name."),
+            "decided_by_name": _said("Likewise; empty while the request waits."),
         })),
         "ApprovalPatch": {
             "type": "object", "properties": {"state": {"type": "string", "enum": ["withdrawn"]}},
             "required": ["state"], "additionalProperties": False, "examples": [{"state": "withdrawn"}],
         },
-        **_listed("AuditEntry", _shown({each: _ENTRY[each] for each in AuditEntry.__struct_fields__}), page="AuditPage"),
+        **_listed("AuditEntry", _shown({each: _ENTRY[each] for each in (*AuditEntry.__struct_fields__, "people")}, "", {
+            "people": _said("The user names of people in this entry, by identifier.", {"type": "object"}),
+        }), page="AuditPage"),
         "AuditVerification": _shown(
             _VERIFIED, "The output of `corpid audit verify --json` for a part of the seals.", {
             "digest": _said("Digest of the last seal of this part, as in the log; empty if the part has no seal."),

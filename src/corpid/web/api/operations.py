@@ -192,8 +192,10 @@ def _of(resource: Resource) -> Iterator[Operation]:
 
 _PERSON: Final = Query(name="user", description="The user name of the person.", needed=True)
 _operating: Final = partial(Operation, scope="operations", bound=False)
+_reading: Final = partial(Operation, scope="directory.read")
+_writing: Final = partial(Operation, scope="directory.write")
 _OTHERS: Final = (
-    Operation(
+    _writing(
         name="apply_directory",
         route="POST /directory",
         summary="Apply a directory document",
@@ -201,7 +203,6 @@ _OTHERS: Final = (
         "--json` prints. Records that the document does not name stay, unless you set `prune`. Records that "
         "others than clients of the API have written stay, unless you set `take_over`; `kept` lists them. One "
         "document at a time for each client. Not for clients bound to an entity.",
-        scope="directory.write",
         run=objects.apply_directory,
         queries=(
             _switch("dry_run", "Whether only to report what would change."),
@@ -217,25 +218,23 @@ _OTHERS: Final = (
         repeatable=True,
         bound=False,
     ),
-    Operation(
+    _reading(
         name="list_invitations",
         route="GET /invitations",
         summary="List invitations",
         description="Open invitations of an entity, sorted by identifier. A client bound to an entity omits `entity`.",
-        scope="directory.read",
         run=people.list_invitations,
         queries=(Query(name="entity", description="The entity that invites."), LIMIT, CURSOR),
         answer="InvitationPage",
         errors=(422,),
     ),
-    Operation(
+    _writing(
         name="add_invitation",
         route="POST /invitations",
         summary="Invite somebody",
         description="Invites a person to act for an entity, as `corpid membership invite` does. The response is the "
         "same whether or not the person has an account. The invitation has no effect until they accept it. At "
         "most 25,000 invitations of an entity a day, and 5 to one address (429).",
-        scope="directory.write",
         run=people.add_invitation,
         body="NewInvitation",
         answer="Invitation",
@@ -243,45 +242,41 @@ _OTHERS: Final = (
         repeatable=True,
         requested=True,
     ),
-    Operation(
+    _reading(
         name="read_invitation",
         route="GET /invitations/{id}",
         summary="Read an invitation",
         description="Shows an invitation with its entity tag, even after it was accepted, as long as the membership "
         "exists. The membership names the person who accepted it.",
-        scope="directory.read",
         run=people.read_invitation,
         answer="Invitation",
     ),
-    Operation(
+    _writing(
         name="resend_invitation",
         route="POST /invitations/{id}/resend",
         summary="Send an invitation again",
         description="Sends the e-mail again, with a new link; the earlier link then ends. At the earliest 30 minutes "
         "after the last e-mail (409).",
-        scope="directory.write",
         run=people.resend_invitation,
         answer="Invitation",
         repeatable=True,
     ),
-    Operation(
+    _writing(
         name="revoke_invitation",
         route="DELETE /invitations/{id}",
         summary="Revoke an invitation",
         description="Ends an invitation, with the level and roles given with it. You cannot revoke an accepted "
         "invitation (409): remove the membership.",
-        scope="directory.write",
         run=people.revoke_invitation,
         conditional=True,
         requested=True,
     ),
-    Operation(
+    _reading(
         name="list_approvals",
         route="GET /approvals",
         summary="List requests for approval",
         description="Changes that wait for another administrator's approval, and those already decided, oldest "
         "first. A client bound to an entity sees that entity's requests.",
-        scope="directory.read",
         run=approvals.list_approvals,
         queries=(
             Query(name="entity", description="The entity whose administrators decide."),
@@ -291,22 +286,20 @@ _OTHERS: Final = (
         ),
         answer="ApprovalPage",
     ),
-    Operation(
+    _reading(
         name="read_approval",
         route="GET /approvals/{id}",
         summary="Read a request for approval",
         description="Shows a request, what it changes, and whether it has been decided.",
-        scope="directory.read",
         run=approvals.read_approval,
         answer="Approval",
     ),
-    Operation(
+    _writing(
         name="change_approval",
         route="PATCH /approvals/{id}",
         summary="Withdraw a request for approval",
         description="Takes a merge patch with the state `withdrawn`: a client withdraws its own request. Clients of "
         "the API never approve or decline.",
-        scope="directory.write",
         run=approvals.change_approval,
         body="ApprovalPatch",
         media_types=("application/merge-patch+json", "application/json"),
@@ -405,23 +398,21 @@ _OTHERS: Final = (
         queries=(_PERSON,),
         errors=(404,),
     ),
-    Operation(
+    _reading(
         name="read_access_review",
         route="GET /entities/{id}/access-review",
         summary="Read an entity's access review",
         description="When the yearly access review is due, how far the open one is, and who signed off the last one. "
         "Only owners and administrators decide and sign off; clients of the API read.",
-        scope="directory.read",
         run=people.read_access_review,
         answer="AccessReview",
     ),
-    Operation(
+    _reading(
         name="list_reviewed_people",
         route="GET /entities/{id}/access-review/people",
         summary="List the people of an access review",
         description="The people of an entity with what they may do, and the decision about each in the open review, by "
         "membership.",
-        scope="directory.read",
         run=people.list_reviewed_people,
         queries=(
             _switch(
@@ -434,26 +425,24 @@ _OTHERS: Final = (
         ),
         answer="ReviewedPersonPage",
     ),
-    Operation(
+    _reading(
         name="list_consents",
         route="GET /consents",
         tag="users",
         summary="List a person's consents",
         description="What a person agreed to share and is not asked again: with which relying party, for which entity, at "
         "which issuer, since when and until when. Only the person ends it.",
-        scope="directory.read",
         run=people.list_consents,
         queries=(_PERSON, LIMIT, CURSOR),
         answer="ConsentPage",
         bound=False,
     ),
-    Operation(
+    _reading(
         name="list_deletion_requests",
         route="GET /deletion-requests",
         tag="users",
         summary="List requests to be deleted",
         description="People who asked in their account to be deleted, by their identifiers. `erase_user` carries it out.",
-        scope="directory.read",
         run=people.list_deletion_requests,
         queries=(LIMIT, CURSOR),
         answer="DeletionRequestPage",

@@ -65,17 +65,17 @@ _MEMBERSHIPS: Final = next(each for each in RESOURCES if each.record is Membersh
 
 async def list_sessions(call: Call) -> Response:
     """A page of a person's sessions, the latest first."""
-    registry, limit, after = call.provider.registry, call.given["limit"], call.after(2)
+    registry, limit, after = call.registry, call.given["limit"], call.after(2)
     start = (-read_number(after[0]), after[1]) if after else None
     user, found = await person_records.list_sessions(
         registry, call.given["user"], actor=call.actor, now=call.context.now
     )
     if user is None:
-        return respond_page([], None)
+        return respond_page([])
     rest = sorted((each for each in found if start is None or _session_order(each) > start), key=_session_order)
     last = _session_order(rest[limit - 1]) if len(rest) > limit else None
     items = [_session_members(call, user, each) for each in rest[:limit]]
-    return respond_page(items, (str(-last[0]), last[1]) if last else None)
+    return respond_page(items, (str(-last[0]), last[1]) if last else "")
 
 
 async def read_session(call: Call) -> Response:
@@ -87,23 +87,23 @@ async def end_session(call: Call) -> Response:
     _, found = await _session(call)
     if not call.matches(_session_tag(call, found)):
         raise ObjectChanged
-    if not await person_records.end_session(call.provider.registry, found, actor=call.actor):
+    if not await person_records.end_session(call.registry, found, actor=call.actor):
         raise ObjectNotFound
     return respond(Answer(status=204))
 
 
 async def end_sessions(call: Call) -> Response:
-    if not await person_records.end_sessions(call.provider.registry, call.given["user"], actor=call.actor):
+    if not await person_records.end_sessions(call.registry, call.given["user"], actor=call.actor):
         raise ObjectNotFound
     return respond(Answer(status=204))
 
 
 async def list_locks(call: Call) -> Response:
     """The pauses after wrong codes that hold for a person."""
-    registry = call.provider.registry
+    registry = call.registry
     user, found = await person_records.list_locks(registry, call.given["user"], actor=call.actor, now=call.context.now)
     if user is None:
-        return respond_page([], None)
+        return respond_page([])
     items = [
         {
             "user": user.user_name,
@@ -114,7 +114,7 @@ async def list_locks(call: Call) -> Response:
         }
         for each in found
     ]
-    return respond_page(items, None)
+    return respond_page(items)
 
 
 async def end_locks(call: Call) -> Response:
@@ -131,25 +131,25 @@ async def end_locks(call: Call) -> Response:
 
 async def list_consents(call: Call) -> Response:
     """A page of what a person agreed to share."""
-    registry, limit, after = call.provider.registry, call.given["limit"], call.after(4)
+    registry, limit, after = call.registry, call.given["limit"], call.after(4)
     user, found = await person_records.list_consents_by_name(
         registry, call.actor, call.given["user"], now=call.context.now
     )
     rest = sorted((each for each in found if _consent_place(each) > after), key=_consent_place)
     items = [_consent_members(user, each) for each in rest[:limit] if user is not None]
-    return respond_page(items, _consent_place(rest[limit - 1]) if len(rest) > limit else None)
+    return respond_page(items, _consent_place(rest[limit - 1]) if len(rest) > limit else "")
 
 
 async def list_deletion_requests(call: Call) -> Response:
     """A page of people who asked to be deleted."""
     after, limit = "".join(call.after(1)), call.given["limit"]
-    registry, actor = call.provider.registry, call.actor
+    registry, actor = call.registry, call.actor
     found = await list_with_records(registry, actor, DELETION_REQUESTS, {}, after=after, limit=limit)
     items = [
         {"user": each.user.user_name, "user_id": each.user.user_id, "requested_at": each.requested_at}
         for each in found.found
     ]
-    return respond_page(items, (found.after,) if found.after else None)
+    return respond_page(items, found.after)
 
 
 async def erase_user(call: Call) -> Response:
@@ -184,11 +184,9 @@ async def list_invitations(call: Call) -> Response:
         raise InvalidObject([MemberFault("/entity", "entity is required: the entity that invites")])
     after, limit = "".join(call.after(1)), call.given["limit"]
     found = await invitations.list_open_invitations(
-        call.provider.registry, entity_id, actor=call.actor, after=after, limit=limit
+        call.registry, entity_id, actor=call.actor, after=after, limit=limit
     )
-    return respond_page(
-        [_invitation_members(call, each) for each in found.found], (found.after,) if found.after else None
-    )
+    return respond_page([_invitation_members(call, each) for each in found.found], found.after)
 
 
 async def read_invitation(call: Call) -> Response:
@@ -205,7 +203,7 @@ async def add_invitation(call: Call) -> Response:
 
     async def add() -> Answer:
         made = await member_changes.submit_invitation(
-            call.provider.registry, InvitationLimit.for_request(call.context), details, actor=call.actor, entity_id=entity_id, send=send,
+            call.registry, InvitationLimit.for_request(call.context), details, actor=call.actor, entity_id=entity_id, send=send,
             asking=RequestDetails(call.actor.reason, call.context.now, call.web.new_user_id()), new_id=call.web.new_user_id,
         )  # fmt: skip
         if isinstance(made, ChangeRequest):
@@ -227,7 +225,7 @@ async def resend_invitation(call: Call) -> Response:
 
     async def resend() -> Answer:
         sent = await invitations.send_invitation_again(
-            call.provider.registry,
+            call.registry,
             InvitationLimit.for_request(call.context),
             found,
             actor=call.actor,
@@ -258,7 +256,7 @@ async def revoke_invitation(call: Call) -> Response:
 async def read_access_review(call: Call) -> Response:
     """The last review of an entity, and the next one."""
     await objects.read_object(call.administration, ENTITY, call.given["id"])
-    state = await access_review.load_review_state(call.provider.registry, call.actor, call.given["id"])
+    state = await access_review.load_review_state(call.registry, call.actor, call.given["id"])
     return respond(Answer(body=access_review.describe_review(call.given["id"], state)))
 
 
@@ -266,14 +264,14 @@ async def list_reviewed_people(call: Call) -> Response:
     """A page of an entity's people, with what they may do."""
     await objects.read_object(call.administration, ENTITY, call.given["id"])
     found = await access_review.list_reviewed_people(
-        call.provider.registry,
+        call.registry,
         call.actor,
         call.given["id"],
         unreviewed=call.given["unreviewed"],
         after="".join(call.after(1)),
         limit=call.given["limit"],
     )
-    return respond_page([_reviewed_members(each) for each in found.found], (found.after,) if found.after else None)
+    return respond_page([_reviewed_members(each) for each in found.found], found.after)
 
 
 async def _session(call: Call) -> tuple[User, Session]:
@@ -281,9 +279,7 @@ async def _session(call: Call) -> tuple[User, Session]:
         user_id, name = read_cursor(call.given["id"], 2)
     except Problem:
         raise ObjectNotFound from None
-    found = await person_records.find_session(
-        call.provider.registry, user_id, name, actor=call.actor, now=call.context.now
-    )
+    found = await person_records.find_session(call.registry, user_id, name, actor=call.actor, now=call.context.now)
     if found is None:
         raise ObjectNotFound
     return found
@@ -340,7 +336,7 @@ async def _invitation(call: Call, membership_id: str) -> Membership:
     """An invitation that the caller may know of, whatever its token allows."""
     everything = msgspec.structs.replace(call.actor, scopes=ALL_SCOPES)
     try:
-        found = (await load_member(call.provider.registry, membership_id, actor=everything)).membership
+        found = (await load_member(call.registry, membership_id, actor=everything)).membership
     except UnknownMember:
         raise ObjectNotFound from None
     if not was_invitation(found):
@@ -413,6 +409,7 @@ def _reviewed_members(found: ReviewedPerson) -> dict[str, Any]:
         "decision": decision.decision if decision else "",
         "decided_at": decision.decided_at if decision else None,
         "decided_by": decision.decided_by if decision else "",
+        "decided_by_name": str(found.decided_by),
         "seen": found.seen,
     }
 

@@ -266,7 +266,7 @@ def _second_factor(look: _PageInputs, page: SecondFactorQuestion) -> View:
         action=look.path_of("code"),
         heading=heading,
         asked=wanted,
-        mail_works=look.context.provider.mail.works,
+        sends_mail=look.context.provider.mail.works,
         errors=look.again.errors,
     )
 

@@ -18,13 +18,14 @@ from corpid.flows.directory.role_assignment import UnknownRole
 from corpid.flows.directory.write import Refused, RequestDetails, needs_approval
 from corpid.rules.directory import access_texts
 from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.approvals import MOST_CHANGES
+from corpid.rules.directory.approvals import MOST_CHANGES, kind_needs_approval
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.objects import object_id
 from corpid.rules.directory.records import Change
 from corpid.rules.directory.role_forms import NO_VALUES, faults, form_of, row_of
-from corpid.rules.directory.tables import ACCESS_COLUMNS, MOST_ACCESS_LINES, PARAMETER
+from corpid.rules.directory.tables import ACCESS_COLUMNS, MOST_ACCESS_LINES, MOST_TYPED, PARAMETER
 from corpid.texts import counted, phrase
+from corpid.web.check import Check, check_page
 from corpid.web.directory.member_texts import REFUSALS, access_refusal, rejected
 from corpid.web.directory.page_context import (
     PortalContext,
@@ -32,7 +33,7 @@ from corpid.web.directory.page_context import (
     names_shown,
     saved_or_requested,
 )
-from corpid.web.directory.people import FIND, PEOPLE, PERSON, PERSON_CHOSEN, choose_person
+from corpid.web.directory.people import FIND, PEOPLE, PERSON, PERSON_CHOSEN, UPLOADED, choose_person
 from corpid.web.pages import role_fields
 from corpid.web.pages.components import (
     Actions,
@@ -52,13 +53,13 @@ from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import Field, Link
 from corpid.web.pages.responses import CsvFile
 from corpid.web.sites import (
-    CHANGED_MEANWHILE,
     NAMES_CHANGED,
     ConfirmationRequired,
     FormResult,
     InvalidForm,
     NotFound,
     Section,
+    version_of,
 )
 
 if TYPE_CHECKING:
@@ -93,14 +94,14 @@ _HELD: Final = 12
 """roles that are listed before a form"""
 CHECK: Final = "check"
 """the field of a form that is complete"""
-_SEEN: Final = "seen"
 _BOX: Final = "copy-"
+_REMOVED: Final = "access-removed"
 FROM: Final = "from"
 """the parameter of a colleague, or of the page to return to"""
 _MOST_COPIED: Final = 50
 """roles of one page: a form has at most a hundred fields"""
-MOST_CHARACTERS: Final = 20_000
 _GIVE: Final = phrase("Give access")
+_WITH_TABLE: Final = phrase("Give access with a table")
 _CHANGE: Final = phrase("Change access")
 _DOES: Final[Mapping[Verb, Phrase]] = {
     "invite": phrase("Invite"),
@@ -194,7 +195,7 @@ async def _find_people(at: PortalContext, given: Mapping[str, str]) -> tuple[Mem
     words = " ".join(find.replace("(", " ").replace(")", " ").split())  # of an offered name
     page = await members.list_members(at.registry, MemberFilter(search=words), actor=at.actor, after="", limit=_FITTING)
     found = tuple(each.member for each in page.found)
-    exact = tuple(each for each in found if find.casefold() in {each.name.casefold(), each.identity.casefold()})
+    exact = tuple(each for each in found if find.casefold() in {each.label.casefold(), each.identity.casefold()})
     return exact if len(exact) == 1 else found
 
 
@@ -250,7 +251,7 @@ async def _ask(
         everybody = await members.list_members(at.registry, MemberFilter(), actor=at.actor, after="", limit=_OFFERED)
         label = phrase("Who gets access?")
         hint = phrase("Name, user name or e-mail address")
-        names = tuple(each.member.name for each in everybody.found)
+        names = tuple(each.member.label for each in everybody.found)
         who = Field(name=FIND, label=label, hint=hint, value=given.get(FIND, ""), offered=names)
     if service is not None:
         several = len(services) > 1
@@ -436,15 +437,6 @@ async def _this_role(at: PortalContext) -> EntityRole:
         raise NotFound from None
 
 
-def _role_page(at: PortalContext, person: Member, heading: Phrase) -> Page:
-    up = to_person(at, person)
-    return at.build_page(
-        heading,
-        up=up,
-        names=names_shown(person),
-    )
-
-
 def _as_it_is(
     at: PortalContext, person: Member, row: Assignment, service: Service, look: Literal["", "summary"] = "summary"
 ) -> tuple[Part, ...]:
@@ -457,7 +449,8 @@ async def show_change(at: PortalContext) -> View:
     given = {**at.query, **at.form}
     role = await _this_role(at)
     person = role.member
-    page = replace(_role_page(at, person, _CHANGE), notes=(*at.notes, *explain_no_effect(person)))
+    up, notes = to_person(at, person), (*at.notes, *explain_no_effect(person))
+    page = at.build_page(_CHANGE, up=up, names=names_shown(person), step_name=version_of(role.row), notes=notes)
     was = _as_it_is(at, person, role.row, role.service)
     why = await explain_refusal(at, person, role.service)
     if why is not None:
@@ -475,7 +468,7 @@ async def show_change(at: PortalContext) -> View:
             parts=fields,
             hidden=((CHECK, "all"),),
             button=phrase("Continue"),
-            back=Link(url=to_person(at, person).url, text=phrase("Cancel")),
+            back=Link(url=up.url, text=phrase("Cancel")),
         )
         return replace(page, errors=errors, parts=(*was, asked, Actions((remove,))))
 
@@ -497,24 +490,10 @@ async def show_change(at: PortalContext) -> View:
             Heading(phrase("From now on")),
             *_confirm(
                 at, person, becomes, role.service, needs=needs, button=_CHANGE,
-                kept=(*kept, (CHECK, "all"), _seen(role.row)), again=at.path(at.page, **dict(kept)),
+                kept=(*kept, (CHECK, "all")), again=at.path(at.page, **dict(kept)),
             ),
         ),
     )  # fmt: skip
-
-
-def _seen(row: Assignment) -> tuple[str, str]:
-    """The field that names a role as a page showed it."""
-    return _SEEN, sha256(msgspec.json.encode(row)).hexdigest()
-
-
-def _check_seen(at: PortalContext, row: Assignment) -> None:
-    """Refuse a form whose page showed another state of the role.
-
-    Raises InvalidInput. Source: D54
-    """
-    if (_SEEN, at.form.get(_SEEN, "")) != _seen(row):
-        raise InvalidInput(CHANGED_MEANWHILE)
 
 
 def _becomes(at: PortalContext, role: EntityRole, form: RoleForm) -> Assignment:
@@ -539,39 +518,41 @@ async def change_access(at: PortalContext) -> FormResult:
     form = role_fields.read(at.form, role.service)
     for field, text in role_fields.errors_of(faults(form, at.context.day)):
         raise InvalidInput(text, field=field)
-    _check_seen(at, role.row)
+    at.check_step(version_of(role.row))
     changes = await _changes(at, role, _becomes(at, role, form))
     return await submit_roles(at, person, changes, "access-changed")
 
 
-async def show_removal(at: PortalContext) -> View:
-    """The question whether a role is to be taken away."""
+async def ask_removal(at: PortalContext) -> Check:
+    """The check before a role is removed."""
     role = await _this_role(at)
-    person = role.member
-    reviewed = at.query.get(FROM) == REVIEW_PAGE
-    page, was = _role_page(at, person, phrase("Remove this access?")), _as_it_is(at, person, role.row, role.service)
-    why = await explain_refusal(at, person, role.service)
-    if why is not None:
-        return replace(page, parts=(*was, *_refuse(why)))
-    needs = await needs_approval(at.registry, at.actor, [Change(role.row, None)])
-    leads_to = at.path(REVIEW_PAGE) if reviewed else to_person(at, person).url
-    back = Link(url=leads_to, text=phrase("Keep access"))
-    page = replace(page, action=at.path(at.here))
-    loses = phrase("{name} will no longer be able to do this. Other access of {name} stays as it is.", name=person.name)
-    asked = Form(
-        needs_approval=needs, button=phrase("Remove access"), hidden=(_seen(role.row),), back=back, danger=True
+    person, up = role.member, to_person(at, role.member)
+    reviewed = {**at.query, **at.form}.get(FROM) == REVIEW_PAGE
+
+    async def remove() -> FormResult:
+        done = await submit_roles(at, person, [Change(role.row, None)], _REMOVED)
+        return done._replace(page=REVIEW_PAGE) if reviewed and done.change == _REMOVED else done
+
+    return Check(
+        heading=phrase("Remove this access?"),
+        parts=(
+            *_as_it_is(at, person, role.row, role.service),
+            phrase(
+                "{name} will no longer be able to do this. Other access of {name} stays as it is.", name=person.name
+            ),
+        ),
+        # A form that is sent is refused by the change itself.
+        refused=None if at.form else await explain_refusal(at, person, role.service),
+        hidden=((FROM, REVIEW_PAGE),) if reviewed else (),
+        button=phrase("Remove access"),
+        danger=True,
+        needs_approval=kind_needs_approval("assignment", at.entity, role.service),
+        names=names_shown(person),
+        step_name=version_of(role.row),
+        up=up,
+        back=Link(url=at.path(REVIEW_PAGE) if reviewed else up.url, text=phrase("Keep access")),
+        change=remove,
     )
-    return replace(page, parts=(*was, loses, asked))
-
-
-async def remove_access(at: PortalContext) -> FormResult:
-    """Take a role away. Raises InvalidInput, NotFound."""
-    role = await _this_role(at)
-    person = role.member
-    _check_seen(at, role.row)
-    done = await submit_roles(at, person, [Change(role.row, None)], "access-removed")
-    reviewed = at.query.get(FROM) == REVIEW_PAGE and done.change == "access-removed"
-    return done._replace(page=REVIEW_PAGE) if reviewed else done
 
 
 # --- copying from a colleague
@@ -594,7 +575,7 @@ async def show_copy(at: PortalContext) -> View:
             at,
             COPY,
             person_address(at, COPY, field=FROM, person=given["person"]),
-            frame=at.frame(up=to_person(at, person)),
+            up=to_person(at, person),
             heading=phrase("Copy access for {name}", name=person.name),
             asked=phrase("Whose access?"),
             kept=(("person", given["person"]),),
@@ -713,8 +694,8 @@ async def show_import(at: PortalContext) -> View:
 def _ask_table(at: PortalContext, problems: Sequence[FileProblem] = (), errors: tuple[FieldError, ...] = ()) -> Page:
     """The form for a table, below what is wrong with it."""
     how = phrase(
-        "Copy the cells from your spreadsheet, with the names of the columns, and paste them here: at most {most} "
-        "lines. You see what happens before anything changes.",
+        "Copy the cells from your spreadsheet, with the names of the columns, and paste them here, or choose a file: "
+        "at most {most} lines. You see what happens before anything changes.",
         most=MOST_ACCESS_LINES,
     )
     lines = Field(
@@ -724,45 +705,35 @@ def _ask_table(at: PortalContext, problems: Sequence[FileProblem] = (), errors: 
         kind="lines",
         value=at.form.get("table", ""),
     )
-    return replace(
-        _import_page(at),
-        errors=errors,
-        parts=(
-            table(
-                phrase("What to correct"),
-                (phrase("Line"), phrase("Problem")),
-                ((each.line, each.reason) for each in problems),
-            ),
-            Paragraph(text=how),
-            Form(
-                parts=(lines,),
-                decision="check",
-                button=phrase("Continue"),
-                back=Link(url=at.path(PEOPLE), text=phrase("Cancel")),
-            ),
-            Disclosure(
-                summary=phrase("Which columns there are"),
-                parts=(
-                    Paragraph(text=", ".join((*ACCESS_COLUMNS, f"{PARAMETER}…"))),
-                    Items(items=_COLUMNS_SAY),
-                    Paragraph(
-                        text=Link(
-                            url=at.path(_EMPTY_TABLE),
-                            text=phrase("Download an empty table with these columns"),
-                        )
-                    ),
+    return at.build_page(
+        _WITH_TABLE,
+        table(
+            phrase("What to correct"),
+            (phrase("Line"), phrase("Problem")),
+            ((each.line, each.reason) for each in problems),
+        ),
+        Paragraph(text=how),
+        Form(
+            parts=(lines, UPLOADED),
+            upload=True,
+            decision="check",
+            button=phrase("Continue"),
+            back=Link(url=at.path(PEOPLE), text=phrase("Cancel")),
+        ),
+        Disclosure(
+            summary=phrase("Which columns there are"),
+            parts=(
+                Paragraph(text=", ".join((*ACCESS_COLUMNS, f"{PARAMETER}…"))),
+                Items(items=_COLUMNS_SAY),
+                Paragraph(
+                    text=Link(
+                        url=at.path(_EMPTY_TABLE),
+                        text=phrase("Download an empty table with these columns"),
+                    )
                 ),
             ),
         ),
-    )
-
-
-def _import_page(at: PortalContext, plan: ImportPlan | None = None) -> Page:
-    names = plan.names if plan else ""
-    return Page(
-        frame=at.frame(up=at.section_link(PEOPLE), names=names),
-        heading=phrase("Give access with a table"),
-        parts=(),
+        errors=errors,
     )
 
 
@@ -832,24 +803,24 @@ async def check_import(at: PortalContext) -> View:
     changes = counted(number, "This makes {count} change.", "This makes {count} changes.")
     edit = ("edit", phrase("Change the table"))
     confirm = ("confirm", phrase("Confirm")) if number else edit
-    return replace(
-        _import_page(at, plan),
-        parts=(
-            Paragraph(text=changes if number else phrase("Nothing would change."), look="summary"),
-            table(
-                phrase("What each line does"),
-                (phrase("Line"), phrase("What happens"), phrase("In a sentence")),
-                (_import_line(at, each) for each in plan.lines),
-            ),
-            Form(
-                hidden=(("table", at.form.get("table", "")),),
-                decision=confirm[0],
-                button=confirm[1],
-                other=edit if number else None,
-                needs_approval=plan.needs_approval,
-                back=Link(url=at.path(PEOPLE), text=phrase("Cancel")),
-            ),
+    return at.build_page(
+        _WITH_TABLE,
+        Paragraph(text=changes if number else phrase("Nothing would change."), look="summary"),
+        table(
+            phrase("What each line does"),
+            (phrase("Line"), phrase("What happens"), phrase("In a sentence")),
+            (_import_line(at, each) for each in plan.lines),
         ),
+        Form(
+            hidden=(("table", at.form.get("table", "")),),
+            upload=True,
+            decision=confirm[0],
+            button=confirm[1],
+            other=edit if number else None,
+            needs_approval=plan.needs_approval,
+            back=Link(url=at.path(PEOPLE), text=phrase("Cancel")),
+        ),
+        names=plan.names,
     )
 
 
@@ -857,9 +828,9 @@ async def _plan_import(at: PortalContext) -> ImportPlan:
     """The changes of the table. Raises DirectoryError with its problems, InvalidInput."""
     context, typed = at.context, at.form.get("table", "")
     if not typed.strip():
-        raise InvalidInput(phrase("Paste a table."), field="table")
-    if len(typed) > MOST_CHARACTERS:
-        raise InvalidInput(phrase("Enter at most {limit} characters.", limit=MOST_CHARACTERS), field="table")
+        raise InvalidInput(phrase("Paste a table, or choose a file."), field="table")
+    if len(typed) > MOST_TYPED:
+        raise InvalidInput(phrase("Enter at most {limit} characters.", limit=MOST_TYPED), field="table")
     try:
         plan = await import_access.plan_import(
             at.registry, at.actor, at.entity, typed, now=context.now, today=context.day,
@@ -889,19 +860,21 @@ SECTION: Final = Section[PortalContext](
         NEW: PortalPage(view=show_new, submit=give_access, fresh=True, needs=_GIVING),
         COPY: PortalPage(view=show_copy, submit=copy_access, fresh=True, needs=_GIVING),
         _EMPTY_TABLE: PortalPage(view=download_empty_table, needs=_GIVING),
-        IMPORT: PortalPage(view=show_import, submit=import_table, check=check_import, fresh=True, needs=_GIVING),
+        IMPORT: PortalPage(
+            view=show_import, submit=import_table, check=check_import, fresh=True, upload="table", needs=_GIVING
+        ),
     },
     named_pages={
         _path(CHANGE): PortalPage(view=show_change, submit=change_access, fresh=True, needs=_GIVING),
-        _path(REMOVE): PortalPage(view=show_removal, submit=remove_access, fresh=True, needs=("delete", "assignment")),
+        _path(REMOVE): check_page(ask_removal, needs=("delete", "assignment")),
     },
-    fields=role_fields.FIELDS | {"person", "service", "reason", CHECK, FROM, _SEEN, "table", "decision"},
+    fields=role_fields.FIELDS | {"person", "service", "reason", CHECK, FROM, "table", "decision"},
     filters=role_fields.FIELDS | {"person", "service", FIND, FROM, role_fields.ACCESS},
     prefixes=(role_fields.PARAMETER, _BOX),
     changes={
         "access-given": phrase("The access has been given."),
         "access-changed": phrase("The access has been changed."),
-        "access-removed": phrase("The access has been removed."),
+        _REMOVED: phrase("The access has been removed."),
         "access-imported": phrase("The table has been applied."),
     },
 )

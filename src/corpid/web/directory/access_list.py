@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
-from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast, get_args
 
 import msgspec
 
@@ -14,17 +13,19 @@ from corpid.flows.directory.lists import read_all
 from corpid.flows.directory.role_assignment import RoleFilter
 from corpid.rules.directory import access_texts
 from corpid.rules.directory.approvals import kind_needs_approval
+from corpid.rules.directory.names import label_invited
+from corpid.rules.directory.queries import RoleOrder
 from corpid.rules.directory.values import NO_BEGINNING
 from corpid.texts import Phrase, counted, phrase
+from corpid.web.check import Check, check_page
 from corpid.web.directory.page_context import (
-    NO_REASON,
     REQUESTED,
     PortalContext,
     PortalPage,
     await_change,
     names_shown,
 )
-from corpid.web.directory.people import PERSON, export_list
+from corpid.web.directory.people import PERSON, SORT, export_list, sorting_column
 from corpid.web.pages.components import (
     SELECT,
     Actions,
@@ -32,7 +33,6 @@ from corpid.web.pages.components import (
     Choice,
     Column,
     Filters,
-    Form,
     Label,
     Paragraph,
     Selection,
@@ -41,7 +41,7 @@ from corpid.web.pages.components import (
     table,
 )
 from corpid.web.pages.layout import Field, Link, pager_of
-from corpid.web.sites import NAMES_CHANGED, ConfirmationRequired, FormResult, Section, await_found
+from corpid.web.sites import NAMES_CHANGED, FormResult, Section, await_found, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -62,6 +62,7 @@ ENDING: Final = f"{ACCESS}?ends={SOON_DAYS}"
 """the roles that end soon"""
 _SEARCH: Final = "q"
 _FILTERS: Final = frozenset({_SEARCH, "service", "role", "ends"})
+_ORDERS: Final = get_args(RoleOrder)
 _SHOWN: Final = 50
 _MOST_ENDED: Final = 1000
 """roles of one selection"""
@@ -80,15 +81,19 @@ _CHOOSE: Final = phrase("Choose the access in the list first.")
 
 
 def _filters(given: Mapping[str, str]) -> dict[str, str]:
-    """The filters of an address or of a form."""
+    """The filters and the order of an address or of a form."""
     known = {name: given.get(name, "").strip() for name in sorted(_FILTERS)}
-    return known | {"ends": known["ends"] if known["ends"] in _ENDS else ""}
+    sort = given.get(SORT, "")
+    return known | {
+        "ends": known["ends"] if known["ends"] in _ENDS else "",
+        SORT: sort if sort.removeprefix("-") in _ORDERS else "",
+    }
 
 
 def _wanted(at: PortalContext, filters: Mapping[str, str]) -> RoleFilter:
     """The roles that are asked for.
 
-    Those that have ended only if they alone are.
+    Those that have ended only if they alone are; by last day only those that end, which are in this order by default.
     """
     today = at.context.day
     first, last = today, None
@@ -98,31 +103,41 @@ def _wanted(at: PortalContext, filters: Mapping[str, str]) -> RoleFilter:
         last = date.max - timedelta(days=1)
     elif filters["ends"]:
         last = today + timedelta(days=SOON_DAYS)
+    order = filters[SORT].removeprefix("-")
+    if not order or (order == "until" and last is None):
+        order = "until" if last else "person"
     return RoleFilter(
         search=filters[_SEARCH],
         service_id=filters["service"],
         role=filters["role"],
         first=first.isoformat(),
         last=last.isoformat() if last else "",
+        order=cast("RoleOrder", order),
+        descending=filters[SORT] == f"-{order}",
     )
 
 
 async def show_access(at: PortalContext) -> View:
     """A page of the roles of the entity's people."""
-    filters, after = _filters(at.query), at.query.get("after", "")
+    filters, after, before = _filters(at.query), at.query.get("after", ""), at.query.get("before", "")
     wanted = _wanted(at, filters)
     found = await await_found(
-        role_assignment.list_entity_roles(at.registry, at.actor, wanted, after=after, limit=_SHOWN)
+        role_assignment.list_entity_roles(at.registry, at.actor, wanted, after=after, before=before, limit=_SHOWN)
     )
     services = await role_assignment.list_services(at.registry, at.actor, at.entity)
     service = next((each for each in services if each.service_id == filters["service"]), None)
     protected = await role_assignment.find_protected(at.registry, at.actor, found.found)
     kept = {name: value for name, value in filters.items() if value}
-    more = bool(after or found.after)
+    narrowed = {name: value for name, value in kept.items() if name != SORT}
+    more = bool(found.before or found.after)
     total = found.total.count if found.total and found.total.exact else 0
     everything = more and 0 < total <= _MOST_ENDED
-    dated = {**kept, "ends": "dated"}
-    any_day = {name: value for name, value in kept.items() if name != "ends"}
+    sort = f"{'-' if wanted.descending else ''}{wanted.order}"
+
+    def column(heading: Phrase, order: RoleOrder) -> Column:
+        ending = {"ends": filters["ends"] or "dated"} if order == "until" else {}
+        return sorting_column(at, ACCESS, heading, order, sort, narrowed | ending)
+
     return at.build_page(
         phrase("Access"),
         Actions((at.link(_ROLES, phrase("Who may do what")),)),
@@ -146,26 +161,23 @@ async def show_access(at: PortalContext) -> View:
                         words=tuple(_ENDS.items()),
                     ),
                 ),
+                kept=((SORT, filters[SORT]),) if filters[SORT] else (),
             ),
             columns=(
-                Column(
-                    phrase("Person"),
-                    at.path(ACCESS, **any_day),
-                    "" if wanted.by_day else "ascending",
-                ),
-                Column(phrase("Service")),
-                Column(phrase("Role")),
+                column(phrase("Person"), "person"),
+                column(phrase("Service"), "service"),
+                column(phrase("Role"), "role"),
                 Column(phrase("Part of the organisation")),
-                Column(phrase("Until"), at.path(ACCESS, **dated), "ascending" if wanted.by_day else ""),
+                column(phrase("Until"), "until"),
             ),
             rows=tuple(
                 (None if each.member.user.user_id in protected else _choice(each), *_row(at, each))
                 for each in found.found
             ),
-            empty=_empty(at, bool(kept or found.after)),
+            empty=_empty(at, bool(narrowed or found.after)),
             pager=pager_of(
-                at.path(ACCESS), kept, came=bool(after), after=found.after, total=found.total,
-                searched_on=len(found.found) < _SHOWN,
+                at.path(ACCESS), kept, came=bool(after or found.before), after=found.after, before=found.before,
+                total=found.total, searched_on=len(found.found) < _SHOWN and not before,
             ),
             selection=Selection(
                 action=at.path(_END),
@@ -275,92 +287,61 @@ def _page_reader(at: PortalContext, wanted: RoleFilter) -> Callable[[str, int], 
 
 def _digest(roles: Sequence[EntityRole]) -> str:
     """A digest of roles and their people as shown. Source: D68, D81"""
-    shown = sorted((each.id, msgspec.json.encode(each.row).decode(), names_shown(each.member)) for each in roles)
-    return sha256(msgspec.json.encode(shown)).hexdigest()
+    return version_of(*sorted((each.id, version_of(each.row), names_shown(each.member)) for each in roles))
 
 
-def _needs_approval(at: PortalContext, roles: Sequence[EntityRole]) -> bool:
-    return any(kind_needs_approval("assignment", at.entity, each.service) for each in roles)
-
-
-async def show_end(at: PortalContext) -> View:
-    """The check before selected roles are ended."""
+async def ask_end(at: PortalContext) -> Check:
+    """The check before selected roles are ended. Source: D81"""
     roles, others = await _selected(at)
-    page = at.build_page(
-        phrase("Remove access?"),
-    )
-    stays = (
-        counted(
+    people, more = len({each.member.user.user_id for each in roles}), len(roles) - _SHOWN
+    needs = any(kind_needs_approval("assignment", at.entity, each.service) for each in roles)
+    parts: list[Part] = []
+    if others:
+        stay = counted(
             others,
             "{count} role stays, since you cannot change that person's access.",
             "{count} roles stay, since you cannot change the access of these people.",
         )
-        if others
-        else None
-    )
-    notes = (stays,) if stays else ()
-    if not roles:
-        return msgspec.structs.replace(page, notes=notes, parts=(Paragraph(_CHOOSE, look="empty"),))
-    needs = _needs_approval(at, roles)
-    people = len({each.member.user.user_id for each in roles})
-    sentence = counted(
-        people, "{count} person loses {roles}.", "{count} people lose {roles}.",
-        roles=counted(len(roles), "{count} role", "{count} roles"),
-    )  # fmt: skip
+        parts.append(stay)
+    if roles:
+        lost = counted(len(roles), "{count} role", "{count} roles")
+        loses = counted(people, "{count} person loses {roles}.", "{count} people lose {roles}.", roles=lost)
+        parts.append(Paragraph(loses, look="summary"))
+    columns = (phrase("Person"), phrase("Service"), phrase("Role"), phrase("Part of the organisation"), phrase("Until"))
+    not_listed = counted(more, "{count} more role is not listed here.", "{count} more roles are not listed here.")
+    rows = (_row(at, each) for each in roles[:_SHOWN])
+    parts.append(table(phrase("What is removed"), columns, rows, more=not_listed if more > 0 else None))
     selected = (
         (("all", "yes"), *_filters(at.form).items())
         if at.form.get("all")
         else tuple((f"{SELECT}{each.id}", "yes") for each in roles)
     )
-    parts: tuple[Part, ...] = (
-        Paragraph(sentence, look="summary"),
-        table(
-            phrase("What is removed"),
-            (
-                phrase("Person"), phrase("Service"), phrase("Role"), phrase("Part of the organisation"),
-                phrase("Until"),
-            ),
-            (_row(at, each) for each in roles[:_SHOWN]),
-            more=counted(
-                len(roles) - _SHOWN, "{count} more role is not listed here.", "{count} more roles are not listed here."
-            )
-            if len(roles) > _SHOWN
-            else None,
-        ),
-        Form(
-            hidden=(*selected, ("seen", _digest(roles)), ("decision", "confirm")),
-            needs_approval=needs,
-            button=_TAKE_AWAY,
-            danger=True,
-            back=Link(
-                url=at.path(ACCESS, **_filters(at.form)), text=phrase("Keep access")
-            ),
-        ),
-    )  # fmt: skip
-    return msgspec.structs.replace(page, notes=notes, parts=parts)
 
-
-async def end_access(at: PortalContext) -> FormResult:
-    """End the roles that were confirmed, or request it. Raises ConfirmationRequired, InvalidInput. Source: D81"""
-    if at.form.get("decision") != "confirm":
-        raise ConfirmationRequired
-    roles, _ = await _selected(at)
-    if not roles:
-        raise InvalidInput(_CHOOSE)
-    if _digest(roles) != at.form.get("seen"):
-        raise ConfirmationRequired(("", NAMES_CHANGED))
-    try:
-        asking = at.request_details()
-        if not asking.reason and _needs_approval(at, roles):
-            # Else what needs no approval could end before the first part that does is refused.
-            raise InvalidInput(NO_REASON, field="reason")
+    async def end() -> FormResult:
+        if not roles:
+            raise InvalidInput(_CHOOSE)
+        # Else what needs no approval could end before the first part that does is refused.
+        asking = at.request_details(needed=needs)
         ending = role_assignment.end_roles(at.registry, at.actor, [each.row for each in roles], asking)
         requests = await await_change(ending)
-    except InvalidInput as refused:
-        raise ConfirmationRequired((refused.field, refused.sentence)) from None
-    if not requests:
-        return FormResult("access-removed", ACCESS)
-    return FormResult(REQUESTED, f"requests/{requests[0].request_id}" if len(requests) == 1 else "requests")
+        if not requests:
+            return FormResult("access-removed", ACCESS)
+        return FormResult(REQUESTED, f"requests/{requests[0].request_id}" if len(requests) == 1 else "requests")
+
+    return Check(
+        heading=phrase("Remove access?"),
+        parts=tuple(parts),
+        refused=None if roles else _CHOOSE,
+        selected=True,
+        hidden=(*selected, ("decision", "confirm")),
+        button=_TAKE_AWAY,
+        danger=True,
+        needs_approval=needs,
+        step_name=_digest(roles),
+        outdated=NAMES_CHANGED,
+        back=at.link(ACCESS, phrase("Keep access") if roles else phrase("Access"), **_filters(at.form)),
+        change=end,
+    )
 
 
 # --- CSV
@@ -378,7 +359,8 @@ def _line(role: EntityRole) -> Iterable[str]:
     first = "" if row.start_date == NO_BEGINNING else row.start_date
     last = last_day(row.end_date)
     return (
-        member.name_alone, member.identity, member.email, role.service.name, row.role, row.sub_entity, given,
+        member.name_alone, label_invited(member.identity) if member.membership.invited else member.identity, member.email,
+        role.service.name, row.role, row.sub_entity, given,
         first, str(last) if isinstance(last, date) else "",
     )  # fmt: skip
 
@@ -395,9 +377,9 @@ SECTION: Final = Section[PortalContext](
         ACCESS: PortalPage(view=show_access),
         _ROLES: PortalPage(view=show_roles),
         _CSV: PortalPage(view=export_access),
-        _END: PortalPage(view=show_end, submit=end_access, fresh=True, needs=("delete", "assignment")),
+        _END: check_page(ask_end, needs=("delete", "assignment")),
     },
-    fields=_FILTERS | {"all", "decision", "seen", "reason"},
+    fields=_FILTERS | {"all", "decision", "reason"},
     filters=_FILTERS | {"after"},
     prefixes=(SELECT,),
 )

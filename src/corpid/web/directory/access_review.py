@@ -16,11 +16,11 @@ from corpid.flows.directory.access_review import AccessChanged, KeepDecision, No
 from corpid.flows.directory.notice_texts import REVIEW_PAGE
 from corpid.rules.directory import access_texts
 from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.access_texts import GONE
 from corpid.rules.directory.objects import object_id
 from corpid.rules.directory.queries import Member
-from corpid.rules.directory.records import Assignment, Membership, Service, User
+from corpid.rules.directory.records import Assignment, Service
 from corpid.texts import counted, phrase
+from corpid.web.check import Check, check_page
 from corpid.web.directory.access import FROM, REMOVE, this_member
 from corpid.web.directory.member_texts import REFUSALS, STATES, level_sentence, rejected
 from corpid.web.directory.page_context import (
@@ -48,7 +48,7 @@ from corpid.web.pages.components import (
     Table,
 )
 from corpid.web.pages.layout import Link, pager_of
-from corpid.web.sites import NAMES_CHANGED, FormResult, NotFound, Question, Section, asking, await_found
+from corpid.web.sites import NAMES_CHANGED, FormResult, NotFound, Section, await_found
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -141,7 +141,7 @@ async def describe_state(at: PortalContext, state: ReviewState) -> Phrase:
     if of is None:
         return phrase("There has been no review yet. The first one is due within a year.")
     if of.began_at:
-        name = await _who(at, of.began_by)
+        name = state.names[of.began_by]
         return phrase("{name} began this review on {day}.", name=name, day=_day(at, of.began_at))
     if of.due_at <= at.context.now:
         return phrase("A review has been due since {day}.", day=_day(at, of.due_at))
@@ -154,21 +154,12 @@ async def _last(at: PortalContext, state: ReviewState) -> Phrase | None:
         return None
     return phrase(
         "{name} signed off the last review on {day}. People kept: {kept}. Memberships ended: {ended}.",
-        name=await _who(at, of.signed_off_by), day=_day(at, of.signed_off_at), kept=of.kept, ended=of.ended,
+        name=state.names[of.signed_off_by], day=_day(at, of.signed_off_at), kept=of.kept, ended=of.ended,
     )  # fmt: skip
 
 
 def _day(at: PortalContext, moment: int) -> date:
     return datetime.fromtimestamp(moment, at.provider.policy.timezone).date()
-
-
-async def _who(at: PortalContext, actor: str) -> str | Phrase:
-    """The name of a person who decided, if they still belong (D61)."""
-    directory, user_id = at.registry.directory, actor.removeprefix("user:")
-    key = (user_id, at.entity.entity_id)
-    membership = (await directory.read(Membership, [key])).get(key)
-    user = (await directory.read(User, [(user_id,)])).get((user_id,))
-    return Member(membership=membership, user=user).name if membership and user else GONE
 
 
 async def _table(at: PortalContext, found: lists.ListPage[Found], begin: Mapping[str, str], after: str) -> Table:
@@ -240,7 +231,7 @@ async def _rows(
             notes=access_texts.details(row),
         )
         changeable = (not own or why_not is None) and isinstance(row, Assignment)
-        about = f"{name}, {name_role(role)}"
+        about = phrase("{names}", names=(name, name_role(role)))
         remove = at.link(f"{REMOVE}/{object_id(row.key)}", phrase("Remove"), about, **{FROM: REVIEW})
         access.append((cell, remove if changeable else None))
     if not access:
@@ -301,7 +292,7 @@ def _read_kept(form: Mapping[str, str]) -> list[tuple[str, str]]:
 # --- ending
 
 
-async def ask_end(at: PortalContext) -> Question:
+async def ask_end(at: PortalContext) -> Check:
     """The question before a membership is ended. Raises NotFound for an invitation."""
     await access_review.load_review_state(at.registry, at.actor, at.entity.entity_id)
     found = await this_member(at, membership_id_of(at))
@@ -327,7 +318,7 @@ def _to_review(at: PortalContext) -> Link:
 # --- signing off
 
 
-async def ask_sign_off(at: PortalContext) -> Question:
+async def ask_sign_off(at: PortalContext) -> Check:
     """The question before the review is signed off."""
     state = await access_review.load_review_state(at.registry, at.actor, at.entity.entity_id)
     refused = None
@@ -351,7 +342,7 @@ async def ask_sign_off(at: PortalContext) -> Question:
             raise InvalidInput(_LEFT) from None
 
     up = _to_review(at)
-    return Question(
+    return Check(
         heading=phrase("Sign off the review?"),
         parts=() if refused else (stays, shows),
         button=phrase("Sign off"),
@@ -368,9 +359,9 @@ SECTION: Final = Section[PortalContext](
     name=SETTINGS,
     pages={
         REVIEW: PortalPage(view=show_review, submit=keep_access, fresh=True, needs=("write", "access review")),
-        _SIGN_OFF: asking(ask_sign_off, needs=("write", "access review")),
+        _SIGN_OFF: check_page(ask_sign_off, needs=("write", "access review")),
     },
-    named_pages={re.compile(f"{REVIEW}/{_ID}/end"): asking(ask_end, needs=("delete", "membership"))},
+    named_pages={re.compile(f"{REVIEW}/{_ID}/end"): check_page(ask_end, needs=("delete", "membership"))},
     fields=frozenset({"all", "decision", "reason"}),
     filters=frozenset({"after", _BEGIN}),
     prefixes=(SELECT, _SHOWN_HERE),

@@ -13,8 +13,8 @@ from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.lists import SERVICES
 from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, Administrator, Change, Service
 from corpid.texts import phrase
+from corpid.web.check import Check, check_page
 from corpid.web.directory.page_context import (
-    NO_REASON,
     SETTINGS,
     PortalContext,
     PortalPage,
@@ -37,7 +37,7 @@ from corpid.web.pages.components import (
     table,
 )
 from corpid.web.pages.layout import Link
-from corpid.web.sites import ConfirmationRequired, FormResult, InvalidForm, NotFound, Question, Section, asking
+from corpid.web.sites import ConfirmationRequired, FormResult, InvalidForm, NotFound, Section, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,6 +81,7 @@ _WHY_NOT: Final[Mapping[Condition, Phrase]] = {
 }
 _HEADING: Final = phrase("Administrators")
 _GO_BACK: Final = phrase("Go back")
+_OUTDATED: Final = phrase("This person's level has changed in the meantime. Check it again, then decide.")
 _NOT_ALLOWED: Final = phrase("You do not have permission. Ask an owner.")
 _ALL: Final = "all"
 _SUB: Final = "sub_administrator"
@@ -197,7 +198,7 @@ async def show_choice(at: PortalContext) -> View:
         at,
         _APPOINT,
         lambda found: at.path(f"{ADMINISTRATORS}/{found.membership.membership_id}"),
-        frame=at.frame(up=_to_list(at)),
+        up=_to_list(at),
         heading=phrase("Choose a person"),
         asked=phrase("Who do you want to appoint?"),
         links=(at.link("invite", phrase("Invite people")),),
@@ -266,14 +267,11 @@ async def _form(at: PortalContext, held: MemberLevel) -> Page:
     return at.build_page(
         phrase("Change the level of {name}", name=name) if current else phrase("Appoint {name}", name=name),
         phrase("Today: {level}", level=_what(held, names)) if current else None,
-        *(
-            (why_not, Actions((back,)))
-            if why_not
-            else (Form(parts=parts, hidden=(("held", _mark(held)), *hidden), button=phrase("Continue")),)
-        ),
+        *((why_not, Actions((back,))) if why_not else (Form(parts=parts, hidden=hidden, button=phrase("Continue")),)),
         Paragraph(remove, look="hint") if remove and not (why_not and keeps) else None,
         up=_to_list(at),
         names=names_shown(held),
+        step_name=version_of(held.administrator),
         back=back,
     )
 
@@ -293,21 +291,6 @@ def _explains(at: PortalContext) -> bool:
     return kind_needs_approval("administrator", at.entity)
 
 
-def _mark(held: MemberLevel) -> str:
-    """The level as shown, by which a late form is noticed."""
-    given = held.administrator
-    if given is None:
-        return "none"
-    services = given.services if isinstance(given.services, str) else " ".join(given.services)
-    return f"{given.level} {services}".strip()
-
-
-def _refuse_late(at: PortalContext, held: MemberLevel) -> None:
-    at.check_names(names_shown(held))
-    if at.form.get("held", "") != _mark(held):
-        raise InvalidInput(phrase("This person's level has changed in the meantime. Check it again, then decide."))
-
-
 class _LevelInput(NamedTuple):
     """The level that a form gives."""
 
@@ -321,7 +304,8 @@ class _LevelInput(NamedTuple):
 async def _read_wanted(at: PortalContext) -> tuple[MemberLevel, AdministratorLevel]:
     """The person, and the level that the form gives."""
     held = await _load_held(at)
-    _refuse_late(at, held)
+    at.check_names(names_shown(held))
+    at.check_step(version_of(held.administrator), _OUTDATED)
     wanted = next((each for each in ADMINISTRATOR_LEVELS if each == at.form.get("level")), None)
     if wanted is None:
         raise InvalidInput(phrase("Choose a level."), field="level")
@@ -351,8 +335,10 @@ async def save_level(at: PortalContext) -> FormResult:
     held, wanted, ticked, _ = await _read_level(at)
     if "confirm" not in at.form:
         raise ConfirmationRequired
-    if errors := _reason_errors(at):
-        raise ConfirmationRequired(*errors)
+    try:
+        at.reason(needed=_explains(at))
+    except InvalidInput as rejected:
+        raise ConfirmationRequired((rejected.field, rejected.sentence)) from None
     user_id, entity_id = held.membership.key
     becomes = Administrator(user_id=user_id, entity_id=entity_id, level=wanted, services=ticked)
     changes = [Change(held.administrator, becomes)] if becomes != held.administrator else []
@@ -369,13 +355,6 @@ def _scope_errors(at: PortalContext, wanted: AdministratorLevel, services: Mappi
     if not ticked or not set(single) <= services.keys():
         return [("all_services", phrase("Choose at least one service."))]
     return []
-
-
-def _reason_errors(at: PortalContext) -> list[FieldError]:
-    try:
-        return [("reason", NO_REASON)] if _explains(at) and not at.reason() else []
-    except InvalidInput as rejected:
-        return [(rejected.field, rejected.sentence)]
 
 
 async def check_level(at: PortalContext) -> View:
@@ -396,7 +375,7 @@ async def check_level(at: PortalContext) -> View:
     consequences = [_at_services(ticked, services)] if wanted == _SUB else [MAY[wanted], EVERYWHERE]
     if held.administrator:
         consequences.append(phrase("Current level: {level}.", level=ADMINISTRATOR_LEVELS[held.administrator.level]))
-    passed_on = {"level", "all_services", _SCOPE, "held"}
+    passed_on = {"level", "all_services", _SCOPE}
     kept = [(name, value) for name, value in at.form.items() if name in passed_on or name.startswith(_SERVICE)]
     form = Form(
         hidden=(*kept, ("confirm", "yes")),
@@ -405,11 +384,17 @@ async def check_level(at: PortalContext) -> View:
         back=Link(url=_path(at, held), text=_GO_BACK),
     )
     return at.build_page(
-        phrase("Check and confirm"), summary, *consequences, form, up=_to_list(at), names=names_shown(held)
+        phrase("Check and confirm"),
+        summary,
+        *consequences,
+        form,
+        up=_to_list(at),
+        names=names_shown(held),
+        step_name=version_of(held.administrator),
     )
 
 
-async def ask_removal(at: PortalContext) -> Question:
+async def ask_removal(at: PortalContext) -> Check:
     """The question before somebody's level is taken away. Raises NotFound."""
     held = await _load_held(at)
     if held.administrator is None:
@@ -418,14 +403,12 @@ async def ask_removal(at: PortalContext) -> Question:
     change = Change(held.administrator, None)
 
     async def remove() -> FormResult:
-        _refuse_late(at, held)
         if why is not None:
             raise InvalidInput(why)
-        if errors := _reason_errors(at):
-            raise InvalidForm(*errors)
+        at.reason(needed=_explains(at))
         return await at.submit_changes([change], FormResult("level-removed", ADMINISTRATORS), of=held.membership)
 
-    return Question(
+    return Check(
         heading=phrase("Remove the level of {name}?", name=name),
         parts=()
         if why
@@ -433,12 +416,14 @@ async def ask_removal(at: PortalContext) -> Question:
             phrase("{name} will no longer be able to administer {entity}.", name=name, entity=entity),
             phrase("{name} still belongs to {entity} and keeps their access.", name=name, entity=entity),
         ),
-        hidden=(("held", _mark(held)),),
+        hidden=(),
         button=phrase("Remove the level"),
         danger=True,
         needs_approval=_explains(at),
         refused=why,
         names=names_shown(held),
+        step_name=version_of(held.administrator),
+        outdated=_OUTDATED,
         up=_to_list(at),
         back=at.link(ADMINISTRATORS, _GO_BACK),
         change=remove,
@@ -455,9 +440,9 @@ SECTION: Final = Section[PortalContext](
         _PERSON: PortalPage(
             view=show_level, submit=save_level, check=check_level, fresh=True, needs=("write", "administrator")
         ),
-        _REMOVE: asking(ask_removal, needs=("delete", "administrator")),
+        _REMOVE: check_page(ask_removal, needs=("delete", "administrator")),
     },
-    fields=frozenset({"level", "all_services", _SCOPE, "reason", "held", "confirm"}),
+    fields=frozenset({"level", "all_services", _SCOPE, "reason", "confirm"}),
     filters=frozenset({"query", "after", "level"}),
     prefixes=(_SERVICE,),
     changes={

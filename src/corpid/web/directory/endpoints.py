@@ -19,6 +19,7 @@ from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.entity_choice import NUMBERS, search_words
 from corpid.rules.directory.records import ENTITY_STATUSES
 from corpid.texts import counted, phrase
+from corpid.web.check import Check, check_page
 from corpid.web.directory import (
     access,
     access_list,
@@ -52,7 +53,6 @@ from corpid.web.pages.components import (
     Actions,
     Alert,
     Alerts,
-    Form,
     Heading,
     Label,
     LinkList,
@@ -271,29 +271,35 @@ async def show_ending(_: PortalContext) -> View:
     raise SeeOther(access_list.ENDING)
 
 
-async def show_undo(at: PortalContext) -> View:
-    """The reason why nothing was undone.
+async def ask_undo(at: PortalContext) -> Check:
+    """The check before an undo, or why nothing was undone.
 
-    After a new sign-in the question whether to undo. Raises SeeOther if nothing was tried.
+    An undo comes here after a new sign-in only. Raises SeeOther if nothing was tried. Source: D80
     """
-    if not at.errors and at.form.get(UNDONE):
-        offered = await _find_undoable(at)
-        form = Form(hidden=((UNDONE, at.form[UNDONE]),), button=phrase("Undo"), back=at.section_link(""))
-        named = offered[1] if offered is not None and offered[0] == at.form[UNDONE] else None
-        return at.build_page(phrase("Undo the last change?"), named, form)
-    if not at.errors:
+    if not at.form.get(UNDONE):
         raise SeeOther("")
-    return at.build_page(
-        phrase("The last change was not undone"),
-        phrase("Open the record, and change it there."),
+
+    async def name_change() -> tuple[Part, ...]:
+        offered = None if at.errors else await _find_undoable(at)
+        return (offered[1],) if offered is not None and offered[0] == at.form[UNDONE] else ()
+
+    return Check(
+        heading=phrase("The last change was not undone") if at.errors else phrase("Undo the last change?"),
+        parts=(),
+        further=name_change,
+        hidden=((UNDONE, at.form[UNDONE]),),
+        button=phrase("Undo"),
+        refused=phrase("Open the record, and change it there.") if at.errors else None,
+        back=at.section_link(""),
+        change=lambda: _undo(at),
     )
 
 
-async def undo(at: PortalContext) -> FormResult:
+async def _undo(at: PortalContext) -> FormResult:
     """Undo the last change, or request that. Raises InvalidInput. Source: D80"""
     try:
         asking = RequestDetails(str(_REASON), at.context.now, at.provider.new_id())
-        undoing = undo_changes(at.context, at.visit.session.browser_id, at.actor, asking, named=at.form.get(UNDONE, ""))
+        undoing = undo_changes(at.context, at.visit.session.browser_id, at.actor, asking, named=at.form[UNDONE])
         request = await await_change(undoing)
     finally:
         at.actor.written.clear()
@@ -321,7 +327,7 @@ SECTION: Final = Section[PortalContext](
         "": PortalPage(view=show_home),
         ORGANISATION: PortalPage(view=show_choice, submit=choose_entity, field="entity"),
         "ending": PortalPage(view=show_ending),
-        _UNDO: PortalPage(view=show_undo, submit=undo, fresh=True),
+        _UNDO: check_page(ask_undo),
     },
     changes={"undone": phrase("The last change has been undone.")},
     fields=frozenset({"entity", "query", UNDONE}),

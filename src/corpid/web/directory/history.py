@@ -260,7 +260,7 @@ def _line(at: PortalContext, entry: AuditEntry, names: HistoryNames, say: Transl
         said(texts.describe_entry(entry, names)),
         was,
         becomes,
-        flow.identity_of(entry, names),
+        said(flow.identity_of(entry, names)),
         flow.service_of(entry),
         entry.request_id,
     ]

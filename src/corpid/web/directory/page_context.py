@@ -87,18 +87,23 @@ class PortalContext(PageContext[PortalRequest]):
     def frame(self, *, up: Link | None = None, names: str = "", step_name: str = "") -> Frame:
         return frame(self, section=self.section, up=up, names=names, step_name=step_name)
 
-    def reason(self) -> str:
-        """The reason in the form, in one line. Raises InvalidInput. Source: D55"""
+    def reason(self, *, needed: bool = False) -> str:
+        """The reason in the form, in one line.
+
+        Raises InvalidInput, also without a reason that is needed. Source: D55
+        """
         typed = " ".join(self.form.get("reason", "").split())
         if len(typed) > MOST_REASON_CHARACTERS or not typed.isprintable():
             raise InvalidInput(
                 phrase("Write at most {count} characters.", count=MOST_REASON_CHARACTERS), field="reason"
             )
+        if needed and not typed:
+            raise InvalidInput(NO_REASON, field="reason")
         return typed
 
-    def request_details(self) -> RequestDetails:
-        """A request by the form, with its reason. Raises InvalidInput. Source: D55"""
-        return RequestDetails(self.reason(), self.context.now, self.provider.new_id())
+    def request_details(self, *, needed: bool = False) -> RequestDetails:
+        """A request by the form, with its reason. Raises InvalidInput as `reason`. Source: D55"""
+        return RequestDetails(self.reason(needed=needed), self.context.now, self.provider.new_id())
 
     async def submit_changes(
         self, changes: Sequence[Change], saved: FormResult, *, of: Membership | None = None

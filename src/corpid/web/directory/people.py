@@ -21,6 +21,7 @@ from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.access_texts import details, duration, role_sentence
 from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.member_details import PLAIN_DETAILS, InvalidDetails, check_details
+from corpid.rules.directory.names import label_invited
 from corpid.rules.directory.queries import MemberState
 from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, MemberDetails
 from corpid.rules.directory.role_forms import ENDLESS, NO_VALUES, ONE_YEAR, YEAR_END, RoleForm, faults, row_of
@@ -44,6 +45,7 @@ from corpid.web.directory.page_context import (
     names_shown,
     saved_or_requested,
 )
+from corpid.web.http.requests import UPLOAD
 from corpid.web.pages import role_fields
 from corpid.web.pages.components import (
     SELECT,
@@ -88,7 +90,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.queries import Member
     from corpid.rules.directory.records import Assignment, Entity, Service
     from corpid.rules.directory.tables import PastedPerson
-    from corpid.web.pages.layout import FieldError, Frame
+    from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
 
 T = TypeVar("T")
@@ -119,13 +121,18 @@ INVITED: Final = "invited"
 """the parameter of how many were invited, and the key of that change"""
 _SHOWN: Final = 50
 _SEARCH: Final = "q"
-_SORT: Final = "sort"
+SORT: Final = "sort"
 """the parameter of the order"""
 _USER_NAME: Final = "user_name"
 _EMAIL: Final = "email"
-_ORDERS: Final = {_USER_NAME: "shown_user_name", _EMAIL: "shown_email"}
+_NAME: Final = "name"
+_ORDERS: Final = {_NAME: "shown_name", _USER_NAME: "shown_user_name", _EMAIL: "shown_email"}
 """value of the parameter → order of the list"""
-_CAPTIONS: Final = {_USER_NAME: phrase("People by user name"), _EMAIL: phrase("People by e-mail address")}
+_CAPTIONS: Final = {
+    _NAME: phrase("People by name"),
+    _USER_NAME: phrase("People by user name"),
+    _EMAIL: phrase("People by e-mail address"),
+}
 FIND: Final = "find"
 """the parameter of what is searched for"""
 AFTER: Final = "after"
@@ -143,8 +150,14 @@ _LINES: Final = phrase(
     "only the address. You can paste lines from a mail program or a table.",
     most=MOST_INVITED,
 )
-
-
+UPLOADED: Final = Field(
+    name=UPLOAD,
+    kind="file",
+    label=phrase("Or a file"),
+    hint=phrase("A table that your spreadsheet has saved as CSV. It replaces what is typed above."),
+    value="",
+)
+"""the field of a table that is uploaded (D81)"""
 _ERRORS: Final = 20
 """lines whose errors are listed; further ones are counted"""
 _LINE: Final = 60
@@ -164,14 +177,14 @@ async def show_people(at: PortalContext) -> View:
     last = await _find_last_sign_ins(at, page.found)
     filters = {_SEARCH: wanted.search, "state": wanted.state, "service": wanted.service_id}
     kept = {name: value for name, value in filters.items() if value}
-    sorted_by = {_SORT: sort} if sort else {}
+    sorted_by = {SORT: sort} if sort else {}
     may_change = members.may_invite(at.actor)
     invite = at.link(INVITE, phrase("Invite people")) if may_change else None
     sorts = "" if page.by_word else sort or _USER_NAME
     columns = (
-        Column(phrase("Name")),
-        _sorting(at, phrase("User name"), _USER_NAME, sorts, kept),
-        _sorting(at, phrase("E-mail address"), _EMAIL, sorts, kept),
+        sorting_column(at, PEOPLE, phrase("Name"), _NAME, sorts, kept),
+        sorting_column(at, PEOPLE, phrase("User name"), _USER_NAME, sorts, kept),
+        sorting_column(at, PEOPLE, phrase("E-mail address"), _EMAIL, sorts, kept),
         Column(phrase("State")),
         Column(phrase("Access")),
         *((Column(phrase("Last sign-in")),) if last is not None else ()),
@@ -237,7 +250,7 @@ def _read_sort(given: Mapping[str, str]) -> str:
 
     A key of _ORDERS, after a minus backwards; empty for another text.
     """
-    sort = given.get(_SORT, "")
+    sort = given.get(SORT, "")
     return sort if sort.removeprefix("-") in _ORDERS else ""
 
 
@@ -245,12 +258,14 @@ def _order(sort: str) -> _Order:
     return _Order(order=_ORDERS[sort.removeprefix("-") or _USER_NAME], descending=sort.startswith("-"))
 
 
-def _sorting(at: PortalContext, heading: Phrase, name: str, sort: str, kept: Mapping[str, str]) -> Column:
+def sorting_column(
+    at: PortalContext, page: str, heading: Phrase, name: str, sort: str, kept: Mapping[str, str]
+) -> Column:
     """The head of a column that sorts the list.
 
     The other way if it does so already. Source: D83
     """
-    address = at.path(PEOPLE, **kept, **{_SORT: f"-{name}" if sort == name else name})
+    address = at.path(page, **kept, **{SORT: f"-{name}" if sort == name else name})
     if sort.removeprefix("-") != name:
         return Column(heading, address)
     return Column(heading, address, "descending" if sort.startswith("-") else "ascending")
@@ -350,7 +365,7 @@ async def export_list(
         if not left:
             file.write([say.say(_NOT_ALL)])
             break
-        file.write(line(each))
+        file.write(say.say(value) if isinstance(value, Phrase) else value for value in line(each))
         left -= 1
     return file.response(name)
 
@@ -453,11 +468,7 @@ async def show_selected(at: PortalContext) -> View:
     """The reason why nobody is changed. Raises SeeOther if nothing was tried."""
     if not at.errors:
         raise SeeOther(PEOPLE)
-    return Page(
-        frame=at.frame(up=at.section_link(PEOPLE)),
-        heading=phrase("Nobody was changed"),
-        parts=(Paragraph(text=phrase("Go back to the list, and select again.")),),
-    )
+    return at.build_page(phrase("Nobody was changed"), Paragraph(text=phrase("Go back to the list, and select again.")))
 
 
 async def check_selected(at: PortalContext) -> View:
@@ -484,28 +495,27 @@ async def check_selected(at: PortalContext) -> View:
     elif people:
         said = _say_role(at, people, form)
     columns = (phrase("Name"), phrase("User name and e-mail"), phrase("State"))
-    return Page(
-        frame=at.frame(up=at.section_link(PEOPLE), names=names_shown(*people)),
-        heading=texts.heading(len(people)),
-        parts=(
-            *said,
-            Form(
-                hidden=(*hidden, ("seen", preview.digest)),
-                decision=name,
-                button=texts.button,
-                danger=name in {"suspend", "end"},
-                other=(_EDIT, phrase("Change something")) if name == _GIVE else None,
-                needs_approval=preview.needs_approval,
-            )
-            if people
-            else None,
-            table(phrase("People to change"), columns, (_known(at, each) for each in people)),
-            table(
-                phrase("Left out"),
-                (*columns[:2], phrase("Why")),
-                ((*_known(at, each.member)[:2], _why_left_out(at, each, name)) for each in left_out),
-            ),
+    return at.build_page(
+        texts.heading(len(people)),
+        *said,
+        Form(
+            hidden=tuple(hidden),
+            decision=name,
+            button=texts.button,
+            danger=name in {"suspend", "end"},
+            other=(_EDIT, phrase("Change something")) if name == _GIVE else None,
+            needs_approval=preview.needs_approval,
+        )
+        if people
+        else None,
+        table(phrase("People to change"), columns, (_known(at, each) for each in people)),
+        table(
+            phrase("Left out"),
+            (*columns[:2], phrase("Why")),
+            ((*_known(at, each.member)[:2], _why_left_out(at, each, name)) for each in left_out),
         ),
+        names=names_shown(*people),
+        step_name=preview.digest,
     )
 
 
@@ -543,7 +553,7 @@ async def change_selected(at: PortalContext) -> FormResult:
             raise ConfirmationRequired
         action = _role_of(at, form)
     preview = await preview_bulk(at.registry, selected, action, actor=at.actor, today=at.context.today)
-    if at.form.get("seen") != preview.digest:
+    if at.form.get("step") != preview.digest:
         raise ConfirmationRequired(("", CHANGED_MEANWHILE))
     at.check_names(names_shown(*preview.members))
     asking = at.request_details()
@@ -603,25 +613,22 @@ async def _ask_role(at: PortalContext, count: int, form: RoleForm, errors: tuple
         hidden.append((role_fields.ACCESS, role_fields.name_choice(service)))
         used = await role_assignment.list_values_in_use(at.registry, at.actor, service, today=at.context.today)
     what = phrase("What may these people do?")
-    return Page(
-        frame=at.frame(up=at.section_link(PEOPLE)),
-        heading=counted(count, "Give access to {count} person", "Give access to {count} people"),
+    return at.build_page(
+        counted(count, "Give access to {count} person", "Give access to {count} people"),
+        Facts(facts=((phrase("Service"), service.name),)) if service else None,
+        Form(
+            parts=(
+                None if service else role_fields.choose_role(services, what, chosen),
+                *role_fields.build_fields(form, at.context.day, used=used),
+            ),
+            hidden=(*hidden, (_ASKED, _VALUES if service else "role")),
+            decision=_GIVE,
+            button=phrase("Continue"),
+            other=(_EDIT, phrase("Choose another role")) if service and len(services) > 1 else None,
+        )
+        if services
+        else Paragraph(text=phrase("You cannot give access at any service."), look="empty"),
         errors=errors,
-        parts=(
-            Facts(facts=((phrase("Service"), service.name),)) if service else None,
-            Form(
-                parts=(
-                    None if service else role_fields.choose_role(services, what, chosen),
-                    *role_fields.build_fields(form, at.context.day, used=used),
-                ),
-                hidden=(*hidden, (_ASKED, _VALUES if service else "role")),
-                decision=_GIVE,
-                button=phrase("Continue"),
-                other=(_EDIT, phrase("Choose another role")) if service and len(services) > 1 else None,
-            )
-            if services
-            else Paragraph(text=phrase("You cannot give access at any service."), look="empty"),
-        ),
     )
 
 
@@ -651,9 +658,9 @@ async def choose_person(
     page: str,
     to: Callable[[Member], str | Phrase],
     *,
-    frame: Frame,
     heading: Phrase,
     asked: Phrase,
+    up: Link | None = None,
     kept: tuple[tuple[str, str], ...] = (),
     lead: Phrase | None = None,
     links: tuple[Link, ...] = (),
@@ -675,7 +682,8 @@ async def choose_person(
     def row(each: MemberSummary) -> tuple[Value, ...]:
         member, leads = each.member, to(each.member)
         name = member.name_alone
-        who = member.identity if member.identity != name else ""
+        who = "" if member.identity == name else member.identity
+        who = label_invited(who) if who and member.membership.invited else who
         levels = (Label(ADMINISTRATOR_LEVELS[each.level]),) if each.level else ()
         why_not = (leads,) if isinstance(leads, Phrase) else ()
         return (
@@ -699,13 +707,11 @@ async def choose_person(
             pager=pager_of(here, same, came=bool(after), after=found.after, name=AFTER),
         ),
     )
-    return Page(
-        frame=frame,
-        heading=heading,
-        parts=(
-            *((Paragraph(text=refused, look="empty"),) if refused else choice),
-            Paragraph(text=Cell(values=links)) if links else None,
-        ),
+    return at.build_page(
+        heading,
+        *((Paragraph(text=refused, look="empty"),) if refused else choice),
+        Paragraph(text=Cell(values=links)) if links else None,
+        up=up,
     )
 
 
@@ -715,18 +721,15 @@ async def choose_person(
 async def show_invitation(at: PortalContext) -> View:
     """The form for one person."""
     needs_approval = kind_needs_approval("membership", at.entity)
-    return Page(
-        frame=at.frame(up=at.section_link(PEOPLE)),
-        heading=phrase("Invite a person"),
-        parts=(
-            *_mail_notes(at),
-            Form(
-                parts=MEMBER.show(at.form),
-                button=phrase("Send invitation"),
-                needs_approval=needs_approval,
-            ),
-            Paragraph(text=at.link(SEVERAL, phrase("Invite several people at once"))),
+    return at.build_page(
+        phrase("Invite a person"),
+        *_mail_notes(at),
+        Form(
+            parts=MEMBER.show(at.form),
+            button=phrase("Send invitation"),
+            needs_approval=needs_approval,
         ),
+        Paragraph(text=at.link(SEVERAL, phrase("Invite several people at once"))),
     )
 
 
@@ -756,17 +759,15 @@ def detail_errors(error: InvalidDetails) -> list[FieldError]:
 
 async def show_invitations(at: PortalContext) -> View:
     """The form for several people."""
-    return Page(
-        frame=at.frame(up=at.section_link(PEOPLE)),
-        heading=phrase("Invite several people"),
-        parts=(
-            *_mail_notes(at),
-            Form(
-                parts=(_lines_of(at), *_access_fields(at, await _simple_roles(at))),
-                button=phrase("Check"),
-            ),
-            Paragraph(text=at.link(INVITE, phrase("Invite only one person"))),
+    return at.build_page(
+        phrase("Invite several people"),
+        *_mail_notes(at),
+        Form(
+            parts=(_lines_of(at), UPLOADED, *_access_fields(at, await _simple_roles(at))),
+            upload=True,
+            button=phrase("Check"),
         ),
+        Paragraph(text=at.link(INVITE, phrase("Invite only one person"))),
     )
 
 
@@ -869,39 +870,38 @@ async def check_invitations(at: PortalContext) -> View:
     needs_approval = kind_needs_approval("membership", at.entity) or (
         access is not None and kind_needs_approval("assignment", at.entity, access[0].service)
     )
-    return Page(
-        frame=at.frame(up=at.link(SEVERAL, phrase("Invite several people"))),
-        heading=counted(number, "Invite {count} person?", "Invite {count} people?"),
-        parts=(
-            Paragraph(text=phrase("Nothing has been sent yet.")),
-            *_mail_notes(at),
-            table(
-                phrase("People to invite"),
-                (phrase("Name"), phrase("E-mail address")),
-                ((each.name or phrase("Not given"), each.email.lower()) for each in found),
-            ),
-            Paragraph(
-                text=phrase(
-                    "Each of them may act as {access} {when}, once the invitation is accepted.",
-                    access=_name_role(access[0]),
-                    when=duration(access[1].start_date, access[1].end_date, at.context.day),
-                )
-            )
-            if access
-            else None,
-            Form(
-                parts=(
-                    Disclosure(
-                        summary=phrase("Change people or access"),
-                        parts=(_lines_of(at), *_access_fields(at, await _simple_roles(at))),
-                    ),
-                ),
-                hidden=((_CONFIRMED, "yes"),),
-                button=counted(number, "Send {count} invitation", "Send {count} invitations"),
-                other=(_CHECK, phrase("Check again")),
-                needs_approval=needs_approval,
-            ),
+    return at.build_page(
+        counted(number, "Invite {count} person?", "Invite {count} people?"),
+        Paragraph(text=phrase("Nothing has been sent yet.")),
+        *_mail_notes(at),
+        table(
+            phrase("People to invite"),
+            (phrase("Name"), phrase("E-mail address")),
+            ((each.name or phrase("Not given"), each.email.lower()) for each in found),
         ),
+        Paragraph(
+            text=phrase(
+                "Each of them may act as {access} {when}, once the invitation is accepted.",
+                access=_name_role(access[0]),
+                when=duration(access[1].start_date, access[1].end_date, at.context.day),
+            )
+        )
+        if access
+        else None,
+        Form(
+            parts=(
+                Disclosure(
+                    summary=phrase("Change people or access"),
+                    parts=(_lines_of(at), UPLOADED, *_access_fields(at, await _simple_roles(at))),
+                ),
+            ),
+            upload=True,
+            hidden=((_CONFIRMED, "yes"),),
+            button=counted(number, "Send {count} invitation", "Send {count} invitations"),
+            other=(_CHECK, phrase("Check again")),
+            needs_approval=needs_approval,
+        ),
+        up=at.link(SEVERAL, phrase("Invite several people")),
     )
 
 
@@ -956,14 +956,15 @@ SECTION: Final = Section[PortalContext](
             check=check_invitations,
             fresh=True,
             field="people",
+            upload="people",
             needs=_INVITING,
         ),
     },
     fields=role_fields.FIELDS
     | _KEPT
-    | {*MEMBER.fields, "people", role_fields.ACCESS, "reason", _CONFIRMED, _ASKED, "decision", "seen"},
+    | {*MEMBER.fields, "people", role_fields.ACCESS, "reason", _CONFIRMED, _ASKED, "decision"},
     prefixes=(SELECT, role_fields.PARAMETER),
-    filters=frozenset({_SEARCH, _SORT, "state", "service", "after", "before"}),
+    filters=frozenset({_SEARCH, SORT, "state", "service", "after", "before"}),
     changes={
         INVITED: phrase("The invitation has been sent."),
         "people-suspended": phrase("The memberships have been suspended."),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from datetime import date, datetime
 from functools import partial
-from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
@@ -32,6 +31,7 @@ from corpid.rules.directory.roles import reasons
 from corpid.rules.limits import MINUTE, RESEND_SECONDS
 from corpid.rules.networks import neighbourhood
 from corpid.texts import Phrase, counted, phrase
+from corpid.web.check import Check, check_page
 from corpid.web.directory.access import (
     CHANGE,
     NEW,
@@ -81,14 +81,12 @@ from corpid.web.pages.components import (
 from corpid.web.pages.layout import Link, ViewPart, pager_of
 from corpid.web.pages.record_forms import RecordForm, advise, form_of
 from corpid.web.sites import (
-    CHANGED_MEANWHILE,
     FormResult,
     InvalidForm,
     NotFound,
-    Question,
     Section,
-    asking,
     await_found,
+    version_of,
 )
 
 if TYPE_CHECKING:
@@ -409,7 +407,7 @@ async def _load_history(at: PortalContext, found: Member) -> list[tuple[Value, .
 # --- help with signing in
 
 
-async def ask_help(at: PortalContext) -> Question:
+async def ask_help(at: PortalContext) -> Check:
     """The question before an administrator helps. Raises NotFound."""
     found, page = await _require_help(at)
     where = (
@@ -419,7 +417,7 @@ async def ask_help(at: PortalContext) -> Question:
     )
     works, up = at.provider.mail.works, to_person(at, found)
     says = phrase("The e-mail says that you asked for it, and names {entity}.", entity=at.entity.name)
-    return Question(
+    return Check(
         heading=page.heading(found.name),
         parts=(where, page.what, says) if works else (),
         button=page.button,
@@ -460,13 +458,12 @@ async def _require_help(at: PortalContext) -> tuple[Member, HelpPage]:
 # --- what the entity writes about a person
 
 
-def _digest(membership: Membership) -> str:
+def _step_name(membership: Membership) -> str:
     """Names what a form was made of.
 
     The name is left to `names_shown`.
     """
-    details = msgspec.structs.replace(details_of(membership), name="")
-    return sha256(msgspec.json.encode((details, membership.changed_at))).hexdigest()[:16]
+    return version_of(msgspec.structs.replace(details_of(membership), name=""), membership.changed_at)
 
 
 async def show_details(at: PortalContext) -> View:
@@ -499,20 +496,19 @@ async def show_details(at: PortalContext) -> View:
         ),
         Form(
             parts=(*_DETAILS.show(at.form or to_builtins(membership), hints),),
-            hidden=(("seen", _digest(membership)),),
             button=phrase("Save"),
             needs_approval=possible.needs_approval,
         ),
         up=to_person(at, found),
         names=names_shown(found),
+        step_name=_step_name(membership),
     )
 
 
 async def save_details(at: PortalContext) -> FormResult:
     """Write the details. Raises NotFound, InvalidForm, InvalidInput."""
     found = await this_member(at, membership_id_of(at))
-    if at.form.get("seen") != _digest(found.membership):
-        raise InvalidInput(CHANGED_MEANWHILE)
+    at.check_step(_step_name(found.membership))
     written = {name: at.form[name].strip() for name in _DETAILS.fields if name in at.form}
     if not written.get("email") and found.membership.invited:
         raise InvalidForm(("email", advise(_DETAILS.fields["email"])))
@@ -597,7 +593,7 @@ CONFIRMED_ACTIONS: Final[Mapping[str, ConfirmedAction]] = {
 }
 
 
-async def ask_action(at: PortalContext) -> Question:
+async def ask_action(at: PortalContext) -> Check:
     """The question before an action.
 
     Raises NotFound if it does not fit the state, e.g. of a second request.
@@ -622,7 +618,7 @@ async def ask_action(at: PortalContext) -> Question:
 
 async def ask_about(
     at: PortalContext, found: Member, kind: str, change: Callable[[], Awaitable[FormResult]], *, up: Link
-) -> Question:
+) -> Check:
     """The question before an action on a member, from the page `up`."""
     action = CONFIRMED_ACTIONS[kind]
     possible = await _preview_change(at, found, end=action.is_end)
@@ -632,7 +628,7 @@ async def ask_about(
         taken = await ending_sentences(at, found) if kind in _ENDS and not refused else ()
         return (phrase("This ends too:"), Items(taken)) if taken else ()
 
-    return Question(
+    return Check(
         heading=ACTIONS[kind] if refused else action.heading(found.name),
         parts=() if refused else action.sentences(at, found),
         further=list_ending,
@@ -668,7 +664,7 @@ async def ending_sentences(at: PortalContext, found: Member) -> tuple[Phrase, ..
 # --- sending again
 
 
-async def ask_resending(at: PortalContext) -> Question:
+async def ask_resending(at: PortalContext) -> Check:
     """The question before an invitation is sent again. Raises NotFound."""
     found = await this_member(at, membership_id_of(at))
     if not members.may_send_again(found.membership, actor=at.actor):
@@ -691,7 +687,7 @@ async def ask_resending(at: PortalContext) -> Question:
         name=found.name,
         email=found.email,
     )
-    return Question(
+    return Check(
         heading=phrase("Send the invitation again?"),
         parts=(goes, EACH_GETS),
         button=phrase("Send again"),
@@ -756,11 +752,11 @@ SECTION: Final = Section[PortalContext](
     named_pages={
         _path(): PortalPage(view=show_person),
         _path("details"): PortalPage(view=show_details, submit=save_details, fresh=True, needs=_CHANGING),
-        _path("send-again"): asking(ask_resending, needs=("write", "invitation")),
-        _path(*CONFIRMED_ACTIONS): asking(ask_action, needs=_CHANGING),
-        _path(*HELP_PAGES): asking(ask_help),
+        _path("send-again"): check_page(ask_resending, needs=("write", "invitation")),
+        _path(*CONFIRMED_ACTIONS): check_page(ask_action, needs=_CHANGING),
+        _path(*HELP_PAGES): check_page(ask_help),
     },
-    fields=frozenset({*_DETAILS.fields, "reason", "seen"}),
+    fields=frozenset({*_DETAILS.fields, "reason"}),
     filters=frozenset({"after"}),
     changes={
         "person-changed": phrase("The details have been changed."),

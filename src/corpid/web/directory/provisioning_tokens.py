@@ -9,13 +9,13 @@ from corpid.flows import encrypted_values
 from corpid.flows.account import own_sessions
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import provisioning_tokens
+from corpid.flows.directory.person_names import name_actors
 from corpid.flows.directory.write import Refused
-from corpid.rules.directory.access_texts import GONE
-from corpid.rules.directory.change_texts import OPERATOR
 from corpid.rules.directory.changes import ChangedMeanwhile, Conflict
 from corpid.rules.directory.names import is_user_id, remedy_of
 from corpid.rules.directory.provisioning_tokens import LONGEST_LIFE_DAYS, MOST_TOKENS, token_name
 from corpid.texts import counted, phrase
+from corpid.web.check import Check, check_page
 from corpid.web.directory.page_context import (
     SETTINGS,
     PortalContext,
@@ -24,7 +24,7 @@ from corpid.web.directory.page_context import (
 from corpid.web.pages.components import Actions, Cell, Form, Label, table
 from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import Field, FormView, Link
-from corpid.web.sites import FormResult, InvalidForm, NotFound, Question, Section, asking
+from corpid.web.sites import FormResult, InvalidForm, NotFound, Section
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -60,14 +60,14 @@ class TokenCreated(FormView, frozen=True, kw_only=True):
 async def show_tokens(at: PortalContext) -> View:
     """The tokens of the entity that they act for, the oldest first."""
     found = await _list_tokens(at)
-    names = await provisioning_tokens.name_makers(at.registry, at.actor.entity_id, found)
+    makers = [each.created_by for each in found]
+    names = await name_actors(at.registry, at.actor.entity_id, makers, reader=at.actor)
 
     def row(each: RegisteredProvisioningToken) -> tuple[Value, ...]:
         ended = (Label(phrase("Ended"), "warning"),) if at.context.now >= each.expires_at else ()
-        maker = names.get(each.created_by, GONE) if each.created_by.startswith("user:") else OPERATOR
         return (
             Cell(values=(each.name, *ended)),
-            Cell(values=(at.moment(each.created_at).date(),), notes=(maker,)),
+            Cell(values=(at.moment(each.created_at).date(),), notes=(names[each.created_by],)),
             at.moment(each.last_used_at) if each.last_used_at else phrase("Never"),
             at.moment(each.expires_at).date(),
             Link(url=_revocation(at, each), text=phrase("Revoke"), about=each.name),
@@ -217,7 +217,7 @@ async def hide_token(at: PortalContext) -> FormResult:
     return FormResult("", TOKENS)
 
 
-async def ask_revocation(at: PortalContext) -> Question:
+async def ask_revocation(at: PortalContext) -> Check:
     """The question before a token is ended at once. Raises NotFound."""
     found, up = await _load_token(at), _back(at)
     used = at.moment(found.last_used_at) if found.last_used_at else None
@@ -228,7 +228,7 @@ async def ask_revocation(at: PortalContext) -> Question:
         except Conflict as refused:
             raise InvalidInput(refusal_of(refused)) from None
 
-    return Question(
+    return Check(
         heading=phrase("Revoke the token “{name}”?", name=found.name),
         parts=(
             phrase(
@@ -254,7 +254,7 @@ SECTION: Final = Section[PortalContext](
     },
     named_pages={
         _CREATED: PortalPage(view=show_created, submit=hide_token, needs=("write", "provisioning token")),
-        _REVOKE: asking(ask_revocation, needs=("delete", "provisioning token")),
+        _REVOKE: check_page(ask_revocation, needs=("delete", "provisioning token")),
     },
     fields=frozenset({"name", "days", "token_id"}),
     changes={"token-revoked": phrase("The token has been revoked, and no longer works.")},

@@ -24,6 +24,7 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
 )
 from corpid.texts import Phrase, counted, phrase
+from corpid.web.check import Check, check_page
 from corpid.web.directory.page_context import (
     APPROVALS_SETTING,
     REQUEST_SENT,
@@ -39,7 +40,6 @@ from corpid.web.pages.components import (
     Cell,
     Column,
     Facts,
-    Filters,
     Form,
     Group,
     Heading,
@@ -47,11 +47,12 @@ from corpid.web.pages.components import (
     Paragraph,
     Part,
     Table,
+    Tabs,
     Value,
     table,
 )
-from corpid.web.pages.layout import Field, Link, pager_of
-from corpid.web.sites import FormResult, NotFound, Section, await_found
+from corpid.web.pages.layout import Link, NavigationLink, pager_of
+from corpid.web.sites import FormResult, NotFound, Section, SeeOther, await_found
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -121,7 +122,7 @@ def _path(at: PortalContext, found: Request, verb: str = "") -> str:
 
 
 def _requester(found: Request) -> Value:
-    return phrase("You") if found.own else found.requester or GONE
+    return phrase("You") if found.own else found.requester
 
 
 def _approvers(found: Request) -> Value:
@@ -162,20 +163,22 @@ async def show_requests(at: PortalContext) -> View:
     """Requests that wait, or those that have ended (D55)."""
     now, chosen = at.context.now, at.query.get("state", "")
     ended = {state.value: (state,) for state in approvals.ENDED} | {_ENDED: approvals.ENDED}
-    words = (("", phrase("Waiting")), (_ENDED, phrase("All that have ended")))
-    filters = Filters(
-        action=at.path(REQUESTS),
-        fields=(
-            Field(
-                name="state", label=phrase("State"), kind="words", value=chosen if chosen in ended else "",
-                words=(*words, *((state.value, STATES[state]) for state in approvals.ENDED)),
-            ),
+    chosen = chosen if chosen in ended else ""
+    states = {"": STATES[ApprovalState.PENDING], _ENDED: phrase("All that have ended")}
+    tabs = Tabs(
+        label=phrase("State"),
+        links=tuple(
+            NavigationLink(
+                url=at.path(REQUESTS, state=state), text=text, current=state == chosen,
+                count=0 if state else at.visit.requests,
+            )
+            for state, text in (states | {state.value: STATES[state] for state in approvals.ENDED}).items()
         ),
     )  # fmt: skip
 
     async def listed(name: str, caption: Phrase, empty: Phrase) -> Table:
         place, begun, limit = at.query.get(name, ""), phrase("Expires"), _PER_PAGE
-        if chosen in ended:
+        if chosen:
             begun = phrase("Ended")
             found = await approvals.list_ended(
                 at.registry, at.actor, states=ended[chosen], now=now, before=place, limit=limit
@@ -184,7 +187,7 @@ async def show_requests(at: PortalContext) -> View:
             own = name == "own"
             waiting = approvals.list_waiting(at.registry, at.actor, own=own, now=now, after=place, limit=limit)
             found = await await_found(waiting)
-        decides = phrase("Decision") if chosen in ended else phrase("Who can decide")
+        decides = phrase("Decision") if chosen else phrase("Who can decide")
         return Table(
             caption=caption,
             heading=True,
@@ -192,12 +195,12 @@ async def show_requests(at: PortalContext) -> View:
             rows=tuple(_row(at, each) for each in found.found),
             empty=None if found.after else empty,
             pager=pager_of(
-                at.path(REQUESTS), {"state": chosen} if chosen in ended else {}, came=name in at.query,
+                at.path(REQUESTS), {"state": chosen} if chosen else {}, came=name in at.query,
                 after=found.after, name=name, searched_on=len(found.found) < _PER_PAGE,
             ),
         )  # fmt: skip
 
-    if chosen in ended:
+    if chosen:
         none = phrase("There are no such requests.")
         tables = [await listed("before", phrase("Requests that have ended, the latest first"), none)]
     else:
@@ -212,7 +215,7 @@ async def show_requests(at: PortalContext) -> View:
     chooses = (change,) if at.actor.level == "owner" else ()
     return at.build_page(
         phrase("Requests"),
-        filters,
+        tabs,
         *tables,
         Heading(phrase("What needs approval")),
         Cell(values=(phrase("{sentence}.", sentence=APPROVALS[at.entity.approvals]), *chooses)),
@@ -285,7 +288,7 @@ def _show_request(at: PortalContext, found: Request) -> View:
     else:
         facts.append((phrase("Ended"), _ended_at(at, found)))
     if not pending and record.decided_by not in ("", SYSTEM):
-        facts.append((phrase("Decided by"), found.decided_by or GONE))
+        facts.append((phrase("Decided by"), found.decided_by))
     if not pending and (given := decision_reason(record)):
         facts.append((phrase("Reason for the decision"), given))
     nobody = no_approver(at) if found.nobody_approves else None
@@ -338,20 +341,31 @@ async def show_decision(at: PortalContext) -> View:
     )  # fmt: skip
 
 
-async def show_withdrawal(at: PortalContext) -> View:
-    """The form that takes back one's own request."""
+async def ask_withdrawal(at: PortalContext) -> Check:
+    """The check before one's own request is withdrawn."""
     found = await _found(at, _WITHDRAW)
-    if not at.errors and not found.can_withdraw:
-        return _show_request(at, found)
-    return at.build_page(
-        phrase("Withdraw your request?"),
-        *_show_changes(found, names=False),
-        phrase("Nobody can approve it any more, and nothing changes."),
-        Form(
-            button=phrase("Withdraw the request"), danger=True, reason=phrase("You can leave it empty."),
+    request_id, page = found.record.request_id, f"{REQUESTS}/{found.record.request_id}"
+    if not (at.form or found.can_withdraw):
+        raise SeeOther(page)
+
+    async def withdraw() -> FormResult:
+        reason, now = at.reason(), at.context.now
+        await await_change(approvals.withdraw_request(at.registry, request_id, actor=at.actor, reason=reason, now=now))
+        return FormResult("request-withdrawn", page)
+
+    return Check(
+        heading=phrase("Withdraw your request?"),
+        parts=(
+            *_show_changes(found, names=False),
+            phrase("Nobody can approve it any more, and nothing changes."),
         ),
-        back=_path(at, found),
-    )  # fmt: skip
+        hidden=(),
+        button=phrase("Withdraw the request"),
+        danger=True,
+        reason=phrase("You can leave it empty."),
+        back=Link(url=_path(at, found), text=phrase("Go back")),
+        change=withdraw,
+    )
 
 
 async def save_decision(at: PortalContext) -> FormResult:
@@ -375,15 +389,6 @@ async def save_decision(at: PortalContext) -> FormResult:
     return FormResult("request-approved", f"{REQUESTS}/{request_id}")
 
 
-async def save_withdrawal(at: PortalContext) -> FormResult:
-    """Take one's own request back. Raises InvalidInput."""
-    found = await _found(at, _WITHDRAW)
-    now = at.context.now
-    request_id = found.record.request_id
-    await await_change(approvals.withdraw_request(at.registry, request_id, actor=at.actor, reason=at.reason(), now=now))
-    return FormResult("request-withdrawn", f"{REQUESTS}/{request_id}")
-
-
 SECTION: Final = Section[PortalContext](
     name=REQUESTS,
     pages={
@@ -392,7 +397,7 @@ SECTION: Final = Section[PortalContext](
     named_pages={
         _REQUEST: PortalPage(view=show_request),
         _DECIDE: PortalPage(view=show_decision, submit=save_decision, fresh=True, needs=("write", "approval")),
-        _WITHDRAW: PortalPage(view=show_withdrawal, submit=save_withdrawal, fresh=True, needs=("write", "withdrawal")),
+        _WITHDRAW: check_page(ask_withdrawal, needs=("write", "withdrawal")),
     },
     fields=frozenset({"reason", "decision"}),
     filters=frozenset({"state", "before", "waiting", "own"}),

@@ -13,7 +13,6 @@ from corpid.texts import phrase
 from corpid.web.directory import access_review, administrators, provisioning_tokens
 from corpid.web.directory.page_context import (
     APPROVALS_SETTING,
-    NO_REASON,
     SETTINGS,
     PortalContext,
     PortalPage,
@@ -102,9 +101,7 @@ async def save_setting(at: PortalContext) -> FormResult:
             phrase("At least two people are needed who can approve: appoint another owner or administrator first."),
             field="approvals",
         )
-    given = at.reason()
-    if approvals.lowers_approvals(at.entity, chosen) and not given:
-        raise InvalidInput(NO_REASON, field="reason")
+    at.reason(needed=approvals.lowers_approvals(at.entity, chosen))
     return await at.submit_changes(
         [approvals.plan_choice(at.entity, chosen)], FormResult("approvals-changed", SETTINGS)
     )

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import grants
 from corpid.rules.directory.access_texts import duration
 from corpid.rules.directory.approvals import kind_needs_approval
@@ -17,6 +16,7 @@ from corpid.rules.directory.objects import key_of, object_id
 from corpid.rules.directory.records import Change, Service
 from corpid.rules.directory.values import NO_BEGINNING, NO_END
 from corpid.texts import Phrase, counted, phrase
+from corpid.web.check import Check, check_page
 from corpid.web.directory.page_context import (
     PortalContext,
     PortalPage,
@@ -35,7 +35,7 @@ from corpid.web.pages.components import (
     Value,
 )
 from corpid.web.pages.layout import Field, Link, pager_of
-from corpid.web.sites import CHANGED_MEANWHILE, FormResult, NotFound, Question, Section, asking, await_found
+from corpid.web.sites import FormResult, NotFound, Section, await_found, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -88,20 +88,6 @@ async def role(at: PortalContext) -> RoleOfGrant:
         return await grants.find_role(at.registry, at.actor, key)
     except grants.NoGrant:
         raise NotFound from None
-
-
-def version(at: PortalContext, record: msgspec.Struct) -> str:
-    """A mark of a record as it is.
-
-    A form carries that of the record which its page has shown.
-    """
-    return at.context.keys.mac("portal version", type(record).__name__, msgspec.json.encode(record).decode())[:27]
-
-
-def check_version(at: PortalContext, record: msgspec.Struct) -> None:
-    """Raise InvalidInput if the record has changed since it was shown."""
-    if at.form.get("version", "") != version(at, record):
-        raise InvalidInput(CHANGED_MEANWHILE)
 
 
 def is_client(at: PortalContext, found: Authorisation) -> bool:
@@ -301,14 +287,9 @@ def ask_change(
     sentence: Phrase, button: Phrase, *, consequences: tuple[Phrase, ...], up: Link, done: FormResult,
     becomes: ThirdPartyGrant | None = None, further: Callable[[], Awaitable[tuple[Part, ...]]] | None = None,
     names: str = "", asks_reason: bool = False,
-) -> Question:  # fmt: skip
+) -> Check:  # fmt: skip
     """The question before a grant or role becomes another one, or ends."""
-
-    async def change() -> FormResult:
-        check_version(at, record)
-        return await at.submit_changes([Change(record, becomes)], done)
-
-    return Question(
+    return Check(
         heading=heading,
         parts=(
             Paragraph(sentence, look="summary"),
@@ -316,18 +297,19 @@ def ask_change(
             *consequences,
         ),
         further=further,
-        hidden=(("version", version(at, record)),),
         button=button,
         danger=becomes is None,
         needs_approval=asks_reason and kind_needs_approval("grant", at.entity, service),
         names=names,
+        step_name=version_of(record),
+        hidden=(),
         up=up,
         back=Link(url=up.url, text=phrase("Go back")),
-        change=change,
+        change=lambda: at.submit_changes([Change(record, becomes)], done),
     )
 
 
-async def ask_acceptance(at: PortalContext) -> Question:
+async def ask_acceptance(at: PortalContext) -> Check:
     """The question before an offer is accepted (D56)."""
     found = await _load_offer(at)
     return ask_change(
@@ -339,7 +321,9 @@ async def ask_acceptance(at: PortalContext) -> Question:
         phrase("Accept"),
         consequences=(
             phrase("You can then give your people access within it. Either organisation can end it at any time."),
-            phrase("{name} sees which of your people act for it.", name=found.client_entity.name),
+            phrase(
+                "{name} sees which of your people act for it, with their user names.", name=found.client_entity.name
+            ),
         ),
         becomes=msgspec.structs.replace(found.grant, state="accepted"),
         asks_reason=True,
@@ -356,7 +340,7 @@ async def _load_offer(at: PortalContext) -> Authorisation:
     return found
 
 
-async def ask_refusal(at: PortalContext) -> Question:
+async def ask_refusal(at: PortalContext) -> Check:
     """The question before an offer is declined (D56)."""
     found = await _load_offer(at)
     return ask_change(
@@ -373,7 +357,7 @@ async def ask_refusal(at: PortalContext) -> Question:
     )
 
 
-async def ask_end(at: PortalContext) -> Question:
+async def ask_end(at: PortalContext) -> Check:
     """The question before an end or a withdrawal (D56)."""
     found = await authorisation(at)
     offered, third_party = found.grant.state == "offered", found.third_party.name
@@ -431,11 +415,11 @@ SECTION: Final = Section[PortalContext](
     pages={THIRD_PARTIES: PortalPage(view=show_third_parties)},
     named_pages={
         named("grant"): PortalPage(view=show_authorisation),
-        named("accept"): asking(ask_acceptance, needs=("write", "grant")),
-        named("decline"): asking(ask_refusal, needs=("delete", "grant")),
-        named("end"): asking(ask_end, needs=("delete", "grant")),
+        named("accept"): check_page(ask_acceptance, needs=("write", "grant")),
+        named("decline"): check_page(ask_refusal, needs=("delete", "grant")),
+        named("end"): check_page(ask_end, needs=("delete", "grant")),
     },
-    fields=frozenset({"reason", "version"}),
+    fields=frozenset({"reason"}),
     filters=frozenset({"organisation", "after", "offers", "given", "received"}),
     changes={
         "grant-accepted": phrase("You have accepted the offer. You can give your people access now."),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.flows.directory import grants
+from corpid.flows.directory import grants, role_assignment
 from corpid.flows.directory.grants import Authorisation
 from corpid.flows.directory.members import find_one_member
 from corpid.flows.directory.person_names import digest_names
@@ -25,9 +25,9 @@ from corpid.rules.directory.role_forms import (
 )
 from corpid.rules.directory.values import NO_BEGINNING, NO_END, Parameter, parameter_values, stored_value
 from corpid.texts import Phrase, phrase
+from corpid.web.check import Check, check_page
 from corpid.web.context import ENTERED
 from corpid.web.directory.page_context import (
-    NO_REASON,
     PortalContext,
     PortalPage,
     await_change,
@@ -40,7 +40,6 @@ from corpid.web.directory.third_parties import (
     THIRD_PARTIES,
     ask_change,
     authorisation,
-    check_version,
     facts,
     is_client,
     named,
@@ -51,7 +50,6 @@ from corpid.web.directory.third_parties import (
     sentence,
     up,
     url,
-    version,
 )
 from corpid.web.pages import role_fields
 from corpid.web.pages.components import Actions, Facts, Form, Page, Paragraph, Radios, table
@@ -63,9 +61,8 @@ from corpid.web.sites import (
     FormResult,
     InvalidForm,
     NotFound,
-    Question,
     Section,
-    asking,
+    version_of,
 )
 
 if TYPE_CHECKING:
@@ -83,7 +80,7 @@ if TYPE_CHECKING:
 NO_END_HINT: Final = phrase("Leave it empty for no end.")
 ANY: Final = "*"
 """the value of the field `role` for any"""
-FIELDS: Final = frozenset({"role", "sub_entity", "start", "end", "reason", "confirmed", "decision", "version"})
+FIELDS: Final = frozenset({"role", "sub_entity", "start", "end", "reason", "confirmed", "decision"})
 _SUB_ENTITY_HINT: Final = phrase("Leave it empty to allow any.")
 
 
@@ -123,7 +120,7 @@ def repeated_fields(at: PortalContext) -> tuple[tuple[str, str], ...]:
 def _confirm(
     at: PortalContext, heading: Phrase, sentence: Phrase, button: Phrase,
     row: ThirdPartyGrant | ThirdPartyAssignment, *consequences: Phrase, up: Link | None = None, names: str = "",
-    danger: bool = False,
+    step_name: str = "", danger: bool = False,
 ) -> Page:  # fmt: skip
     """The check of terms, whose second button shows their form again."""
     hidden = repeated_fields(at)
@@ -142,15 +139,16 @@ def _confirm(
         form,
         up=up,
         names=names,
+        step_name=step_name,
         back=None,
     )
 
 
 def _show_terms(
     at: PortalContext, service: Service, up: Link | None, heading: Phrase, lead: tuple[Phrase, ...], *,
-    start: str, end: str, end_hint: Phrase, hidden: tuple[tuple[str, str], ...], back: str,
+    start: str, end: str, end_hint: Phrase, back: str, hidden: tuple[tuple[str, str], ...] = (),
     roles: tuple[Option, ...] = (), part: Field | None = None, before: tuple[Parameter, ...] = (),
-    within: ThirdPartyGrant | None = None, further: Link | None = None, names: str = "",
+    within: ThirdPartyGrant | None = None, further: Link | None = None, names: str = "", step_name: str = "",
 ) -> Page:  # fmt: skip
     """The form of role, dates and further terms.
 
@@ -181,13 +179,15 @@ def _show_terms(
         further or None,
         up=up,
         names=names,
+        step_name=step_name,
         back=back,
     )
 
 
-def _part_field(at: PortalContext, hint: Phrase, *, required: bool = False) -> Field:
+def _part_field(at: PortalContext, hint: Phrase, *, required: bool = False, offered: tuple[str, ...] = ()) -> Field:
     label = role_fields.mark_label(role_fields.PART, required=required)
-    return Field(name="sub_entity", label=label, hint=hint, value=at.form.get("sub_entity", ""), most=32)
+    value = at.form.get("sub_entity", "")
+    return Field(name="sub_entity", label=label, hint=hint, value=value, most=32, offered=offered)
 
 
 def _parameter_field(
@@ -320,7 +320,7 @@ async def show_offer(at: PortalContext) -> View:
     service = next((each for each in services if each.service_id == _given(at, "service")), None)
     if service is None:
         return _choose_service(at, to, services)
-    return _offer_terms(at, to, service)
+    return await _offer_terms(at, to, service)
 
 
 async def _organisation(at: PortalContext, entity_id: str) -> Entity | None:
@@ -377,7 +377,9 @@ def _choose_service(at: PortalContext, to: Entity, services: list[Service]) -> V
     )
 
 
-def _offer_terms(at: PortalContext, to: Entity, service: Service) -> View:
+async def _offer_terms(at: PortalContext, to: Entity, service: Service) -> View:
+    used = await role_assignment.list_values_in_use(at.registry, at.actor, service, today=at.context.today)
+    part = _part_field(at, _SUB_ENTITY_HINT, offered=used.sub_entities)
     return _show_terms(
         at,
         service,
@@ -385,7 +387,7 @@ def _offer_terms(at: PortalContext, to: Entity, service: Service) -> View:
         phrase("What may {name} do?", name=to.name),
         (phrase("At {service}, for {client}.", service=service.name, client=at.entity.name),),
         roles=role_options(service, None),
-        part=None if service.sub_entity == "none" else _part_field(at, _SUB_ENTITY_HINT),
+        part=None if service.sub_entity == "none" else part,
         start=at.form.get("start", at.context.today),
         end=at.form.get("end", ""),
         end_hint=NO_END_HINT,
@@ -431,8 +433,7 @@ async def _plan(
     changes = await await_change(grants.plan_terms(at.registry, at.actor, was, wanted))
     if not changes:
         raise InvalidInput(NOTHING_DIFFERENT)
-    if kind_needs_approval("grant", at.entity, service) and not at.form.get("reason", "").strip():
-        raise InvalidInput(NO_REASON, field="reason")
+    at.reason(needed=kind_needs_approval("grant", at.entity, service))
     return changes
 
 
@@ -490,7 +491,7 @@ async def show_change(at: PortalContext) -> View:
         end=form.get("end", "") if form else shown_day(grant.end_date),
         end_hint=NO_END_HINT,
         before=grant.parameters,
-        hidden=(("version", version(at, grant)),),
+        step_name=version_of(grant),
         back=url(at, "grant", grant),
     )
 
@@ -500,7 +501,7 @@ async def _enter_change(at: PortalContext) -> _Entered:
     found = await authorisation(at)
     if not is_client(at, found):
         raise NotFound
-    check_version(at, found.grant)
+    at.check_step(version_of(found.grant))
     allow_editing(at)
     terms = read_terms(at, found.service, was=found.grant)
     wanted = msgspec.structs.replace(found.grant, **msgspec.structs.asdict(terms))
@@ -515,6 +516,7 @@ async def _enter_change(at: PortalContext) -> _Entered:
         becomes,
         _consequence(found, becomes),
         up=up(at, found),
+        step_name=version_of(found.grant),
         danger=found.grant.state == "accepted",
     )
     return _Entered(changes, page, FormResult("grant-changed", page_of("grant", becomes)))
@@ -586,7 +588,7 @@ async def _choose_member(at: PortalContext, found: Authorisation) -> View:
         at,
         at.page,
         to,
-        frame=at.frame(up=up(at, found)),
+        up=up(at, found),
         heading=phrase("Which of your people will act?"),
         asked=phrase("Choose the person"),
         lead=sentence(found),
@@ -646,10 +648,13 @@ async def _enter_role(at: PortalContext) -> _Entered:
 
 def _check(
     at: PortalContext, found: Authorisation, row: ThirdPartyAssignment, person: str, names: str, heading: Phrase,
-    button: Phrase,
+    button: Phrase, step_name: str = "",
 ) -> Page:  # fmt: skip
-    sees = phrase("{name} sees that this person acts for it.", name=found.client_entity.name)
-    return _confirm(at, heading, _sentence(found, row, person), button, row, sees, up=up(at, found), names=names)
+    sees = phrase("{name} sees that this person acts for it, with the user name.", name=found.client_entity.name)
+    return _confirm(
+        at, heading, _sentence(found, row, person), button, row, sees, up=up(at, found), names=names,
+        step_name=step_name,
+    )  # fmt: skip
 
 
 async def _given_role(at: PortalContext) -> tuple[ThirdPartyRole, Authorisation]:
@@ -661,7 +666,7 @@ async def _given_role(at: PortalContext) -> tuple[ThirdPartyRole, Authorisation]
 
 
 def _names(given: ThirdPartyRole) -> str:
-    return digest_names([(given.row.user_id, given.name)])
+    return digest_names([(given.row.user_id, str(given.name))])
 
 
 async def show_role_change(at: PortalContext) -> View:
@@ -679,7 +684,7 @@ async def show_role_change(at: PortalContext) -> View:
         end_hint=NO_END_HINT if found.grant.end_date == NO_END else _END_OF_GRANT,
         before=row.parameters,
         within=found.grant,
-        hidden=(("version", version(at, row)),),
+        step_name=version_of(row),
         back=url(at, "grant", found.grant),
         further=Link(url=url(at, "take-away", row), text=phrase("Remove this access")),
         names=_names(given),
@@ -690,17 +695,17 @@ async def _enter_role_change(at: PortalContext) -> _Entered:
     """The access as the form changes it."""
     given, found = await _given_role(at)
     at.check_names(_names(given))
-    check_version(at, given.row)
+    at.check_step(version_of(given.row))
     allow_editing(at)
     terms = read_terms(at, found.service, within=found.grant, was=given.row)
     wanted = msgspec.structs.replace(given.row, **msgspec.structs.asdict(terms))
     changes = await _plan(at, found.service, given.row, wanted)
     button, name = phrase("Change it"), given.name or GONE
-    page = _check(at, found, wanted, name, _names(given), phrase("Check the change"), button)
+    page = _check(at, found, wanted, name, _names(given), phrase("Check the change"), button, version_of(given.row))
     return _Entered(changes, page, FormResult("role-changed", page_of("grant", found.grant)))
 
 
-async def ask_removal(at: PortalContext) -> Question:
+async def ask_removal(at: PortalContext) -> Check:
     """The question before a person's access is taken away (D56)."""
     found = await role(at)
     row, under = found.given.row, found.under
@@ -727,7 +732,7 @@ PEOPLE_SECTION: Final = Section[PortalContext](
     named_pages={
         named("assign"): _terms_page(show_assignment, _enter_role, _ASSIGNING),
         named("change-role"): _terms_page(show_role_change, _enter_role_change, _ASSIGNING),
-        named("take-away"): asking(ask_removal, needs=("delete", "third-party row")),
+        named("take-away"): check_page(ask_removal, needs=("delete", "third-party row")),
     },
     fields=FIELDS | {PERSON_CHOSEN},
     filters=frozenset({PERSON_CHOSEN, "find", "after"}),

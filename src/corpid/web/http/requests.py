@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows import request_context
 from corpid.flows.rate_limits import LimitCounts
+from corpid.rules.limits import BODY_BYTES, BULK_BODY_BYTES, UPLOAD_BYTES
 from corpid.rules.oauth.errors import InvalidRequest, UnsupportedContentCoding, clip_text, shorten_value
+from corpid.rules.oauth.parameters import find_boundary, parse_parts
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.references import make_reference
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from starlette.requests import Request
 
@@ -108,6 +110,10 @@ FORM: Final = "application/x-www-form-urlencoded"
 _COUNTS: Final = "counts"
 """in a request's state: its LimitCounts, once it has a context"""
 _FORM: Final = FORM.encode()
+UPLOAD: Final = "file"
+"""the field of a file"""
+_ADMITTED_BYTES: Final = 4096
+"""which hold the token of a form, its first field"""
 _COOKIES: Final = 1000
 """of one site: browsers keep a few hundred"""
 
@@ -188,17 +194,63 @@ async def form_bytes(request: Request) -> bytes:
         raise InvalidRequest(Reason.BODY_NOT_A_FORM, f"Content-Type must be {FORM}").with_cause(
             received=shorten_value(types)
         )
-    if b"content-encoding" in state["headers"] and (fault := encoding_fault(request)):
+    body = state["form"] = await _read_body(request, BODY_BYTES)
+    return body
+
+
+async def _read_body(request: Request, most: int, admit: Callable[[bytes], bool] | None = None) -> bytes:
+    """The body, cut at UPLOAD_BYTES.
+
+    It is empty if `admit`, which is given its beginning, refuses. Raises InvalidRequest if it is compressed, longer than
+    `most`, or not whole.
+    """
+    if b"content-encoding" in request.scope["state"]["headers"] and (fault := encoding_fault(request)):
         raise UnsupportedContentCoding(Reason.BODY_ENCODED, fault)
-    body, more = b"", True
+    body, size, more = b"", 0, True
     while more:
         message = await request.receive()
         if message["type"] == "http.disconnect":
             raise InvalidRequest(Reason.BODY_INCOMPLETE, "the request ended before its body was complete")
-        body += message.get("body", b"")
-        more = message.get("more_body", False)
-    state["form"] = body
+        piece, more = message.get("body", b""), message.get("more_body", False)
+        size += len(piece)
+        if size > most:
+            raise InvalidRequest(Reason.HTTP_BODY_TOO_LARGE, f"a form may have {most} bytes here")
+        if len(body) <= UPLOAD_BYTES:  # what follows is read, so that the browser shows the answer, and thrown away
+            body += piece
+        if admit is not None and len(body) > _ADMITTED_BYTES:
+            if not admit(body):
+                return b""
+            admit = None
     return body
+
+
+def upload_boundary(request: Request) -> bytes:
+    """The boundary of the parts of a form with a file.
+
+    Empty for another body. Source: RFC 7578
+    """
+    return find_boundary(b",".join(headers(request, b"content-type")))
+
+
+async def read_upload(
+    request: Request, known: Collection[str], admit: Callable[[Mapping[str, str]], bool]
+) -> tuple[dict[str, str], bytes]:
+    """The parameters of a form, and its file, cut at UPLOAD_BYTES.
+
+    `admit` looks at the parameters before the body is read on: without its consent there are none, and no file. Raises
+    InvalidRequest. Source: D47, D81
+    """
+    boundary = upload_boundary(request)
+
+    def admit_beginning(beginning: bytes) -> bool:
+        whole = beginning[: beginning.rfind(b"\r\n--" + boundary)]
+        return admit(parse_parts(whole, boundary, known, UPLOAD)[0])
+
+    body = await _read_body(request, BULK_BODY_BYTES, admit_beginning)
+    form, file = parse_parts(body, boundary, known, UPLOAD)
+    if sum(map(len, form.values())) > BODY_BYTES:
+        raise InvalidRequest(Reason.HTTP_BODY_TOO_LARGE, f"the fields of a form may have {BODY_BYTES} bytes")
+    return form, file
 
 
 def encoding_fault(request: Request) -> str:

@@ -31,6 +31,7 @@ from corpid.rules.oauth.errors import reason_of
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.texts import Phrase, counted, phrase
+from corpid.web.check import Check, check_page
 from corpid.web.operations.audit import recent_entries
 from corpid.web.operations.page_context import (
     KEPT_BY_AUDIT,
@@ -40,7 +41,6 @@ from corpid.web.operations.page_context import (
     check_current,
     record_page,
     show_list,
-    version_of,
 )
 from corpid.web.pages import errors
 from corpid.web.pages.client_fields import (
@@ -75,6 +75,7 @@ from corpid.web.pages.components import (
     Series,
     Snippets,
     Table,
+    Tabs,
     Tile,
     Tiles,
     Value,
@@ -89,10 +90,9 @@ from corpid.web.sites import (
     FormResult,
     InvalidForm,
     NotFound,
-    Question,
     Section,
-    asking,
     await_found,
+    version_of,
 )
 
 if TYPE_CHECKING:
@@ -158,9 +158,12 @@ def traffic_chart(at: ConsoleContext, traffic: Traffic, page: str) -> Chart:
                 colour="bad",
             ),
         ),
-        ranges=tuple(
-            NavigationLink(url=f"{at.path(page)}?{RANGE}={period}", text=text, current=period == traffic.period)
-            for period, text in _PERIODS.items()
+        ranges=Tabs(
+            label=phrase("Time range"),
+            links=tuple(
+                NavigationLink(url=at.path(page, **{RANGE: period}), text=text, current=period == traffic.period)
+                for period, text in _PERIODS.items()
+            ),
         ),
     )
 
@@ -429,7 +432,7 @@ def _list_connection(client: Client, issuer: str) -> Iterator[tuple[Phrase, Valu
     yield phrase("Scopes"), Cell(values=tuple(map(Code, client.scopes)))
 
 
-async def ask_switch(at: ConsoleContext) -> Question:
+async def ask_switch(at: ConsoleContext) -> Check:
     """The question before a client is enabled or disabled.
 
     Raises NotFound, StaleStep.
@@ -452,7 +455,7 @@ async def ask_switch(at: ConsoleContext) -> Question:
             await set_enabled(at.registry, "client", {"client_id": found.client_id}, enabled=enables, actor=actor)
             at.provider.registry_cache.drop()
 
-    return Question(
+    return Check(
         heading=heading,
         parts=(consequence,),
         button=button,
@@ -468,7 +471,7 @@ def _back(at: ConsoleContext, client: Client) -> Link:
     return Link(url=client_path(at, client.client_id), text=phrase("Go back"))
 
 
-async def ask_drop(at: ConsoleContext) -> Question:
+async def ask_drop(at: ConsoleContext) -> Check:
     """The question whether to drop fetched keys.
 
     Raises NotFound for a client without any.
@@ -476,7 +479,7 @@ async def ask_drop(at: ConsoleContext) -> Question:
     found = await this_client(at)
     if found.jwks_uri is None:
         raise NotFound
-    return Question(
+    return Check(
         heading=phrase("Clear the stored keys of {name}?", name=found.name),
         parts=(phrase("They are fetched again with its next request. Do this if a key of the client has leaked."),),
         button=phrase("Clear the keys"),
@@ -626,8 +629,8 @@ SECTION: Final = Section[ConsoleContext](
         _one("edit-client"): ConsolePage(
             view=show_edit, submit=edit_client, fresh=True, kept=read_form, needs=_WRITING
         ),
-        _one("switch-client"): asking(ask_switch, needs=_WRITING),
-        _one("drop-keys"): asking(ask_drop, needs=_WRITING),
+        _one("switch-client"): check_page(ask_switch, needs=_WRITING),
+        _one("drop-keys"): check_page(ask_drop, needs=_WRITING),
     },
     fields=frozenset({"client_id", "decision", REASON, *FIELDS}),
     filters=frozenset({"search", "after", "before", RANGE}),

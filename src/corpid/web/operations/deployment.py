@@ -10,6 +10,7 @@ from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.limits import DAY
 from corpid.rules.server_processes import VERSION
 from corpid.texts import Phrase, counted, phrase
+from corpid.web.check import Check, check_page
 from corpid.web.operations.clients import (
     CLIENT,
     RANGE,
@@ -40,7 +41,7 @@ from corpid.web.pages.components import (
     table,
 )
 from corpid.web.pages.layout import Link
-from corpid.web.sites import FormResult, Question, Section, asking
+from corpid.web.sites import FormResult, Section
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -188,10 +189,10 @@ def _servers_table(at: ConsoleContext, processes: Sequence[ProcessSummary]) -> T
     """Every process that serves, and its state."""
     rows: list[tuple[Value, ...]] = []
     for each in processes:
-        about = phrase("process {number}, {address}", number=str(each.number), address=each.address)
-        notes = (about, phrase("answers you")) if each.answers else (about,)
-        started = at.moment(each.started_at)
-        rows.append((Cell(values=(each.host,), notes=notes), each.version, started, _process_state(at, each)))
+        machine = phrase(
+            "{machine}, process {number}, {address}", machine=each.host, number=str(each.number), address=each.address
+        )
+        rows.append((machine, each.version, at.moment(each.started_at), _process_state(at, each)))
     return table(
         phrase("Servers, each seen once a minute"),
         (phrase("Machine"), phrase("Version"), phrase("Started"), phrase("State")),
@@ -202,13 +203,15 @@ def _servers_table(at: ConsoleContext, processes: Sequence[ProcessSummary]) -> T
 def _process_state(at: ConsoleContext, process: ProcessSummary) -> Value:
     if not process.live:
         seen = phrase("last seen {moment}", moment=at.moment(process.seen_at))
-        return Cell(values=(Label(phrase("Gone"), "error"),), notes=(seen,))
+        return Cell(values=(Label(phrase("Gone"), "error"), seen))
+    answers = (phrase("answers you"),) if process.answers else ()
     if not process.differs_in:
-        return Label(phrase("Serves"), "good")
+        return Cell(values=(Label(phrase("Serves"), "good"), *answers))
     tone: Tone = "warning" if process.differs_in == (VERSION,) else "error"
     differing = (f"{name}: {process.settings.get(name, '')}" for name in process.differs_in if name != VERSION)
-    notes = (phrase("another version"),) if VERSION in process.differs_in else ()
-    return Cell(values=(Label(phrase("Serves, and differs"), tone),), notes=(*notes, *map(Code, differing)))
+    version = (phrase("another version"),) if VERSION in process.differs_in else ()
+    label = Label(phrase("Serves, and differs"), tone)
+    return Cell(values=(label, *version, *answers), notes=tuple(map(Code, differing)))
 
 
 def _describe_engines(found: EngineStates) -> Cell:
@@ -244,7 +247,7 @@ async def show_maintenance(at: ConsoleContext) -> View:
     )
 
 
-async def ask_switch(at: ConsoleContext) -> Question:
+async def ask_switch(at: ConsoleContext) -> Check:
     """The question before maintenance is switched.
 
     Raises StaleStep, access.Forbidden.
@@ -266,7 +269,7 @@ async def ask_switch(at: ConsoleContext) -> Question:
             phrase("People can sign in again."),
             phrase("Every running server applies this within 5 seconds."),
         )
-    return Question(
+    return Check(
         heading=heading,
         parts=parts,
         button=button,
@@ -282,7 +285,7 @@ SECTION: Final = Section[ConsoleContext](
     name=MAINTENANCE,
     pages={
         MAINTENANCE: ConsolePage(view=show_maintenance),
-        _SWITCH: asking(ask_switch, needs=("write", "deployment"), leads_to=MAINTENANCE),
+        _SWITCH: check_page(ask_switch, needs=("write", "deployment"), leads_to=MAINTENANCE),
     },
     fields=frozenset({"decision", REASON}),
     changes={"maintenance-on": phrase("Maintenance is on."), "maintenance-off": phrase("Maintenance is off.")},

@@ -28,6 +28,7 @@ from corpid.rules.directory.sections import SECTIONS
 from corpid.rules.fields import fields_of
 from corpid.rules.limits import MINUTE, RESEND_SECONDS
 from corpid.texts import counted, phrase
+from corpid.web.check import Check, check_page
 from corpid.web.operations.audit import recent_entries
 from corpid.web.operations.page_context import (
     AT_ONCE,
@@ -64,9 +65,7 @@ from corpid.web.sites import (
     FormResult,
     InvalidForm,
     NotFound,
-    Question,
     Section,
-    asking,
     await_found,
 )
 
@@ -259,7 +258,7 @@ def _member(at: ConsoleContext, each: EntityMember) -> tuple[Value, ...]:
 # --- disable and enable
 
 
-async def ask_switch(at: ConsoleContext) -> Question:
+async def ask_switch(at: ConsoleContext) -> Check:
     """The question whether to disable or enable an organisation. Raises NotFound."""
     entity = await entity_of(at)
     switch = at.page.rpartition("/")[2]
@@ -272,7 +271,7 @@ async def ask_switch(at: ConsoleContext) -> Question:
         except Refused:
             raise InvalidInput(phrase("Somebody has already done this. Open the organisation again.")) from None
 
-    return Question(
+    return Check(
         heading=phrase("Disable {name}?", name=entity.name) if disables else phrase("Enable {name}?", name=entity.name),
         parts=(
             phrase("Nobody can act for it any more, in any service. People, access and roles stay recorded."),
@@ -292,7 +291,7 @@ def _back(at: ConsoleContext, entity: Entity) -> Link:
     return Link(url=entity_path(at, entity.entity_id), text=phrase("Back"))
 
 
-async def ask_invitation(at: ConsoleContext) -> Question:
+async def ask_invitation(at: ConsoleContext) -> Check:
     """The question whether to send an invitation again. Raises NotFound, Forbidden."""
     entity = await entity_of(at)
     found = await find_open_invitation(at.registry, entity.entity_id, at.page.split("/")[3], actor=at.actor)
@@ -313,7 +312,7 @@ async def ask_invitation(at: ConsoleContext) -> Question:
         limit = InvitationLimit.for_request(at.context)
         await invitations.send_invitation_again(at.registry, limit, membership, actor=actor, now=at.context.now)
 
-    return Question(
+    return Check(
         heading=phrase("Send the invitation again"),
         parts=(
             phrase(
@@ -527,8 +526,8 @@ SECTION: Final = Section[ConsoleContext](
     named_pages={
         _one(): ConsolePage(view=show_entity),
         _one("/people"): ConsolePage(view=show_members),
-        _one("/(disable|enable)"): asking(ask_switch, needs=_WRITING),
-        _one("/invitation/[^/]+"): asking(ask_invitation, needs=("write", "invitation")),
+        _one("/(disable|enable)"): check_page(ask_switch, needs=_WRITING),
+        _one("/invitation/[^/]+"): check_page(ask_invitation, needs=("write", "invitation")),
         _one("/owner"): ConsolePage(
             view=show_owner, submit=appoint_owner, fresh=True, needs=("write", "administrator")
         ),

@@ -11,6 +11,7 @@ from corpid.rules import signing_keys as rules
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.limits import HOUR, KEY_PUBLISHED_BEFORE_USE_SECONDS
 from corpid.texts import phrase
+from corpid.web.check import Check, check_page
 from corpid.web.operations.page_context import (
     REASON,
     SECTIONS,
@@ -19,7 +20,7 @@ from corpid.web.operations.page_context import (
 )
 from corpid.web.pages.components import Actions, Cell, Code, Label, Value, table
 from corpid.web.pages.layout import Field
-from corpid.web.sites import FormResult, InvalidForm, NotFound, Question, Section, asking
+from corpid.web.sites import FormResult, InvalidForm, NotFound, Section
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -75,13 +76,13 @@ def _row(at: ConsoleContext, key: ProviderKey) -> tuple[Value, ...]:
     )
 
 
-def _ask_rotation(*, at_once: bool) -> Callable[[ConsoleContext], Awaitable[Question]]:
+def _ask_rotation(*, at_once: bool) -> Callable[[ConsoleContext], Awaitable[Check]]:
     """The question before a key is made, or also used at once.
 
     Raises StaleStep, access.Forbidden.
     """
 
-    async def ask(at: ConsoleContext) -> Question:
+    async def ask(at: ConsoleContext) -> Check:
         # The tag of the calendar, by which a repeated form is known.
         seen = (
             at.form.get("decision", "") if at.form else rules.calendar_tag(await flow.list_keys(at.registry, at.actor))
@@ -95,7 +96,7 @@ def _ask_rotation(*, at_once: bool) -> Callable[[ConsoleContext], Awaitable[Ques
                 # The form was sent before, or somebody else has made a key meanwhile: the list shows it.
                 raise StaleStep from None
 
-        return Question(
+        return Check(
             heading=phrase("Rotate the signing key now?") if at_once else phrase("Rotate the signing key?"),
             parts=_AT_ONCE if at_once else _LATER,
             button=phrase("Rotate now") if at_once else _ROTATE,
@@ -121,7 +122,7 @@ _AT_ONCE: Final = (
 )
 
 
-async def ask_revocation(at: ConsoleContext) -> Question:
+async def ask_revocation(at: ConsoleContext) -> Check:
     """The question whether to revoke a key whose identifier is typed.
 
     Raises NotFound, access.Forbidden.
@@ -139,7 +140,7 @@ async def ask_revocation(at: ConsoleContext) -> Question:
             raise StaleStep from None
 
     typed = at.form.get("typed", "")
-    return Question(
+    return Check(
         heading=phrase("Revoke this signing key?"),
         parts=(
             phrase("Within ten seconds, tokens that it signed are refused, and people have to sign in again."),
@@ -165,11 +166,13 @@ SECTION: Final = Section[ConsoleContext](
     name=KEYS,
     pages={
         KEYS: ConsolePage(view=show_keys),
-        "rotate-key": asking(_ask_rotation(at_once=False), needs=("write", "key"), leads_to=KEYS),
-        "rotate-key-now": asking(_ask_rotation(at_once=True), needs=("write", "key"), leads_to=KEYS),
+        "rotate-key": check_page(_ask_rotation(at_once=False), needs=("write", "key"), leads_to=KEYS),
+        "rotate-key-now": check_page(_ask_rotation(at_once=True), needs=("write", "key"), leads_to=KEYS),
     },
     named_pages={
-        re.compile(r"revoke-key/[A-Za-z0-9_-]{1,128}"): asking(ask_revocation, needs=("delete", "key"), leads_to=KEYS)
+        re.compile(r"revoke-key/[A-Za-z0-9_-]{1,128}"): check_page(
+            ask_revocation, needs=("delete", "key"), leads_to=KEYS
+        )
     },
     fields=frozenset({"decision", "typed", REASON}),
     changes={

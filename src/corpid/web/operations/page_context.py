@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 from urllib.parse import quote
 
-import msgspec
 from msgspec.structs import replace
 
 from corpid.flows.authentication import interactions
@@ -25,10 +23,12 @@ from corpid.web import sites
 from corpid.web.pages.components import Column, Filters, Page, Paragraph, Table, Value
 from corpid.web.pages.errors import reason_of
 from corpid.web.pages.layout import Field, Frame, Link, Navigation, NavigationLink, pager_of
-from corpid.web.sites import EditConflict, PageContext
+from corpid.web.sites import EditConflict, PageContext, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
+
+    import msgspec
 
     from corpid.rules.directory.actors import DeploymentOperator
     from corpid.rules.directory.records import Entity, Service
@@ -203,11 +203,6 @@ async def show_list(
         up=up,
         main_action=add,
     )
-
-
-def version_of(record: msgspec.Struct) -> str:
-    """The version of a record, for the field `step` of its form."""
-    return sha256(msgspec.json.encode(record)).hexdigest()
 
 
 def check_current(at: ConsoleContext, record: msgspec.Struct, outdated: Phrase) -> None:

@@ -25,6 +25,7 @@ from corpid.rules.fields import fields_of
 from corpid.rules.limits import HOUR, MINUTE, PASSWORD_LINK_SECONDS, SECOND_FACTOR_LINK_SECONDS, SET_UP_LINK_SECONDS
 from corpid.rules.oauth import acr
 from corpid.texts import counted, phrase
+from corpid.web.check import Check, check_page
 from corpid.web.operations.audit import recent_entries
 from corpid.web.operations.levels import LEVELS
 from corpid.web.operations.page_context import (
@@ -50,7 +51,7 @@ from corpid.web.pages.components import (
 )
 from corpid.web.pages.errors import reason_of
 from corpid.web.pages.layout import Link
-from corpid.web.sites import FormResult, NotFound, Question, Section, asking
+from corpid.web.sites import FormResult, NotFound, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -265,7 +266,7 @@ def _offered(found: PersonDetails, action: str) -> bool:
     return switches.get(action, True) and (action != "renew" or found.factors.any)
 
 
-async def ask_action(at: ConsoleContext) -> Question:
+async def ask_action(at: ConsoleContext) -> Check:
     """The question whether to take one action. Raises NotFound, access.Forbidden."""
     found, action = await this_person(at), at.page.split("/")[2]
     if _NEEDED[action] not in found.actions:
@@ -325,7 +326,7 @@ async def ask_action(at: ConsoleContext) -> Question:
         options=tuple(_list_links(found)),
         value=at.form.get("choice", ""),
     )
-    return Question(
+    return Check(
         heading=heading,
         parts=paragraphs,
         fields=(choices,) if action == "link" else (),
@@ -421,7 +422,7 @@ async def _send_link(at: ConsoleContext, found: PersonDetails, action: str, acto
 # --- one session
 
 
-async def ask_session(at: ConsoleContext) -> Question:
+async def ask_session(at: ConsoleContext) -> Check:
     """The question whether to end a session, unless it has ended.
 
     Raises NotFound, access.Forbidden.
@@ -441,7 +442,7 @@ async def ask_session(at: ConsoleContext) -> Question:
         if session is not None:
             await person_records.end_session(at.registry, session, actor=actor)
 
-    return Question(
+    return Check(
         heading=phrase("End this session of {name}?", name=shown_account(user)),
         parts=(
             phrase(
@@ -469,10 +470,10 @@ SECTION: Final = Section[ConsoleContext](
     named_pages={
         re.compile(PERSON): ConsolePage(view=show_person),
         **{
-            re.compile(rf"{PERSON}/{action}"): asking(ask_action, needs=flow.RIGHTS[needed])
+            re.compile(rf"{PERSON}/{action}"): check_page(ask_action, needs=flow.RIGHTS[needed])
             for action, needed in _NEEDED.items()
         },
-        re.compile(rf"{PERSON}/session/[0-9a-f]{{32}}"): asking(ask_session, needs=flow.RIGHTS["end_sessions"]),
+        re.compile(rf"{PERSON}/session/[0-9a-f]{{32}}"): check_page(ask_session, needs=flow.RIGHTS["end_sessions"]),
     },
     fields=frozenset({REASON, "choice", "decision"}),
     filters=frozenset({"by", "search", "after", "before"}),

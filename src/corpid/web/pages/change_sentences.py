@@ -13,7 +13,7 @@ from corpid.flows.operations.history import noun, person_of, service_of
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.directory.access_texts import GONE
 from corpid.rules.directory.change_texts import RequestNames, name_actor, summarise_change, summarise_changes
-from corpid.rules.directory.names import label_identity
+from corpid.rules.directory.names import label_identity, label_invited
 from corpid.rules.directory.records import RECORDS
 from corpid.rules.directory.values import NO_BEGINNING, NO_END
 from corpid.rules.fields import fields_of
@@ -296,8 +296,9 @@ def name_person(entry: AuditEntry, names: HistoryNames) -> str | Phrase:
 
     Somebody invited is named as they were then, whatever became of the invitation. Source: D68
     """
-    known = entry.detail.get(INVITED_PERSON) or names.people.get(person_of(entry), "")
-    return known or _invited(entry.after) or _invited(entry.before) or GONE
+    if invited := entry.detail.get(INVITED_PERSON):
+        return label_invited(invited)
+    return names.people.get(person_of(entry)) or _invited(entry.after) or _invited(entry.before) or GONE
 
 
 def _invited(members: Mapping[str, object]) -> str:

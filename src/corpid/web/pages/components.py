@@ -181,6 +181,16 @@ class Tiles(Component, frozen=True, kw_only=True):
     tiles: tuple[Tile, ...]
 
 
+class Tabs(Component, frozen=True, kw_only=True):
+    """Links to views of the same thing, one of which is shown."""
+
+    template: ClassVar[str] = "components/tabs.html"
+
+    label: Phrase
+    """what the views differ in, for those who cannot see them"""
+    links: tuple[NavigationLink, ...]
+
+
 class Series(ViewPart, frozen=True, kw_only=True):
     """A number for each hour or day of its chart."""
 
@@ -205,7 +215,7 @@ class Chart(Component, frozen=True, kw_only=True):
     beginnings: Sequence[datetime]
     """of each hour or day, in the time zone to be shown"""
     series: tuple[Series, ...]
-    ranges: tuple[NavigationLink, ...] = ()
+    ranges: Tabs | None = None
     """the same chart for other periods"""
 
 
@@ -421,6 +431,8 @@ class Form(Component, frozen=True, kw_only=True):
     """of another page"""
     get: bool = False
     """whether it only asks: its fields stand in the address"""
+    upload: bool = False
+    """whether it may have a file, and what is long"""
     back: Link | None = None
     """in place of the page's way back"""
 

@@ -188,8 +188,8 @@ class Field(Component, frozen=True, kw_only=True):
     label: Phrase | str
     hint: Phrase | str | None = None
     kind: str = "text"
-    """lines, flag, words, choices (several words, one a line), day, date, number, decimal, numeric, email, search or text; a date has a
-    calendar"""
+    """lines, flag, words, choices (several words, one a line), day, date, number, decimal, numeric, email, search, file or
+    text; a date has a calendar"""
     value: str
     words: tuple[tuple[str, Phrase | str], ...] = ()
     """the closed list of values, each with its text"""

@@ -115,8 +115,8 @@ class SecondFactor(FormView, frozen=True, kw_only=True):
 
     heading: Phrase
     asked: SecondFactorForm
-    mail_works: bool = True
-    """whether the organisation's administrator can help, which takes an e-mail"""
+    sends_mail: bool
+    """whether administrators can help: they do by e-mail only (D69)"""
 
 
 _OTHER_WAYS: Final[Mapping[SecondFactorMethod, Phrase]] = {

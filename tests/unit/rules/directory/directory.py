@@ -8,13 +8,11 @@ from corpid.rules.directory.document import Current, parse, user_ids
 from corpid.rules.directory.plan import ALL_BUT_LEVELS, Plan, plan
 from corpid.rules.directory.records import User
 from corpid.rules.directory.sections import LEVELS
-from corpid.rules.oauth.records import Client
 
 if TYPE_CHECKING:
-    import msgspec
-
     from corpid.rules.directory.sections import Kind
     from corpid.rules.directory.sources import Ownership
+    from corpid.rules.fields import KeyedRecord
 
 FILE = """
 entities:
@@ -48,7 +46,7 @@ third_party:
       parameters: {Year: 2026}
 """
 
-State = dict["Kind", dict[tuple[str, ...], "msgspec.Struct"]]
+State = dict["Kind", dict[tuple[str, ...], "KeyedRecord"]]
 
 
 def planned(
@@ -70,7 +68,7 @@ def planned(
     ids = user_ids(document, by_name, by_id, fresh)
     return plan(
         document, Current(records=held), ids,
-        client_record=Client, check_client=lambda _: [], prune=kinds, claims=claims,
+        check_client=lambda _: [], prune=kinds, claims=claims,
     )  # fmt: skip
 
 

@@ -40,17 +40,16 @@ from corpid.rules.directory.values import Parameter
 from tests.unit.rules.directory.directory import FILE, after
 
 if TYPE_CHECKING:
-    import msgspec
-
     from corpid.rules.directory.access import Level
     from corpid.rules.directory.records import Approvals
     from corpid.rules.directory.sections import Kind
+    from corpid.rules.fields import KeyedRecord
 
 NOW = 1_800_000_000
 FIRM = Entity(entity_id="A1", type="UEN", registration_number="A1", country="SG", name="Alpha")
 PLAIN = Service(service_id="PLAIN", name="Plain")
 STRICT = replace(PLAIN, approval_required=True)
-RECORDS: dict[Kind, msgspec.Struct] = {
+RECORDS: dict[Kind, KeyedRecord] = {
     "assignment": Assignment(
         user_id="u", entity_id="A1", service_id="PLAIN", parameters=(Parameter(name="Year", value="2026"),)
     ),
@@ -151,7 +150,7 @@ def test_people_who_can_approve_are_able_owners_and_administrators() -> None:
 
 
 def test_a_change_whose_record_differs_is_stale() -> None:
-    there = {"membership": {RECORDS["membership"].key: RECORDS["membership"]}}  # type: ignore[attr-defined]
+    there = {"membership": {RECORDS["membership"].key: RECORDS["membership"]}}
     assert stale([added("membership")], {}) == []
     assert stale([added("membership")], there) == [added("membership")]  # type: ignore[arg-type]
     assert stale([removed("membership")], there) == []  # type: ignore[arg-type]

@@ -57,6 +57,13 @@ def test_lines_keep_their_numbers_and_a_repeated_address_names_the_first() -> No
     ]
 
 
+@pytest.mark.parametrize("columns", ["name,email", "E-mail;Name", '"Name"\t"Email"\t', "\nname,email"])
+def test_a_first_line_with_the_names_of_the_columns_is_no_person(columns: str) -> None:
+    """D81: as tables have it."""
+    [found] = read_pasted_people(f"{columns}\nRina, r@example.org\n,,\n")
+    assert (found.details and found.details.email, found.line) == ("r@example.org", columns.count("\n") + 2)
+
+
 def test_people_on_one_line_as_mail_programs_copy_them() -> None:
     """D60."""
     found = read_pasted_people("Marcus <m@example.org>; Rina <r@example.org>, Alice <a@example.org>")

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from urllib.parse import parse_qsl, urlencode
 
+import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from corpid.rules.oauth.errors import InvalidRequest
-from corpid.rules.oauth.parameters import lone, parse, quote_value, require_parameter, requote_known
+from corpid.rules.oauth.parameters import (
+    find_boundary,
+    lone,
+    parse,
+    parse_parts,
+    quote_value,
+    require_parameter,
+    requote_known,
+)
 
 KNOWN = {"state", "scope", "client_id"}
 
@@ -146,3 +155,90 @@ def test_a_missing_parameter_is_named() -> None:
     assert require_parameter({"state": "s"}, "state") == "s"
     with pytest.raises(InvalidRequest, match="parameter nonce is missing"):
         require_parameter({"state": "s"}, "nonce")
+
+
+# --- forms with a file (RFC 7578)
+
+
+@given(st.dictionaries(st.sampled_from(sorted(KNOWN)), st.text(min_size=1)), st.binary(min_size=1), st.text())
+def test_a_form_with_a_file_is_read_as_another_library_writes_it(
+    fields: dict[str, str], file: bytes, name: str
+) -> None:
+    """D81: whatever the file is called."""
+    texts = {each: (None, value.encode()) for each, value in fields.items()}
+    sent = httpx.Request("POST", "https://op.example", files=[*texts.items(), ("file", (name or "a", file))])
+    boundary = find_boundary(sent.headers["content-type"].encode())
+    assert parse_parts(sent.read(), boundary, KNOWN, "file") == (fields, file)
+
+
+@given(
+    st.binary()
+    | st.lists(st.sampled_from([b"--b", b"\r\n", b'Content-Disposition: form-data; name="state"', b"x"])).map(b"".join)
+)
+def test_whatever_is_sent_as_parts_is_read_or_refused(body: bytes) -> None:
+    """D47."""
+    try:
+        fields, _ = parse_parts(body, b"b", KNOWN, "file")
+    except InvalidRequest:
+        return
+    assert fields.keys() <= KNOWN
+    assert all(fields.values())
+
+
+def part(head: str, content: str = "x") -> bytes:
+    return f"--b\r\n{head}\r\n\r\n{content}\r\n".encode()
+
+
+NAMED = 'Content-Disposition: form-data; name="state"'
+
+
+@pytest.mark.parametrize(
+    ("body", "read"),
+    [
+        (b"", {}),
+        (part(NAMED) + b"--b--\r\n", {"state": "x"}),
+        (part(NAMED, "") + b"--b--\r\n", {}),
+        (part(f"Content-Type: text/plain\r\n{NAMED.upper().replace('STATE', 'state')}") + b"--b--", {"state": "x"}),
+        (part(NAMED, "a\r\n--bc"), {"state": "a"}),
+        (part(f"{NAMED}; filename=a") + b"--b--", {"state": "x"}),
+        (part(NAMED.replace("form-data", "attachment")) + b"--b--", {}),
+        (part(NAMED.replace('"', "")) + b"--b--", {}),
+        (part("") + b"--b--", {}),
+        (b"--b\r\n" + NAMED.encode(), {}),
+        (part(NAMED)[:-2], {"state": "x"}),
+    ],
+)
+def test_parts_of_a_form_are_read(body: bytes, read: dict[str, str]) -> None:
+    """D14, D81: of a body that has not come whole, the last part is what has come of it."""
+    assert parse_parts(body, b"b", KNOWN, "file") == (read, b"")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(2 * part(NAMED), id="repeated"),
+        pytest.param(101 * part("") + b"--b--", id="many"),
+        pytest.param(part(NAMED).replace(b"x", b"\xff"), id="not UTF-8"),
+    ],
+)
+def test_parts_are_refused_as_parameters_are(body: bytes) -> None:
+    """D14, D47."""
+    with pytest.raises(InvalidRequest):
+        parse_parts(body, b"b", KNOWN, "file")
+
+
+@pytest.mark.parametrize(
+    ("content_type", "boundary"),
+    [
+        (b"multipart/form-data; boundary=----WebKitFormBoundaryA1", b"----WebKitFormBoundaryA1"),
+        (b'Multipart/Form-Data;boundary="a b"', b""),
+        (b'Multipart/Form-Data;boundary="ab"', b"ab"),
+        (b"multipart/form-data; boundary=" + 71 * b"a", b""),
+        (b"multipart/form-data", b""),
+        (b"multipart/mixed; boundary=a", b""),
+        (b"application/x-www-form-urlencoded", b""),
+    ],
+)
+def test_only_a_form_with_parts_has_a_boundary(content_type: bytes, boundary: bytes) -> None:
+    """RFC 2046 §5.1.1."""
+    assert find_boundary(content_type) == boundary

@@ -1,4 +1,4 @@
-"""The transient store in dictionaries: for tests and short-lived processes."""
+"""The transient store in dictionaries, with the contract of every engine."""
 
 from __future__ import annotations
 

@@ -1,0 +1,355 @@
+"""The gallery: every component of pages in the states that look different, with texts of real pages."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from corpid.texts import counted, phrase
+from corpid.web.check import Check
+from corpid.web.directory.people import UPLOADED
+from corpid.web.pages.client_fields import FieldGroup
+from corpid.web.pages.components import (
+    ACTIVE,
+    DISABLED,
+    INVITED,
+    Actions,
+    Alert,
+    Alerts,
+    Cell,
+    Chart,
+    Checkboxes,
+    Choice,
+    Code,
+    Column,
+    Details,
+    Disclosure,
+    English,
+    Facts,
+    Filters,
+    Form,
+    Group,
+    Heading,
+    Items,
+    Label,
+    LetterHead,
+    LinkList,
+    Page,
+    Paragraph,
+    Part,
+    Progress,
+    Radios,
+    Selection,
+    Series,
+    Snippets,
+    Table,
+    Tabs,
+    Tile,
+    Tiles,
+    table,
+)
+from corpid.web.pages.layout import ButtonForm, Field, Link, NavigationLink, Pager
+from corpid.web.pages.snippets import Snippet
+from tests.browser.portal_states import framed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.web.pages.views import View
+
+NOW: Final = datetime(2026, 11, 30, 9, 30, tzinfo=UTC)
+LONG: Final = "Maria Magdalena van der Bergh-Oosterhuizen"
+_UP: Final = Link(url="/manage/people", text=phrase("People"))
+_KEEP: Final = Link(url="/manage/people", text=phrase("Keep access"))
+
+
+def _rows() -> tuple[tuple[object, ...], ...]:
+    people = (
+        ("Marcus Lee", "marcus", ACTIVE, 3, NOW),
+        (LONG, "magdalena.van.der.bergh@harbour.example", INVITED, 0, None),
+        ("Tan Wei Ling", "wei.ling", DISABLED, 12, NOW - timedelta(days=40)),
+    )
+    return tuple(
+        (
+            Choice(value=user_name, name=phrase("Select {name}", name=name), chosen=name == LONG) if at != 2 else None,
+            Cell(values=(Link(url=f"/manage/person/{at}", text=name),), notes=("Berths, Jurong",) if not at else ()),
+            user_name,
+            state,
+            counted(roles, "{count} role", "{count} roles") if roles else phrase("None"),
+            last,
+        )
+        for at, (name, user_name, state, roles, last) in enumerate(people)
+    )
+
+
+FILTERS: Final = Filters(
+    action="/manage/people",
+    fields=(
+        Field(
+            name="q", kind="search", label=phrase("Name, e-mail address or other details"), value="harbour", most=100
+        ),
+        Field(
+            name="state", kind="words", label=phrase("State"), value="",
+            words=(("", phrase("Any")), ("active", phrase("Active"))),
+        ),
+        Field(name="from", kind="date", label=phrase("From"), value="2026-11-01"),
+    ),
+)  # fmt: skip
+LIST: Final = Table(
+    caption=phrase("People by user name"),
+    filters=FILTERS,
+    columns=(
+        Column(phrase("Name")),
+        Column(phrase("User name"), "/manage/people?sort=-user_name", "ascending"),
+        Column(phrase("State"), "/manage/people?sort=state"),
+        Column(phrase("Access")),
+        Column(phrase("Last sign-in")),
+    ),
+    rows=_rows(),  # type: ignore[arg-type]
+    selection=Selection(
+        action="/manage/people/selected",
+        buttons=(("give", phrase("Give access")), ("suspend", phrase("Suspend")), ("end", phrase("End memberships"))),
+        everything=counted(1005, "Select all {count} in this list", "Select all {count} in this list, not only on this page"),
+    ),
+    pager=Pager(
+        first="/manage/people", previous="/manage/people?before=a", next="/manage/people?after=b",
+        total=counted(1005, "{count} in this list", "{count} in this list"),
+    ),
+    csv="/manage/people/list.csv",
+)  # fmt: skip
+EMPTY: Final = Table(
+    caption=phrase("What people may do for your organisation"),
+    heading=True,
+    columns=(),
+    rows=(),
+    empty=Cell(values=(phrase("Nobody has access yet."), Link(url="/manage/access/new", text=phrase("Give access")))),
+)
+PLAIN: Final = table(
+    phrase("Before and after this change"),
+    (phrase("What"), phrase("Before"), phrase("After")),
+    (
+        (phrase("Name"), "Marcus", "Marcus Lee"),
+        (phrase("Until"), None, date(2027, 12, 31)),
+        (phrase("Role"), Code("checker"), Details(about="Approver", facts=((phrase("Service"), "Harbour permits"),))),
+    ),
+    heading=True,
+    more=counted(3, "{count} more role is not listed here.", "{count} more roles are not listed here."),
+)
+ERRORS: Final = (
+    ("name", phrase("Enter the name of the person.")),
+    ("end", phrase("Choose one of these roles, or none yet.")),
+    ("role", phrase("Choose what these people may do.")),
+)
+FIELDS: Final[tuple[Part, ...]] = (
+    Field(name="name", label=phrase("Name"), value="", hint=phrase("As your organisation calls this person")),
+    Field(name="email", kind="email", label=phrase("E-mail address"), value="marcus@harbour.example", most=100),
+    Field(name="end", kind="words", label=phrase("The access ends"), value="", words=(("", phrase("No end date")),)),
+    Field(name="day", kind="date", label=phrase("From"), value="2026-12-01", optional=True),
+    Field(name="people", kind="lines", label=phrase("People"), value="Marcus Lee <marcus@harbour.example>"),
+    UPLOADED,
+    Radios(
+        name="role",
+        legend=phrase("What may these people do?"),
+        options=(
+            ("checker", "Harbour permits: Checker", "Checks applications and sends them back or on for approval."),
+            ("approver", "Harbour permits: Approver", None),
+        ),
+        value="approver",
+        hint=phrase("Several people match."),
+    ),
+    Checkboxes(
+        legend=phrase("What do you want to give?"),
+        options=(("copy-1", "Harbour permits: Checker", True, "Jurong"), ("copy-2", "Notices", False, None)),
+        hint=phrase("There is more. Copy these first, then open this page again."),
+    ),
+    FieldGroup(
+        legend=phrase("Organisation"),
+        fields=(Field(name="client_name", label=phrase("Name"), value="Harbour Board"),),
+    ),
+    Disclosure(summary=phrase("Change people or access"), parts=(phrase("Nothing has been sent yet."),)),
+)
+
+
+async def _nothing() -> None:
+    """The change of a check that is only looked at."""
+
+
+REMOVAL: Final = Check(
+    heading=phrase("Remove this access?"),
+    parts=(
+        Paragraph(
+            phrase("{count} people lose {roles}.", count=2, roles=counted(3, "{count} role", "{count} roles")),
+            look="summary",
+        ),
+        Items((phrase("Permit Year: {value}", value="2026"), phrase("The level of administrator"))),
+        phrase("{name} will no longer be able to do this. Other access of {name} stays as it is.", name="Marcus Lee"),
+    ),
+    button=phrase("Remove access"),
+    danger=True,
+    back=_KEEP,
+    change=_nothing,
+)
+APPROVED: Final = Check(
+    heading=phrase("Suspend {name}?", name="Marcus Lee"),
+    parts=(
+        phrase("{name} will no longer be able to act for {entity}.", name="Marcus Lee", entity="Harbour Logistics"),
+    ),
+    button=phrase("Suspend"),
+    needs_approval=True,
+    back=_KEEP,
+    change=_nothing,
+)
+REFUSED: Final = Check(
+    heading=phrase("Send the invitation again?"),
+    parts=(phrase("The link in the e-mail will stop working."),),
+    refused=phrase("This invitation has no e-mail address to go to. Add one first."),
+    button=phrase("Send again"),
+    up=_UP,
+    change=_nothing,
+)
+
+
+def _numbers(most: int) -> list[int]:
+    return [at * 37 % most for at in range(30)]
+
+
+CHART: Final = Chart(
+    name="traffic",
+    title=phrase("Sign-ins and refusals"),
+    by_hour=False,
+    beginnings=[NOW - timedelta(days=30 - at) for at in range(30)],
+    series=(
+        Series(title=phrase("Completed sign-ins per day"), values=_numbers(900), colour="good"),
+        Series(title=phrase("Refused requests per day"), values=_numbers(11), colour="bad"),
+    ),
+    ranges=Tabs(
+        label=phrase("Time range"),
+        links=(
+            NavigationLink(url="/console?range=7", text=phrase("7 days")),
+            NavigationLink(url="/console?range=30", text=phrase("30 days"), current=True),
+            NavigationLink(url="/console?range=90", text=phrase("90 days")),
+        ),
+    ),
+)
+TABS: Final = Tabs(
+    label=phrase("State"),
+    links=(
+        NavigationLink(url="/manage/requests", text=phrase("Waiting"), current=True, count=12),
+        NavigationLink(url="/manage/requests?state=ended", text=phrase("All that have ended"), count=1204),
+        NavigationLink(url="/manage/requests?state=approved", text=phrase("Approved")),
+        NavigationLink(url="/manage/requests?state=declined", text=phrase("Declined")),
+    ),
+)
+TILES: Final = Tiles(
+    tiles=(
+        Tile(label=phrase("Sign-ins"), value=18204, note=phrase("{count} in this list", count=17950), url="/console"),
+        Tile(label=phrase("Refused"), value="7.4 %", note="1.2 %", tone="error"),
+        Tile(label=phrase("Last sign-in"), value=NOW.date(), note=None),
+        Tile(label=phrase("State"), value=phrase("None")),
+    )
+)
+ALERTS: Final = Alerts(
+    alerts=(
+        Alert(
+            label=Label(phrase("Waiting"), "warning"),
+            text=counted(2, "{count} request needs your decision", "{count} requests need your decision"),
+            link=Link(url="/manage/requests", text=phrase("Requests")),
+        ),
+        Alert(label=Label(phrase("Refused"), "error"), text=English("Key `k1` expires in two days.")),
+    )
+)
+FACTS: Final = Facts(
+    (
+        (phrase("State"), Cell(values=(Label(phrase("Active"), "good"), INVITED, DISABLED), notes=("Jurong",))),
+        (phrase("Name"), LONG),
+        (phrase("Last sign-in"), NOW),
+        (phrase("Until"), date(2027, 12, 31)),
+        (phrase("Access"), 12),
+        (phrase("Reference"), Code("6b0d315a769964b2")),
+        (phrase("Reason"), None),
+    )
+)
+CHANGES: Final = LinkList(
+    links=tuple(
+        (
+            Link(url=f"/manage/history/{at}", text=phrase("{name}: {service}", name=name, service="Harbour permits")),
+            Cell(values=("Tan Wei Ling", NOW - timedelta(hours=at))),
+        )
+        for at, name in enumerate(("Marcus Lee", LONG))
+    )
+)
+
+GALLERY: Final = Page(
+    frame=framed("people", up=_UP),
+    heading=phrase("People"),
+    main_action=Link(url="/manage/invite", text=phrase("Invite people")),
+    saved=phrase("The memberships have been suspended."),
+    undo=ButtonForm(action="/manage/undo", fields=(("undone", "1"),), about=phrase("{person}: membership", person=LONG)),
+    notes=(phrase("You have signed in again. Nothing has changed yet: continue here."),),
+    parts=(
+        LetterHead(name="Harbour Logistics Pte. Ltd.", number=phrase("{name}", name="UEN 200012345A"), as_of=phrase("{name}", name="2026-11-30")),
+        Actions(
+            (
+                Link(url="/manage/access/new", text=phrase("Give access")),
+                Link(url="/manage/invite", text=phrase("Invite people")),
+            ),
+            danger=Link(url="/manage/end", text=phrase("End the membership")),
+            main=True,
+        ),
+        TABS,
+        LIST,
+        EMPTY,
+        Heading(phrase("At a glance")),
+        TILES,
+        CHART,
+        Heading(phrase("Needs you")),
+        ALERTS,
+        Group(look="beside", parts=(Group(look="stack", parts=(PLAIN,)), FACTS)),
+        Heading(phrase("Last changes")),
+        CHANGES,
+        Paragraph(phrase("Only access at the services that you administer is counted."), look="hint"),
+        Paragraph(phrase("Nothing needs you at present."), look="empty"),
+        Paragraph(phrase("Names have changed since this was requested. Check that the right person is meant."), look="warning"),
+        Snippets(
+            snippets=(
+                Snippet(title="Python", text="issuer = 'https://op.example'", note="Needs joserfc."),
+                Snippet(title="Go", text="package main"),
+            )
+        ),
+    ),
+)  # fmt: skip
+FORM: Final = Page(
+    frame=framed("people", up=_UP),
+    heading=phrase("Invite several people"),
+    errors=ERRORS,
+    back="/manage/people",
+    parts=(
+        phrase("Nothing has been sent yet."),
+        Form(
+            parts=FIELDS, upload=True, decision="check", button=phrase("Check"),
+            other=("edit", phrase("Change something")), needs_approval=True,
+        ),
+    ),
+)  # fmt: skip
+
+
+def _page_of(asked: Check) -> Page:
+    return Page(frame=framed("people", up=asked.up or _UP), heading=asked.heading, parts=asked.show())
+
+
+STATES: Final[Mapping[str, View]] = {
+    "components": GALLERY,
+    "components-form": FORM,
+    "components-check": _page_of(REMOVAL),
+    "components-check-approval": _page_of(APPROVED),
+    "components-check-refused": _page_of(REFUSED),
+    "components-progress": Page(
+        frame=framed("history"),
+        heading=phrase("Verification of the audit"),
+        parts=(
+            Progress(
+                text=phrase("{done} of {total} seals verified", done=120, total=480), done=120, total=480, page="/again"
+            ),
+        ),
+    ),
+}
