@@ -235,7 +235,7 @@ def test_lists_are_sorted_counted_and_read_back(api: Api) -> None:
     refused = api.get(f"/users?entity={HARBOUR}&sort=email")
     assert refused.status_code == 400
     assert pointers(refused) == {
-        "sort": "With these filters the list can be sorted by membership, user_name, shown_user_name, shown_email"
+        "sort": "With these filters the list can be sorted by membership, user_name, shown_user_name, shown_email, shown_name"
     }
 
 

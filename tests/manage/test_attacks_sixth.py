@@ -306,5 +306,5 @@ async def test_the_page_of_the_code_promises_no_help_that_takes_an_email_without
         made.clock.pass_(60)
         await browser.open(portal(made), site="none")
         await made.password(browser, made.people["alice"])
-        assert ("organisation's CorpID administrator. They can unlock your account" in browser.page.text) is mail
+        assert ("ask your organisation's" in browser.page.text) is mail
         assert "ask the operator of CorpID" in browser.page.text

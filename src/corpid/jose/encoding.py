@@ -42,7 +42,7 @@ _LAST: Final[tuple[frozenset[int], ...]] = (
 
 def base64url(value: bytes) -> str:
     """Encode without padding (RFC 7515 §2)."""
-    return base64url_bytes(value).decode("ascii")
+    return _encode(value, newline=False).translate(_TO_URL).rstrip(b"=").decode("ascii")
 
 
 def base64url_bytes(value: bytes) -> bytes:

@@ -169,7 +169,7 @@ def _parts(document: DirectoryDocument) -> Iterator[DirectoryDocument]:
 
 
 async def _find_others(registry: Registry, document: DirectoryDocument) -> list[FileProblem]:
-    """The rows that do not mean the account of their user name (D68)."""
+    """Rows whose user name is the account of somebody else (D68)."""
     entries = document.entries_of("user")
     named = {key: await registry.directory.user_by_name(key[0]) for key in entries}
     found = await registry.directory.sourced(User, [user.key for user in named.values() if user is not None])
@@ -181,7 +181,10 @@ async def _find_others(registry: Registry, document: DirectoryDocument) -> list[
 
 
 async def _find_other(registry: Registry, entity_id: str, details: MemberDetails) -> Phrase | str:
-    """Why a row means another member than its user name; else empty (D68)."""
+    """The reason why a row is not about the member it names.
+
+    Empty if it is. Source: D68
+    """
     try:
         found = await find_member(registry, entity_id, details.user_name)
     except AmbiguousName as several:

@@ -217,7 +217,7 @@ async def list_invited_at(registry: Registry, entity_id: str, address: str) -> l
 
 
 def other_address(found: Member) -> Phrase:
-    """The refusal of a line that means another than its user name. Source: D68"""
+    """The refusal of a line that gives a member another address. Source: D68"""
     return phrase(
         "{name} has another e-mail address here. Correct the address, or the user name if you mean somebody else.",
         name=found.name,

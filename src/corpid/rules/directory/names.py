@@ -229,5 +229,5 @@ def bound_name(name: str) -> str:
 
 
 def _is_symbol(character: str) -> bool:
-    """Return whether a character is a symbol or an enclosing mark."""
+    """True for a symbol, and for a mark that encloses other characters."""
     return not character.isascii() and (category(character).startswith("S") or category(character) == "Me")

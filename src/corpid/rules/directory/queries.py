@@ -62,7 +62,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     def has_address(self, written: str) -> bool:
         """Return whether an address is that of the member.
 
-        As the entity or the account has it. True if nothing is written, or known. Source: D68
+        As the entity or the account has it; true if nothing is written, or known. Source: D68
         """
         known = {fold_ascii(each) for each in (self.membership.email, self.user.email) if each}
         return not written or not known or fold_ascii(as_stored(written)) in known

@@ -545,9 +545,9 @@ def _is_account_name(written: str, user_name: str) -> bool:
 
 
 def _name_account(written: str) -> str:
-    """The key of the account that a written name means; else empty.
+    """The key of the account that has a user name.
 
-    Searches fold a name that no account can have, such as one in circled letters.
+    It is empty for none. Searches fold a name that no account can have, such as one in circled letters.
     """
     for each in (written, fold_text(written)):
         with suppress(NameRefused):

@@ -190,7 +190,7 @@ class Query(Generic[Q]):
 
     async def every(self, **values: object) -> list[Q]:
         """All records, in the order of the statement. Raises StoreUnavailable."""
-        return [self._decode(row) for row in await self._database.rows(self.statement, values)]
+        return list(map(self._decode, await self._database.rows(self.statement, values)))
 
 
 class RecordTable(Codec[T], frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ text, a phrase, a day, an instant, a number, a link, a label, or several of them
 from __future__ import annotations
 
 from datetime import date, datetime
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeAlias
 
 from markupsafe import Markup, escape
 
@@ -461,13 +461,15 @@ _WITH_MARKUP: Final = frozenset({LinkedName, datetime, Phrase})
 
 def sentence_renderer(
     say: Callable[[Phrase, Callable[[object], object] | None], str], moment: Callable[[datetime], Markup]
-) -> Callable[[Phrase], Markup]:
-    """A function that shows a phrase in one language.
+) -> Callable[[Any], Any]:
+    """A function that shows a phrase in one language, as Markup.
 
-    Names that are links, and instants by `moment`, stay so within it.
+    Names that are links, and instants by `moment`, stay so within it; what is no phrase stays as it is.
     """
 
-    def said(text: Phrase) -> Markup:
+    def said(text: Any) -> Any:  # noqa: ANN401
+        if type(text) is not Phrase:
+            return text
         if _WITH_MARKUP.isdisjoint(map(type, text.values.values())):
             return escape(say(text, None))
         inserted: list[Markup] = []

@@ -11,7 +11,7 @@ from datetime import date, datetime
 from functools import lru_cache, partial
 from hashlib import sha256
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from jinja2 import BaseLoader, ChoiceLoader, Environment, PackageLoader, StrictUndefined, nodes
@@ -19,7 +19,7 @@ from jinja2.ext import InternationalizationExtension
 from markupsafe import Markup, escape
 
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH, SIGN_OUT_PATH
-from corpid.texts import Phrase, capitalise, has_full_stop, phrase
+from corpid.texts import capitalise, has_full_stop, phrase
 from corpid.web.pages.charts import draw_chart
 from corpid.web.pages.compilation import CompiledTemplates
 from corpid.web.pages.compiled_pages import CONTENT, CompiledPage, FrameView, Slot, separate_slots
@@ -333,16 +333,12 @@ def speak(environment: Environment, voice: Translator) -> None:
     `<time>`; a day without a time stays.
     """
     time, moment, day = (_instant(kind, getattr(voice, kind)) for kind in ("time", "moment", "day"))
-
-    def finalized(value: Any) -> Any:  # noqa: ANN401
-        return said(value) if type(value) is Phrase else value
-
     said = sentence_renderer(voice.say, moment)
     environment.voice = voice  # type: ignore[attr-defined]
     environment.policies["ext.i18n.trimmed"] = True
     environment.add_extension(TranslatedBlocks)
     environment.install_gettext_callables(voice.gettext, voice.ngettext, newstyle=True)  # type: ignore[attr-defined]
-    environment.finalize = finalized
+    environment.finalize = said
     environment.bytecode_cache = CompiledTemplates(voice.language.tag, voice.packages)
     written: dict[type, Callable[..., str]] = {int: voice.number, date: voice.day, datetime: moment}
     environment.filters.update(
