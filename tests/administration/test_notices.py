@@ -139,6 +139,17 @@ async def test_an_operator_who_decides_in_place_of_the_entity_is_told_the_comman
     assert MANAGE_PATH not in sent.text
 
 
+async def test_an_operator_who_can_decide_no_longer_when_the_email_leaves_is_not_told(made: World) -> None:
+    """D53: of the levels, only that of an operator decides."""
+    process = await begun(made, approvals="all")
+    await made.write(Operator(user_id="id-mira", level="operator"))
+    await made.disable("adam")
+    await ask(made, given(role("mira")))
+    await process.notices.round()
+    await made.write(Operator(user_id="id-mira", level="support"))
+    assert await process.sent(later=1) == []
+
+
 async def test_several_requests_are_one_email_that_leads_to_each(made: World) -> None:
     """docs/decisions/0022."""
     process = await begun(made, approvals="all")

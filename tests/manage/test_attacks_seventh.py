@@ -20,6 +20,7 @@ from corpid.rules.directory.differences import OTHER_PERSON, remarks
 from corpid.rules.directory.records import Administrator, Assignment, Change, Membership
 from corpid.web.pages.translations import LANGUAGES, translator
 from tests.enrolment import invited as harbour
+from tests.enrolment import newcomer
 from tests.manage.scene import ACME
 from tests.manage.test_attacks_on_names import EVIL, free
 from tests.manage.test_attacks_second import shown_in_review
@@ -210,3 +211,21 @@ async def test_who_is_not_reviewed_yet_is_named_by_what_identifies_them(made: Wo
         await access_review.sign_off_review(registry, owner(made), ACME, now=made.clock())
     assert "gina@acme.example (Gina Teo)" in str(refused.value)
     assert "aiice (Alice Tan)" in str(refused.value)
+
+
+@pytest.mark.parametrize("sent", [False, True])
+async def test_no_account_gets_an_address_that_its_link_has_not_proven(made: World, sent: bool) -> None:
+    """D60, D65, D68: held; the address is what a file knows people by, so an accomplice redirects the invitation."""
+    await harbour.invite(made, email=EVIL, name="Mallory")
+    browser = await harbour.at_profile(made)
+    await harbour.named(browser, user_name="nora.ng", name="Nora Ng")
+    await newcomer.password(browser)
+    await newcomer.app(made, browser)
+    invited = (await harbour.of(made)).membership
+    await made.write(replace(invited, email="nora@acme.example"))
+    if sent:
+        await harbour.Sender(made=made).round()
+        assert (await harbour.of(made)).membership.email == "nora@acme.example"
+    heading = await newcomer.kept(browser)
+    assert heading != harbour.ACCEPTED
+    assert await made.provider.registry.directory.user_by_name("nora.ng") is None

@@ -450,8 +450,8 @@ class NoticeEmails(_Sender[_TakenNotices]):
         now = self._provider.clock()
         requests = [each for each in await self._read_requests(queued) if state_at(each, now).value == "pending"]
         if level is None:
-            operates = await self._registry.directory.read(Operator, [reader.user.key])
-            requests = requests if operates else []
+            operator = await self._registry.directory.find(Operator, reader.user.user_id)
+            requests = requests if operator is not None and operator.level == "operator" else []
         else:
             requests = [
                 each for each in requests if may_approve(level, build_request_object(each, "approval"), now=now)
