@@ -139,6 +139,17 @@ async def test_an_operator_who_decides_in_place_of_the_entity_is_told_the_comman
     assert MANAGE_PATH not in sent.text
 
 
+async def test_an_operator_who_can_decide_no_longer_when_the_email_leaves_is_not_told(made: World) -> None:
+    """D53: of the levels, only that of an operator decides."""
+    process = await begun(made, approvals="all")
+    await made.write(Operator(user_id="id-mira", level="operator"))
+    await made.disable("adam")
+    await ask(made, given(role("mira")))
+    await process.notices.round()
+    await made.write(Operator(user_id="id-mira", level="support"))
+    assert await process.sent(later=1) == []
+
+
 async def test_several_requests_are_one_email_that_leads_to_each(made: World) -> None:
     """docs/decisions/0022."""
     process = await begun(made, approvals="all")
@@ -295,6 +306,20 @@ async def test_what_the_mail_server_says_decides_what_follows(
     made.clock.pass_(later)
     await process.sent(later=0)
     assert process.counted == outcomes
+
+
+async def test_who_stopped_administering_before_the_email_left_is_told_nothing(made: World) -> None:
+    """D53, D61: an e-mail can wait for days, and tells who may do what, who asks for what, and why."""
+    process = await begun(made, approvals="all")
+    await ask(made, given(role("mira")))
+    await made.write(role("mira", "Checker", end_date="2027-02-15"))
+    made.clock.pass_(DAY)
+    await change(made, given(owner_level("mira")), actor=COMMAND)
+    await process.notices.round()
+    [adam] = (await made.provider.registry.directory.read(Administrator, [("id-adam", HARBOUR)])).values()
+    await change(made, taken(adam), actor=COMMAND)
+    sent = [each.subject for each in await process.sent() if each.to.startswith("adam")]
+    assert sent == [CHANGED]  # of his own level
 
 
 async def test_what_waited_for_a_week_is_no_longer_sent(made: World) -> None:

@@ -88,9 +88,9 @@ async def test_a_file_gives_nothing_to_whoever_chose_the_user_name_before(
     assert (user.name, user.email) == ("Mallory", EVIL)
 
 
-@pytest.mark.parametrize("described", [f"name: Somebody, email: {EVIL}, ", ""])
+@pytest.mark.parametrize("described", [f"name: Somebody, email: {EVIL}, ", f"email: {EVIL.title()}, "])
 async def test_a_file_that_means_the_account_gives_it_everything(made: World, described: str) -> None:
-    """D65, D68: by its address, or by nothing but its user name."""
+    """D65, D68: by its address, in any case."""
     await squatted(made)
     await apply(made, f"{{{described}memberships: [{ACME}]}}")
     assert await rights(made) == [Membership, Administrator, Operator]

@@ -18,6 +18,7 @@ from corpid.flows.operations import audit, audit_seals, audit_stream
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory import audit_reading
+from corpid.rules.directory.names import is_user_id
 from corpid.stores import private_files
 
 if TYPE_CHECKING:
@@ -382,4 +383,4 @@ def _file_name(path: str) -> str:
 def _name(identifier: str, names: Mapping[str, str]) -> str:
     if identifier in names:
         return names[identifier]
-    return f"{identifier[:_IDENTIFIER]}…" if audit.is_user_id(identifier) else identifier
+    return f"{identifier[:_IDENTIFIER]}…" if is_user_id(identifier) else identifier

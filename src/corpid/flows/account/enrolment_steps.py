@@ -54,6 +54,12 @@ _NO_USER_NAME: Final = phrase(
     count=names.USER_NAME_CHARACTERS,
 )
 _SYMBOLS: Final = frozenset(".-_+")
+PLACES_OF_NAMES: Final = frozenset(
+    """
+    you anda நீங்கள் 您 nobody none unknown anonymous removed person somebody system corpid operator administrator owner
+    """.split()
+)
+"""words that stand where pages, files and the audit name people"""
 _NOT_CHOSEN: Final = phrase(
     "Choose a user name of letters, digits and . - _ +, in one script. It can only be an e-mail address if it is the one "
     "that the invitation went to."
@@ -88,7 +94,7 @@ async def submit_profile(context: RequestContext, loaded: EnrolmentContext, *, u
     attempt = await count_attempt(context, loaded)
     registry = context.provider.registry
     named = await registry.directory.user_by_name(key)
-    if named is not None or await _is_called_so(registry, invited.membership, key):
+    if key in PLACES_OF_NAMES or named is not None or await _is_called_so(registry, invited.membership, key):
         await throttle.rejection_counts(context, loaded.sent)
         raise InvalidInput(NAME_TAKEN, field="user_name")
     await throttle.give_back(context, attempt)
@@ -100,12 +106,14 @@ def _can_be_chosen(user_name: str, address: str) -> bool:
     """Return whether a new person may be known by a user name.
 
     An address only if it is the one that the link has proven: it identifies whoever is invited at it. No brackets,
-    nothing that looks like another name, and not symbols alone, which pages show where there is nothing.
+    nothing that looks like another name or is read as an identifier, and not symbols alone, which pages show where
+    there is nothing.
     """
     if user_name == address.casefold():
         return True
     plain = all(each.isalnum() or each in _SYMBOLS for each in user_name if each.isascii())
-    return plain and any(map(str.isalnum, user_name)) and names.is_distinct(user_name)
+    named = any(map(str.isalnum, user_name)) and not names.is_user_id(user_name)
+    return plain and named and names.is_distinct(user_name)
 
 
 async def _is_called_so(registry: Registry, invited: Membership, user_name: str) -> bool:

@@ -41,7 +41,7 @@ from corpid.rules.directory.document import (
     user_text,
 )
 from corpid.rules.directory.nodes import DirectoryError, FileProblem
-from corpid.rules.directory.plan import ALL_BUT_LEVELS, Plan, plan, record_key
+from corpid.rules.directory.plan import ALL_BUT_LEVELS, OF_PEOPLE, Plan, plan, record_key
 from corpid.rules.directory.records import (
     KIND_OF,
     RECORDS,
@@ -411,7 +411,7 @@ def _list_keys(document: DirectoryDocument, needed: References, ids: Mapping[str
     for kind in RECORDS:
         entries = document.entries_of(kind).values()
         keys[kind] = {record_key(entry, ids) for entry in entries if kind == "user" or _knows_user(entry, ids)}
-    keys["user"] |= {key[:1] for key in keys["operator"]}
+    keys["user"] |= {key[:1] for kind in OF_PEOPLE for key in keys[kind]}
     keys["entity"] |= needed.entities
     keys["service"] |= needed.services
     keys["membership"] |= {(ids[name], entity_id) for name, entity_id in needed.memberships if name in ids}

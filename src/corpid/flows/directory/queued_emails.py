@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from datetime import datetime
+from functools import partial
 from secrets import SystemRandom
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, NamedTuple, TypeVar
 
@@ -18,7 +19,7 @@ import msgspec
 from corpid.flows import namespaces, notifications
 from corpid.flows.account import links
 from corpid.flows.directory import notice_texts
-from corpid.flows.directory.approvals import load_names
+from corpid.flows.directory.approvals import build_request_object, load_names
 from corpid.flows.directory.notice_texts import AccessChange, Reader, RequestInWords, RoleNames
 from corpid.flows.directory.person_names import read_names, read_requested_names
 from corpid.rules.audit_records import AuditEvent
@@ -30,8 +31,8 @@ from corpid.rules.directory.change_texts import name_actor, summarise_changes
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.invitations import REFUSED, SENDING_SECONDS, being_sent
 from corpid.rules.directory.names import label_invited
-from corpid.rules.directory.notices import LONGEST_WAIT_SECONDS, NoticeKind
-from corpid.rules.directory.records import Assignment, ChangeRequest, Entity, Service, ThirdPartyAssignment
+from corpid.rules.directory.notices import LONGEST_WAIT_SECONDS, NoticeKind, is_still_told, may_approve
+from corpid.rules.directory.records import Assignment, ChangeRequest, Entity, Operator, Service, ThirdPartyAssignment
 from corpid.rules.failures import EmailDelayed, MailDelayed, MailRefused, SenderRefused, StoreUnavailable
 from corpid.rules.limits import (
     EMAILS_PER_ADDRESS,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from corpid.flows.request_context import Provider
     from corpid.rules.directory.invitations import OpenInvitation
     from corpid.rules.directory.notices import NoticeGroup, QueuedNotice
+    from corpid.rules.directory.records import Administrator
     from corpid.rules.emails import Email
     from corpid.texts import Phrase
 
@@ -355,6 +357,10 @@ class NoticeEmails(_Sender[_TakenNotices]):
         entity = await self._registry.directory.find(Entity, group.entity_id)
         if not queued or user is None or entity is None or not user.enabled or user.placeholder or not user.email:
             return None
+        held = await self._registry.directory.administrators(group.entity_id)
+        level = next((each.record for each in held if each.enabled and each.record.user_id == group.user_id), None)
+        if not is_still_told(group.kind, level):
+            return None
         reader = Reader(user=user, entity=entity, deployment_url=self._provider.policy.deployment_url)
         write: Mapping[NoticeKind, Callable[[Reader, Sequence[QueuedNotice]], Awaitable[Email | None]]] = {
             "access": self._write_access,
@@ -362,7 +368,7 @@ class NoticeEmails(_Sender[_TakenNotices]):
             "access_of_others_ends": self._write_others_ending,
             "owner": self._write_owner,
             "token": self._write_token,
-            "request": self._write_waiting,
+            "request": partial(self._write_waiting, level=level),
             "decision": self._write_decided,
             "review": self._write_review,
         }
@@ -437,15 +443,22 @@ class NoticeEmails(_Sender[_TakenNotices]):
         found = [(each.name, each.expires_at) for each in held if each.token_id in wanted]
         return notice_texts.build_token_email(reader, found) if found else None
 
-    async def _write_waiting(self, reader: Reader, queued: Sequence[QueuedNotice]) -> Email | None:
-        """The requests that still wait."""
+    async def _write_waiting(
+        self, reader: Reader, queued: Sequence[QueuedNotice], level: Administrator | None
+    ) -> Email | None:
+        """The requests that still wait, and that the reader can decide."""
         now = self._provider.clock()
         requests = [each for each in await self._read_requests(queued) if state_at(each, now).value == "pending"]
+        if level is None:
+            operator = await self._registry.directory.find(Operator, reader.user.user_id)
+            requests = requests if operator is not None and operator.level == "operator" else []
+        else:
+            requests = [
+                each for each in requests if may_approve(level, build_request_object(each, "approval"), now=now)
+            ]
         if not requests:
             return None
-        held = await self._registry.directory.administrators(reader.entity.entity_id)
-        outside = all(each.record.user_id != reader.user.user_id for each in held)
-        reader = msgspec.structs.replace(reader, as_operator=outside)
+        reader = msgspec.structs.replace(reader, as_operator=level is None)
         return notice_texts.build_waiting_email(reader, await self._describe_requests(requests), len(requests))
 
     async def _write_decided(self, reader: Reader, queued: Sequence[QueuedNotice]) -> Email | None:

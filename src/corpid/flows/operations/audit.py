@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
-from uuid import UUID
 
 import msgspec
 
@@ -17,7 +16,7 @@ from corpid.rules.audit_actions import INVITED_PERSON, PERSONAL_DETAILS, AuditAc
 from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import ApiClient, DeploymentOperator, EntityAdministrator
-from corpid.rules.directory.names import canonical, label_invited
+from corpid.rules.directory.names import canonical, is_user_id, label_invited
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.records import Entity, Operator, User
 from corpid.rules.limits import CLOCKS_APART_SECONDS
@@ -276,17 +275,6 @@ def _removed(entry: AuditEntry) -> dict[str, str]:
 def _is_same_name(name: str, typed: str) -> bool:
     try:
         return mapped(name) == mapped(typed)
-    except ValueError:
-        return False
-
-
-def is_user_id(text: str) -> bool:
-    """Return whether a text has the form of a person's identifier.
-
-    Source: R-12.4
-    """
-    try:
-        return str(UUID(text)) == text
     except ValueError:
         return False
 

@@ -101,11 +101,22 @@ async def load_grants(
 
     Raises access.Forbidden, StoreUnavailable. Source: D57, D61
     """
-    keys = {"/".join(row.key): row.key for row in rows}
-    found = await audit.read_latest(registry, _GIVING, list(keys), actor=actor)
+    objects = {row: "/".join(row.key) for row in rows}
+    found = await audit.read_latest(registry, _GIVING, list(dict.fromkeys(objects.values())), actor=actor)
     return Grants(
-        entries={keys[name]: entry for name, entry in found.items()}, names=await names(registry, actor, found.values())
+        entries={row.key: found[name] for row, name in objects.items() if name in found and _is_of(found[name], row)},
+        names=await names(registry, actor, found.values()),
     )
+
+
+def _is_of(entry: AuditEntry, row: Assignment | ThirdPartyAssignment) -> bool:
+    """Return whether an entry is about a role.
+
+    The objects of two roles are alike if their parts have slashes: then the members that were recorded tell.
+    """
+    if all("/" not in part for part in row.key):
+        return True
+    return all(entry.after.get(name, "") == getattr(row, name) for name in ("role", "sub_entity", "ref"))
 
 
 async def find_last_sign_ins(

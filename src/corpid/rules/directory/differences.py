@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 OTHER_PERSON: Final = (
-    "whoever has this user name set up the account with another e-mail address. If it is the same person, write that "
-    "address; otherwise choose another user name"
+    "whoever has this user name set up the account themselves, and its e-mail address is not written here. If it is the "
+    "same person, write that address; otherwise choose another user name"
 )
 LONGEST: Final = 80
 UNREMOVED_SHOWN: Final = 20

@@ -26,6 +26,7 @@ USER_NAME_CHARACTERS: Final = 128
 
 _ASCII: Final = re.compile(r"[!-~]+")
 """user names of which the profile changes nothing but case (RFC 8264 §9.11)"""
+USER_ID: Final = re.compile(r"[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}")
 _MARKS: Final = str.maketrans({"\u200e": None, "\u200f": None, "\ufeff": None, "\t": " "})
 _NO_JOINERS: Final = str.maketrans(dict.fromkeys(JOINERS))
 _SMALL: Final = str.maketrans(ascii_uppercase, ascii_lowercase)
@@ -46,8 +47,10 @@ _SCRIPTS: Final = frozenset(
     """.split()
 )
 """in wide use today (Unicode TS 31, table 5); others, such as Lisu and Coptic, are made of letters like Latin's"""
-_LIKE_LATIN: Final = frozenset("аеорсухіјѕһкԁԛԝӏοανικρυհոռսզգցօ")
-"""small letters of other scripts that look like one of Latin (Unicode TS 39)"""
+_SCRIPT_NAMES: Final = {"IDEOGRAPHIC": "CJK", "KATAKANA-HIRAGANA": "KATAKANA"}
+"""the script of signs of repetition and length, such as in 佐々木 and カーター, by the first word of their names"""
+_LIKE_LATIN: Final = frozenset("аеорсухіјѕһкԁԛԝӏοανικρυհոռսզգցօ一丨丶丿亅乙ノーㄧㄥㄒㄩ")
+"""small letters of other scripts that look like one of Latin, or like a dash or bar (Unicode TS 39)"""
 _OF_LATIN: Final = frozenset("ßæøœđłþð")
 """ordinary letters of Latin that are no letter of ASCII with a mark"""
 _BRACKETS: Final = {"Ps": "[", "Pe": "]"}
@@ -149,14 +152,15 @@ def mixed_scripts(name: str) -> frozenset[str]:
 
 
 def _script(character: str) -> str:
-    return unicodedata.name(character, "UNKNOWN").removeprefix("FULLWIDTH ").removeprefix("HALFWIDTH ").split()[0]
+    name = unicodedata.name(character, "UNKNOWN").removeprefix("FULLWIDTH ").removeprefix("HALFWIDTH ").split()[0]
+    return _SCRIPT_NAMES.get(name, name)
 
 
 def is_distinct(name: str) -> bool:
     """Return whether a name looks like no name in other letters.
 
-    Of one script in wide use, with its own marks only; of Latin its ordinary letters. `name` is in small letters.
-    Source: D51, D68, Unicode TS 39 §4, §5.2
+    Of one script in wide use, with its own marks only; of Latin its ordinary letters, and none beside another script:
+    丨 is read as l there. `name` is in small letters. Source: D51, D68, Unicode TS 39 §4, §5.2
     """
     other = {character for character in name if not character.isascii()}
     letters = {character for character in other if character.isalpha()}
@@ -167,7 +171,17 @@ def is_distinct(name: str) -> bool:
         for each in letters
     )
     like_latin = bool(letters) and letters <= _LIKE_LATIN
-    return scripts <= _SCRIPTS and not mixed_scripts(name) and not like_latin and all(marks) and all(ordinary)
+    with_latin = bool(scripts - {"LATIN"}) and any(_script(each) == "LATIN" for each in name if each.isalpha())
+    mixed = with_latin or mixed_scripts(name)
+    return scripts <= _SCRIPTS and not mixed and not like_latin and all(marks) and all(ordinary)
+
+
+def is_user_id(text: str) -> bool:
+    """Return whether a text has the form of a person's identifier.
+
+    Source: R-12.4
+    """
+    return USER_ID.fullmatch(text) is not None
 
 
 def is_storable(text: str) -> bool:

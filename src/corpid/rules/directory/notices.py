@@ -181,6 +181,21 @@ def _list_owners(administrators: Iterable[AppointmentStatus[Administrator]]) -> 
     return [each.record.user_id for each in administrators if each.enabled and each.record.level == "owner"]
 
 
+def is_still_told(kind: NoticeKind, level: Administrator | None) -> bool:
+    """Return whether this level still gets a notice.
+
+    None: they administer the entity no longer, or never did. Source: D53, D61
+    """
+    match kind:
+        case "token" | "review":
+            return level is not None and level.level == "owner"
+        case "access_of_others_ends":
+            return level is not None and level.approves
+        case "owner":
+            return level is not None
+    return True
+
+
 def is_request(entry: AuditEntry) -> bool:
     """Return whether an entry is about a new change request. Source: D55"""
     return entry.action == AuditAction.APPROVAL_REQUEST

@@ -64,7 +64,7 @@ _NEEDED: Final[Mapping[Kind, tuple[tuple[str, str], ...]]] = {
     if section.identifier
 }
 _TYPES: Final[Mapping[Kind, type[KeyedRecord]]] = {**RECORDS, "client": Client}
-_OF_PEOPLE: Final[frozenset[Kind]] = frozenset({
+OF_PEOPLE: Final[frozenset[Kind]] = frozenset({
     "user", "credentials", "membership", "administrator", "operator", "assignment", "third-party row",
 })  # fmt: skip
 """kinds whose keys begin with a person"""
@@ -153,8 +153,9 @@ def plan(
         raise DirectoryError(document.file, problems)
     _store_values(wanted, current)
     named = {kind: set(records) for kind, records in wanted.items()}
-    taken, kept = _settle(wanted, current, claims)
-    removed, unremoved = _removals(document, current, user_ids, named, wanted, prune, claims)
+    others = _find_others(wanted, current, claims)
+    taken, kept = _settle(wanted, current, claims, others)
+    removed, unremoved = _removals(document, current, user_ids, named, wanted, prune, claims, others)
     gone = removed.get("service", frozenset())
     for key, (entry, record) in wanted["administrator"].items():
         wanted["administrator"][key] = (entry, without_services(record, gone))
@@ -349,9 +350,12 @@ class _PlanChecker:
 
 
 def _settle(
-    wanted: dict[Kind, dict[Key, tuple[DocumentEntry, KeyedRecord]]], current: Current, claims: Ownership | None
+    wanted: dict[Kind, dict[Key, tuple[DocumentEntry, KeyedRecord]]],
+    current: Current,
+    claims: Ownership | None,
+    others: AbstractSet[Key],
 ) -> tuple[dict[tuple[Kind, Key], dict[str, str]], list[RetainedRecord]]:
-    """Take the records of others out of `wanted`.
+    """Take records of others, and of accounts not meant, out of `wanted`.
 
     Returns the members taken from others, by record, and the records that are left to them. A record that stays as it
     is leaves `wanted`: nothing is judged that the document does not decide.
@@ -361,15 +365,15 @@ def _settle(
     if claims is None:
         return taken, kept
     left_out: set[tuple[Kind, Key]] = set()
-    users = current.records_of("user")
-    known = {key[:1] for kind in _OF_PEOPLE - {"user"} for key in wanted[kind] if claims.gave(kind, key)}
-    others = {key for key, (entry, _) in wanted["user"].items() if claims.differs_from(entry, users.get(key))} - known
     for kind, records in wanted.items():
         for key, (entry, record) in list(records.items()):
             existing, by = current.records_of(kind).get(key), claims.remover(kind, key)
-            if kind in _OF_PEOPLE and key[:1] in others and (existing is None or kind == "user"):
+            if kind in OF_PEOPLE and key[:1] in others:
                 verb: Verb = "add" if existing is None else "change"
-                kept.append(RetainedRecord(verb=verb, kind=kind, key=key, by=(), members=("email",), line=entry.line))
+                if existing != record or kind == "user":
+                    kept.append(
+                        RetainedRecord(verb=verb, kind=kind, key=key, by=(), members=("email",), line=entry.line)
+                    )
                 del records[key]
                 continue
             if by or not left_out.isdisjoint(_needs(kind, record)):
@@ -387,6 +391,22 @@ def _settle(
             if settled.kept and settled.record == existing:
                 del records[key]
     return taken, kept
+
+
+def _find_others(wanted: Wanted, current: Current, claims: Ownership | None) -> set[Key]:
+    """The accounts of user names by which a document means somebody else.
+
+    Not those to which a file has given something before. Source: D65, D68
+    """
+    if claims is None:
+        return set()
+    entries, users = wanted["user"], current.records_of("user")
+    named = {key[:1] for kind in OF_PEOPLE for key in wanted[kind]}
+    known = {key[:1] for kind in OF_PEOPLE - {"user"} for key in wanted[kind] if claims.gave(kind, key)}
+    return {
+        key for key in named - known
+        if claims.differs_from(entries[key][0] if key in entries else None, users.get(key))
+    }  # fmt: skip
 
 
 def _needs(kind: Kind, record: KeyedRecord) -> Iterable[tuple[Kind, Key]]:
@@ -525,6 +545,7 @@ def _removals(
     wanted: Wanted,
     prune: frozenset[Kind],
     claims: Ownership | None,
+    others: AbstractSet[Key],
 ) -> tuple[Removed, list[RetainedRecord]]:
     """The keys to remove, by kind, and the records left to others.
 
@@ -537,6 +558,7 @@ def _removals(
     for kind in document.complete & prune:
         removed[kind] = frozenset(current.records_of(kind).keys() - named[kind])
     listed = {user_ids[name] for name in document.listed_members} if "membership" in prune else set()
+    listed -= {user_id for (user_id,) in others}
     unlisted = (key for key in current.records_of("membership") if key[0] in listed and key not in named["membership"])
     removed["membership"] = frozenset(unlisted)
     kept: list[RetainedRecord] = []

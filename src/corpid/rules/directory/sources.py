@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Generic, Literal, TypeAlias, TypeVar
 import msgspec
 
 from corpid.rules.directory.document import Key
+from corpid.rules.directory.names import fold_ascii
 from corpid.rules.directory.records import Sources, User
 from corpid.rules.directory.sections import Kind
 from corpid.rules.fields import KeyedRecord
@@ -109,14 +110,16 @@ def in_words(actor: str, user_names: Mapping[str, str], owner: str = "") -> str:
     return ""
 
 
-def means_another(entry: DocumentEntry, user: User, sources: Sources) -> bool:
-    """True if an entry is not about the account that it names.
+def means_another(entry: DocumentEntry | None, user: User, sources: Sources) -> bool:
+    """Return whether a document does not mean the account of a name.
 
-    Whoever sets up an account chooses its user name: of the person, only its address is proven. Source: D65, D68
+    Whoever sets up an account chooses its user name: of the person, only its address is proven. `entry` is the one of
+    the user, if there is one. Source: D65, D68
     """
-    described = {"name", "email"} & entry.fields.keys() and "user_id" not in entry.fields
-    address = str(entry.fields.get("email", ""))
-    return bool(described) and channel(sources.record, user.user_id) == "person" and address != user.email
+    if channel(sources.record, user.user_id) != "person" or (entry is not None and "user_id" in entry.fields):
+        return False
+    address = str(entry.fields.get("email", "")) if entry is not None else ""
+    return fold_ascii(address) != fold_ascii(user.email) or not address
 
 
 def people(actors: Iterable[str]) -> set[str]:
@@ -179,11 +182,17 @@ class Ownership(msgspec.Struct, frozen=True, kw_only=True):
         return by if not self.take_over and self._is_another(by) else ""
 
     def gave(self, kind: Kind, key: Key) -> bool:
-        """Return whether the channel of the document wrote a record."""
-        return channel(self.sources_of(kind, key).record) == self.channel
+        """Return whether a file wrote a record.
 
-    def differs_from(self, entry: DocumentEntry, user: msgspec.Struct | None) -> bool:
-        """True if an entry of a user is not about that account. Source: D65, D68"""
+        Documents of the API never did: an entity's own client writes through it, too.
+        """
+        return channel(self.sources_of(kind, key).record) == "file"
+
+    def differs_from(self, entry: DocumentEntry | None, user: msgspec.Struct | None) -> bool:
+        """Return whether a document means somebody else than an account.
+
+        `entry` is the one of the user, if there is one. Source: D65, D68
+        """
         return isinstance(user, User) and means_another(entry, user, self.sources_of("user", user.key))
 
     def limit_record(

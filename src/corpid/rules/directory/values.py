@@ -17,7 +17,7 @@ from corpid.rules.authentication.passwords import (
     require_safe_hash,
 )
 from corpid.rules.characters import JOINERS, is_invisible, printable, typed_code, typed_number
-from corpid.rules.directory.names import COUNTRIES, USER_NAME_CHARACTERS, user_name
+from corpid.rules.directory.names import COUNTRIES, USER_ID, USER_NAME_CHARACTERS, user_name
 from corpid.rules.oauth.urls import ascii_domain
 from corpid.rules.readers import (
     InvalidValue,
@@ -81,7 +81,6 @@ def parameter_values(parameters: tuple[Parameter, ...], name: str) -> set[str]:
 
 TOTP_SECRET_BYTES: Final = 20  # D45
 
-_UUID: Final = re.compile(r"[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}")
 _LANGUAGE: Final = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
 _EMAIL_CHARACTERS: Final = 254
 _ATOM: Final = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
@@ -170,7 +169,7 @@ def _matching(pattern: re.Pattern[str], otherwise: str) -> TextReader:
 
 language: Final = _matching(_LANGUAGE, "a language tag: write en, ms, ta, zh-Hans …")
 """A language tag such as `en` or `zh-Hans` (RFC 5646)"""
-stable_id: Final = _matching(_UUID, "a UUID, such as 5b0b6d0e-21a4-4c55-8a19-3c2e6f7b9a10")
+stable_id: Final = _matching(USER_ID, "a UUID, such as 5b0b6d0e-21a4-4c55-8a19-3c2e6f7b9a10")
 """A UUID in its canonical form (RFC 9562 §4)"""
 
 

@@ -87,8 +87,8 @@ HELP_PAGES: Final[Mapping[str, HelpPage]] = {
         link=phrase("Send a link for a new password"),
         heading=lambda name: phrase("Send {name} a link for a new password?", name=name),
         what=phrase(
-            "The link works for {minutes} minutes, and asks for a code or a passkey first. Earlier links for a new "
-            "password stop working.",
+            "The link works for {minutes} minutes, and asks first for a passkey, a code from an authenticator app, or a "
+            "recovery code. Earlier links for a new password stop working.",
             minutes=PASSWORD_LINK_SECONDS // MINUTE,
         ),
         button=phrase("Send the link"),

@@ -11,9 +11,8 @@ from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import provisioning_tokens
 from corpid.flows.directory.person_names import name_actors
 from corpid.flows.directory.write import Refused
-from corpid.flows.operations import audit
 from corpid.rules.directory.changes import ChangedMeanwhile, Conflict
-from corpid.rules.directory.names import remedy_of
+from corpid.rules.directory.names import is_user_id, remedy_of
 from corpid.rules.directory.provisioning_tokens import LONGEST_LIFE_DAYS, MOST_TOKENS, token_name
 from corpid.texts import counted, phrase
 from corpid.web.check import Check, check_page
@@ -140,7 +139,7 @@ async def create_token(at: PortalContext) -> FormResult:
         errors.append(("days", phrase("Choose how long the token lasts.")))
     if errors:
         raise InvalidForm(*errors)
-    if not audit.is_user_id(token_id):
+    if not is_user_id(token_id):
         raise InvalidInput(phrase("This form is not complete. Fill it in again."))
     secret = at.provider.new_id()
     try:
