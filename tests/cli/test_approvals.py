@@ -129,6 +129,25 @@ def test_who_decided_reviewed_or_made_a_token_is_named_by_their_account(terminal
     assert (token["created_by"], token["created_by_name"]) == (f"user:{arjun}", "arjun")
 
 
+def test_a_removed_person_who_decided_reviewed_or_made_a_token_is_named_as_pages_name_them(terminal: Terminal) -> None:
+    """D61, D68: the identifier stays, for programs."""
+    fill(terminal)
+    terminal.done(*STRICT)
+    terminal.done("administrator", "update", "arjun", "209900042K", "--level", "owner")
+    made = request(terminal)
+    arjun, _ = acted(terminal, made)
+    terminal.done(*WHY, "user", "remove", "arjun")
+    of, review = ("--entity", "209900042K"), ("entity", "review", "209900042K")
+    assert " by A removed person\n" in terminal.done("approval", "show", made)
+    decided = json.loads(terminal.done("approval", "show", made, "--json"))
+    assert (decided["decided_by"], decided["decided_by_name"]) == (f"user:{arjun}", "A removed person")
+    assert ", by A removed person\n" in terminal.done(*review)
+    assert json.loads(terminal.done(*review, "--json"))["began_by_name"] == "A removed person"
+    assert "A removed person" in terminal.done("provisioning-token", "list", *of)
+    [token] = json.loads(terminal.done("provisioning-token", "list", *of, "--json"))["tokens"]
+    assert token["created_by_name"] == "A removed person"
+
+
 def test_somebody_invited_is_named_by_the_address_everywhere(terminal: Terminal) -> None:
     """D68: a list of people, an entity's administrators, and the audit say that it is an invitation."""
     fill(terminal)

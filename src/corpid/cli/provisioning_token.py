@@ -77,7 +77,7 @@ def show_all(*, entity: Entity, json: listing.AsJson = False) -> None:
 
     found, names, now = with_stores(read)
     if json:
-        shown = [{**_as_data(each), "created_by_name": names[each.created_by]} for each in found]
+        shown = [{**_as_data(each), "created_by_name": str(names[each.created_by])} for each in found]
         output.as_json({"tokens": shown})
         return
     if not found:

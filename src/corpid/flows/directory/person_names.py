@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from corpid.rules.directory.access_texts import GONE
 from corpid.rules.directory.change_texts import name_actor
 from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.member_details import identity, member_full_name, name_outside, shown_account
@@ -67,7 +68,7 @@ async def name_actors(registry: Registry, entity_id: str, actors: Iterable[str],
     """Return who acted on records of an entity, by actor.
 
     `reader` is told as much as they may know: those of the entity what pages say, others every person by their account,
-    and the rest as in the audit. Raises StoreUnavailable. Source: D53, D61, D68
+    and programs as in the audit. A removed person is GONE. Raises StoreUnavailable. Source: D53, D61, D68
     """
     known = set(actors) - {""}
     people = {each: each.partition(":")[2] for each in known if each.startswith(("user:", "operator:"))}
@@ -76,7 +77,7 @@ async def name_actors(registry: Registry, entity_id: str, actors: Iterable[str],
         return {each: name_actor(each, names) for each in known}
     users, _ = await read_people(registry, entity_id, set(people.values()) - names.keys())
     names |= {user_id: shown_account(user) for user_id, user in users.items()}
-    return {each: names.get(people.get(each, ""), each) for each in known}
+    return {each: names.get(people[each], GONE) if each in people else each for each in known}
 
 
 async def read_requested_people(
