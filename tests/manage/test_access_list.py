@@ -256,6 +256,17 @@ async def test_selected_roles_end_after_one_check(made: World) -> None:
     assert len({each.detail["batch"] for each in events}) == 1
 
 
+async def test_the_list_is_as_it_was_sorted_after_a_check_that_changes_nothing(made: World) -> None:
+    """D81, D83."""
+    await held(made)
+    browser = await in_portal(made, "access?sort=-role")
+    await browser.fill_and_submit("decision", **{f"select-{identifier(NOTICES)}": "yes"})
+    assert browser.page.heading == "Remove access?"
+    await follow(browser, "Keep access")
+    assert "sort=-role" in browser.url
+    assert len(await roles(made)) == 2
+
+
 async def test_the_whole_list_ends_as_it_was_filtered_and_shown() -> None:
     """D81: the filter, evaluated again; what came in meanwhile is shown first."""
     async with new_world() as made:

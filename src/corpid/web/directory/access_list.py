@@ -379,7 +379,7 @@ SECTION: Final = Section[PortalContext](
         _CSV: PortalPage(view=export_access),
         _END: check_page(ask_end, needs=("delete", "assignment")),
     },
-    fields=_FILTERS | {"all", "decision", "reason"},
-    filters=_FILTERS | {"after"},
+    fields=_FILTERS | {SORT, "all", "decision", "reason"},
+    filters=_FILTERS | {SORT, "after", "before"},
     prefixes=(SELECT,),
 )
