@@ -287,6 +287,54 @@ async def test_the_third_party_gives_its_people_access_within_what_was_granted(m
     assert await row(made) == replace(ROW, parameters=(Parameter(name="Year", value="2026"),))
 
 
+async def test_the_third_partys_form_offers_the_values_that_its_own_people_use_for_the_client(made: World) -> None:
+    """D56, D61, R-14.1: and nothing of the client entity's own roles, or of roles that have ended or are for others."""
+    await three(made)
+    other = replace(
+        ROW, client_entity_id=CASSIA, sub_entity="Cassia's", parameters=(Parameter(name="Year", value="2021"),)
+    )
+    ended = replace(
+        ROW, ref="ended", end_date="2020-12-31", sub_entity="Closed", parameters=(Parameter(name="Year", value="2020"),)
+    )
+    own = Assignment(user_id="id-alice", entity_id=ACME, service_id="PERMITS", role="Maker", sub_entity="Acme's")
+    used = replace(ROW, sub_entity="Jurong", parameters=(Parameter(name="Year", value="2026"),))
+    await made.write(GRANT, used, other, ended, own)
+    browser = await in_portal(made, f"{page('assign')}?person={await membership(made, 'finn', BANYAN)}", who="dora")
+    assert "Part of the organisation (optional)" in browser.page.text
+    assert offered(browser) == {"sub_entity-used": ["Jurong"]}
+    assert "Leave it empty if there is none. In use: 2026." in browser.page.text
+    await go(made, browser, page("change-role", used))
+    assert "In use: 2026." in browser.page.text
+
+
+async def test_what_a_person_has_for_the_client_is_said_where_they_are_chosen_and_again_before_the_role(
+    made: World,
+) -> None:
+    """D54, D56: at every service of this client entity; what has ended, or is for another one, is left out."""
+    await three(made)
+    await made.write(Service(service_id="TAX", name="Tax", third_parties=True))
+    at_tax = replace(ROW, service_id="TAX", role="")
+    ended = replace(ROW, role="Checker", end_date="2020-12-31")
+    other = replace(ROW, client_entity_id=CASSIA, role="Checker")
+    await made.write(GRANT, replace(ROW, sub_entity="Jurong"), at_tax, ended, other)
+    browser = await in_portal(made, page("assign"), who="dora")
+    assert "Already given" in browser.page.text
+    assert "Permits: Maker" in browser.page.text
+    assert "Tax" in browser.page.text
+    assert "Checker" not in browser.page.text
+    await follow(browser, "Finn Goh")
+    assert "Already given" in browser.page.text
+    assert (
+        "finn (Finn Goh) may act as Maker at Permits for Acme Pte. Ltd. from 1 Jan 2026 until 31 Dec 2099."
+        in browser.page.text
+    )
+    assert "Part of the organisation: Jurong" in browser.page.text
+    assert "finn (Finn Goh) may act at Tax for Acme Pte. Ltd." in browser.page.text
+    assert "as Checker" not in browser.page.text
+    await go(made, browser, f"{page('assign')}?person={await membership(made, 'dora', BANYAN)}")
+    assert "Already given" not in browser.page.text
+
+
 @pytest.mark.parametrize("search", ["finn", "goh", "finn@firm.example", "FIN"])
 async def test_the_third_partys_people_are_found_by_name_user_name_and_address(made: World, search: str) -> None:
     """D61: as their organisation knows them."""

@@ -700,7 +700,8 @@ async def _load_record(_: Stores, found: NamedRecord) -> object:
 
 
 _PEOPLE: Final[dict[str, Any]] = {
-    "User": "user_name", "Name": "name", "E-mail": "email", "State": lambda user, _: listing.state_of(user),
+    "User": lambda listed, _: listed.identity, "Name": "name", "E-mail": "email",
+    "State": lambda listed, _: listing.state_of(listed.user),
 }  # fmt: skip
 _ENTITIES: Final[dict[str, Any]] = {
     "Entity": "entity_id", "Name": "name", "Type": "type", "Status": "status",
@@ -723,7 +724,7 @@ NOUNS: Final[dict[str, Noun]] = {
             "enable": "Enable a person again.",
         },
         lists=(
-            ListCommand("People", "users", USERS, _PEOPLE),
+            ListCommand("People", "users", USERS, _PEOPLE, lambda listed, _: listed.user),
             ListCommand(
                 "People of {entity}", "users", MEMBERS,
                 {

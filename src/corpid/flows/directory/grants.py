@@ -45,10 +45,10 @@ from corpid.rules.directory.third_parties import AuthorisationSide, Authorisatio
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from corpid.outbound.passwords import Passwords
-    from corpid.rules.directory.actors import Actor
+    from corpid.rules.directory.actors import Actor, EntityAdministrator
     from corpid.rules.directory.records import GrantState
     from corpid.stores.sql.registry import Registry
 
@@ -212,6 +212,20 @@ async def list_roles(
         lambda row: format_place(row.key), grant.fits, after=after, at_once=_AT_ONCE, limit=limit,
     )  # fmt: skip
     return ListPage(found=tuple(await _with_people(registry, actor, page.found)), after=page.after)
+
+
+async def list_held_roles(
+    registry: Registry, actor: EntityAdministrator, client_entity_id: str, people: Collection[str], *, today: str
+) -> list[tuple[ThirdPartyAssignment, Service]]:
+    """List the present roles of the actor's people for a client entity.
+
+    Those that have not ended; `today` as in a record. Raises access.Forbidden, StoreUnavailable. Source: D54, D56
+    """
+    _authorise_reading(actor, actor.entity_id, client_entity_id)
+    rows = await registry.directory.third_party_roles(actor.entity_id, client_entity_id, people)
+    held = [row for row in rows if row.end_date >= today]
+    services = await registry.directory.read(Service, {(row.service_id,) for row in held})
+    return [(row, services[row.service_id,]) for row in held if (row.service_id,) in services]
 
 
 async def find_role(registry: Registry, actor: Actor, key: tuple[str, ...]) -> RoleOfGrant:

@@ -15,6 +15,7 @@ from corpid.flows.directory.write import Refused, read_grants
 from corpid.rules.directory.access import Object, refuse_early
 from corpid.rules.directory.actors import ApiClient, DeploymentOperator
 from corpid.rules.directory.lists import ListQuery, ListTotal
+from corpid.rules.directory.member_details import identity
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.queries import Member
 from corpid.rules.directory.records import (
@@ -78,6 +79,18 @@ async def read_all(read: Callable[[str, int], Awaitable[ListPage[T]]], *, most: 
         if not after:
             return
         await asyncio.sleep(0)  # SQLite has answered within this task: others have their turn
+
+
+class ListedPerson(msgspec.Struct, frozen=True, kw_only=True):
+    """A person, or a placeholder with its invitation."""
+
+    user: User
+    invitation: Membership | None
+
+    @property
+    def identity(self) -> str:
+        """The user name, or the address of the invitation (D68)."""
+        return identity(self.invitation, self.user) if self.invitation else self.user.user_name
 
 
 class EntityMember(Member, frozen=True, kw_only=True):
@@ -254,9 +267,10 @@ async def list_with_records(
 ) -> ListPage[Any]:
     """List records of a kind, with the records that they depend on.
 
-    `wanted` are filters of the list. Roles are RoleRecords, administrators Appointments, memberships Belongings,
-    members EntityMembers, and requests to be deleted PendingDeletions. Raises Refused if something is named that there
-    is not, UnknownPlace, UnknownSort, access.Forbidden, StoreUnavailable. Source: D23, D50, D53, D83
+    `wanted` are filters of the list. People are ListedPersons, roles RoleRecords, administrators Appointments,
+    memberships Belongings, members EntityMembers, and requests to be deleted PendingDeletions. Raises Refused if
+    something is named that there is not, UnknownPlace, UnknownSort, access.Forbidden, StoreUnavailable. Source: D23,
+    D50, D53, D83
     """
     found = await list_in_order(registry, actor, listed, await _read_filters(registry, actor, listed, wanted), **page)
     load = _LOADERS.get(listed.record)
@@ -277,6 +291,12 @@ async def _read_filters(
         else:
             where[column] = (await find_entity(registry, value, actor=actor)).entity_id
     return where
+
+
+async def _load_invitations(directory: Directory, rows: Sequence[User]) -> tuple[ListedPerson, ...]:
+    invited = await directory.invitations([row.user_id for row in rows if row.placeholder])
+    found = {each.user_id: each for each in invited}
+    return tuple(ListedPerson(user=row, invitation=found.get(row.user_id)) for row in rows)
 
 
 async def _load_belongings(directory: Directory, rows: Sequence[Membership]) -> tuple[Belonging, ...]:
@@ -360,7 +380,7 @@ async def load_roles(
 
 _LOADERS: Final[Mapping[type, Callable[[Directory, Any], Awaitable[tuple[Any, ...]]]]] = {
     Assignment: load_roles, ThirdPartyAssignment: load_roles, Administrator: _load_appointments,
-    Membership: _load_belongings, Member: _load_levels, DeletionRequest: _load_deletions,
+    User: _load_invitations, Membership: _load_belongings, Member: _load_levels, DeletionRequest: _load_deletions,
 }  # fmt: skip
 """record of a list → what loads the records that its own depend on"""
 

@@ -20,7 +20,7 @@ from corpid.rules.directory.lists import MOST_COUNTED, SERVICES, ListTotal
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.objects import key_of, object_id
 from corpid.rules.directory.queries import SEARCH_SERVICES, Member, MemberRole, RoleOrder, RoleSearch
-from corpid.rules.directory.records import Administrator, Assignment, Change, Entity, Service
+from corpid.rules.directory.records import Administrator, Assignment, Change, Entity, Service, ThirdPartyAssignment
 from corpid.rules.directory.role_forms import NO_VALUES, is_open_to, most_frequent_values
 from corpid.rules.directory.words import words_of_search
 
@@ -275,19 +275,23 @@ async def end_roles(
 
 
 async def list_values_in_use(
-    registry: Registry, actor: EntityAdministrator, service: Service, *, today: str
+    registry: Registry, actor: EntityAdministrator, service: Service, *, today: str, client_entity_id: str = ""
 ) -> ValuesInUse:
     """Values of the entity's roles at a service that have not ended.
 
-    `today` as in a record. Of a great many roles some are looked through. Raises access.Forbidden, StoreUnavailable.
-    Source: D53, D61
+    With `client_entity_id` of those that its people have for that entity. `today` as in a record. Of a great many roles
+    some are looked through. Raises access.Forbidden, StoreUnavailable. Source: D53, D56, D61
     """
-    service_id, entity_id = service.service_id, actor.entity_id
-    authorise(actor, "read", Object(kind="assignment", entity_id=entity_id, service_id=service_id))
+    where = {"entity_id": actor.entity_id, "service_id": service.service_id}
+    kind: type[Assignment | ThirdPartyAssignment] = Assignment
+    thing = Object(kind="assignment", entity_id=actor.entity_id, service_id=service.service_id)
+    if client_entity_id:
+        thing = Object(kind="third-party row", entity_id=actor.entity_id, other_entity_id=client_entity_id)
+        kind, where = ThirdPartyAssignment, {**where, "client_entity_id": client_entity_id}
+    authorise(actor, "read", thing)
     if service.sub_entity == "none" and not service.parameters:
         return NO_VALUES
-    where = {"entity_id": entity_id, "service_id": service_id}
-    rows = await registry.directory.page(Assignment, where, limit=_MOST_LOOKED_THROUGH)
+    rows = await registry.directory.page(kind, where, limit=_MOST_LOOKED_THROUGH)
     return most_frequent_values(row for row in rows if row.end_date >= today)
 
 

@@ -28,7 +28,7 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from corpid.rules.directory.records import Entity
+    from corpid.rules.directory.records import Entity, ThirdPartyAssignment
     from corpid.rules.directory.values import ParameterDefinition, ParameterKind
     from corpid.rules.readers import Reader
     from corpid.texts import Phrase
@@ -87,7 +87,7 @@ class ValuesInUse(msgspec.Struct, frozen=True, kw_only=True):
 NO_VALUES: Final = ValuesInUse()
 
 
-def most_frequent_values(rows: Iterable[Assignment]) -> ValuesInUse:
+def most_frequent_values(rows: Iterable[Assignment | ThirdPartyAssignment]) -> ValuesInUse:
     """The most frequent values of roles, at most VALUES_IN_USE of a kind. Source: R-14.1"""
     sub_entities, parameters = Counter[str](), defaultdict[str, Counter[str]](Counter)
     for row in rows:

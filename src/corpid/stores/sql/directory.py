@@ -50,7 +50,7 @@ from corpid.stores.sql.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 
     from corpid.rules.audit_records import AuditEvent
     from corpid.rules.directory.changes import StoreChange
@@ -88,6 +88,7 @@ _USABLE: Final = sa.and_(
 _CLIENT_ENTITY_END: Final = len(THIRD_PARTY_ASSIGNMENTS.columns) + len(ENTITIES.columns)
 
 _READS_AT_ONCE: Final = 200
+_PEOPLE_AT_ONCE: Final = 100
 _FIRST: Final = text_parameter("first")
 
 
@@ -115,6 +116,8 @@ class Directory:
         self._services: Final = prepare_by_count(database, select_services)
         self._assignments: Final = prepare_by_count(database, select_assignments)
         self._third_party_rows: Final = prepare_by_count(database, select_third_party_rows)
+        self._third_party_roles: Final = prepare_by_count(database, select_third_party_roles)
+        self._invitations: Final = prepare_by_count(database, select_invitations)
         self._set_language: Final = database.prepare(
             lambda: (
                 sa.update(users)
@@ -269,6 +272,34 @@ class Directory:
         if not wanted:
             return []
         return await self._database.rows(statement(len(wanted)), values | bind_values(wanted))
+
+    async def third_party_roles(
+        self, entity_id: str, client_entity_id: str, people: Collection[str]
+    ) -> list[ThirdPartyAssignment]:
+        """Roles of a third party's people for a client entity, by key."""
+        parties = {"entity_id": entity_id, "client_entity_id": client_entity_id}
+        return [
+            THIRD_PARTY_ASSIGNMENTS.decode(row)
+            for row in await self._of_people(self._third_party_roles, people, **parties)
+        ]
+
+    async def invitations(self, placeholders: Collection[str]) -> list[Membership]:
+        """The invitations of placeholders."""
+        return [MEMBERSHIPS.decode(row) for row in await self._of_people(self._invitations, placeholders)]
+
+    async def _of_people(
+        self, statement: Callable[[int], CompiledStatement], people: Collection[str], **values: str
+    ) -> list[Row]:
+        """Rows of people, of a hundred with each statement.
+
+        Always the same one: who is repeated is found once.
+        """
+        wanted, rows = sorted(set(people)), list["Row"]()
+        for start in range(0, len(wanted), _PEOPLE_AT_ONCE):
+            part = wanted[start : start + _PEOPLE_AT_ONCE]
+            listed = bind_values(part + part[:1] * (_PEOPLE_AT_ONCE - len(part)))
+            rows += await self._database.rows(statement(_PEOPLE_AT_ONCE), values | listed)
+        return rows
 
     async def totals(self, entity_id: str, *, first: str, last: str, most: int) -> EntityTotals:
         """Numbers of an entity's home page, each counted up to `most`.
@@ -437,6 +468,22 @@ def select_assignments(wanted: Parameters) -> sa.Select[Any]:
     mine = assignments.c.user_id == _USER_ID, assignments.c.entity_id == _ENTITY_ID
     found = assignments.c.service_id.in_(wanted)
     return sa.select(*columns(assignments, ASSIGNMENTS)).where(*mine, found).order_by(*assignments.primary_key)
+
+
+def select_third_party_roles(wanted: Parameters) -> sa.Select[Any]:
+    """`entity_id`, `client_entity_id`, people → assignment."""
+    of = third_party_assignments.c
+    parties = of.entity_id == _ENTITY_ID, of.client_entity_id == text_parameter("client_entity_id")
+    found = sa.select(*columns(third_party_assignments, THIRD_PARTY_ASSIGNMENTS)).where(
+        *parties, of.user_id.in_(wanted)
+    )
+    return found.order_by(*third_party_assignments.primary_key)
+
+
+def select_invitations(wanted: Parameters) -> sa.Select[Any]:
+    """Placeholders → membership."""
+    of = memberships.c
+    return sa.select(*columns(memberships, MEMBERSHIPS)).where(of.user_id.in_(wanted), of.invited)
 
 
 def select_third_party_rows(wanted: Parameters) -> sa.Select[Any]:

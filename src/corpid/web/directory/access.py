@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from corpid.flows.directory.role_assignment import EntityRole
     from corpid.rules.directory.nodes import FileProblem
     from corpid.rules.directory.queries import Member
-    from corpid.rules.directory.records import Assignment, Entity, Service
+    from corpid.rules.directory.records import Assignment, Entity, Service, ThirdPartyAssignment
     from corpid.rules.directory.role_forms import RoleForm
     from corpid.texts import Phrase
     from corpid.web.pages.components import Value
@@ -269,8 +269,7 @@ async def _ask(
         errors=errors or at.errors,
         parts=(
             Facts(tuple(facts)) if facts else None,
-            Heading(phrase("Already given")) if held else None,
-            Items(held),
+            *already_given(held),
             Form(
                 get=True,
                 parts=(
@@ -311,7 +310,12 @@ async def _held(at: PortalContext, person: Member, service: Service | None) -> t
     return (*held[:_HELD], *more)
 
 
-def held_line(name: str, row: Assignment, service: Service, entity: Entity, today: date) -> Cell:
+def already_given(held: Sequence[Value]) -> tuple[Part, ...]:
+    """The roles that somebody has, each as its line."""
+    return (Heading(phrase("Already given")), Items(tuple(held))) if held else ()
+
+
+def held_line(name: str, row: Assignment | ThirdPartyAssignment, service: Service, entity: Entity, today: date) -> Cell:
     """A role that somebody has, as its line in a list."""
     sentence = access_texts.sentence(name, row, service, entity.name, today)
     return Cell(values=(sentence,), notes=access_texts.details(row))
@@ -627,11 +631,8 @@ async def show_copy(at: PortalContext) -> View:
     else:
         none = phrase("{name} has no access that you can copy here.", name=colleague.name)
         parts.append(Paragraph(none, look="empty"))
-    if copies.held:
-        parts.append(Heading(phrase("Already given")))
-    held = copies.held[:_MOST_COPIED]
-    parts.append(Items(tuple(held_line(name, *each, at.entity, at.context.day) for each in held)))
-    return replace(page, parts=tuple(parts))
+    held = [held_line(name, *each, at.entity, at.context.day) for each in copies.held[:_MOST_COPIED]]
+    return replace(page, parts=(*parts, *already_given(held)))
 
 
 async def _refuse_copy(at: PortalContext, person: Member) -> Phrase | None:

@@ -665,12 +665,13 @@ async def choose_person(
     lead: Phrase | None = None,
     links: tuple[Link, ...] = (),
     refused: Phrase | None = None,
+    list_held: Callable[[Sequence[Member]], Awaitable[Mapping[str, tuple[Phrase, ...]]]] | None = None,
 ) -> Page:
     """The choice of a person on a page.
 
     `to` gives the address that a person leads to, or why they cannot be chosen; `refused` says why no choice would be
-    of use. Raises NotFound for a place that is in
-    no list. Source: D53, D61
+    of use; `list_held` finds the access that people have, by identifier. Raises NotFound for a place that is in no
+    list. Source: D53, D54, D61
     """
     find, after = at.query.get(FIND, "").strip(), at.query.get(AFTER, "")
     found = await await_found(
@@ -678,6 +679,7 @@ async def choose_person(
     )
     here = at.path(page)
     same = {**dict(kept), **({FIND: find} if find else {})}
+    held = await list_held([each.member for each in found.found]) if list_held else {}
 
     def row(each: MemberSummary) -> tuple[Value, ...]:
         member, leads = each.member, to(each.member)
@@ -690,8 +692,10 @@ async def choose_person(
             name if isinstance(leads, Phrase) else Link(url=leads, text=name, about=who),
             member.identity,
             Cell(values=(state_label(member.state), *levels), notes=why_not),
+            *((Cell(values=(), notes=held.get(member.user.user_id, ())),) if held else ()),
         )
 
+    columns = (phrase("Name"), phrase("User name"), phrase("State"), *((phrase("Already given"),) if held else ()))
     search = Field(
         name=FIND, label=phrase("Name, user name or e-mail address"), kind="search", value=find, most=_CHARACTERS
     )
@@ -701,7 +705,7 @@ async def choose_person(
         Filters(action=here, fields=(search,), kept=kept),
         Table(
             caption=phrase("People") if found.by_word else phrase("People by user name"),
-            columns=(Column(phrase("Name")), Column(phrase("User name")), Column(phrase("State"))),
+            columns=tuple(map(Column, columns)),
             rows=tuple(map(row, found.found)),
             empty=phrase("Nobody found. Check the spelling, or invite the person first."),
             pager=pager_of(here, same, came=bool(after), after=found.after, name=AFTER),

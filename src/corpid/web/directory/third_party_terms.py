@@ -17,6 +17,7 @@ from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.records import Change, ThirdPartyAssignment, ThirdPartyGrant
 from corpid.rules.directory.role_forms import (
     ENDS_BEFORE_START,
+    NO_VALUES,
     day,
     day_fault,
     missing_parameter,
@@ -27,6 +28,7 @@ from corpid.rules.directory.values import NO_BEGINNING, NO_END, Parameter, param
 from corpid.texts import Phrase, phrase
 from corpid.web.check import Check, check_page
 from corpid.web.context import ENTERED
+from corpid.web.directory.access import already_given, held_line
 from corpid.web.directory.page_context import (
     PortalContext,
     PortalPage,
@@ -72,7 +74,9 @@ if TYPE_CHECKING:
     from corpid.rules.directory.access import Action, ObjectKind
     from corpid.rules.directory.queries import Member
     from corpid.rules.directory.records import Entity, Service
+    from corpid.rules.directory.role_forms import ValuesInUse
     from corpid.rules.directory.values import ParameterDefinition
+    from corpid.web.pages.components import Part
     from corpid.web.pages.layout import FieldError
     from corpid.web.pages.role_fields import Option
     from corpid.web.pages.views import View
@@ -145,21 +149,24 @@ def _confirm(
 
 
 def _show_terms(
-    at: PortalContext, service: Service, up: Link | None, heading: Phrase, lead: tuple[Phrase, ...], *,
+    at: PortalContext, service: Service, up: Link | None, heading: Phrase, lead: tuple[Part, ...], *,
     start: str, end: str, end_hint: Phrase, back: str, hidden: tuple[tuple[str, str], ...] = (),
     roles: tuple[Option, ...] = (), part: Field | None = None, before: tuple[Parameter, ...] = (),
-    within: ThirdPartyGrant | None = None, further: Link | None = None, names: str = "", step_name: str = "",
+    within: ThirdPartyGrant | None = None, used: ValuesInUse = NO_VALUES, further: Link | None = None,
+    names: str = "", step_name: str = "",
 ) -> Page:  # fmt: skip
     """The form of role, dates and further terms.
 
-    `lead` is what is known already, `part` the field of the sub-entity, `before` the parameters held, and `within` the
-    grant of a person's role.
+    `lead` is what is known already, `part` the field of the sub-entity, `before` the parameters held, `within` the grant
+    of a person's role, and `used` says which values parameters have.
     """
     days = (
         Field(name="start", label=phrase("First day"), kind="date", value=start),
         Field(name="end", label=phrase("Last day"), kind="date", value=end, hint=end_hint),
     )
-    parameters = (_parameter_field(at, each, before, within) for each in service.parameters)
+    parameters = (
+        _parameter_field(at, each, before, within, used.parameters.get(each.name, ())) for each in service.parameters
+    )
     return at.build_page(
         heading,
         *lead,
@@ -191,8 +198,9 @@ def _part_field(at: PortalContext, hint: Phrase, *, required: bool = False, offe
 
 
 def _parameter_field(
-    at: PortalContext, defined: ParameterDefinition, before: tuple[Parameter, ...], within: ThirdPartyGrant | None
-) -> Field:
+    at: PortalContext, defined: ParameterDefinition, before: tuple[Parameter, ...], within: ThirdPartyGrant | None,
+    used: tuple[str, ...],
+) -> Field:  # fmt: skip
     name = parameter_field(defined.name)
     known = sorted(parameter_values(before, defined.name))
     allowed = sorted(parameter_values(within.parameters, defined.name)) if within is not None else []
@@ -205,6 +213,8 @@ def _parameter_field(
         hint = phrase("One value per line.")
     else:
         hint = phrase("One value per line. Leave it empty if there is none.")
+    if used and not allowed and defined.kind != "date":
+        hint = phrase("{hint} In use: {values}.", hint=hint, values=used)
     typed = at.form.get(name, "") if at.form else "\n".join(known)
     required = within is not None and (defined.mandatory or bool(allowed))
     label = role_fields.mark_label(defined.name, required=required)
@@ -388,6 +398,7 @@ async def _offer_terms(at: PortalContext, to: Entity, service: Service) -> View:
         (phrase("At {service}, for {client}.", service=service.name, client=at.entity.name),),
         roles=role_options(service, None),
         part=None if service.sub_entity == "none" else part,
+        used=used,
         start=at.form.get("start", at.context.today),
         end=at.form.get("end", ""),
         end_hint=NO_END_HINT,
@@ -573,7 +584,7 @@ async def show_assignment(at: PortalContext) -> View:
     """The person, and then the terms of their access (D56)."""
     found = await _granted(at)
     person = await _member(at)
-    return await _choose_member(at, found) if person is None else _show_access_terms(at, found, person)
+    return await (_choose_member(at, found) if person is None else _show_access_terms(at, found, person))
 
 
 async def _choose_member(at: PortalContext, found: Authorisation) -> View:
@@ -584,6 +595,14 @@ async def _choose_member(at: PortalContext, found: Authorisation) -> View:
             return phrase("This is you: another administrator can give you access")
         return at.path(at.page, **{PERSON_CHOSEN: member.membership.membership_id})
 
+    async def list_held(members: Sequence[Member]) -> dict[str, tuple[Phrase, ...]]:
+        held: dict[str, tuple[Phrase, ...]] = {}
+        for row, service in await _list_held(at, found, members):
+            name = phrase("{name}", name=service.name)
+            said = phrase("{service}: {role}", service=service.name, role=row.role) if row.role else name
+            held[row.user_id] = (*held.get(row.user_id, ()), said)
+        return held
+
     return await choose_person(
         at,
         at.page,
@@ -592,11 +611,30 @@ async def _choose_member(at: PortalContext, found: Authorisation) -> View:
         heading=phrase("Which of your people will act?"),
         asked=phrase("Choose the person"),
         lead=sentence(found),
+        list_held=list_held,
     )
 
 
-def _show_access_terms(at: PortalContext, found: Authorisation, person: Member) -> View:
+async def _list_held(
+    at: PortalContext, found: Authorisation, people: Sequence[Member]
+) -> list[tuple[ThirdPartyAssignment, Service]]:
+    """The roles of people for the client entity, at every service."""
+    users = [each.user.user_id for each in people]
+    client = found.grant.client_entity_id
+    return await grants.list_held_roles(at.registry, at.actor, client, users, today=at.context.today)
+
+
+async def _list_values(at: PortalContext, found: Authorisation) -> ValuesInUse:
+    """The values in use of the third party's own people."""
+    return await role_assignment.list_values_in_use(
+        at.registry, at.actor, found.service, today=at.context.today, client_entity_id=found.grant.client_entity_id
+    )
+
+
+async def _show_access_terms(at: PortalContext, found: Authorisation, person: Member) -> View:
     grant, service, form = found.grant, found.service, at.form
+    used = await _list_values(at, found)
+    held = await _list_held(at, found, [person])
     first = max(at.context.today, grant.start_date)
     asks_sub_entity = service.sub_entity != "none" and not grant.sub_entity
     return _show_terms(
@@ -604,9 +642,15 @@ def _show_access_terms(at: PortalContext, found: Authorisation, person: Member) 
         service,
         up(at, found),
         phrase("What may {person} do for {client}?", person=person.name, client=found.client_entity.name),
-        (phrase("Authorised: {sentence}", sentence=sentence(found)),),
+        (
+            phrase("Authorised: {sentence}", sentence=sentence(found)),
+            *already_given([held_line(person.name, *each, found.client_entity, at.context.day) for each in held]),
+        ),
         roles=role_options(service, grant),
-        part=_part_field(at, _PART_HINT, required=service.sub_entity == "mandatory") if asks_sub_entity else None,
+        part=_part_field(at, _PART_HINT, required=service.sub_entity == "mandatory", offered=used.sub_entities)
+        if asks_sub_entity
+        else None,
+        used=used,
         start=form.get("start", first),
         end=form.get("end", "") if form else shown_day(grant.end_date),
         end_hint=NO_END_HINT if grant.end_date == NO_END else _END_OF_GRANT,
@@ -684,6 +728,7 @@ async def show_role_change(at: PortalContext) -> View:
         end_hint=NO_END_HINT if found.grant.end_date == NO_END else _END_OF_GRANT,
         before=row.parameters,
         within=found.grant,
+        used=await _list_values(at, found),
         step_name=version_of(row),
         back=url(at, "grant", found.grant),
         further=Link(url=url(at, "take-away", row), text=phrase("Remove this access")),
