@@ -72,7 +72,7 @@ async def name_actors(registry: Registry, entity_id: str, actors: Iterable[str],
     known = set(actors) - {""}
     people = {each: each.partition(":")[2] for each in known if each.startswith(("user:", "operator:"))}
     names = await read_names(registry, entity_id, set(people.values()))
-    if getattr(reader, "entity_id", ""):
+    if reader.entity_id:
         return {each: name_actor(each, names) for each in known}
     users, _ = await read_people(registry, entity_id, set(people.values()) - names.keys())
     names |= {user_id: shown_account(user) for user_id, user in users.items()}
