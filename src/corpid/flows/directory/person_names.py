@@ -178,8 +178,7 @@ def name_as_known(user: User, membership: Membership | None) -> RequestedPerson:
 
 def label_person(person: RequestedPerson) -> str:
     """A person in words, as `member_details.shown_name`. Source: D68"""
-    label = label_identity(person.identity, person.name)
-    return label_invited(label) if person.invited else label
+    return label_identity(person.identity, person.name, invited=person.invited)
 
 
 def read_requested_names(request: ChangeRequest) -> dict[str, str]:

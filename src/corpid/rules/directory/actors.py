@@ -62,7 +62,7 @@ class _Actor(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def entity_id(self) -> str:
-        """The only entity for which they act; empty if they are not bound to one."""
+        """The only entity for which they act; empty without one."""
         return ""
 
     @property
