@@ -64,10 +64,6 @@ _NEEDED: Final[Mapping[Kind, tuple[tuple[str, str], ...]]] = {
     if section.identifier
 }
 _TYPES: Final[Mapping[Kind, type[KeyedRecord]]] = {**RECORDS, "client": Client}
-_OF_PEOPLE: Final[frozenset[Kind]] = frozenset({
-    "user", "credentials", "membership", "administrator", "operator", "assignment", "third-party row",
-})  # fmt: skip
-"""kinds whose keys begin with a person"""
 ALL_BUT_LEVELS: Final = frozenset(KINDS) - LEVELS
 """the kinds that `--prune` removes; `--prune-administrators` removes the others (D65)"""
 
@@ -362,12 +358,12 @@ def _settle(
         return taken, kept
     left_out: set[tuple[Kind, Key]] = set()
     users = current.records_of("user")
-    known = {key[:1] for kind in _OF_PEOPLE - {"user"} for key in wanted[kind] if claims.gave(kind, key)}
+    known = {key[:1] for kind in NAMES_USERS for key in wanted[kind] if claims.gave(kind, key)}
     others = {key for key, (entry, _) in wanted["user"].items() if claims.differs_from(entry, users.get(key))} - known
     for kind, records in wanted.items():
         for key, (entry, record) in list(records.items()):
             existing, by = current.records_of(kind).get(key), claims.remover(kind, key)
-            if kind in _OF_PEOPLE and key[:1] in others and (existing is None or kind == "user"):
+            if key[:1] in others and (kind == "user" or (kind in NAMES_USERS and existing is None)):
                 verb: Verb = "add" if existing is None else "change"
                 kept.append(RetainedRecord(verb=verb, kind=kind, key=key, by=(), members=("email",), line=entry.line))
                 del records[key]
