@@ -42,7 +42,7 @@ from corpid.rules.directory.lists import (
     ListTotal,
     RecordList,
 )
-from corpid.rules.directory.names import label_invited
+from corpid.rules.directory.names import label_identity
 from corpid.rules.directory.objects import MEMBERSHIP, to_json_object
 from corpid.rules.directory.records import Entity, Membership, Operator, User
 from corpid.rules.directory.roles import RoleRecords, last_day, reasons
@@ -652,8 +652,7 @@ async def _load_entity(stores: Stores, found: NamedRecord) -> dict[str, Any]:
 def _describe_entity(shown: dict[str, Any]) -> dict[str, Lines]:
     entity_id = shown["entity"].entity_id
     held = [
-        f"{label_invited(each['user']) if each['invited'] else each['user']} ({each['level']})"
-        for each in shown["administrators"]
+        f"{label_identity(each['user'], invited=each['invited'])} ({each['level']})" for each in shown["administrators"]
     ]
     more = [f"and more: `corpid administrator list --entity {entity_id}`"] if shown["after"] else []
     waiting = {"requests": f"Changes wait for approval: `corpid approval list --entity {entity_id}`."}

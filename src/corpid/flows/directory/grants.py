@@ -109,7 +109,7 @@ async def find_organisations(registry: Registry, actor: Actor, text: str) -> lis
     Letters count alike in either case. Nobody can list entities with it. Raises access.Forbidden, StoreUnavailable.
     Source: D56
     """
-    authorise(actor, "read", Object(kind="grant", entity_id=_read_own_entity(actor)))
+    authorise(actor, "read", Object(kind="grant", entity_id=actor.entity_id))
     wanted = text.strip()
     if not wanted or not is_storable(wanted):
         return []
@@ -146,7 +146,7 @@ async def list_authorisations(
     `other` narrows to the other side, `state` to grants in it. Raises Refused, access.Forbidden, StoreUnavailable.
     Source: D56, D61
     """
-    own = _read_own_entity(actor)
+    own = actor.entity_id
     sides = ("client_entity_id", "entity_id") if given else ("entity_id", "client_entity_id")
     narrowed = {sides[0]: own, sides[1]: other, "state": state or ""}
     where = {name: value for name, value in narrowed.items() if value}
@@ -352,10 +352,6 @@ async def list_roles_ending(registry: Registry, grant: ThirdPartyGrant) -> list[
     return without_grant(grant, others, rows)
 
 
-def _read_own_entity(actor: Actor) -> str:
-    return str(getattr(actor, "entity_id", ""))
-
-
 async def _with_names(registry: Registry, grants: Iterable[ThirdPartyGrant]) -> list[Authorisation]:
     found = list(grants)
     ids = {(each.client_entity_id,) for each in found} | {(each.entity_id,) for each in found}
@@ -379,7 +375,7 @@ def _authorise_reading(actor: Actor, third_party: str, client_entity: str) -> No
 
 async def _with_people(registry: Registry, actor: Actor, rows: Sequence[ThirdPartyAssignment]) -> list[ThirdPartyRole]:
     """Roles with their people; to the client entity only their names (D61)."""
-    own = _read_own_entity(actor)
+    own = actor.entity_id
     held = await registry.directory.read(Membership, {row.key[:2] for row in rows if row.entity_id == own})
     users = await registry.directory.read(User, {(row.user_id,) for row in rows})
     last = {

@@ -101,7 +101,7 @@ async def load_member(registry: Registry, membership_id: str, *, actor: Actor) -
 
     Raises UnknownMember, also for one of another entity, access.Forbidden, StoreUnavailable. Source: D60, D61
     """
-    entity_id = getattr(actor, "entity_id", "")
+    entity_id = actor.entity_id
     is_one = 0 < len(membership_id) <= _LONGEST_ID and is_storable(membership_id)
     found = await registry.provisioning.member(membership_id) if is_one else None
     if entity_id:

@@ -73,7 +73,7 @@ async def name_actors(registry: Registry, entity_id: str, actors: Iterable[str],
     known = set(actors) - {""}
     people = {each: each.partition(":")[2] for each in known if each.startswith(("user:", "operator:"))}
     names = await read_names(registry, entity_id, set(people.values()))
-    if getattr(reader, "entity_id", ""):
+    if reader.entity_id:
         return {each: name_actor(each, names) for each in known}
     users, _ = await read_people(registry, entity_id, set(people.values()) - names.keys())
     names |= {user_id: shown_account(user) for user_id, user in users.items()}
@@ -179,8 +179,7 @@ def name_as_known(user: User, membership: Membership | None) -> RequestedPerson:
 
 def label_person(person: RequestedPerson) -> str:
     """A person in words, as `member_details.shown_name`. Source: D68"""
-    label = label_identity(person.identity, person.name)
-    return label_invited(label) if person.invited else label
+    return label_identity(person.identity, person.name, invited=person.invited)
 
 
 def read_requested_names(request: ChangeRequest) -> dict[str, str]:

@@ -158,7 +158,7 @@ async def _read_people(
 
     As the entity knows them now. Source: D68
     """
-    entity_id = str(getattr(actor, "entity_id", ""))
+    entity_id = actor.entity_id
     return digest_names(await read_requested_people(context.provider.registry, entity_id, changes, ""))
 
 
@@ -170,5 +170,5 @@ def _as_of(made: Change, *, now: float) -> KeyedRecord | None:
 def _locate(
     context: RequestContext, browser_id: str, actor: EntityAdministrator | DeploymentOperator
 ) -> tuple[Entry[str], tuple[str, ...]]:
-    place = browser_id, actor.name, str(getattr(actor, "entity_id", ""))
+    place = browser_id, actor.name, actor.entity_id
     return namespaces.UNDO.entry(context.provider.policy.base_url, *place), place

@@ -701,7 +701,7 @@ async def _find_needing(
     If the actor is an administrator, whose entity that is follows from the actor, else from each change. Raises
     StoreUnavailable. Source: D55
     """
-    acting_for = getattr(actor, "entity_id", "")
+    acting_for = actor.entity_id
     asked = [
         (change, thing, (acting_for or thing.entity_id,), (thing.service_id,))
         for change, thing in zip(changes, objects, strict=True)
@@ -937,7 +937,7 @@ def _find_entity(found: AuthorisedChanges) -> str:
     """The entity whose administrators decide."""
     if len(found.changes) > MOST_CHANGES:
         raise Refused(phrase("a request for approval can have at most {count} changes: split it", count=MOST_CHANGES))
-    concerned = {getattr(found.actor, "entity_id", "") or thing.entity_id for thing in found.objects}
+    concerned = {found.actor.entity_id or thing.entity_id for thing in found.objects}
     if len(concerned) != 1 or not all(concerned):
         raise Refused(phrase("some of these changes need approval: send the changes of each entity separately"))
     return concerned.pop()

@@ -15,8 +15,13 @@ from corpid.flows.operations import audit_seals
 from corpid.rules.audit_actions import INVITED_PERSON, PERSONAL_DETAILS, AuditAction
 from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory.access import Object, authorise
+<<<<<<< HEAD
 from corpid.rules.directory.actors import ApiClient, DeploymentOperator, EntityAdministrator
 from corpid.rules.directory.names import canonical, is_user_id, label_invited
+=======
+from corpid.rules.directory.actors import DeploymentOperator, EntityAdministrator
+from corpid.rules.directory.names import canonical, label_invited
+>>>>>>> review7
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.records import Entity, Operator, User
 from corpid.rules.limits import CLOCKS_APART_SECONDS
@@ -56,7 +61,7 @@ async def read_names(registry: Registry, entries: Iterable[AuditEntry], *, actor
     """
     entries = list(entries)
     people = {part for entry in entries for part in _parts_of(entry)}
-    if not (isinstance(actor, EntityAdministrator | ApiClient) and actor.entity_id):
+    if not actor.entity_id:
         return await name_people(registry, people, actor=actor)
     own, others = (
         {part for entry in entries if (entry.entity_id == actor.entity_id) is own for part in entry.object.split("/")}
@@ -159,7 +164,7 @@ async def read_part(registry: Registry, query: AuditQuery, *, limit: int, actor:
         query = msgspec.structs.replace(query, before=await first_after(registry, until))
     found = await registry.audit.part(query, limit=limit, examined=_EXAMINED)
     entries = [entry for entry in found.entries if not until or entry.at <= until]
-    if _is_of_one_entity(actor):
+    if actor.entity_id:
         entries = [_as_entity_reads(entry, query.entity_id) for entry in entries]
     return msgspec.structs.replace(found, entries=await leave_readable(registry, actor, entries))
 
@@ -215,10 +220,6 @@ async def read_latest(
     authorise(actor, "read", Object(kind="audit", entity_id=own))
     found = await registry.audit.latest_of(objects, actions)
     return {each.object: _as_entity_reads(each, own) for each in found if own in (each.entity_id, each.other_entity_id)}
-
-
-def _is_of_one_entity(actor: Actor) -> bool:
-    return isinstance(actor, EntityAdministrator) or (isinstance(actor, ApiClient) and bool(actor.entity_id))
 
 
 def _as_entity_reads(entry: AuditEntry, entity_id: str) -> AuditEntry:

@@ -17,7 +17,6 @@ from corpid.rules.directory.actors import (
     DeploymentOperator,
     EntityAdministrator,
     Person,
-    ProvisioningToken,
     Role,
 )
 from corpid.rules.directory.records import Administrator, AdministratorLevel
@@ -131,13 +130,9 @@ def _anothers_request(actor: Actor, thing: Object) -> bool:
     return bool(thing.requester) and thing.requester not in {own, actor.name}
 
 
-def _entity(actor: Actor) -> str:
-    return actor.entity_id if isinstance(actor, EntityAdministrator | ApiClient | ProvisioningToken) else ""
-
-
 def _speaking_side(actor: Actor, thing: Object) -> bool:
     parties = {AuthorisationSide.CLIENT_ENTITY: thing.entity_id, AuthorisationSide.THIRD_PARTY: thing.other_entity_id}
-    return bool(_entity(actor)) and _entity(actor) in {parties[side] for side in thing.sides}
+    return bool(actor.entity_id) and actor.entity_id in {parties[side] for side in thing.sides}
 
 
 def _recent(actor: Actor, _thing: Object) -> bool:
@@ -247,14 +242,14 @@ SETTINGS: Final = Condition(
     reason=phrase("only an operator can change this member of an entity"),
 )
 OWN_ENTITY: Final = Condition(
-    holds=lambda actor, thing: bool(_entity(actor)) and _entity(actor) == thing.entity_id,
+    holds=lambda actor, thing: bool(actor.entity_id) and actor.entity_id == thing.entity_id,
     description="of the actor's own entity",
     source="D54, D59, D60",
     reason=phrase("it does not belong to the entity that you act for"),
     needs_facts=False,
 )
 EITHER_SIDE: Final = Condition(
-    holds=lambda actor, thing: bool(_entity(actor)) and _entity(actor) in {thing.entity_id, thing.other_entity_id},
+    holds=lambda actor, thing: bool(actor.entity_id) and actor.entity_id in {thing.entity_id, thing.other_entity_id},
     description="if the actor's entity is one of the two",
     source="D56",
     reason=OWN_ENTITY.reason,

@@ -61,6 +61,11 @@ class _Actor(msgspec.Struct, frozen=True, kw_only=True):
         return self.named.format(self)
 
     @property
+    def entity_id(self) -> str:
+        """The only entity for which they act; empty without one."""
+        return ""
+
+    @property
     def detail(self) -> dict[str, str]:
         """The address of the request and the reason, those that are known."""
         detail = {"address": self.address, "reason_given": self.reason}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from corpid.rules.directory.names import canonical, label_identity, label_invited
+from corpid.rules.directory.names import canonical, label_identity
 from corpid.rules.directory.records import MemberDetails
 from corpid.rules.directory.values import address
 from corpid.rules.fields import documented_fields, fields_of
@@ -105,8 +105,8 @@ def member_email(membership: Membership, user: User) -> str:
 
 def shown_name(membership: Membership, user: User) -> str:
     """A member's identity, with the name beside it. Source: D68"""
-    label = label_identity(identity(membership, user), member_full_name(membership, user))
-    return label_invited(label) if membership.invited else label
+    full_name = member_full_name(membership, user)
+    return label_identity(identity(membership, user), full_name, invited=membership.invited)
 
 
 def shown_account(user: User) -> str:

@@ -200,15 +200,17 @@ def canonical(name: str) -> str:
         return name
 
 
-def label_identity(identity: str, name: str) -> str:
+def label_identity(identity: str, name: str = "", *, invited: bool = False) -> str:
     """An identity with a name beside it: `siti (Siti Contoh)`.
 
     The identity comes first and contains no space: whatever the name says, it cannot take its place. Brackets, symbols
-    and length of the name are such that it ends where it seems to. Source: D68
+    and length of the name are such that it ends where it seems to. That of somebody invited is an address, which is
+    marked. Source: D68
     """
-    if not name or fold_text(name) == fold_text(identity):
-        return identity
-    return f"{identity} ({bound_name(name)})" if identity else bound_name(name)
+    label = identity
+    if name and fold_text(name) != fold_text(identity):
+        label = f"{identity} ({bound_name(name)})" if identity else bound_name(name)
+    return label_invited(label) if invited and label else label
 
 
 def label_invited(person: str) -> Phrase:

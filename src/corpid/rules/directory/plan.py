@@ -64,10 +64,13 @@ _NEEDED: Final[Mapping[Kind, tuple[tuple[str, str], ...]]] = {
     if section.identifier
 }
 _TYPES: Final[Mapping[Kind, type[KeyedRecord]]] = {**RECORDS, "client": Client}
+<<<<<<< HEAD
 OF_PEOPLE: Final[frozenset[Kind]] = frozenset({
     "user", "credentials", "membership", "administrator", "operator", "assignment", "third-party row",
 })  # fmt: skip
 """kinds whose keys begin with a person"""
+=======
+>>>>>>> review7
 ALL_BUT_LEVELS: Final = frozenset(KINDS) - LEVELS
 """the kinds that `--prune` removes; `--prune-administrators` removes the others (D65)"""
 
@@ -365,10 +368,20 @@ def _settle(
     if claims is None:
         return taken, kept
     left_out: set[tuple[Kind, Key]] = set()
+<<<<<<< HEAD
     for kind, records in wanted.items():
         for key, (entry, record) in list(records.items()):
             existing, by = current.records_of(kind).get(key), claims.remover(kind, key)
             if kind in OF_PEOPLE and key[:1] in others:
+=======
+    users = current.records_of("user")
+    known = {key[:1] for kind in NAMES_USERS for key in wanted[kind] if claims.gave(kind, key)}
+    others = {key for key, (entry, _) in wanted["user"].items() if claims.differs_from(entry, users.get(key))} - known
+    for kind, records in wanted.items():
+        for key, (entry, record) in list(records.items()):
+            existing, by = current.records_of(kind).get(key), claims.remover(kind, key)
+            if key[:1] in others and (kind == "user" or (kind in NAMES_USERS and existing is None)):
+>>>>>>> review7
                 verb: Verb = "add" if existing is None else "change"
                 if existing != record or kind == "user":
                     kept.append(

@@ -46,6 +46,11 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
         return member_details.identity(self.membership, self.user)
 
     @property
+    def marked_identity(self) -> str:
+        """As `identity`, an address marked as that of an invitation (D68)."""
+        return label_identity(self.identity, invited=self.membership.invited)
+
+    @property
     def name_alone(self) -> str:
         """The name that the entity wrote, else their own, else the identity (D61)."""
         return bound_name(member_details.member_full_name(self.membership, self.user)) or self.identity

@@ -114,9 +114,8 @@ def event_by(
 
 def side_of(actor: Actor, grant: ThirdPartyGrant) -> AuthorisationSide | None:
     """Return the side that an actor speaks for; None: both, or neither. Source: D56."""
-    speaking = getattr(actor, "entity_id", "")
     parties = {grant.client_entity_id: AuthorisationSide.CLIENT_ENTITY, grant.entity_id: AuthorisationSide.THIRD_PARTY}
-    return parties.get(speaking)
+    return parties.get(actor.entity_id)
 
 
 def same_terms(one: ThirdPartyGrant, other: ThirdPartyGrant) -> bool:

@@ -16,7 +16,15 @@ from corpid.rules.audit_records import AuditEntry, AuditEvent, AuditPart, Stored
 from corpid.rules.audit_seals import AuditEnds, Seal, detail_digest
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.members import Members, compare_members
-from corpid.stores.sql.columns import LIMIT, Query, integer_parameter, record_codec, text_parameter
+from corpid.stores.sql.columns import (
+    LIMIT,
+    Query,
+    integer_parameter,
+    number_texts,
+    record_codec,
+    text_parameter,
+    text_parameters,
+)
 from corpid.stores.sql.statements import insert, parameters
 from corpid.stores.sql.tables import (
     COMPLETED_SIGN_IN,
@@ -195,7 +203,7 @@ class Audit:
 
         They come after a number, up to another. Read by the key: the range of numbers is short.
         """
-        named = _number_texts("action", actions)
+        named = number_texts("action", actions)
         found = Query(self._database, partial(_select_by_action, len(named)), _entry)
         return await found.every(**named, after=after, last=last, limit=limit)
 
@@ -231,7 +239,7 @@ class Audit:
         if not objects:
             return []
         found = Query(self._database, partial(_select_latest_of, len(objects), len(actions)), _entry)
-        return await found.every(**_number_texts("object", objects), **_number_texts("action", actions))
+        return await found.every(**number_texts("object", objects), **number_texts("action", actions))
 
     async def part(self, query: AuditQuery, *, limit: int, examined: int) -> AuditPart:
         """The same, from so many entries of each way.
@@ -520,7 +528,7 @@ def values_of(query: AuditQuery) -> dict[str, Any]:
     return {
         "object": query.object, "actor": query.actor, "entity_id": query.entity_id, "client_id": query.client_id,
         "by_user": f"user:{user_id}", "of_user": user_id, "from_user": f"{user_id}/", "to_user": user_id + _PARTS_END,
-        **_number_texts("action", query.actions),
+        **number_texts("action", query.actions),
     }  # fmt: skip
 
 
@@ -594,17 +602,13 @@ def _select_by_action(count: int) -> sa.Select[Any]:
 
 
 def _select_latest_of(objects: int, actions: int) -> sa.Select[Any]:
-    named = [text_parameter(f"object_{number}") for number in range(objects)]
+    named = text_parameters("object", objects)
     last = (
         sa.select(sa.func.max(audit.c.number))
         .where(audit.c.object.in_(named), _NO_SIGN_IN, _among(actions))
         .group_by(audit.c.object)
     )
     return _selected().where(audit.c.number.in_(last))
-
-
-def _number_texts(name: str, texts: Sequence[str]) -> dict[str, str]:
-    return {f"{name}_{number}": text for number, text in enumerate(texts)}
 
 
 def _is(column: str, name: str) -> sa.ColumnElement[bool]:
@@ -620,7 +624,7 @@ def _beside(name: str) -> sa.ColumnElement[bool]:
 
 def _among(count: int) -> sa.ColumnElement[bool]:
     """One of several actions, without leading either engine to their index."""
-    named = [text_parameter(f"action_{number}") for number in range(count)]
+    named = text_parameters("action", count)
     return _unindexed("action").in_(named)
 
 

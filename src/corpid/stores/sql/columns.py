@@ -256,6 +256,16 @@ def text_parameter(name: str) -> sa.BindParameter[str]:
     return sa.bindparam(name, type_=sa.Text)
 
 
+def text_parameters(name: str, count: int) -> list[sa.BindParameter[str]]:
+    """Numbered parameters, whose values `number_texts` gives."""
+    return [text_parameter(f"{name}_{number}") for number in range(count)]
+
+
+def number_texts(name: str, texts: Sequence[str]) -> dict[str, str]:
+    """The values of numbered parameters."""
+    return {f"{name}_{number}": text for number, text in enumerate(texts)}
+
+
 def integer_parameter(name: str) -> sa.BindParameter[int]:
     return sa.bindparam(name, type_=sa.BigInteger)
 

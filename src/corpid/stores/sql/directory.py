@@ -34,7 +34,16 @@ from corpid.rules.directory.records import (
 from corpid.rules.directory.sources import SourcedRecord, sources_after
 from corpid.rules.fields import KeyedRecord
 from corpid.stores.sql.changes import ChangeWriter
-from corpid.stores.sql.columns import LIMIT, Query, columns, decode_joined, record_codec, text_parameter
+from corpid.stores.sql.columns import (
+    LIMIT,
+    Query,
+    columns,
+    decode_joined,
+    number_texts,
+    record_codec,
+    text_parameter,
+    text_parameters,
+)
 from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, PAGE, USERS, fold_user_name
 from corpid.stores.sql.tables import (
     HAS_END,
@@ -77,7 +86,7 @@ _USER_ID: Final = text_parameter("user_id")
 _ENTITY_ID: Final = text_parameter("entity_id")
 
 _ESCAPE: Final = "/"
-_FORMS: Final = [text_parameter(f"form_{number}") for number in range(len(FORMS))]
+_FORMS: Final = text_parameters("form", len(FORMS))
 _MEMBERSHIPS: Final = memberships.join(entities, entities.c.entity_id == memberships.c.entity_id)
 _MINE: Final = sa.and_(memberships.c.user_id == _USER_ID, sa.not_(memberships.c.invited))
 """open invitations have no effect (D60)"""
@@ -227,7 +236,7 @@ class Directory:
         look.
         """
         patterns = [make_pattern(word) for word in sorted(set(words))]
-        values = {"user_id": user_id, **bind_values(patterns)}
+        values = {"user_id": user_id, **number_texts("listed", patterns)}
         page = {**values, **bind_forms(accepted), "first": first, "limit": limit}
         rows = await self._database.rows(self._choices(len(patterns)), page)
         found = [_decode_choice(user_id, row) for row in rows]
@@ -271,7 +280,7 @@ class Directory:
         wanted = sorted(set(service_ids))
         if not wanted:
             return []
-        return await self._database.rows(statement(len(wanted)), values | bind_values(wanted))
+        return await self._database.rows(statement(len(wanted)), values | number_texts("listed", wanted))
 
     async def third_party_roles(
         self, entity_id: str, client_entity_id: str, people: Collection[str]
@@ -508,15 +517,10 @@ def select_third_party_rows(wanted: Parameters) -> sa.Select[Any]:
     )
 
 
-def bind_values(values: Sequence[str]) -> dict[str, str]:
-    """Values for the parameters of a statement made by `prepare_by_count`."""
-    return {f"listed_{number}": value for number, value in enumerate(values)}
-
-
 def prepare_by_count(
     database: Database, statement: Callable[[Parameters], sa.Select[Any]]
 ) -> Callable[[int], CompiledStatement]:
-    """Statements by number of services or words, prepared at first need."""
+    """Statements by number of their values `listed`, prepared at first need."""
 
     @cache
     def prepared(count: int) -> CompiledStatement:
@@ -526,7 +530,7 @@ def prepare_by_count(
 
 
 def _build_listed(statement: Callable[[Parameters], sa.Select[Any]], count: int) -> sa.Select[Any]:
-    return statement([text_parameter(f"listed_{number}") for number in range(count)])
+    return statement(text_parameters("listed", count))
 
 
 def _decode_acting(row: Row) -> ActingPerson:

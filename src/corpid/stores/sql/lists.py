@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from corpid.rules.directory.lists import FIRST, FIRST_CHARACTER, LAST, MOST_COUNTED, ListQuery, ListTotal
 from corpid.rules.directory.queries import Member
 from corpid.rules.directory.records import Entity, Membership, User
-from corpid.stores.sql.columns import LIMIT, columns, decode_joined, text_parameter
+from corpid.stores.sql.columns import LIMIT, columns, decode_joined, number_texts, text_parameter, text_parameters
 from corpid.stores.sql.mappers import MEMBERSHIPS, USERS
 from corpid.stores.sql.tables import (
     BEGINNING_OF_ADDRESS,
@@ -154,8 +154,8 @@ class RecordLists:
             end = await self._database.row(self._part_end(of_word), values)
             if end is None:
                 break
-            yield values | number_parts("end", end)
-            values = values | number_parts("place", end)
+            yield values | number_texts("end", end)
+            values = values | number_texts("place", end)
             await asyncio.sleep(0)
         yield values
 
@@ -234,7 +234,7 @@ def bind_place(wanted: ListQuery) -> dict[str, object]:
     if wanted.by_word:
         start, end = (wanted.words[0], FIRST), (wanted.words[0] + LAST, FIRST)
         place = min(max(wanted.place or (end if wanted.backwards else start), start), end)
-        return values | number_parts("place", place) | number_parts("end", start if wanted.backwards else end)
+        return values | number_texts("place", place) | number_texts("end", start if wanted.backwards else end)
     width, beginning, at = len(wanted.order.columns), wanted.beginning, wanted.place
     first, until = beginning, beginning + LAST
     if at and wanted.backwards:
@@ -242,12 +242,7 @@ def bind_place(wanted: ListQuery) -> dict[str, object]:
     elif at:
         first = max(first, at[0] + FIRST_CHARACTER if width == 1 else at[0])
     place = at or (until if wanted.backwards else first, *((LAST if wanted.backwards else FIRST,) * (width - 1)))
-    return values | {"first": first, "until": until} | number_parts("place", place)
-
-
-def number_parts(name: str, place: Sequence[str]) -> dict[str, object]:
-    """The values of a place's parameters."""
-    return {f"{name}_{number}": part for number, part in enumerate(place)}
+    return values | {"first": first, "until": until} | number_texts("place", place)
 
 
 def select_page(table: sa.Table, names: tuple[str, ...], shape: Shape) -> sa.Select[Any]:
@@ -329,7 +324,7 @@ def _find_term(shape: Shape, number: int) -> tuple[sa.FromClause, str, list[sa.C
 
 
 def _bind_key(name: str, width: int) -> sa.Tuple:
-    return sa.tuple_(*(text_parameter(f"{name}_{number}") for number in range(width)))
+    return sa.tuple_(*text_parameters(name, width))
 
 
 def _equal(table: sa.FromClause, name: str) -> sa.ColumnElement[bool]:

@@ -20,11 +20,13 @@ from corpid.stores.sql.columns import (
     columns,
     decode_joined,
     integer_parameter,
+    number_texts,
     record_table,
     text_parameter,
+    text_parameters,
 )
-from corpid.stores.sql.directory import bind_values, make_pattern
-from corpid.stores.sql.lists import bind_words, decode_member, has_word, number_parts
+from corpid.stores.sql.directory import make_pattern
+from corpid.stores.sql.lists import bind_words, decode_member, has_word
 from corpid.stores.sql.mappers import ASSIGNMENTS, ENTITIES, MEMBERSHIPS, USERS
 from corpid.stores.sql.tables import (
     COMPLETED_SIGN_IN,
@@ -192,7 +194,7 @@ class Provisioning:
         for start in range(0, len(wanted), _NAMED_AT_ONCE):
             part = wanted[start : start + _NAMED_AT_ONCE]
             # Always the same statement: what is repeated is found once.
-            values = bind_values(part + part[:1] * (_NAMED_AT_ONCE - len(part)))
+            values = number_texts("listed", part + part[:1] * (_NAMED_AT_ONCE - len(part)))
             found += [MEMBERSHIPS.decode(row) for row in await self._database.rows(self._identified, values)]
             await asyncio.sleep(0)
         return [each for each in found if each.entity_id == entity_id]
@@ -231,17 +233,17 @@ class Provisioning:
         bounds = (low, *("",) * (wide - 1)), (high, *(_LAST,) * (wide - 1))
         place, end = bounds[::-1] if backwards else bounds
         values: dict[str, object] = {"entity_id": wanted.entity_id, **_bind_roles(wanted)}
-        values |= bind_words(wanted.words) | number_parts("place", after or place)
+        values |= bind_words(wanted.words) | number_texts("place", after or place)
         row = await self._database.row(
             self._end_of_part(wanted.order, backwards),
-            values | number_parts("end", end) | {"offset": examined - 1},
+            values | number_texts("end", end) | {"offset": examined - 1},
         )
         further = None if row is None else (*map(str, row), *bounds[not backwards][width:])
         if further is not None and (further <= end if backwards else further >= end):
             further = None
         shape = RoleShape(len(wanted.words), bool(wanted.services), bool(wanted.role), wanted.order, backwards)
         rows = await self._database.rows(
-            self._found_roles(shape), values | number_parts("end", further or end) | {"limit": limit}
+            self._found_roles(shape), values | number_texts("end", further or end) | {"limit": limit}
         )
         found = []
         for each in rows:
@@ -271,7 +273,7 @@ class Provisioning:
         wanted = list(dict.fromkeys(user_ids))
         if not wanted:
             return []
-        values = bind_values(wanted + wanted[:1] * (_NAMED_AT_ONCE - len(wanted)))
+        values = number_texts("listed", wanted + wanted[:1] * (_NAMED_AT_ONCE - len(wanted)))
         rows = await self._database.rows(self._roles, {"entity_id": entity_id, **values})
         return [(str(row[0]), str(row[1]), int(row[2])) for row in rows]
 
@@ -283,7 +285,7 @@ class Provisioning:
         wanted = list(dict.fromkeys(user_ids))
         if not wanted:
             return {}
-        values = bind_values(wanted + wanted[:1] * (_NAMED_AT_ONCE - len(wanted)))
+        values = number_texts("listed", wanted + wanted[:1] * (_NAMED_AT_ONCE - len(wanted)))
         rows = await self._database.rows(self._last_sign_ins, {"entity_id": entity_id, **values})
         return {str(row[0]): int(row[1]) for row in rows if row[1] is not None}
 
@@ -414,7 +416,7 @@ def _count_members(shape: Shape) -> sa.Select[Any]:
 
 def _select_named(count: int) -> sa.Select[Any]:
     """Identifiers → memberships, of whichever entities."""
-    wanted = [text_parameter(f"listed_{number}") for number in range(count)]
+    wanted = text_parameters("listed", count)
     found = _OF.membership_id.in_(wanted), _OF.membership_id != _EMPTY
     return sa.select(*columns(memberships, MEMBERSHIPS)).where(*found)
 
@@ -444,7 +446,7 @@ def _bind_place(
 
     SQLite compares no tuple in an index of an expression: there the name bounds the rows.
     """
-    place = [text_parameter(f"{name}_{number}") for number in range(len(keys))]
+    place = text_parameters(name, len(keys))
     key, bound = sa.tuple_(*keys), sa.tuple_(*place)
     found = (key < bound if strictly else key <= bound) if below else (key > bound if strictly else key >= bound)
     if keys[0] is not _VALUES["user_name"]:
@@ -489,7 +491,7 @@ def _match_roles(shape: RoleShape) -> list[sa.ColumnElement[bool]]:
     ]
     if shape.services and shape.order != "service":
         # A service may have a million rows: its index is kept out of the engine's sight.
-        wanted = [text_parameter(f"listed_{number}") for number in range(SEARCH_SERVICES)]
+        wanted = text_parameters("listed", SEARCH_SERVICES)
         within.append(sa.case((_AT.service_id.in_(wanted), sa.true()), else_=sa.false()))
     if shape.role:
         within.append(_AT.role == text_parameter("role"))
@@ -503,7 +505,7 @@ def _bind_roles(wanted: RoleSearch) -> dict[str, object]:
     """
     services = [*wanted.services, *wanted.services[:1] * (SEARCH_SERVICES - len(wanted.services))]
     days = {"earliest": wanted.first, "latest": wanted.last or NO_END}
-    return {**days, **bind_values(services), **({"role": wanted.role} if wanted.role else {})}
+    return {**days, **number_texts("listed", services), **({"role": wanted.role} if wanted.role else {})}
 
 
 def _select_roles(shape: RoleShape) -> sa.Select[Any]:
@@ -537,7 +539,7 @@ def _count_roles_found(shape: RoleShape) -> sa.Select[Any]:
 
 def _count_roles() -> sa.Select[Any]:
     """`entity_id`, a hundred people → person, service, number of roles."""
-    wanted = [text_parameter(f"listed_{number}") for number in range(_NAMED_AT_ONCE)]
+    wanted = text_parameters("listed", _NAMED_AT_ONCE)
     person, service = assignments.c.user_id, assignments.c.service_id
     of_entity = assignments.c.entity_id == text_parameter("entity_id")
     found = sa.select(person, service, sa.func.count()).where(of_entity, person.in_(wanted))
@@ -546,7 +548,7 @@ def _count_roles() -> sa.Select[Any]:
 
 def select_last_sign_ins() -> sa.Select[Any]:
     """`entity_id`, a hundred people → person, moment of the last sign-in."""
-    wanted = [text_parameter(f"listed_{number}") for number in range(_NAMED_AT_ONCE)]
+    wanted = text_parameters("listed", _NAMED_AT_ONCE)
     of_entity = text_parameter("entity_id")
     last = (
         sa.select(audit.c.at)

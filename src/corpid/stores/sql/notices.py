@@ -18,9 +18,11 @@ from corpid.stores.sql.columns import (
     Query,
     columns,
     integer_parameter,
+    number_texts,
     record_codec,
     record_table,
     text_parameter,
+    text_parameters,
 )
 from corpid.stores.sql.deployment import NamedValues
 from corpid.stores.sql.mappers import MEMBERSHIPS, USERS
@@ -230,7 +232,7 @@ class AccessReviews:
         self._of: Final = _REVIEWS.query(
             database, lambda found: found.where(_REVIEW.entity_id == text_parameter("entity_id"))
         )
-        listed = [text_parameter(f"user_{number}") for number in range(_PEOPLE_AT_ONCE)]
+        listed = text_parameters("user", _PEOPLE_AT_ONCE)
         self._decisions: Final = _DECISIONS.query(database, lambda found: found.where(of_entity, person.in_(listed)))
         self._all: Final = _DECISIONS.query(
             database,
@@ -273,7 +275,7 @@ class AccessReviews:
             part = list(user_ids[start : start + _PEOPLE_AT_ONCE])
             # Always the same statement: what is repeated is found once.
             part += part[:1] * (_PEOPLE_AT_ONCE - len(part))
-            values = {f"user_{number}": user_id for number, user_id in enumerate(part)}
+            values = number_texts("user", part)
             found |= {each.user_id: each for each in await self._decisions.every(entity_id=entity_id, **values)}
         return found
 

@@ -13,7 +13,6 @@ from corpid.flows.directory.lists import read_all
 from corpid.flows.directory.role_assignment import RoleFilter
 from corpid.rules.directory import access_texts
 from corpid.rules.directory.approvals import kind_needs_approval
-from corpid.rules.directory.names import label_invited
 from corpid.rules.directory.queries import RoleOrder
 from corpid.rules.directory.values import NO_BEGINNING
 from corpid.texts import Phrase, counted, phrase
@@ -359,8 +358,7 @@ def _line(role: EntityRole) -> Iterable[str]:
     first = "" if row.start_date == NO_BEGINNING else row.start_date
     last = last_day(row.end_date)
     return (
-        member.name_alone, label_invited(member.identity) if member.membership.invited else member.identity, member.email,
-        role.service.name, row.role, row.sub_entity, given,
+        member.name_alone, member.marked_identity, member.email, role.service.name, row.role, row.sub_entity, given,
         first, str(last) if isinstance(last, date) else "",
     )  # fmt: skip
 

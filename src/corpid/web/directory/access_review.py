@@ -293,7 +293,7 @@ def _read_kept(form: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 async def ask_end(at: PortalContext) -> Check:
-    """The question before a membership is ended. Raises NotFound for an invitation."""
+    """The check before a membership is ended. Raises NotFound for an invitation."""
     await access_review.load_review_state(at.registry, at.actor, at.entity.entity_id)
     found = await this_member(at, membership_id_of(at))
     if found.membership.invited:
@@ -319,7 +319,7 @@ def _to_review(at: PortalContext) -> Link:
 
 
 async def ask_sign_off(at: PortalContext) -> Check:
-    """The question before the review is signed off."""
+    """The check before the review is signed off."""
     state = await access_review.load_review_state(at.registry, at.actor, at.entity.entity_id)
     refused = None
     if state.review is None or not state.review.began_at:

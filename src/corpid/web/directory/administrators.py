@@ -395,7 +395,7 @@ async def check_level(at: PortalContext) -> View:
 
 
 async def ask_removal(at: PortalContext) -> Check:
-    """The question before somebody's level is taken away. Raises NotFound."""
+    """The check before somebody's level is taken away. Raises NotFound."""
     held = await _load_held(at)
     if held.administrator is None:
         raise NotFound

@@ -21,7 +21,6 @@ from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.access_texts import details, duration, role_sentence
 from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.member_details import PLAIN_DETAILS, InvalidDetails, check_details
-from corpid.rules.directory.names import label_invited
 from corpid.rules.directory.queries import MemberState
 from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, MemberDetails
 from corpid.rules.directory.role_forms import ENDLESS, NO_VALUES, ONE_YEAR, YEAR_END, RoleForm, faults, row_of
@@ -472,7 +471,7 @@ async def show_selected(at: PortalContext) -> View:
 
 
 async def check_selected(at: PortalContext) -> View:
-    """The question before an action, with those left out.
+    """The check before an action, with those left out.
 
     Before a role is given, its form. Raises InvalidInput.
     """
@@ -684,8 +683,7 @@ async def choose_person(
     def row(each: MemberSummary) -> tuple[Value, ...]:
         member, leads = each.member, to(each.member)
         name = member.name_alone
-        who = "" if member.identity == name else member.identity
-        who = label_invited(who) if who and member.membership.invited else who
+        who = "" if member.identity == name else member.marked_identity
         levels = (Label(ADMINISTRATOR_LEVELS[each.level]),) if each.level else ()
         why_not = (leads,) if isinstance(leads, Phrase) else ()
         return (

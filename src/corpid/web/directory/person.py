@@ -408,7 +408,7 @@ async def _load_history(at: PortalContext, found: Member) -> list[tuple[Value, .
 
 
 async def ask_help(at: PortalContext) -> Check:
-    """The question before an administrator helps. Raises NotFound."""
+    """The check before an administrator helps. Raises NotFound."""
     found, page = await _require_help(at)
     where = (
         phrase("An e-mail goes to the address of the account {user_name}, and nowhere else.", user_name=found.identity)
@@ -594,7 +594,7 @@ CONFIRMED_ACTIONS: Final[Mapping[str, ConfirmedAction]] = {
 
 
 async def ask_action(at: PortalContext) -> Check:
-    """The question before an action.
+    """The check before an action.
 
     Raises NotFound if it does not fit the state, e.g. of a second request.
     """
@@ -619,7 +619,7 @@ async def ask_action(at: PortalContext) -> Check:
 async def ask_about(
     at: PortalContext, found: Member, kind: str, change: Callable[[], Awaitable[FormResult]], *, up: Link
 ) -> Check:
-    """The question before an action on a member, from the page `up`."""
+    """The check before an action on a member, from the page `up`."""
     action = CONFIRMED_ACTIONS[kind]
     possible = await _preview_change(at, found, end=action.is_end)
     refused = refusal_sentence(possible.refusal, found.name, at.entity) if possible.refusal else None
@@ -665,7 +665,7 @@ async def ending_sentences(at: PortalContext, found: Member) -> tuple[Phrase, ..
 
 
 async def ask_resending(at: PortalContext) -> Check:
-    """The question before an invitation is sent again. Raises NotFound."""
+    """The check before an invitation is sent again. Raises NotFound."""
     found = await this_member(at, membership_id_of(at))
     if not members.may_send_again(found.membership, actor=at.actor):
         raise NotFound

@@ -218,7 +218,7 @@ async def hide_token(at: PortalContext) -> FormResult:
 
 
 async def ask_revocation(at: PortalContext) -> Check:
-    """The question before a token is ended at once. Raises NotFound."""
+    """The check before a token is ended at once. Raises NotFound."""
     found, up = await _load_token(at), _back(at)
     used = at.moment(found.last_used_at) if found.last_used_at else None
 

@@ -288,7 +288,7 @@ def ask_change(
     becomes: ThirdPartyGrant | None = None, further: Callable[[], Awaitable[tuple[Part, ...]]] | None = None,
     names: str = "", asks_reason: bool = False,
 ) -> Check:  # fmt: skip
-    """The question before a grant or role becomes another one, or ends."""
+    """The check before a grant or role becomes another one, or ends."""
     return Check(
         heading=heading,
         parts=(
@@ -310,7 +310,7 @@ def ask_change(
 
 
 async def ask_acceptance(at: PortalContext) -> Check:
-    """The question before an offer is accepted (D56)."""
+    """The check before an offer is accepted (D56)."""
     found = await _load_offer(at)
     return ask_change(
         at,
@@ -341,7 +341,7 @@ async def _load_offer(at: PortalContext) -> Authorisation:
 
 
 async def ask_refusal(at: PortalContext) -> Check:
-    """The question before an offer is declined (D56)."""
+    """The check before an offer is declined (D56)."""
     found = await _load_offer(at)
     return ask_change(
         at,
@@ -358,7 +358,7 @@ async def ask_refusal(at: PortalContext) -> Check:
 
 
 async def ask_end(at: PortalContext) -> Check:
-    """The question before an end or a withdrawal (D56)."""
+    """The check before an end or a withdrawal (D56)."""
     found = await authorisation(at)
     offered, third_party = found.grant.state == "offered", found.third_party.name
     if offered and not is_client(at, found):

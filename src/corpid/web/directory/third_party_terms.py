@@ -751,7 +751,7 @@ async def _enter_role_change(at: PortalContext) -> _Entered:
 
 
 async def ask_removal(at: PortalContext) -> Check:
-    """The question before a person's access is taken away (D56)."""
+    """The check before a person's access is taken away (D56)."""
     found = await role(at)
     row, under = found.given.row, found.under
     return ask_change(

@@ -433,7 +433,7 @@ def _list_connection(client: Client, issuer: str) -> Iterator[tuple[Phrase, Valu
 
 
 async def ask_switch(at: ConsoleContext) -> Check:
-    """The question before a client is enabled or disabled.
+    """The check before a client is enabled or disabled.
 
     Raises NotFound, StaleStep.
     """
@@ -472,7 +472,7 @@ def _back(at: ConsoleContext, client: Client) -> Link:
 
 
 async def ask_drop(at: ConsoleContext) -> Check:
-    """The question whether to drop fetched keys.
+    """The check before fetched keys are dropped.
 
     Raises NotFound for a client without any.
     """

@@ -248,7 +248,7 @@ async def show_maintenance(at: ConsoleContext) -> View:
 
 
 async def ask_switch(at: ConsoleContext) -> Check:
-    """The question before maintenance is switched.
+    """The check before maintenance is switched.
 
     Raises StaleStep, access.Forbidden.
     """

@@ -259,7 +259,7 @@ def _member(at: ConsoleContext, each: EntityMember) -> tuple[Value, ...]:
 
 
 async def ask_switch(at: ConsoleContext) -> Check:
-    """The question whether to disable or enable an organisation. Raises NotFound."""
+    """The check before an organisation is disabled or enabled. Raises NotFound."""
     entity = await entity_of(at)
     switch = at.page.rpartition("/")[2]
     disables = switch == "disable"
@@ -292,7 +292,7 @@ def _back(at: ConsoleContext, entity: Entity) -> Link:
 
 
 async def ask_invitation(at: ConsoleContext) -> Check:
-    """The question whether to send an invitation again. Raises NotFound, Forbidden."""
+    """The check before an invitation is sent again. Raises NotFound, Forbidden."""
     entity = await entity_of(at)
     found = await find_open_invitation(at.registry, entity.entity_id, at.page.split("/")[3], actor=at.actor)
     if found is None:

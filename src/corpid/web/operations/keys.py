@@ -77,7 +77,7 @@ def _row(at: ConsoleContext, key: ProviderKey) -> tuple[Value, ...]:
 
 
 def _ask_rotation(*, at_once: bool) -> Callable[[ConsoleContext], Awaitable[Check]]:
-    """The question before a key is made, or also used at once.
+    """The check before a key is made, or also used at once.
 
     Raises StaleStep, access.Forbidden.
     """
@@ -123,7 +123,7 @@ _AT_ONCE: Final = (
 
 
 async def ask_revocation(at: ConsoleContext) -> Check:
-    """The question whether to revoke a key whose identifier is typed.
+    """The check before a key is revoked, whose identifier is typed.
 
     Raises NotFound, access.Forbidden.
     """

@@ -267,7 +267,7 @@ def _offered(found: PersonDetails, action: str) -> bool:
 
 
 async def ask_action(at: ConsoleContext) -> Check:
-    """The question whether to take one action. Raises NotFound, access.Forbidden."""
+    """The check before an action on a person. Raises NotFound, access.Forbidden."""
     found, action = await this_person(at), at.page.split("/")[2]
     if _NEEDED[action] not in found.actions:
         raise Forbidden(at.actor, *flow.RIGHTS[_NEEDED[action]])
@@ -423,7 +423,7 @@ async def _send_link(at: ConsoleContext, found: PersonDetails, action: str, acto
 
 
 async def ask_session(at: ConsoleContext) -> Check:
-    """The question whether to end a session, unless it has ended.
+    """The check before a session is ended, unless it has ended.
 
     Raises NotFound, access.Forbidden.
     """

@@ -302,9 +302,9 @@ def name_person(entry: AuditEntry, names: HistoryNames) -> str | Phrase:
 
 
 def _invited(members: Mapping[str, object]) -> str:
-    """Whom an entry invited: the address, and the name beside it (D68)."""
+    """The invited person of an entry, marked as invited (D68)."""
     address, name = (str(members.get(member) or "") for member in ("email", "name"))
-    return label_identity(address.lower(), name)
+    return label_identity(address.lower(), name, invited=True)
 
 
 def _entity(entity_id: str, names: HistoryNames) -> str:
