@@ -15,13 +15,8 @@ from corpid.flows.operations import audit_seals
 from corpid.rules.audit_actions import INVITED_PERSON, PERSONAL_DETAILS, AuditAction
 from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory.access import Object, authorise
-<<<<<<< HEAD
-from corpid.rules.directory.actors import ApiClient, DeploymentOperator, EntityAdministrator
-from corpid.rules.directory.names import canonical, is_user_id, label_invited
-=======
 from corpid.rules.directory.actors import DeploymentOperator, EntityAdministrator
-from corpid.rules.directory.names import canonical, label_invited
->>>>>>> review7
+from corpid.rules.directory.names import canonical, is_user_id, label_invited
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.records import Entity, Operator, User
 from corpid.rules.limits import CLOCKS_APART_SECONDS

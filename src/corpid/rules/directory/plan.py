@@ -64,13 +64,8 @@ _NEEDED: Final[Mapping[Kind, tuple[tuple[str, str], ...]]] = {
     if section.identifier
 }
 _TYPES: Final[Mapping[Kind, type[KeyedRecord]]] = {**RECORDS, "client": Client}
-<<<<<<< HEAD
-OF_PEOPLE: Final[frozenset[Kind]] = frozenset({
-    "user", "credentials", "membership", "administrator", "operator", "assignment", "third-party row",
-})  # fmt: skip
+OF_PEOPLE: Final[frozenset[Kind]] = frozenset({"user", *NAMES_USERS})
 """kinds whose keys begin with a person"""
-=======
->>>>>>> review7
 ALL_BUT_LEVELS: Final = frozenset(KINDS) - LEVELS
 """the kinds that `--prune` removes; `--prune-administrators` removes the others (D65)"""
 
@@ -368,20 +363,10 @@ def _settle(
     if claims is None:
         return taken, kept
     left_out: set[tuple[Kind, Key]] = set()
-<<<<<<< HEAD
     for kind, records in wanted.items():
         for key, (entry, record) in list(records.items()):
             existing, by = current.records_of(kind).get(key), claims.remover(kind, key)
             if kind in OF_PEOPLE and key[:1] in others:
-=======
-    users = current.records_of("user")
-    known = {key[:1] for kind in NAMES_USERS for key in wanted[kind] if claims.gave(kind, key)}
-    others = {key for key, (entry, _) in wanted["user"].items() if claims.differs_from(entry, users.get(key))} - known
-    for kind, records in wanted.items():
-        for key, (entry, record) in list(records.items()):
-            existing, by = current.records_of(kind).get(key), claims.remover(kind, key)
-            if key[:1] in others and (kind == "user" or (kind in NAMES_USERS and existing is None)):
->>>>>>> review7
                 verb: Verb = "add" if existing is None else "change"
                 if existing != record or kind == "user":
                     kept.append(
@@ -446,7 +431,7 @@ def record_key(entry: DocumentEntry, user_ids: Mapping[str, str]) -> Key:
 
     The entry has the user's name in its place. Raises KeyError. Source: R-12.4
     """
-    if entry.kind == "user" or entry.kind in NAMES_USERS:
+    if entry.kind in OF_PEOPLE:
         return (user_ids[entry.key[0]], *entry.key[1:])
     return entry.key
 

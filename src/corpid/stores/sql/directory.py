@@ -306,7 +306,7 @@ class Directory:
         wanted, rows = sorted(set(people)), list["Row"]()
         for start in range(0, len(wanted), _PEOPLE_AT_ONCE):
             part = wanted[start : start + _PEOPLE_AT_ONCE]
-            listed = bind_values(part + part[:1] * (_PEOPLE_AT_ONCE - len(part)))
+            listed = number_texts("listed", part + part[:1] * (_PEOPLE_AT_ONCE - len(part)))
             rows += await self._database.rows(statement(_PEOPLE_AT_ONCE), values | listed)
         return rows
 

@@ -95,7 +95,7 @@ def _list_alerts(at: ConsoleContext, found: Overview) -> Iterator[Alert]:
         yield _finding_alert(at, each, problem if each.verdict == "problem" else warning)
     for client in found.this_week.failing[:_MOST]:
         text = phrase(
-            "{name}: {refusals} requests refused and {sign_ins} sign-ins in 7 days.",
+            "{name}: in 7 days, refused requests {refusals}, sign-ins {sign_ins}.",
             name=client.name, refusals=client.refusals, sign_ins=client.sign_ins,
         )  # fmt: skip
         yield Alert(
