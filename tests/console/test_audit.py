@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
@@ -12,6 +13,7 @@ import pytest
 from corpid.flows.directory.single_records import set_enabled
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.records import Membership, User
 from tests.console.scene import REASON, WITHOUT_PASSKEY, console, demoted, go, in_console, send
 from tests.sign_in.world import new_world, shown_again
 
@@ -35,6 +37,24 @@ async def test_entries_are_found_by_person_action_and_time() -> None:
         await go(made, browser, "audit?action=nonsense&since=yesterday")
         assert "is not an action" in browser.page.text
         assert "is not a time" in browser.page.text
+
+
+async def test_decisions_of_a_review_name_the_person_and_no_identifier() -> None:
+    """D57, D68."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        [found] = await made.provider.registry.directory.page(Membership, {}, limit=1)
+        user = await made.provider.registry.directory.find(User, found.user_id)
+        assert user is not None
+        for action, of in (("begin", found.entity_id), ("keep", "/".join(found.key)), ("sign_off", found.entity_id)):
+            event = AuditEvent(actor="system", action=f"access_review.{action}", object=of, entity_id=found.entity_id)
+            await made.provider.registry.audit.write(event)
+        browser = await in_console(made, "auditor", "audit")
+        kept = re.search(r"The access of (.+?) was kept in a review", browser.page.text)
+        assert kept is not None
+        assert user.user_name in kept[1]
+        sentences = browser.page.text[: kept.end()].rpartition("An access review was signed off")[2]
+        assert found.user_id not in sentences
+        assert "An access review began:" not in browser.page.text
 
 
 async def test_the_list_goes_on_page_by_page() -> None:

@@ -515,6 +515,6 @@ async def test_the_history_of_a_person_names_who_did_what(made: World) -> None:
     browser = await in_portal(made, "person/m-marcus/suspend")
     await confirm(browser)
     text = browser.page.text
-    assert "The membership of marcus (Marcus Lee) was changed" in text
+    assert "The membership of marcus (Marcus Lee) was suspended" in text
     assert text.count("Alice Tan") == 2  # once as the reader
     assert "/manage/history?person=m-marcus" in {target for target, _ in browser.page.links}

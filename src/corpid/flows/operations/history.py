@@ -49,8 +49,8 @@ _EVERY: Final = tuple(action for actions in KINDS.values() for action in actions
 
 _SERVICE_AT: Final[Mapping[str, int]] = {"assignment": 2, "grant": 2, "third_party_assignment": 3}
 """noun of an action → the part of its object that names the service"""
-_PEOPLE: Final = frozenset({"membership", "administrator", "assignment", "third_party_assignment"})
-"""nouns of actions whose object begins with a person"""
+_PEOPLE: Final = frozenset({"membership", "administrator", "assignment", "third_party_assignment", "access_review"})
+"""nouns of actions whose object begins with a person; that of a whole review is an entity, which is nobody"""
 
 
 class HistoryFilter(msgspec.Struct, frozen=True, kw_only=True):

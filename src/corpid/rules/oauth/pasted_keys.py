@@ -117,10 +117,12 @@ def _from_pem(text: str, *, private: bool) -> PastedKeys:
         return PastedKeys(jwks=text, fault=f"this PEM text cannot be used: {error}")
     for key, use in zip(keys, _USES, strict=False):
         key.update(use=use, kid=f"{use}-{thumbprint(key)[:8]}" if key["kty"] == "EC" else f"{use}-rsa")
-    remark = (
-        "PEM text does not say what a key is for: the first one was taken to sign, the second one to encrypt. Give the "
-        "private keys the same kid as below."
+    taken = (
+        "the first one was taken to sign, the second one to encrypt. Give the private keys the same kid as below."
+        if len(keys) > 1
+        else "this one was taken to sign. Paste the one to encrypt, too, and give the private key the same kid as below."
     )
+    remark = f"PEM text does not say what a key is for: {taken}"
     jwks = msgspec.json.format(msgspec.json.encode({"keys": keys})).decode()
     return PastedKeys(jwks=jwks, remarks=(remark,))
 

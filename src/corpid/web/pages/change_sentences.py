@@ -135,10 +135,16 @@ _OF_PERSON: Final[Mapping[str, Callable[[str | Phrase], Phrase]]] = {
     AuditAction.MEMBERSHIP_UNLOCK: lambda name: phrase(
         "Help for {name} with signing in: unlocking the account", name=name
     ),
+    AuditAction.ACCESS_REVIEW_KEEP: lambda name: phrase("The access of {name} was kept in a review", name=name),
     AuditAction.ADMINISTRATOR_ADD: lambda name: phrase("{name} became an administrator", name=name),
     AuditAction.ADMINISTRATOR_UPDATE: lambda name: phrase("The level of {name} was changed", name=name),
     AuditAction.ADMINISTRATOR_REMOVE: lambda name: phrase("{name} no longer administers the organisation", name=name),
 }
+_OF_SWITCH: Final[Mapping[object, Callable[[str | Phrase], Phrase]]] = {
+    False: lambda name: phrase("The membership of {name} was suspended", name=name),
+    True: lambda name: phrase("The membership of {name} was restored", name=name),
+}
+"""whether a changed membership is enabled → its sentence"""
 _OF_LEVEL: Final[Mapping[object, Callable[[str | Phrase], Phrase]]] = {
     "owner": lambda name: phrase("{name} became an owner", name=name),
     "sub_administrator": lambda name: phrase("{name} became a sub-administrator", name=name),
@@ -200,6 +206,7 @@ _OF_REQUEST: Final[Mapping[str, Callable[[Phrase], Phrase]]] = {
     AuditAction.APPROVAL_EXPIRE: lambda change: phrase("A request expired after 14 days: {change}", change=change),
 }
 _PLAIN: Final[Mapping[str, Phrase]] = {
+    **{each: each.summary for each in (AuditAction.ACCESS_REVIEW_BEGIN, AuditAction.ACCESS_REVIEW_SIGN_OFF)},
     AuditAction.APPROVAL_REQUEST: phrase("A change was requested"),
     AuditAction.APPROVAL_APPROVE: phrase("A request was approved"),
     AuditAction.APPROVAL_DECLINE: phrase("A request was declined"),
@@ -246,6 +253,8 @@ def describe_entry(entry: AuditEntry, names: HistoryNames) -> Phrase:
     action = entry.action
     if action == AuditAction.ADMINISTRATOR_ADD and (level := _OF_LEVEL.get(entry.after.get("level"))):
         return level(name_person(entry, names))
+    if action == AuditAction.MEMBERSHIP_UPDATE and (switch := _OF_SWITCH.get(entry.after.get("enabled"))):
+        return switch(name_person(entry, names))
     if action in _OF_PERSON:
         return _OF_PERSON[action](name_person(entry, names))
     parts = entry.object.split("/")

@@ -121,6 +121,13 @@ def test_pem_text_becomes_a_key_set_that_can_be_registered() -> None:
     assert "same kid" in pasted.remarks[0]
 
 
+def test_one_key_of_pem_text_is_taken_to_sign_and_the_one_to_encrypt_is_asked_for() -> None:
+    """RFC 7468 §13: nothing is said of a second key, which is not there."""
+    [remark] = read_pasted(pem(ec.generate_private_key(ec.SECP256R1()))).remarks
+    assert "Paste the one to encrypt, too" in remark
+    assert "second" not in remark
+
+
 def test_an_rsa_key_encrypts() -> None:
     """D22: legacy encrypts to RSA keys."""
     text = pem(ec.generate_private_key(ec.SECP256R1())) + pem(rsa.generate_private_key(65537, 2048))
