@@ -55,6 +55,15 @@ async def test_forty_people_are_suspended_by_one_selection_and_one_page(made: Wo
     assert len(events) == 40
 
 
+async def test_one_checkbox_selects_everybody_of_a_list_of_one_page(made: World) -> None:
+    """D81: forty people take one click."""
+    await crowd(made, 40)
+    browser = await in_portal(made, "people?q=Temp")
+    assert "Select all 40 in this list" in browser.page.text
+    await choose(browser, "Suspend", everybody=True)
+    assert browser.page.heading == "Suspend 40 people?"
+
+
 async def test_a_selection_beyond_the_page_is_the_filter_as_it_finds_then(made: World) -> None:
     """In parts of a hundred, each one transaction."""
     await crowd(made, 120)

@@ -128,9 +128,8 @@ async def show_access(at: PortalContext) -> View:
     protected = await role_assignment.find_protected(at.registry, at.actor, found.found)
     kept = {name: value for name, value in filters.items() if value}
     narrowed = {name: value for name, value in kept.items() if name != SORT}
-    more = bool(found.before or found.after)
     total = found.total.count if found.total and found.total.exact else 0
-    everything = more and 0 < total <= _MOST_ENDED
+    everything = 1 < total <= _MOST_ENDED
     sort = f"{'-' if wanted.descending else ''}{wanted.order}"
 
     def column(heading: Phrase, order: RoleOrder) -> Column:

@@ -326,9 +326,10 @@ def _service_filter(services: Sequence[Service], chosen: str) -> list[Field]:
 
 
 def _everything(page: FoundPage[MemberSummary]) -> Phrase | None:
-    """The text that selects the whole list, if it has further pages."""
+    """The text that selects the whole list, if it has several people."""
     if not (page.after or page.before):
-        return None
+        count = len(page.found)
+        return phrase("Select all {count} in this list", count=count) if count > 1 else None
     if page.total is None or not page.total.exact:
         return phrase("Select everybody in this list, not only on this page")
     return counted(

@@ -328,7 +328,7 @@ class Selection(ViewPart, frozen=True, kw_only=True):
     buttons: tuple[tuple[str, Phrase], ...]
     """values of `decision` and their texts"""
     everything: Phrase | None = None
-    """the text of the checkbox that selects the whole list, as it is filtered (D81); None: there is only this page"""
+    """the text of the checkbox that selects the whole list, as it is filtered (D81); None: it has one row"""
     kept: tuple[tuple[str, str], ...] = ()
     """hidden fields, such as the filters"""
 
