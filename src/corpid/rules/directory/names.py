@@ -49,7 +49,7 @@ _SCRIPTS: Final = frozenset(
 """in wide use today (Unicode TS 31, table 5); others, such as Lisu and Coptic, are made of letters like Latin's"""
 _SCRIPT_NAMES: Final = {"IDEOGRAPHIC": "CJK", "KATAKANA-HIRAGANA": "KATAKANA"}
 """the script of signs of repetition and length, such as in 佐々木 and カーター, by the first word of their names"""
-_LIKE_LATIN: Final = frozenset("аеорсухіјѕһкԁԛԝӏοανικρυհոռսզգցօ一丨丶丿亅乙ノーㄧㄥㄒㄩ")
+_LIKE_LATIN: Final = frozenset("аеорсухіјѕһкԁԛԝӏѵѡүҽӕꙇꚙοανικρυγσϳաքյհոռսզգցօ一丨丶丿亅乙ノーㄧㄥㄒㄩ")
 """small letters of other scripts that look like one of Latin, or like a dash or bar (Unicode TS 39)"""
 _OF_LATIN: Final = frozenset("ßæøœđłþð")
 """ordinary letters of Latin that are no letter of ASCII with a mark"""
