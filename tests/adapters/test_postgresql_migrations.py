@@ -125,7 +125,8 @@ def test_an_interrupted_building_of_indexes_goes_on_where_it_was(empty: Place) -
     [whole] = place.sql(found)
     assert whole != half
     assert "(entity_id, service_id, user_id)" in place.sql(f"SELECT pg_get_indexdef('{index}'::regclass)")[0][0]
-    place.sql("DROP TABLE jobs")  # that a later migration makes
+    for later in ("DROP TABLE jobs", "ALTER TABLE memberships DROP COLUMN person_full_name CASCADE"):
+        place.sql(later)  # that a later migration makes
     place.sql("UPDATE alembic_version SET version_num = '0041'")
     schema.migrate(url(place))
     assert place.sql(found) == [whole]
