@@ -135,6 +135,12 @@ async def named(browser: Browser, user_name: str = "wei.ling", name: str = "Wei 
     return browser.page.heading
 
 
+async def chosen(made: World, user_name: str, *, email: str, name: str = "Mallory") -> str:
+    """The page that somebody invited at an address gets, who chooses a user name."""
+    await invite(made, email=email, name=name)
+    return await named(await at_profile(made), user_name=user_name, name=name)
+
+
 async def enrolled(made: World, browser: Browser, **names: str) -> str:
     """Go through every step of a new person; the heading at the end."""
     assert await named(browser, **names) == FIRST

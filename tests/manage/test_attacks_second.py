@@ -116,9 +116,7 @@ async def test_a_newcomer_is_not_identified_by_what_looks_like_a_members_user_na
 @pytest.mark.parametrize("user_name", ["bob(bob_lim)", "bob)_may_act_as_viewer_(bob"])
 async def test_an_identity_has_no_brackets_of_its_own(made: World, user_name: str) -> None:
     """D68: what stands before the bracket is who is meant; here it contains one."""
-    await harbour.invite(made, email=EVIL, name="Mallory")
-    browser = await harbour.at_profile(made)
-    assert await harbour.named(browser, user_name=user_name, name="Mallory") == harbour.PROFILE
+    assert await harbour.chosen(made, user_name, email=EVIL) == harbour.PROFILE
 
 
 async def test_a_third_partys_person_cannot_write_a_sentence_into_the_history_of_a_client(made: World) -> None:

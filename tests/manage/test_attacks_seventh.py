@@ -137,33 +137,25 @@ async def test_what_an_entitys_own_client_gave_says_nothing_about_whom_an_operat
 @pytest.mark.parametrize("user_name", ["you", "You", "system", "operator", "anda", "您"])
 async def test_nobody_is_called_by_a_word_that_stands_where_names_do(made: World, user_name: str) -> None:
     """D68: "Given by you", and "Requested by: You", are said of the reader."""
-    await harbour.invite(made, email=EVIL, name="Mallory")
-    browser = await harbour.at_profile(made)
-    assert await harbour.named(browser, user_name=user_name, name="Mallory") == harbour.PROFILE
+    assert await harbour.chosen(made, user_name, email=EVIL) == harbour.PROFILE
 
 
 @pytest.mark.parametrize("user_name", ["a\u4e28ice", "bob\u4e8c", "\u3112om", "\u4e28", "\u4e00", "\u30fc"])
 async def test_no_letter_of_another_script_stands_among_those_of_latin(made: World, user_name: str) -> None:
     """D51, D68: 丨 is read as l, and what looks like a dash alone as nobody."""
-    await harbour.invite(made, email=EVIL, name="Mallory")
-    browser = await harbour.at_profile(made)
-    assert await harbour.named(browser, user_name=user_name, name="Mallory") == harbour.PROFILE
+    assert await harbour.chosen(made, user_name, email=EVIL) == harbour.PROFILE
 
 
 @pytest.mark.parametrize("user_name", ["5b0b6d0e-21a4-4c55-8a19-3c2e6f7b9a10", "5B0B6D0E-21A4-4C55-8A19-3C2E6F7B9A10"])
 async def test_nobody_is_called_by_the_identifier_of_another_account(made: World, user_name: str) -> None:
     """D57, D68: commands and API read it as the identifier: whoever types the user name means somebody else."""
-    await harbour.invite(made, email=EVIL, name="Mallory")
-    browser = await harbour.at_profile(made)
-    assert await harbour.named(browser, user_name=user_name, name="Mallory") == harbour.PROFILE
+    assert await harbour.chosen(made, user_name, email=EVIL) == harbour.PROFILE
 
 
 @pytest.mark.parametrize("user_name", ["佐々木", "カーター", "山田たろう", "王小明", "nguyễn.2", "김정민"])
 async def test_names_with_signs_of_repetition_and_length_are_chosen(made: World, user_name: str) -> None:
     """D51."""
-    await harbour.invite(made, email=EVIL, name="Mallory")
-    browser = await harbour.at_profile(made)
-    assert await harbour.named(browser, user_name=user_name, name="Mallory") == harbour.FIRST
+    assert await harbour.chosen(made, user_name, email=EVIL) == harbour.FIRST
 
 
 def test_the_word_for_the_reader_is_kept_in_every_language() -> None:

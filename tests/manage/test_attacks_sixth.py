@@ -170,17 +170,13 @@ async def test_a_table_of_invitations_skips_nobody_with_another_address(made: Wo
 )
 async def test_letters_of_rare_scripts_that_look_like_latin_name_nobody(made: World, user_name: str) -> None:
     """D51, D68: Lisu, Coptic, Armenian, Cherokee, Osage."""
-    await harbour.invite(made, email=EVIL, name="Mallory")
-    browser = await harbour.at_profile(made)
-    assert await harbour.named(browser, user_name=user_name, name="Mallory") == harbour.PROFILE
+    assert await harbour.chosen(made, user_name, email=EVIL) == harbour.PROFILE
 
 
 @pytest.mark.parametrize("user_name", ["-", "..", "_"])
 async def test_nobody_is_called_by_symbols_alone(made: World, user_name: str) -> None:
     """D68: tables have a dash where there is nobody."""
-    await harbour.invite(made, email=EVIL, name="-")
-    browser = await harbour.at_profile(made)
-    assert await harbour.named(browser, user_name=user_name, name="-") == harbour.PROFILE
+    assert await harbour.chosen(made, user_name, email=EVIL, name="-") == harbour.PROFILE
 
 
 @pytest.mark.parametrize(
@@ -202,9 +198,7 @@ def test_a_name_beside_an_identity_draws_no_brackets_and_no_arrows(name: str, sh
 @pytest.mark.parametrize("user_name", ["نورا", "정민", "ทดสอบ", "ராணி", "майя", "αλέξης", "bjørn"])
 async def test_names_in_scripts_of_wide_use_are_chosen_as_ever(made: World, user_name: str) -> None:
     """D51."""
-    await harbour.invite(made, email=EVIL, name="Mallory")
-    browser = await harbour.at_profile(made)
-    assert await harbour.named(browser, user_name=user_name, name="Mallory") == harbour.FIRST
+    assert await harbour.chosen(made, user_name, email=EVIL) == harbour.FIRST
 
 
 async def served(made: World, name: str) -> list[str]:

@@ -13,7 +13,7 @@ from corpid.flows.directory.actors import is_last_owner
 from corpid.flows.directory.apply import prepare_addition
 from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.member_changes import plan_invitation
-from corpid.flows.directory.members import find_member, find_person
+from corpid.flows.directory.members import find_person
 from corpid.flows.directory.person_names import read_members
 from corpid.flows.directory.write import write_changes
 from corpid.rules.directory.access import APPOINTS, Condition, Object, authorise, find_obstacle
@@ -218,9 +218,9 @@ async def _find_able_member(registry: Registry, user_name: str, entity_id: str) 
 
     Nobody whom the organisation calls by the name of another account. Source: D68
     """
-    found = await find_member(registry, entity_id, user_name)
-    if found is not None:
-        await find_person(registry, entity_id, user_name, of_entity=False)
+    user = await find_person(registry, entity_id, user_name, of_entity=False)
+    key = (user.user_id if user is not None else "", entity_id)
+    found = (await read_members(registry.directory, [key])).get(key)
     if found is None or found.membership.invited:
         raise InvalidInput(phrase("Nobody with this user name belongs to the organisation."), field="user_name")
     if found.state != "active":

@@ -170,8 +170,8 @@ async def list_members(
 ) -> ListPage[MemberSummary]:
     """List members of the actor's entity, by default by user name.
 
-    `order` is one of MEMBERS. A page costs a few statements. Raises Refused for an unknown place, access.Forbidden, StoreUnavailable. Source: D53,
-    D61, D83
+    `order` is one of MEMBERS. A page costs a few statements. Raises Refused for an unknown place,
+    access.Forbidden, StoreUnavailable. Source: D53, D61, D83
     """
     if wanted.service_id:
         authorise(actor, "read", Object(kind="assignment", entity_id=actor.entity_id, service_id=wanted.service_id))

@@ -142,7 +142,8 @@ async def name_subjects(
 ) -> dict[str, str]:
     """User names of people of some records, of somebody invited the address.
 
-    As commands name what they change; `names` as in `read_invited`, if they were read before. Raises StoreUnavailable. Source: D68
+    As commands name what they change; `names` as in `read_invited`, if they were read before. Raises
+    StoreUnavailable. Source: D68
     """
     names = await read_user_names(registry, records) if names is None else names
     invited = await read_invited(registry, records, names)

@@ -119,7 +119,8 @@ async def list_entity_roles(
     """Roles of the actor's entity with their people.
 
     `after` and `before` are places of another page. A page examines a bounded number of members or roles, and may then
-    have fewer although more follow. The total is of a list without words. Raises Refused for an unknown place, access.Forbidden, StoreUnavailable. Source: D53, D83
+    have fewer although more follow. The total is of a list without words. Raises Refused for an
+    unknown place, access.Forbidden, StoreUnavailable. Source: D53, D83
     """
     authorise(actor, "read", Object(kind="membership", entity_id=actor.entity_id))
     if not all(map(is_storable, (wanted.search, wanted.service_id, wanted.role))):
@@ -194,7 +195,8 @@ async def _search_roles(
 ) -> tuple[list[tuple[MemberRole, tuple[str, ...]]], tuple[str, ...]]:
     """Roles with their places, and the place of an early stop.
 
-    It is empty if the search did not stop early. By service it is one search for each, in the order of their names: a place begins with its service.
+    It is empty if the search did not stop early. By service it is one search for each, in the order of their names: a
+    place begins with its service.
     """
     searches: list[tuple[tuple[str, ...], RoleSearch]] = [((), search)]
     if search.order == "service":
