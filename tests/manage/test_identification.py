@@ -20,6 +20,7 @@ from corpid.flows.directory.notice_texts import (
     build_access_email,
     build_waiting_email,
 )
+from corpid.flows.directory.own_access import list_own_access
 from corpid.flows.directory.write import IdentifierConflict, write_changes
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import ApiClient, CommandLine
@@ -259,6 +260,8 @@ async def test_a_role_that_was_given_before_an_invitation_was_accepted_has_its_g
     user = await registry.directory.user("id-gina")
     assert user is not None
     await accept_with_account(registry, INVITED, user, now=made.clock())
+    [own] = await list_own_access(registry, "id-gina")
+    assert [each.giver.name for each in own.roles] == ["bob (Bob Lim)"]
     browser = await in_portal(made, f"person/{INVITED.membership_id}")
     assert "bob (Bob Lim)" in browser.page.text.partition("Access for")[2].partition("Last changes")[0]
 
