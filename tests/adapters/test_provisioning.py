@@ -405,3 +405,25 @@ async def test_a_change_of_a_person_and_one_of_their_membership_at_once_are_both
         finally:
             await member.close()
             await person.close()
+
+
+@pytest.mark.parametrize("change", ["UPDATE memberships SET enabled = false", "DELETE FROM memberships"])
+async def test_a_name_that_is_cleared_changes_nothing_else_of_its_member(postgresql: Place, change: str) -> None:
+    """D68: somebody suspends or removes the member while another one joins onto the name that the entity gave."""
+    belongs = Membership(user_id="u1", entity_id="E2", membership_id="m0", user_name=LIM.user_name)
+    async with postgresql.opened() as stores:
+        await prepared(stores)
+        await write(stores, User(user_id="u1", user_name="zoe", name="Zoe"), belongs)
+        operator = await asyncpg.connect(str(postgresql.address))
+        try:
+            async with operator.transaction():
+                await operator.execute(f"{change} WHERE user_id = 'u1' AND entity_id = 'E2'")
+                joining = asyncio.create_task(stores.registry.directory.write([Accept(INVITED, ACCEPTED, BY_LIM)]))
+                while not await operator.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+            await joining
+        finally:
+            await operator.close()
+        held = await stores.registry.directory.find(Membership, *belongs.key)
+        removed = change.startswith("DELETE")
+        assert held is None if removed else (held is not None and not held.enabled and not held.user_name)

@@ -610,7 +610,7 @@ def _vacate_membership() -> sa.Update:
 
 
 def _select_namesakes() -> sa.Select[Any]:
-    """`user_id`, `name` → members of the same entities with this written name."""
+    """`user_id`, `name` → members of the same entities with this written name, locked: they are written whole."""
     own, other = memberships.alias("own"), memberships.alias("other")
     same = other.c.entity_id == own.c.entity_id, other.c.user_id != own.c.user_id
     return (
@@ -622,6 +622,8 @@ def _select_namesakes() -> sa.Select[Any]:
             other.c.user_name_key == text_parameter("name"),
             other.c.user_name_key != sa.literal_column("''", sa.Text),  # its index has no other rows
         )
+        .order_by(other.c.user_id, other.c.entity_id)
+        .with_for_update(of=other)
     )
 
 
