@@ -19,11 +19,12 @@ from corpid.rules.directory.changes import ChangedMeanwhile, Conflict
 from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.member_details import details_of
 from corpid.rules.directory.queries import MemberQuery
-from corpid.rules.directory.records import Change, Membership, User
+from corpid.rules.directory.records import Change, Membership, Service, User
+from corpid.rules.directory.values import Parameter, ParameterDefinition
 from tests.manage.access_scene import checker, roles, staffed
 from tests.manage.scene import ACME, in_portal
 from tests.manage.test_attacks_on_names import EVIL, free, held
-from tests.manage.test_requests import ROLE
+from tests.manage.test_requests import ROLE, acme, requested
 from tests.manage.test_who_is_meant import INVITED, TOKEN, limit, member, owner, provisioned
 
 if TYPE_CHECKING:
@@ -123,3 +124,14 @@ async def test_a_client_writes_nobody_else_on_whoever_chose_the_user_name(made: 
             enabled=True, actor=TOKEN, now=now,
         )  # fmt: skip
     assert ((await member(made, "id-mal")).name == "Daniel Tan") is allowed
+
+
+async def test_a_value_does_not_read_as_two_parameters(made: World) -> None:
+    """D55, D68: Bob asks for every year; Alice would read 2026."""
+    await acme(made)
+    year, berth = ParameterDefinition(name="Permit Year", kind="year"), ParameterDefinition(name="Berth")
+    await made.write(Service(service_id="PERMITS", name="Permits", roles=("Maker",), parameters=(berth, year)))
+    row = replace(ROLE, parameters=(Parameter(name="Berth", value="5; Permit Year: 2026"),))
+    found = await requested(made, Change(None, row))
+    browser = await in_portal(made, f"requests/{found.request_id}")
+    assert "Berth: “5; Permit Year: 2026”" in browser.page.text

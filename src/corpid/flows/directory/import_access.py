@@ -68,7 +68,7 @@ class ImportPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def names(self) -> str:
-        """A digest of who is meant in each line, and of what becomes of it.
+        """A digest of who is meant in each line, and what for.
 
         Whom the table invites is only in the table. Source: D68
         """

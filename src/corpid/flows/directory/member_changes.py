@@ -261,9 +261,9 @@ async def change_member(
 
 
 async def _check_taken_over(registry: Registry, found: Member, details: MemberDetails) -> None:
-    """Refuse the details of somebody else for a member whom no client has named yet.
+    """Refuse to write somebody else on a member of that name.
 
-    A client finds them by the user name of their account, which they may have chosen. Raises Conflict. Source: D65, D68
+    No client has named the member yet, so it was found by the account's user name, which may be chosen. Raises Conflict. Source: D65, D68
     """
     named = found.membership.user_name or found.membership.external_id or found.membership.invited
     if named or not details.email or has_address(found, details.email):

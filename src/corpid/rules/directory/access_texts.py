@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date
 from typing import TYPE_CHECKING, Final
 
+from corpid.rules.directory.names import set_apart
 from corpid.rules.directory.values import NO_BEGINNING, NO_END
 from corpid.texts import phrase
 
@@ -98,9 +99,9 @@ def duration(start_date: str, end_date: str, today: date | None = None) -> Phras
 
 def details(row: Assignment | ThirdPartyAssignment) -> tuple[Phrase, ...]:
     """The limits of a role: part of the organisation, parameters."""
-    part = (phrase("Part of the organisation: {name}", name=row.sub_entity),) if row.sub_entity else ()
-    reference = (phrase("Reference: {ref}", ref=row.ref),) if row.ref else ()
-    given = (phrase("{name}: {value}", name=each.name, value=each.value) for each in row.parameters)
+    part = (phrase("Part of the organisation: {name}", name=set_apart(row.sub_entity)),) if row.sub_entity else ()
+    reference = (phrase("Reference: {ref}", ref=set_apart(row.ref)),) if row.ref else ()
+    given = (phrase("{name}: {value}", name=each.name, value=set_apart(each.value)) for each in row.parameters)
     return (*part, *given, *reference)
 
 

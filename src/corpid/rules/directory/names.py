@@ -58,6 +58,7 @@ _OF_LATIN: Final = frozenset("ßæøœđłþð")
 """ordinary letters of Latin that are no letter of ASCII with a mark"""
 _BRACKETS: Final = {"Ps": "[", "Pe": "]"}
 _OF_ADDRESSES: Final = re.compile(r"[.:/@](?=\S)")
+_SEPARATORS: Final = re.compile('[;,:·"“”„‟«»；，：、]')  # noqa: RUF001
 _QUOTATION_MARKS: Final = re.compile('["“”„‟«»]')
 _CHARACTERS: Final = 60
 """of a name next to an identity"""
@@ -249,6 +250,17 @@ def quoted(text: str) -> str:
     As `unlinked`: it can read like a date, or the rest of the sentence. Source: D68
     """
     return unlinked(_QUOTATION_MARKS.sub("'", bound_name(text)))
+
+
+def set_apart(value: str) -> str:
+    """A value in a line of several.
+
+    In quotation marks if it could read like two of them. Source: D68
+    """
+    if not _SEPARATORS.search(value):
+        return value
+    plain = _QUOTATION_MARKS.sub("'", value)
+    return f"“{plain}”"
 
 
 def _is_symbol(character: str) -> bool:

@@ -610,7 +610,10 @@ def _vacate_membership() -> sa.Update:
 
 
 def _select_namesakes() -> sa.Select[Any]:
-    """`user_id`, `name` → members of the same entities with this written name, locked: they are written whole."""
+    """`user_id`, `name` → members of the same entities with this written name.
+
+    Locked, since they are written whole.
+    """
     own, other = memberships.alias("own"), memberships.alias("other")
     same = other.c.entity_id == own.c.entity_id, other.c.user_id != own.c.user_id
     return (

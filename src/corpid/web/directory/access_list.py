@@ -25,6 +25,7 @@ from corpid.web.directory.page_context import (
     names_shown,
 )
 from corpid.web.directory.people import PERSON, SORT, export_list, sorting_column
+from corpid.web.pages.change_sentences import list_parameters
 from corpid.web.pages.components import (
     SELECT,
     Actions,
@@ -353,11 +354,10 @@ async def export_access(at: PortalContext) -> Response:
 
 def _line(role: EntityRole) -> Iterable[str]:
     row, member = role.row, role.member
-    given = "; ".join(f"{each.name}: {each.value}" for each in row.parameters)
     first = "" if row.start_date == NO_BEGINNING else row.start_date
     last = last_day(row.end_date)
     return (
-        member.name_alone, member.marked_identity, member.email, role.service.name, row.role, row.sub_entity, given,
+        member.name_alone, member.marked_identity, member.email, role.service.name, row.role, row.sub_entity, list_parameters(row.parameters),
         first, str(last) if isinstance(last, date) else "",
     )  # fmt: skip
 

@@ -13,7 +13,7 @@ from corpid.flows.operations.history import noun, person_of, service_of
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.directory.access_texts import GONE
 from corpid.rules.directory.change_texts import RequestNames, name_actor, summarise_change, summarise_changes
-from corpid.rules.directory.names import label_identity, label_invited
+from corpid.rules.directory.names import label_identity, label_invited, set_apart
 from corpid.rules.directory.records import RECORDS
 from corpid.rules.directory.values import NO_BEGINNING, NO_END
 from corpid.rules.fields import fields_of
@@ -104,7 +104,7 @@ def list_parameters(parameters: Iterable[Parameter]) -> str:
     """Parameters in one line, the values of each together. Source: R-14.1"""
     found: dict[str, list[str]] = {}
     for each in parameters:
-        found.setdefault(each.name, []).append(each.value)
+        found.setdefault(each.name, []).append(set_apart(each.value))
     return "; ".join(f"{name}: {', '.join(values)}" for name, values in found.items())
 
 
