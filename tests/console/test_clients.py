@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from datetime import UTC, datetime, timedelta
 
 import httpx
@@ -13,6 +14,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 from msgspec.structs import replace
 
+from corpid.rules.oauth.deprecated_usage import UseCount
 from corpid.rules.oauth.errors import reason_of
 from tests.console.scene import REASON, WITHOUT_PASSKEY, console, go, in_console, send
 from tests.sign_in.world import form_of, new_world
@@ -77,6 +79,47 @@ async def test_a_clients_page_shows_its_health() -> None:
         assert "Completed sign-ins per hour" in browser.page.text
         await go(made, browser, "client/rp1?range=30d")
         assert "Completed sign-ins per day" in browser.page.text
+
+
+async def test_the_list_shows_the_state_of_each_client_with_the_reasons() -> None:
+    """D53: last sign-in, refusals of a day, ends of certificates and generations, deprecated use."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        now, zone = made.clock(), made.provider.policy.timezone
+        today = datetime.fromtimestamp(now, zone).date()
+        name, private = x509.Name([]), ec.generate_private_key(ec.SECP256R1())
+        keys = json.loads((await made.client()).jwks or "")
+        ends = datetime.fromtimestamp(now, UTC) + timedelta(days=9)
+        certificate = x509.CertificateBuilder(
+            name, name, private.public_key(), 1, ends - timedelta(days=90), ends
+        ).sign(private, SHA256())
+        keys["keys"][0]["x5c"] = [base64.b64encode(certificate.public_bytes(Encoding.DER)).decode()]
+        await made.client("certified", jwks=json.dumps(keys))
+        await made.client("failing")
+        await made.client("leaving", generations=("current", "legacy"), legacy_until="2099-01-01")
+        await made.client("late", generations=("current", "legacy"), legacy_until=str(today - timedelta(days=1)))
+        await made.client("quiet")
+        await made.client("off", enabled=False)
+        registry, counters = made.provider.registry, made.provider.counters
+        for moment in (now, now, now - 25 * 3600):
+            counters.refusal("failing", "assertion_audience", moment, authenticated=True)
+        counters.sign_in("failing", now)
+        await counters.flush(registry)
+        await registry.usage.add(
+            [UseCount(client_id="leaving", generation="legacy", habit="", count=1, last_at=int(now))]
+        )
+        browser = await in_console(made, "operator", "clients")
+
+        def state_of(client_id: str) -> str:
+            found = re.search(rf"\b{client_id} Relying Party . \S.*? (?=\w+ Relying Party|$)", f"{browser.page.text} ")
+            assert found, browser.page.text
+            return found[0]
+
+        assert "Warning The certificate of" in state_of("certified")
+        assert "Problem 2 of 3 requests refused in 24 hours" in state_of("failing")
+        assert "Active legacy until 1 Jan 2099 Last deprecated use:" in state_of("leaving")
+        assert "Warning legacy until" in state_of("late")
+        assert "Active No sign-in recorded" in state_of("quiet")
+        assert "Disabled No sign-in recorded" in state_of("off")
 
 
 async def test_a_client_that_is_not_there_has_no_page() -> None:
