@@ -27,7 +27,7 @@ FIRST_ISSUER: Final = "first"
 """the id of the top-level issuer; the operator names further issuers (D62)"""
 ALG_OF_KEY: Final = "key"
 """registered in the place of an alg: the ID token is always encrypted, with the alg of the client's key"""
-ClientId: TypeAlias = Annotated[str, Field(read=readers.CLIENT_ID, identifies=True)]
+ClientId: TypeAlias = Annotated[str, Field(read=readers.CLIENT_ID, identifies=True, searched=True)]
 
 
 class FetchedKeySet(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +64,7 @@ class Client(KeyedRecord, frozen=True, kw_only=True):
             label=phrase("Name"), hint=phrase("People see it when they sign in."),
             help="The name that people see when they sign in.",
             doc="text 100, shown when people sign in",
-            needed=True, example="RP",
+            needed=True, searched=True, example="RP",
         ),
     ]  # fmt: skip
     redirect_uris: Annotated[

@@ -9,6 +9,7 @@ import msgspec
 import sqlalchemy as sa
 
 from corpid.rules.data_loss import ClientClock
+from corpid.rules.directory.words import words_of
 from corpid.rules.hourly_counts import UNKNOWN_CLIENT, CountOfReason, HourlyCount, LatestUse, Point
 from corpid.rules.limits import HOUR
 from corpid.rules.oauth.api_client import RegisteredApiClient, StoredResponse
@@ -116,8 +117,8 @@ def _clients() -> Codec[Client]:
 
     return Codec(
         columns=("record",),
-        written=_OF_CLIENTS,
-        encode=lambda client: _client_row(client, _client_text(client)),
+        written=(*_OF_CLIENTS, "words"),
+        encode=lambda client: _client_row(client, _client_text(client)) | {"words": words_of(client)},
         decode=decode,
     )
 

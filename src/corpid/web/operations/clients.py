@@ -217,8 +217,8 @@ async def show_clients(at: ConsoleContext) -> View:
     return await show_list(
         at, CLIENTS, read, row, heading=phrase("Clients"),
         columns=(phrase("Identifier"), phrase("Name"), phrase("Generations"), phrase("State")),
-        label=phrase("Identifier begins with"), none=phrase("No client is registered yet."),
-        not_found=phrase("No client found. Enter only the beginning."),
+        label=phrase("Name or identifier"), none=phrase("No client is registered yet."),
+        not_found=phrase("No client found. Check the spelling."),
         add=at.allowed_link(_NEW_CLIENT, phrase("Register a client")),
     )  # fmt: skip
 
