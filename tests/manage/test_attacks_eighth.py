@@ -7,7 +7,7 @@ import pytest
 from corpid.flows.directory.member_changes import end_member
 from corpid.rules.directory.names import is_distinct
 from corpid.rules.directory.records import Membership, User
-from tests.console.scene import REASON, WITHOUT_PASSKEY, in_console
+from tests.console.scene import WITHOUT_PASSKEY, in_console
 from tests.manage.scene import ACME
 from tests.manage.test_attacks_on_names import free
 from tests.manage.test_who_is_meant import TOKEN, member, provisioned
@@ -34,7 +34,7 @@ async def test_the_console_appoints_nobody_by_a_name_that_an_entity_gave_to_some
         await provisioned(made, await member(made, "id-cora"), user_name="nora.ng", name="Nora Ng")
         before = await owners(made)
         browser = await in_console(made, "operator", f"entities/{ACME}/owner")
-        await browser.fill_and_submit(way="member", user_name="nora.ng", instead_of=instead_of, reason=REASON)
+        await browser.fill_and_submit(way="member", user_name="nora.ng", instead_of=instead_of)
         assert "can mean several people here" in browser.page.text
         assert await owners(made) == before
 

@@ -162,7 +162,7 @@ async def test_an_operator_appoints_nobody_by_a_name_that_means_two_people() -> 
         await with_dora(made)
         await made.write(replace(INVITED, email=DORA))
         browser = await in_console(made, "operator", f"entities/{ACME}/owner")
-        await browser.fill_and_submit(way="member", user_name=DORA, instead_of="nobody", reason=REASON)
+        await browser.fill_and_submit(way="member", user_name=DORA, instead_of="nobody")
         assert "can mean several people here" in browser.page.text
         levels = await made.provider.registry.directory.administrators(ACME)
         assert {each.record.user_id for each in levels} == {"id-alice", "id-bob"}
@@ -174,7 +174,8 @@ async def test_an_operator_appoints_a_member_by_the_name_that_the_organisation_u
         await free(made)
         await provisioned(made, await member(made, "id-cora"), user_name="c.chan")
         browser = await in_console(made, "operator", f"entities/{ACME}/owner")
-        await browser.fill_and_submit(way="member", user_name="C.Chan", instead_of="nobody", reason=REASON)
+        await browser.fill_and_submit(way="member", user_name="C.Chan", instead_of="nobody")
+        await browser.fill_and_submit(reason=REASON)
         assert "The owner has been appointed" in browser.page.text
         levels = await made.provider.registry.directory.administrators(ACME)
         assert {each.record.user_id for each in levels} == {"id-alice", "id-bob", "id-cora"}

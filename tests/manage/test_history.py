@@ -140,7 +140,7 @@ async def test_nothing_of_other_organisations_is_shown(made: World) -> None:
     await registry.audit.write(offer, now=made.clock())
     browser = await in_portal(made, "history")
     assert "Dan Other" not in browser.page.text
-    assert "Banyan Trading offers Acme Pte. Ltd. to act for it at Permits" in browser.page.text
+    assert "Banyan Trading (200000002A) offers Acme Pte. Ltd. to act for it at Permits" in browser.page.text
     assert "Somebody of Banyan Trading" in browser.page.text
     entries = await registry.audit.entries(limit=1000)
     number = next(each.number for each in entries if each.object.startswith(f"id-dan/{BANYAN}"))

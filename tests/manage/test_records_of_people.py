@@ -162,9 +162,9 @@ async def test_a_third_partys_person_who_changed_something_is_named_with_their_e
     browser = await in_portal(made, "history?kind=third-parties")
     exported = await browser.http.get(portal(made, "history/export?kind=third-parties"))
     [line] = csv.DictReader(exported.text.removeprefix("\ufeff").splitlines())
-    assert (line["Who"], line["User name"]) == ("mallory (Bob Lim) of Banyan Trading", "mallory")
+    assert (line["Who"], line["User name"]) == ("mallory (Bob Lim) of Banyan Trading (200000002A)", "mallory")
     await go(made, browser, f"history/{line['Number']}")
-    assert "Approved by mallory (Bob Lim) of Banyan Trading." in browser.page.text
+    assert "Approved by mallory (Bob Lim) of Banyan Trading (200000002A)." in browser.page.text
 
 
 @pytest.mark.parametrize("then", ["accepted", "redirected"])

@@ -101,7 +101,9 @@ async def test_an_offer_is_made_after_a_summary_and_gives_nothing_yet(made: Worl
     await follow(browser, "Banyan Trading")
     await follow(browser, "Permits")
     await browser.fill_and_submit(role="Maker", start="2026-01-01", end="2099-12-31")
-    expected = "Banyan Trading may act as Maker at Permits for Acme Pte. Ltd. from 1 Jan 2026 until 31 Dec 2099."
+    expected = (
+        "Banyan Trading (200000002A) may act as Maker at Permits for Acme Pte. Ltd. from 1 Jan 2026 until 31 Dec 2099."
+    )
     assert expected in browser.page.text
     assert await held(made) is None
     await browser.fill_and_submit()
@@ -141,7 +143,7 @@ async def test_the_terms_of_an_offer_are_checked_field_by_field_and_kept(made: W
     assert "in any role at Permits for Acme Pte. Ltd. from 1 Feb 2027, with no end date." in browser.page.text
     assert "Year: 2027" in browser.page.text
     await browser.fill_and_submit(button="edit")
-    assert browser.page.heading == "What may Banyan Trading do?"
+    assert browser.page.heading == "What may Banyan Trading (200000002A) do?"
 
 
 async def test_an_offer_offers_the_parts_of_the_organisation_that_are_in_use(made: World) -> None:
@@ -176,8 +178,8 @@ async def test_an_offer_waits_for_approval_if_the_organisation_asks_for_it(made:
     assert "Make the offer" not in browser.page.text
     await browser.fill_and_submit()
     assert "Your request has been sent." in browser.page.text
-    assert browser.page.heading == "Banyan Trading: Permits"
-    assert "Offer: Banyan Trading may act as Maker at Permits for Acme Pte. Ltd." in browser.page.text
+    assert browser.page.heading == "Banyan Trading (200000002A): Permits"
+    assert "Offer: Banyan Trading (200000002A) may act as Maker at Permits for Acme Pte. Ltd." in browser.page.text
     assert await held(made) is None
     where = {"entity_id": ACME, "state": "pending"}
     assert len(await made.provider.registry.directory.page(ChangeRequest, where, after=("",), limit=5)) == 1
@@ -242,7 +244,8 @@ async def test_either_side_ends_an_authorisation_with_the_roles_under_it(made: W
             await three(made)
         await made.write(GRANT, ROW)
         browser = await in_portal(made, page("end"), who=who)
-        assert "1 role of a person of Banyan Trading ends with it." in browser.page.text
+        other = "Banyan Trading (200000002A)" if who == "alice" else "Banyan Trading"
+        assert f"1 role of a person of {other} ends with it." in browser.page.text
         await browser.fill_and_submit()
         assert "The authorisation has ended." in browser.page.text
         assert await held(made) is None
@@ -260,7 +263,7 @@ async def test_less_than_was_accepted_is_effective_at_once_and_more_is_an_offer_
     assert await held(made) == replace(GRANT, end_date="2027-12-31")
     await go(made, browser, page("change"))
     await browser.fill_and_submit(end="")
-    assert "This is more than Banyan Trading has accepted." in browser.page.text
+    assert "This is more than Banyan Trading (200000002A) has accepted." in browser.page.text
     await browser.fill_and_submit()
     assert await held(made) == replace(GRANT, end_date="9999-12-31", state="offered")
 
@@ -325,7 +328,7 @@ async def test_what_a_person_has_for_the_client_is_said_where_they_are_chosen_an
     await follow(browser, "Finn Goh")
     assert "Already given" in browser.page.text
     assert (
-        "finn (Finn Goh) may act as Maker at Permits for Acme Pte. Ltd. from 1 Jan 2026 until 31 Dec 2099."
+        "finn (Finn Goh) may act as Maker at Permits for Acme Pte. Ltd. (200000001A) from 1 Jan 2026 until 31 Dec 2099."
         in browser.page.text
     )
     assert "Part of the organisation: Jurong" in browser.page.text
@@ -470,7 +473,7 @@ async def test_an_offer_that_is_sent_too_late_is_there_again_after_the_sign_in(m
     await browser.fill_and_submit(role="Checker", start="2026-05-01", end="2027-01-01")
     assert browser.page.heading == "Confirm it is you, Alice Tan"
     await made.factors(browser, made.people["alice"])
-    assert browser.page.heading == "What may Banyan Trading do?"
+    assert browser.page.heading == "What may Banyan Trading (200000002A) do?"
     form = browser.page.form_with("start", "end")
     assert form is not None
     assert dict(form.fields(None)).items() >= {"role": "Checker", "start": "2026-05-01", "end": "2027-01-01"}.items()

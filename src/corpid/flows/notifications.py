@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH
-from corpid.rules.directory.names import canonical
+from corpid.rules.directory.names import canonical, unlinked
 from corpid.rules.emails import Action, Code, Email, Facts, UrlLine, to_email_time
 from corpid.rules.limits import CODE_MISSES, MAILED_CODE_SECONDS, MINUTE
 from corpid.texts import counted, phrase
@@ -150,7 +150,7 @@ def asked_by(by: User, entity: Entity) -> Phrase:
     """
     return phrase(
         "{user_name}, who administers {entity}, asked us to help you sign in.",
-        user_name=canonical(by.user_name).replace(".", ".\u2060"),
+        user_name=unlinked(canonical(by.user_name)),
         entity=entity.name,
     )
 

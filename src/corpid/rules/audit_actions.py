@@ -13,6 +13,8 @@ from corpid.texts import Phrase, phrase
 
 INVITED_PERSON: Final = "invited_person"
 """the detail of an event about somebody invited: the address of the invitation, and the name beside it (D68)"""
+ROLE_PARTS: Final = ("role", "sub_entity", "ref")
+"""the details of an event about a role with a slash in one of these: its object does not tell them apart"""
 PERSONAL_DETAILS: Final = ("address", "device", "context_message", "reason_given", INVITED_PERSON)
 """details of an event that are about a person, and so can be erased (D57)"""
 

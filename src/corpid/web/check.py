@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.web.pages.components import Actions, Form, Paragraph
 from corpid.web.pages.layout import Link, ViewPart
 from corpid.web.sites import CHANGED_MEANWHILE, At, ConfirmationRequired, FormResult, SitePage
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from corpid.texts import Phrase
     from corpid.web.pages.components import Page, Part
     from corpid.web.pages.layout import FieldError
+    from corpid.web.pages.views import View
 
 
 class Check(ViewPart, frozen=True, kw_only=True):
@@ -74,9 +76,16 @@ class Check(ViewPart, frozen=True, kw_only=True):
 
 
 def check_page(
-    ask: Callable[[At], Awaitable[Check]], *, needs: tuple[Action, ObjectKind] | None = None, leads_to: str = ""
+    ask: Callable[[At], Awaitable[Check]],
+    *,
+    form: Callable[[At], Awaitable[View]] | None = None,
+    needs: tuple[Action, ObjectKind] | None = None,
+    leads_to: str = "",
 ) -> SitePage[At]:
-    """A page that asks before a change, and its form."""
+    """A page that asks before a change, and its form.
+
+    `form` is the view of a form that is filled in first: then `hidden` keeps what was typed, and its decision.
+    """
 
     async def view(at: At) -> Page:
         asked = await ask(at)
@@ -92,13 +101,20 @@ def check_page(
 
     async def submit(at: At) -> FormResult:
         asked = await ask(at)
-        if asked.selected and at.form.get("decision") != dict(asked.hidden)["decision"]:
+        if (asked.selected or form) and at.form.get("decision") != dict(asked.hidden)["decision"]:
             raise ConfirmationRequired
-        if asked.names:
-            at.check_names(asked.names)
-        if asked.step_name:
-            at.check_step(asked.step_name, asked.outdated)
-        made = await asked.change()
+        try:
+            if asked.names:
+                at.check_names(asked.names)
+            if asked.step_name:
+                at.check_step(asked.step_name, asked.outdated)
+            made = await asked.change()
+        except InvalidInput as rejected:
+            if form is None:
+                raise
+            raise ConfirmationRequired((rejected.field, rejected.sentence)) from None
         return made if isinstance(made, FormResult) else asked.done
 
-    return SitePage(view=view, submit=submit, fresh=True, needs=needs, leads_to=leads_to)
+    return SitePage(
+        view=form or view, check=view if form else None, submit=submit, fresh=True, needs=needs, leads_to=leads_to
+    )

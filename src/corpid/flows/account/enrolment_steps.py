@@ -56,10 +56,18 @@ _NO_USER_NAME: Final = phrase(
 _SYMBOLS: Final = frozenset(".-_+")
 PLACES_OF_NAMES: Final = frozenset(
     """
-    you anda நீங்கள் 您 nobody none unknown anonymous removed person somebody system corpid operator administrator owner
+    you nobody none unknown anonymous removed person somebody system corpid operator operators administrator owner
+    subadministrator support auditor invited theoperator anoperator aremovedperson nobodyatpresent
+    thesigninserviceitself yoursystemwithaprovisioningtoken
+    您 无 人员 运营者 一名运营者 已移除的人员 目前没有人 登录服务本身 贵方系统使用自动配置令牌 已邀请 受邀 所有者 管理员 子管理员 副管理员 支持人员 审计员
+    anda tiada tiadasesiapabuatmasaini orang pengendali seorangpengendali orangyangtelahdialihkeluar perkhidmatanlogmasukitusendiri
+    dijemput pemilik pentadbir subpentadbir sokongan juruaudit sistemandadengantokenperuntukan
+    நீங்கள் இல்லை தற்போதுயாரும்இல்லை நபர் இயக்குநர் ஓர்இயக்குநர் இயக்குநர்கள் அகற்றப்பட்டஒருவர் உள்நுழைவுச்சேவையே
+    அழைக்கப்பட்டார் அழைக்கப்பட்டவர் உரிமையாளர் நிர்வாகி துணைநிர்வாகி உதவிப்பணியாளர் தணிக்கையாளர் ஒதுக்கீட்டுடோக்கனுடன்உங்கள்கணினிஅமைப்பு
     """.split()
 )
-"""words that stand where pages, files and the audit name people"""
+"""what stands where pages, files and the audit name people, in every language, without spaces and symbols"""
+_WITHOUT_SYMBOLS: Final = str.maketrans(dict.fromkeys(_SYMBOLS))
 _NOT_CHOSEN: Final = phrase(
     "Choose a user name of letters, digits and . - _ +, in one script. It can only be an e-mail address if it is the one "
     "that the invitation went to."
@@ -94,7 +102,11 @@ async def submit_profile(context: RequestContext, loaded: EnrolmentContext, *, u
     attempt = await count_attempt(context, loaded)
     registry = context.provider.registry
     named = await registry.directory.user_by_name(key)
-    if key in PLACES_OF_NAMES or named is not None or await _is_called_so(registry, invited.membership, key):
+    if (
+        key.translate(_WITHOUT_SYMBOLS) in PLACES_OF_NAMES
+        or named is not None
+        or await _is_called_so(registry, invited.membership, key)
+    ):
         await throttle.rejection_counts(context, loaded.sent)
         raise InvalidInput(NAME_TAKEN, field="user_name")
     await throttle.give_back(context, attempt)
@@ -456,7 +468,7 @@ async def to_write(context: RequestContext, loaded: EnrolmentContext) -> Factors
     enrolment = loaded.enrolment
     if enrolment.step is not None or enrolment.finished:
         raise StaleStep
-    found = await links.find_valid_link(context.provider.registry, enrolment.link_hash, now=context.now)
+    found = await enrolments.find_valid_link(context, enrolment.link_hash)
     if found is None:
         raise NotHere
     before = Credentials(user_id=enrolment.user_id) if found.invited else found.credentials

@@ -30,11 +30,12 @@ from corpid.flows.authentication import factors, throttle
 from corpid.flows.authentication.interactions import claim_step_of
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.authentication.throttle import SentForm, Throttled
+from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication import records, totp
 from corpid.rules.authentication.records import LinkPurpose, Passkey
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory import names
-from corpid.rules.directory.actors import ANONYMOUS
+from corpid.rules.directory.actors import ANONYMOUS, SYSTEM
 from corpid.rules.directory.records import User
 from corpid.rules.failures import StoreUnavailable
 from corpid.rules.limits import (
@@ -74,6 +75,10 @@ class InvitationExpired(NotHere):
     def __init__(self, entity: Entity) -> None:
         super().__init__(entity.entity_id)
         self.entity = entity
+
+
+class HelpLapsed(NotHere):
+    """A link of an administrator who could not ask for it now (D69)."""
 
 
 class NotOpened(Exception):
@@ -252,13 +257,31 @@ class OpenedLink:
     """the change that it undoes, if it is of that purpose"""
 
 
-async def read_link(context: RequestContext, link_hash: str) -> OpenedLink:
-    """A link and its owner.
+async def find_valid_link(context: RequestContext, link_hash: str) -> links.ValidLink | None:
+    """The valid link with this hash; None if there is none.
 
-    Spends nothing. Raises NotHere, InvitationExpired. Source: D50, SECURITY.md
+    One that an administrator asked for is removed if they could not ask for it now. Raises HelpLapsed,
+    StoreUnavailable. Source: D69
     """
     registry = context.provider.registry
     found = await links.find_valid_link(registry, link_hash, now=context.now)
+    if found is not None and (reason := await links.find_lapse(registry, found.link, now=context.now)):
+        made, detail = links.PURPOSES[found.link.purpose].made, {"requested_by": f"user:{found.link.asked_by}"}
+        event = AuditEvent(
+            actor=SYSTEM, action=made, object=found.link.user_id, outcome="refused", detail=detail | {"reason": reason}
+        )
+        await registry.factors.drop_link(found.link, event)
+        raise HelpLapsed
+    return found
+
+
+async def read_link(context: RequestContext, link_hash: str) -> OpenedLink:
+    """A link and its owner.
+
+    Spends nothing. Raises NotHere, InvitationExpired, HelpLapsed. Source: D50, SECURITY.md
+    """
+    registry = context.provider.registry
+    found = await find_valid_link(context, link_hash)
     if found is None:
         # The entity of an expired invitation can send it again.
         link = await registry.factors.link(link_hash)
@@ -402,7 +425,7 @@ async def load_own_enrolment(context: RequestContext, enrolment_id: str, browser
     user = None if joins else await registry.directory.user(enrolment.user_id)
     if not joins and (user is None or not user.enabled):
         raise NotHere
-    found = await links.find_valid_link(registry, enrolment.link_hash, now=context.now)
+    found = await find_valid_link(context, enrolment.link_hash)
     if not enrolment.finished and found is None:
         raise NotHere
     if found is not None and found.invited is not None:

@@ -18,7 +18,9 @@ from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication import records
 from corpid.rules.authentication.records import Credentials, FactorLink, NewLink
 from corpid.rules.authentication.sign_in import fingerprint
-from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.access import Forbidden, Object, authorise
+from corpid.rules.directory.actors import EntityAdministrator
+from corpid.rules.directory.records import Administrator, Membership, Operator
 from corpid.rules.limits import (
     DAY,
     EMAIL_UNDO_SECONDS,
@@ -256,10 +258,12 @@ async def write_link(
     now: float,
     new_id: Callable[[], str],
     spared: str = "",
+    helper: EntityAdministrator | None = None,
 ) -> NewLink:
     """A new link for a person, which the caller has authorised.
 
-    It ends those of its purpose, except `spared` (a hash). Raises StoreUnavailable.
+    It ends those of its purpose, except `spared` (a hash). `helper` is the administrator who asks for it. Raises
+    StoreUnavailable.
     """
     code = records.code_from(new_id())
     link = FactorLink(
@@ -269,6 +273,9 @@ async def write_link(
         created_at=int(now),
         expires_at=int(now) + PURPOSES[purpose].seconds,
         factors=_fingerprint(await registry.factors.credentials(user.user_id)),
+        entity_id=helper.entity_id if helper else "",
+        asked_by=helper.user_id if helper else "",
+        sent_to=_address_fingerprint(user.email) if helper else "",
     )
     await registry.factors.keep_link(link, event, spared=spared)
     return NewLink(page=base_url + PATH, code=code, expires_at=link.expires_at)
@@ -285,7 +292,7 @@ def make_invitation_link(invited: OpenInvitation, code: str, *, now: float) -> F
         user_id=invited.user.user_id,
         created_at=int(now),
         expires_at=int(now) + MEMBERSHIP_LINK_SECONDS,
-        factors=_address_fingerprint(invited),
+        factors=_address_fingerprint(invited.membership.email),
     )
 
 
@@ -330,6 +337,51 @@ async def _undoing(registry: Registry, link_hash: str, *, now: float) -> ValidLi
     return ValidLink(link=link, credentials=Credentials(user_id=link.user_id), email_change=change)
 
 
+def help_object(kind: ObjectKind, of: Membership, held: Administrator | None, *, operates: bool = False) -> Object:
+    """The object of an administrator's help for a member.
+
+    `held` is the member's level, `operates` whether they are an operator of the deployment. Source: D69
+    """
+    return Object(
+        kind=kind,
+        entity_id=of.entity_id,
+        user_id=of.user_id,
+        level=held.level if held is not None else "",
+        belongs=not of.invited,
+        operates=operates,
+    )
+
+
+async def find_lapse(registry: Registry, link: FactorLink, *, now: float) -> str:
+    """Return why the help of a link would be refused now.
+
+    Empty if it would not, and for links that no administrator asked for. Raises StoreUnavailable. Source: D69
+    """
+    if not link.entity_id:
+        return ""
+    user_id, directory = link.user_id, registry.directory
+    user, of = await directory.user(user_id), await directory.find(Membership, user_id, link.entity_id)
+    if user is None or of is None:
+        return "the person no longer belongs to the entity"
+    if _address_fingerprint(user.email) != link.sent_to:
+        return "the account has another e-mail address"
+    held, operates = await directory.find(Administrator, *of.key), await directory.find(Operator, user_id)
+    thing = help_object(PURPOSES[link.purpose].object_kind, of, held, operates=operates is not None)
+    acting = await directory.acting(link.asked_by, link.entity_id)
+    if acting is None or acting.administrator is None or not acting.allowed:
+        return "the administrator who asked for it no longer administers the entity"
+    level, services = acting.administrator.level, acting.administrator.services
+    helper = EntityAdministrator(
+        user_id=link.asked_by, entity_id=link.entity_id, level=level, services=services, alone=False,
+        auth_time=now, now=now,
+    )  # fmt: skip
+    try:
+        authorise(helper, "write", thing)
+    except Forbidden as refused:
+        return str(refused.reason)
+    return ""
+
+
 def is_usable(link: FactorLink, credentials: Credentials, *, now: float) -> bool:
     """Return whether an unspent link is still valid.
 
@@ -344,12 +396,12 @@ def is_usable_invitation(link: FactorLink, invited: OpenInvitation, *, now: floa
     It is until it expires, the address changes, or the membership or its entity is disabled. Source: D60
     """
     enabled = invited.membership.enabled and invited.entity.enabled
-    return now < link.expires_at and enabled and _address_fingerprint(invited) == link.factors
+    return now < link.expires_at and enabled and _address_fingerprint(invited.membership.email) == link.factors
 
 
 def _fingerprint(credentials: Credentials) -> str:
     return base64url(fingerprint(credentials))
 
 
-def _address_fingerprint(invited: OpenInvitation) -> str:
-    return base64url(sha256(tuple_bytes("invited address", invited.membership.email)).digest())
+def _address_fingerprint(address: str) -> str:
+    return base64url(sha256(tuple_bytes("invited address", address)).digest())

@@ -143,6 +143,27 @@ async def list_owners(registry: Registry, entity_id: str, *, actor: Actor) -> di
     return {each.user.user_id: each.name for each in found.values()}
 
 
+async def find_new_owner(registry: Registry, entity_id: str, user_name: str, *, actor: Actor) -> Member:
+    """Return the member of a user name, who can become an owner.
+
+    Nobody whom the organisation calls by the name of another account. Raises InvalidInput, AmbiguousName, Refused if
+    there is no such entity, access.Forbidden, StoreUnavailable. Source: D53, D68
+    """
+    await find_entity(registry, entity_id, actor=actor)
+    authorise(actor, "read", Object(kind="membership", entity_id=entity_id))
+    user = await find_person(registry, entity_id, user_name, of_entity=False)
+    key = (user.user_id if user is not None else "", entity_id)
+    found = (await read_members(registry.directory, [key])).get(key)
+    if found is None or found.membership.invited:
+        raise InvalidInput(phrase("Nobody with this user name belongs to the organisation."), field="user_name")
+    if found.state != "active":
+        raise InvalidInput(phrase("This person cannot sign in for the organisation at present."), field="user_name")
+    level = await registry.directory.find(Administrator, *key)
+    if level is not None and level.level == "owner":
+        raise InvalidInput(phrase("This person is already an owner."), field="user_name")
+    return found
+
+
 async def appoint_owner(
     registry: Registry,
     entity_id: str,
@@ -164,13 +185,10 @@ async def appoint_owner(
     changes: list[Change] = []
     seen: list[Precondition] = []
     if isinstance(owner, str):
-        found = await _find_able_member(registry, owner, entity_id)
+        found = await find_new_owner(registry, entity_id, owner, actor=actor)
         user, membership = found.user, found.membership
-        was = held.get(user.user_id)
-        if was is not None and was.level == "owner":
-            raise InvalidInput(phrase("This person is already an owner."), field="user_name")
         becomes = Administrator(user_id=user.user_id, entity_id=entity_id, level="owner")
-        changes.append(Change(was, becomes))
+        changes.append(Change(held.get(user.user_id), becomes))
         seen = [Precondition(User, user.key, user), Precondition(Membership, membership.key, membership)]
     else:
         changes += _plan_owner_invitation(owner, entity_id, now=now, new_id=new_id)
@@ -211,18 +229,3 @@ def _plan_owner_invitation(
 def _guard_absent(changes: Sequence[Change]) -> list[Precondition]:
     """Guards of invitations: the store adds a placeholder to a new one."""
     return [Precondition(Membership, each.key, None) for each in changes if each.kind == "membership"]
-
-
-async def _find_able_member(registry: Registry, user_name: str, entity_id: str) -> Member:
-    """The member of this user name, who can act.
-
-    Nobody whom the organisation calls by the name of another account. Source: D68
-    """
-    user = await find_person(registry, entity_id, user_name, of_entity=False)
-    key = (user.user_id if user is not None else "", entity_id)
-    found = (await read_members(registry.directory, [key])).get(key)
-    if found is None or found.membership.invited:
-        raise InvalidInput(phrase("Nobody with this user name belongs to the organisation."), field="user_name")
-    if found.state != "active":
-        raise InvalidInput(phrase("This person cannot sign in for the organisation at present."), field="user_name")
-    return found

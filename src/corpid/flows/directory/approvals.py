@@ -494,7 +494,7 @@ async def load_names(
     own = {*former, *members, *typed}
     return RequestNames(
         people={each: names_read.get(each, name) if each in own else name for each, name in found.items()},
-        entities={each.entity_id: each.name for each in known.values()},
+        entities={each.entity_id: each.name_for(entity_id) for each in known.values()},
         services={each.service_id: each.name for each in of.values()},
     )
 

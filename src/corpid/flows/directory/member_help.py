@@ -19,7 +19,7 @@ from corpid.flows.directory.actors import check_still_acting
 from corpid.flows.directory.write import Refused, audit_event
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditEvent
-from corpid.rules.directory.access import BELOW, Action, Forbidden, Object, ObjectKind, authorise, find_obstacle
+from corpid.rules.directory.access import BELOW, Action, Forbidden, ObjectKind, authorise, find_obstacle
 from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.changes import Conflict, Precondition
 from corpid.rules.directory.records import Administrator, Entity, Membership, Operator
@@ -68,24 +68,16 @@ def find_refusal(of: Membership, held: Administrator | None, *, actor: EntityAdm
     `held` is the member's level. None if nothing does, but perhaps a sign-in that is too old. The same whatever else
     the member is. Source: D69
     """
-    found = (find_obstacle(actor, each.action, _thing(each, of, held), unruled=BELOW) for each in _RULES.values())
+    found = (
+        find_obstacle(actor, each.action, links.help_object(each.kind, of, held), unruled=BELOW)
+        for each in _RULES.values()
+    )
     return next((each for each in found if each is not None), None)
 
 
 async def read_level(registry: Registry, of: Membership) -> Administrator | None:
     """Return the level of a member. Raises StoreUnavailable. Source: D53"""
     return await registry.directory.find(Administrator, *of.key)
-
-
-def _thing(rule: _Rule, of: Membership, held: Administrator | None, *, operates: bool = False) -> Object:
-    return Object(
-        kind=rule.kind,
-        entity_id=of.entity_id,
-        user_id=of.user_id,
-        level=held.level if held is not None else "",
-        belongs=not of.invited,
-        operates=operates,
-    )
 
 
 async def request_help(context: RequestContext, of: Membership, asked: Help, *, actor: EntityAdministrator) -> None:
@@ -96,7 +88,7 @@ async def request_help(context: RequestContext, of: Membership, asked: Help, *, 
     """
     registry, rule = context.provider.registry, _RULES[asked]
     held = await read_level(registry, of)
-    authorise(actor, rule.action, _thing(rule, of, held))
+    authorise(actor, rule.action, links.help_object(rule.kind, of, held))
     guards = await check_still_acting(registry, actor)
     await _count(context, of, asked)
     event = audit_event(actor, rule.asked, "/".join(of.key), entity_id=of.entity_id)
@@ -181,7 +173,7 @@ async def carry_out_help(context: RequestContext, of: Membership, asked: Help, *
         if asked == "unlock":
             await _unlock(context, user, done, asked_by)
         else:
-            await _send(context, user, asked, done, asked_by)
+            await _send(context, user, asked, done, asked_by, actor)
     except (Forbidden, HelpRefusal) as error:
         refused = msgspec.structs.replace(done, outcome="refused", detail=done.detail | {"reason": str(error.reason)})
         await registry.audit.write(refused, now=context.now)
@@ -194,7 +186,8 @@ async def _check(context: RequestContext, of: Membership, asked: Help, *, actor:
     """Raise Forbidden or HelpRefusal for what the entity must not know."""
     registry, rule, user_id = context.provider.registry, _RULES[asked], of.user_id
     operates = await registry.directory.read(Operator, [(user_id,)])
-    authorise(actor, rule.action, _thing(rule, of, await read_level(registry, of), operates=bool(operates)))
+    level = await read_level(registry, of)
+    authorise(actor, rule.action, links.help_object(rule.kind, of, level, operates=bool(operates)))
     url = context.provider.policy.deployment_url
     async with context.provider.transient.batch(context.now) as batch:
         if asked == "unlock":
@@ -226,8 +219,9 @@ async def _unlock(context: RequestContext, user: User, done: AuditEvent, asked_b
 
 
 async def _send(
-    context: RequestContext, user: User, purpose: RenewalPurpose, done: AuditEvent, asked_by: Phrase
-) -> None:
+    context: RequestContext, user: User, purpose: RenewalPurpose, done: AuditEvent, asked_by: Phrase,
+    helper: EntityAdministrator,
+) -> None:  # fmt: skip
     """Send the link to the account's own address."""
     provider, texts = context.provider, links.PURPOSES[purpose]
     held = await factors.held_factors(provider.registry, user.user_id)
@@ -236,7 +230,7 @@ async def _send(
         raise _referral(context, user, asked_by, f"the account has no {texts.asks_for}")
     link = await links.write_link(
         provider.registry, user, purpose, event=done, base_url=provider.policy.deployment_url, now=context.now,
-        new_id=provider.new_id, spared=await enrolments.under_way(context, user, purpose),
+        new_id=provider.new_id, spared=await enrolments.under_way(context, user, purpose), helper=helper,
     )  # fmt: skip
     notifications.link(
         provider.mail, user, link, heading=texts.heading, lead=texts.lead, provider_name=provider.policy.name,

@@ -13,7 +13,7 @@ from corpid.flows.directory.lists import ListPage, cut_page, format_place, list_
 from corpid.flows.directory.write import Refused, authorise_changes
 from corpid.rules.directory.access import Forbidden, Level, Object, authorise
 from corpid.rules.directory.lists import MEMBERS, MOST_COUNTED
-from corpid.rules.directory.names import canonical, is_storable
+from corpid.rules.directory.names import canonical, fold_ascii, is_storable
 from corpid.rules.directory.queries import Member, MemberQuery, MemberState
 from corpid.rules.directory.records import (
     Administrator,
@@ -24,6 +24,7 @@ from corpid.rules.directory.records import (
     User,
 )
 from corpid.rules.directory.roles import RoleRecords
+from corpid.rules.directory.values import as_stored
 from corpid.rules.limits import PROVISIONING_CONDITIONS
 from corpid.texts import phrase
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from corpid.rules.directory.access import ObjectKind
     from corpid.rules.directory.actors import Actor, EntityAdministrator
+    from corpid.rules.directory.queries import MemberCondition
     from corpid.stores.sql.registry import Registry
     from corpid.texts import Phrase
 
@@ -40,8 +42,8 @@ _MOST_ROLES: Final = 1000
 _CANDIDATES: Final = 5
 """people whom a refusal lists, if a user name means several"""
 _LONGEST_ID: Final = 100
-_SAME_ADDRESS: Final = 20
-"""members with one address that are looked at"""
+_OF_OPERATORS: Final = frozenset({"operator", "command", "file"})
+"""kinds of actors who act for the deployment"""
 
 
 class MemberFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -205,15 +207,33 @@ async def query_members(registry: Registry, query: MemberQuery, *, actor: Actor)
 
 
 async def list_invited_at(registry: Registry, entity_id: str, address: str) -> list[Member]:
-    """Return the open invitations of an entity to an address.
+    """Return the first few open invitations of an entity to an address.
 
     Raises StoreUnavailable. Source: D68
     """
     if "@" not in address:
         return []
-    query = MemberQuery(entity_id=entity_id, conditions=(("email", "eq", address),), limit=_SAME_ADDRESS)
+    at_address: tuple[MemberCondition, ...] = (("email", "eq", address), ("invited", "eq", "true"))
+    query = MemberQuery(entity_id=entity_id, conditions=at_address, limit=_CANDIDATES)
     _, found = await registry.provisioning.members(query)
-    return [each for each in found if each.membership.invited]
+    return found
+
+
+async def has_address(registry: Registry, found: Member, written: str) -> bool:
+    """Return whether an address is that of a member.
+
+    That of an invitation or of the account, or one that an operator gave: what the entity wrote tells nobody apart.
+    True if nothing is written, or known. Raises StoreUnavailable. Source: D68
+    """
+    membership, asked = found.membership, fold_ascii(as_stored(written))
+    known = membership.email if membership.invited else found.user.email
+    if not asked or not (known or membership.email) or asked == fold_ascii(known):
+        return True
+    if asked != fold_ascii(membership.email):
+        return False
+    stored = await registry.directory.sourced(Membership, [membership.key])
+    given = stored[membership.key].sources.source_of("email") if membership.key in stored else ""
+    return given.partition(":")[0] in _OF_OPERATORS
 
 
 def other_address(found: Member) -> Phrase:

@@ -14,6 +14,7 @@ import msgspec
 
 from corpid.flows.authentication.own_pages import PATHS
 from corpid.rules.directory.approvals import LIFETIME_SECONDS, decision_reason, is_asked_for_oneself
+from corpid.rules.directory.names import quoted, unlinked
 from corpid.rules.directory.records import ChangeRequest, Entity, User
 from corpid.rules.directory.values import NO_END
 from corpid.rules.emails import Action, Email, Facts, UrlLine, to_email_time
@@ -282,7 +283,7 @@ def build_waiting_email(reader: Reader, requests: Sequence[RequestInWords], coun
         (
             (_CHANGE, each.change),
             (phrase("Requested by"), each.requester),
-            (_REASON, each.record.reason),
+            (_REASON, unlinked(each.record.reason)),
             (phrase("Decide by"), to_email_time(each.record.created_at + LIFETIME_SECONDS)),
         )
         for each in requests
@@ -324,7 +325,7 @@ def build_decided_email(reader: Reader, requests: Sequence[RequestInWords], coun
             (_CHANGE, each.change),
             (phrase("Outcome"), _OUTCOMES[each.record.state]),
             *([(phrase("Decided by"), each.decided_by)] if each.decided_by else []),
-            *([(_REASON, decision_reason(each.record))] if each.record.decided_reason else []),
+            *([(_REASON, _say_reason(each.record))] if each.record.decided_reason else []),
             (phrase("Requested"), to_email_time(each.record.created_at)),
         )
         for each in requests
@@ -339,7 +340,7 @@ def build_decided_email(reader: Reader, requests: Sequence[RequestInWords], coun
         subject = _DECISIONS[first.record.state](entity=entity, change=first.change)
     else:
         subject = phrase("{count} of your requests at {entity} were decided", count=count, entity=entity)
-    reason = decision_reason(first.record) if first.record.decided_reason else ""
+    reason = _say_reason(first.record) if first.record.decided_reason else ""
     preview = phrase("Reason: {reason}", reason=reason) if reason else _OUTCOMES[first.record.state]
     if all(is_asked_for_oneself(each.record) for each in requests):
         action = _link_access(reader)
@@ -349,6 +350,12 @@ def build_decided_email(reader: Reader, requests: Sequence[RequestInWords], coun
         action = _link_portal(reader, phrase("See your requests"), "requests")
     parts = (lead, *_list_requests(reader, requests, rows), *_count_further(count), action)
     return _build_email(reader, subject, preview, parts)
+
+
+def _say_reason(request: ChangeRequest) -> str | Phrase:
+    """The reason of a decision; what somebody typed becomes no link."""
+    reason = decision_reason(request)
+    return reason if isinstance(reason, Phrase) else unlinked(reason)
 
 
 def _list_requests(
@@ -442,7 +449,7 @@ def _describe_role(role: RoleNames) -> Phrase:
         else phrase("access to {service}", service=role.service)
     )
     if role.sub_entity:
-        said = phrase("{what}, {sub_entity}", what=said, sub_entity=role.sub_entity)
+        said = phrase("{what}, for the part “{part}”", what=said, part=quoted(role.sub_entity))
     if role.client:
         said = phrase("{what}, for {client}", what=said, client=role.client)
     if role.end_date and role.end_date != NO_END:

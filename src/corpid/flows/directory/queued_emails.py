@@ -519,7 +519,7 @@ class NoticeEmails(_Sender[_TakenNotices]):
         known = await self._registry.directory.read(Entity, sorted(clients))
         return {
             **{f"service/{each.service_id}": each.name for each in found.values()},
-            **{f"entity/{each.entity_id}": each.name for each in known.values()},
+            **{f"entity/{each.entity_id}": each.name_for("") for each in known.values()},
         }
 
     async def _read_people(self, entity_id: str, user_ids: Iterable[str]) -> dict[str, str]:

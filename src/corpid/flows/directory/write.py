@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from corpid.flows.directory.actors import check_still_acting, guard_acting, is_last_owner
 from corpid.flows.directory.person_names import name_subjects, read_requested_people
 from corpid.flows.large import in_thread_if_many, in_turns
-from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
+from corpid.rules.audit_actions import INVITED_PERSON, ROLE_PARTS, AuditAction
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.access import Forbidden, Object, authorise, on_self
@@ -68,6 +68,7 @@ from corpid.rules.directory.records import (
     KIND_OF,
     RECORDS,
     Administrator,
+    Assignment,
     Change,
     ChangeRequest,
     Entity,
@@ -428,24 +429,22 @@ async def _refuse_taken(registry: Registry, member: Membership, before: KeyedRec
     address that is such a user name: both would be identified alike. What stays as it was is not looked at: whoever has
     a name that means two people can still be suspended. Source: D60, D68
     """
-    wanted: list[tuple[str, MemberCondition]] = []
+    wanted: list[tuple[str, *tuple[MemberCondition, ...]]] = []
     if member.user_name and member.user_name != getattr(before, "user_name", ""):
         alike = dict.fromkeys((member.user_name, fold_text(member.user_name)))
         wanted += [("user_name", ("any_user_name", "eq", each)) for each in alike]
         if "@" in member.user_name:
-            wanted.append(("user_name", ("email", "eq", member.user_name)))
+            wanted.append(("user_name", ("email", "eq", member.user_name), ("invited", "eq", "true")))
     if member.external_id and member.external_id != getattr(before, "external_id", ""):
         wanted.append(("external_id", ("external_id", "eq", member.external_id)))
     if member.invited and member.email and member.email != getattr(before, "email", ""):
         wanted.append(("email", ("any_user_name", "eq", member.email)))
-    for name, condition in wanted:
-        query = MemberQuery(entity_id=member.entity_id, conditions=(condition,), limit=_SAME_NAME)
+    for name, *conditions in wanted:
+        query = MemberQuery(entity_id=member.entity_id, conditions=tuple(conditions), limit=_SAME_NAME)
         _, found = await registry.provisioning.members(query)
         others = [each for each in found if each.membership.membership_id != member.membership_id]
         if name == "email":
             others = [each for each in others if canonical(each.user.user_name) == canonical(member.email)]
-        elif condition[0] == "email":
-            others = [each for each in others if each.membership.invited]
         if others:
             raise IdentifierConflict(name)
 
@@ -489,6 +488,8 @@ def build_change_event(actor: Actor, change: Change, *, invited: Membership | No
     detail = {"taken_over": " ".join(sorted(set(change.taken.values())))} if change.taken else {}  # D65
     if invited is not None:
         detail |= name_invitation(invited)
+    if isinstance(change.record, Assignment | ThirdPartyAssignment) and any("/" in each for each in change.key):
+        detail |= {name: getattr(change.record, name) for name in ROLE_PARTS if getattr(change.record, name)}
     action = change.action or find_decision(actor, change) or find_action(change)
     event = audit_event(actor, action, "/".join(change.key), entity_id=thing.entity_id, **detail)
     client_id = getattr(change.record, "client_id", "")

@@ -126,7 +126,7 @@ async def load_entity(
         administrators=held,
         third_parties=given,
         clients=received,
-        names={key[0]: each.name for key, each in names.items()},
+        names={key[0]: each.name_for(entity_id) for key, each in names.items()},
     )
 
 

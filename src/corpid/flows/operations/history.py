@@ -11,7 +11,7 @@ from corpid.flows.directory import approvals
 from corpid.flows.directory.members import find_member, refuse_several
 from corpid.flows.directory.person_names import name_as_known, name_people, read_people
 from corpid.flows.operations import audit
-from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
+from corpid.rules.audit_actions import INVITED_PERSON, ROLE_PARTS, AuditAction
 from corpid.rules.audit_records import AuditPart, AuditQuery
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.change_texts import RequestNames
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from corpid.rules.audit_records import AuditEntry
     from corpid.rules.directory.actors import DeploymentOperator, EntityAdministrator
     from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
+
+    _Row = Assignment | ThirdPartyAssignment
     from corpid.stores.sql.registry import Registry
 
 _PARTS: Final = 5
@@ -100,14 +102,27 @@ async def load_grants(
 ) -> Grants:
     """The givers and approvers of roles.
 
-    Raises access.Forbidden, StoreUnavailable. Source: D57, D61
+    A role that was given before its person accepted the invitation stands in the audit under the invitation. Raises
+    access.Forbidden, StoreUnavailable. Source: D57, D60, D61
     """
-    objects = {row: "/".join(row.key) for row in rows}
-    found = await audit.read_latest(registry, _GIVING, list(dict.fromkeys(objects.values())), actor=actor)
+    found = await _find_giving(registry, actor, {row: "/".join(row.key) for row in rows})
+    missing = [row for row in rows if row not in found]
+    members = list(dict.fromkeys("/".join(row.key[:2]) for row in missing))
+    accepted = await audit.read_latest(registry, (AuditAction.MEMBERSHIP_ACCEPT,), members, actor=actor)
+    invited = {name: each.detail.get("invited_as", "") for name, each in accepted.items()}
+    before = {row: "/".join((invited.get("/".join(row.key[:2]), ""), *row.key[1:])) for row in missing}
+    found |= await _find_giving(registry, actor, {row: name for row, name in before.items() if name[0] != "/"})
     return Grants(
-        entries={row.key: found[name] for row, name in objects.items() if name in found and _is_of(found[name], row)},
-        names=await names(registry, actor, found.values()),
+        entries={row.key: entry for row, entry in found.items()}, names=await names(registry, actor, found.values())
     )
+
+
+async def _find_giving(
+    registry: Registry, actor: EntityAdministrator, objects: Mapping[_Row, str]
+) -> dict[_Row, AuditEntry]:
+    """The last change of each role, by its object in the audit."""
+    found = await audit.read_latest(registry, _GIVING, list(dict.fromkeys(objects.values())), actor=actor)
+    return {row: found[name] for row, name in objects.items() if name in found and _is_of(found[name], row)}
 
 
 def _is_of(entry: AuditEntry, row: Assignment | ThirdPartyAssignment) -> bool:
@@ -117,7 +132,7 @@ def _is_of(entry: AuditEntry, row: Assignment | ThirdPartyAssignment) -> bool:
     """
     if all("/" not in part for part in row.key):
         return True
-    return all(entry.after.get(name, "") == getattr(row, name) for name in ("role", "sub_entity", "ref"))
+    return all((entry.detail.get(name) or entry.after.get(name, "")) == getattr(row, name) for name in ROLE_PARTS)
 
 
 async def find_last_sign_ins(
@@ -257,7 +272,7 @@ async def names(registry: Registry, actor: EntityAdministrator, entries: Iterabl
             if user_id in held or not users[user_id].placeholder
         },
         services={service_id: each.name for (service_id,), each in services.items()},
-        entities={entity_id: each.name for (entity_id,), each in entities.items()},
+        entities={entity_id: each.name_for(own) for (entity_id,), each in entities.items()},
         requests=await approvals.load_changes(
             registry, actor, {each.object for each in entries if each.action in KINDS["requests"]}
         ),
@@ -300,7 +315,7 @@ async def names_for_operator(
     clients = [await registry.clients.get(each) for each in client_ids]
     named = RequestNames(
         people=people,
-        entities={entity_id: each.name for (entity_id,), each in entities.items()},
+        entities={entity_id: each.name_for("") for (entity_id,), each in entities.items()},
         services={service_id: each.name for (service_id,), each in services.items()},
     )
     changes = {each.request_id: each.changes for each in requests}

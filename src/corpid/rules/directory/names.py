@@ -49,11 +49,16 @@ _SCRIPTS: Final = frozenset(
 """in wide use today (Unicode TS 31, table 5); others, such as Lisu and Coptic, are made of letters like Latin's"""
 _SCRIPT_NAMES: Final = {"IDEOGRAPHIC": "CJK", "KATAKANA-HIRAGANA": "KATAKANA"}
 """the script of signs of repetition and length, such as in 佐々木 and カーター, by the first word of their names"""
-_LIKE_LATIN: Final = frozenset("аеорсухіјѕһкԁԛԝӏѵѡүҽӕꙇꚙοανικρυγσϳաքյհոռսզգցօ一丨丶丿亅乙ノーㄧㄥㄒㄩ")
-"""small letters of other scripts that look like one of Latin, or like a dash or bar (Unicode TS 39)"""
+_LIKE_LATIN: Final = frozenset("аеорсухіјѕһкԁԛԝӏѵѡүҽӕꙇꚙοανικρυγσϳաքյհոռսզգցօгбᴦყჿഠဝଠዐሀ一丨丶丿亅乙ノーㄧㄥㄒㄩ")
+"""small letters of other scripts that look like one of Latin, like a digit, a dash or a bar
+
+All of these scripts that Unicode's confusables.txt maps to one of ASCII (TS 39 §4), and some that most fonts draw so.
+"""
 _OF_LATIN: Final = frozenset("ßæøœđłþð")
 """ordinary letters of Latin that are no letter of ASCII with a mark"""
 _BRACKETS: Final = {"Ps": "[", "Pe": "]"}
+_OF_ADDRESSES: Final = re.compile(r"[.:/@](?=\S)")
+_QUOTATION_MARKS: Final = re.compile('["“”„‟«»]')
 _CHARACTERS: Final = 60
 """of a name next to an identity"""
 COUNTRIES: Final = frozenset(
@@ -228,6 +233,22 @@ def bound_name(name: str) -> str:
     """
     shown = "".join(_BRACKETS.get(category(each)) or ("-" if _is_symbol(each) else each) for each in name)
     return shown if len(shown) <= _CHARACTERS else f"{shown[: _CHARACTERS - 1]}…"
+
+
+def unlinked(text: str) -> str:
+    """A text that somebody typed, of which mail programs make no link.
+
+    A word joiner follows each character that an address has. Source: D68
+    """
+    return _OF_ADDRESSES.sub("\\g<0>\u2060", text)
+
+
+def quoted(text: str) -> str:
+    """A name that somebody typed, without quotation marks of its own.
+
+    As `unlinked`: it can read like a date, or the rest of the sentence. Source: D68
+    """
+    return unlinked(_QUOTATION_MARKS.sub("'", bound_name(text)))
 
 
 def _is_symbol(character: str) -> bool:

@@ -7,11 +7,12 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from corpid.rules.directory import member_details
-from corpid.rules.directory.names import bound_name, fold_ascii, label_identity
+from corpid.rules.directory.names import bound_name, label_identity
 from corpid.rules.directory.records import Assignment, Membership, User
-from corpid.rules.directory.values import as_stored
 
-MemberName: TypeAlias = Literal["membership_id", "user_name", "any_user_name", "external_id", "email", "active"]
+MemberName: TypeAlias = Literal[
+    "membership_id", "user_name", "any_user_name", "external_id", "email", "active", "invited"
+]
 """`any_user_name` (with `eq` only) is what the entity wrote or that of the account, whichever fits"""
 ConditionOperator: TypeAlias = Literal["eq", "co", "sw"]
 SortedBy: TypeAlias = Literal["membership_id", "user_name", "external_id", "email"]
@@ -21,7 +22,7 @@ RoleOrder: TypeAlias = Literal["person", "service", "role", "until"]
 SEARCH_SERVICES: Final = 100
 """of one search"""
 MemberCondition: TypeAlias = tuple[MemberName, ConditionOperator, str]
-"""member, operator and value; of `active`, `true` or `false`"""
+"""member, operator and value; of `active` and `invited`, `true` or `false`"""
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,14 +64,6 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
         """
         address = member_details.member_email(self.membership, self.user)
         return address.lower() if self.membership.invited else address
-
-    def has_address(self, written: str) -> bool:
-        """Return whether an address is that of the member.
-
-        As the entity or the account has it; true if nothing is written, or known. Source: D68
-        """
-        known = {fold_ascii(each) for each in (self.membership.email, self.user.email) if each}
-        return not written or not known or fold_ascii(as_stored(written)) in known
 
     @property
     def state(self) -> MemberState:

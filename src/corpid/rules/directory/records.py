@@ -200,6 +200,13 @@ class Entity(KeyedRecord, frozen=True, kw_only=True):
     ] = "none"  # fmt: skip
     """which changes by its own administrators need another one's approval (D55)"""
 
+    def name_for(self, reader: str) -> str:
+        """The name as an entity reads it.
+
+        That of another entity has its identifier: two may have one name. An empty `reader` is none. Source: D68
+        """
+        return self.name if reader == self.entity_id else f"{self.name} ({self.entity_id})"
+
 
 class User(KeyedRecord, frozen=True, kw_only=True):
     """A person. `user_id` is a UUID, stable across entities and clients (R-12.4)."""

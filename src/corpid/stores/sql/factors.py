@@ -124,6 +124,7 @@ class Factors:
         )
         self._link: Final = _LINKS.query(database, lambda found: found.where(_THIS_LINK))
         self._keep_link: Final = prepare(_LINKS.upsert)
+        self._drop_link: Final = prepare(lambda: sa.delete(links).where(_THIS_LINK))
         self._drop_links: Final = prepare(
             lambda: sa.delete(links).where(
                 belongs_to_person(links),
@@ -334,6 +335,12 @@ class Factors:
             await self._database.run(self._drop_links, earlier)
             await self._database.run(self._keep_link, _LINKS.encode(link))
             await self._audit.record_change(event, None, link)
+
+    async def drop_link(self, link: FactorLink, event: AuditEvent) -> None:
+        """Remove a link, if it is still there."""
+        async with self._database.transaction():
+            if await self._database.run(self._drop_link, {"link_hash": link.link_hash}):
+                await self._audit.write(event)
 
     async def link(self, link_hash: str) -> FactorLink | None:
         """An unspent link; it may have expired."""

@@ -94,6 +94,7 @@ _VALUES: Final[Mapping[str, sa.ColumnElement[str]]] = {
     "email": sa.literal_column(SHOWN_EMAIL, sa.Text),
     "membership_id": _OF.membership_id,
 }
+_SWITCHES: Final[Mapping[str, sa.ColumnElement[bool]]] = {"active": _OF.enabled, "invited": _OF.invited}
 
 
 class _RoleOrder(NamedTuple):
@@ -390,8 +391,8 @@ def _named(own: sa.BindParameter[str], persons: sa.BindParameter[str], *, served
 
 def _condition(number: int, member: MemberName, operator: ConditionOperator) -> sa.ColumnElement[bool]:
     value = text_parameter(f"value_{number}")
-    if member == "active":
-        return _OF.enabled == sa.bindparam(f"value_{number}", type_=sa.Boolean)
+    if member in _SWITCHES:
+        return _SWITCHES[member] == sa.bindparam(f"value_{number}", type_=sa.Boolean)
     if operator == "co":
         return _VALUES[member].like(value, escape=_ESCAPE)
     if operator == "eq" and member in {"user_name", "any_user_name"}:
@@ -563,7 +564,7 @@ def select_last_sign_ins() -> sa.Select[Any]:
 def _bound(number: int, condition: MemberCondition) -> dict[str, object]:
     """The values of a condition's parameters."""
     member, operator, text = condition
-    if member == "active":
+    if member in _SWITCHES:
         return {f"value_{number}": text == "true"}
     value = {"user_name": fold_text, "any_user_name": fold_text, "email": fold_ascii}.get(member, str)(text)
     if operator == "eq":

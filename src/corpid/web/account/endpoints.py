@@ -562,7 +562,7 @@ def _role_line(own: OwnRole, today: date) -> RoleLine:
     for_whom = role.client_entity or role.entity
     row = replace(role.row, end_date=roles.last_day(role, today.isoformat()) or NO_END)
     return RoleLine(
-        sentence=access_texts.own_sentence(row, role.service, for_whom.name, today),
+        sentence=access_texts.own_sentence(row, role.service, for_whom.name_for(role.entity.entity_id), today),
         state=state,
         details=access_texts.details(row),
         given=_given(own.giver),

@@ -14,7 +14,7 @@ import msgspec
 
 from corpid.flows import encrypted_values
 from corpid.flows.account import enrolment_steps, enrolments
-from corpid.flows.account.enrolments import EnrolmentStopped, InvitationExpired, NotHere, OpenElsewhere
+from corpid.flows.account.enrolments import EnrolmentStopped, HelpLapsed, InvitationExpired, NotHere, OpenElsewhere
 from corpid.flows.account.links import PURPOSES, EnrolmentStep, chosen_steps
 from corpid.flows.authentication import browsers, interactions
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH, PORTAL_PATH
@@ -347,6 +347,7 @@ def show_ending(request: Request, web: WebContext, ending: NotHere | OpenElsewhe
         return page_response(request, web.renderer, expired_page(ending.entity.name), status=410)
     view, status = {
         NotHere: (gone_page, 404),
+        HelpLapsed: (lapsed_page, 410),
         OpenElsewhere: (other_browser_page, 403),
         EnrolmentStopped: (stopped_page, 403),
     }[type(ending)]
@@ -623,6 +624,18 @@ def gone_page() -> View:
                 "Check that the address is complete."
             ),
             phrase("If you have already used it, sign in as usual. If not, ask the person who sent it for a new one."),
+        ),
+    )
+
+
+def lapsed_page() -> View:
+    """The page of an administrator's link that would be refused by now (D69)."""
+    return Problem(
+        frame=Frame(),
+        heading=phrase("This link no longer works"),
+        paragraphs=(
+            phrase("Your account, or your membership of the organisation, has changed since the link was sent."),
+            phrase("Sign in as usual. If you cannot, ask the operator of this service for help."),
         ),
     )
 

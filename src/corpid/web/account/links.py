@@ -25,7 +25,14 @@ import msgspec
 
 from corpid.flows import encrypted_values, rate_limits
 from corpid.flows.account import account_sessions, enrolments, own_email, own_sessions
-from corpid.flows.account.enrolments import EnrolmentStopped, InvitationExpired, NotHere, NotOpened, OpenElsewhere
+from corpid.flows.account.enrolments import (
+    EnrolmentStopped,
+    HelpLapsed,
+    InvitationExpired,
+    NotHere,
+    NotOpened,
+    OpenElsewhere,
+)
 from corpid.flows.account.links import PATH, PURPOSES, chosen_steps
 from corpid.flows.authentication import browsers, interaction_context, interactions, own_pages
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH
@@ -151,7 +158,7 @@ async def _open_link(request: Request, web: WebContext, context: RequestContext,
     except ValueError:
         sentence = _INCOMPLETE
     except NotHere as gone:
-        if form.get("followed") or isinstance(gone, InvitationExpired):
+        if form.get("followed") or isinstance(gone, InvitationExpired | HelpLapsed):
             return show_ending(request, web, gone)
         sentence = _OPENS_NOTHING
     else:

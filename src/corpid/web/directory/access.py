@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from corpid.flows.directory.role_assignment import EntityRole
     from corpid.rules.directory.nodes import FileProblem
     from corpid.rules.directory.queries import Member
-    from corpid.rules.directory.records import Assignment, Entity, Service, ThirdPartyAssignment
+    from corpid.rules.directory.records import Assignment, Service, ThirdPartyAssignment
     from corpid.rules.directory.role_forms import RoleForm
     from corpid.texts import Phrase
     from corpid.web.pages.components import Value
@@ -302,7 +302,7 @@ async def _held(at: PortalContext, person: Member, service: Service | None) -> t
     """The present roles of a person, perhaps those at one service."""
     found = await role_assignment.list_roles(at.registry, at.actor, person.user.user_id)
     held = [
-        held_line(person.name, each.row, each.service, at.entity, at.context.day)
+        held_line(person.name, each.row, each.service, at.entity.name, at.context.day)
         for each in found.found
         if each.row.end_date >= at.context.today and (service is None or each.row.service_id == service.service_id)
     ]
@@ -315,9 +315,9 @@ def already_given(held: Sequence[Value]) -> tuple[Part, ...]:
     return (Heading(phrase("Already given")), Items(tuple(held))) if held else ()
 
 
-def held_line(name: str, row: Assignment | ThirdPartyAssignment, service: Service, entity: Entity, today: date) -> Cell:
+def held_line(name: str, row: Assignment | ThirdPartyAssignment, service: Service, entity: str, today: date) -> Cell:
     """A role that somebody has, as its line in a list."""
-    sentence = access_texts.sentence(name, row, service, entity.name, today)
+    sentence = access_texts.sentence(name, row, service, entity, today)
     return Cell(values=(sentence,), notes=access_texts.details(row))
 
 
@@ -631,7 +631,7 @@ async def show_copy(at: PortalContext) -> View:
     else:
         none = phrase("{name} has no access that you can copy here.", name=colleague.name)
         parts.append(Paragraph(none, look="empty"))
-    held = [held_line(name, *each, at.entity, at.context.day) for each in copies.held[:_MOST_COPIED]]
+    held = [held_line(name, *each, at.entity.name, at.context.day) for each in copies.held[:_MOST_COPIED]]
     return replace(page, parts=(*parts, *already_given(held)))
 
 

@@ -224,7 +224,7 @@ async def _rows(
         access.append((level_sentence(name, level, at.entity, named), None))
     for role in roles:
         row, today = role.row, at.context.day
-        entity = (role.client_entity or role.entity).name
+        entity = at.name_of(role.client_entity or role.entity)
         state = access_texts.state(row, today)
         cell = Cell(
             values=(access_texts.sentence(name, row, role.service, entity, today), *([Label(state)] if state else [])),

@@ -74,6 +74,10 @@ class PortalContext(PageContext[PortalRequest]):
             raise SeeOther(ORGANISATION)
         return self.visit.entity
 
+    def name_of(self, entity: Entity) -> str:
+        """The name of an organisation on these pages. Raises SeeOther. Source: D68"""
+        return entity.name_for(self.entity.entity_id)
+
     @property
     def actor(self) -> EntityAdministrator:
         """The person as its administrator. Raises SeeOther as `entity`."""

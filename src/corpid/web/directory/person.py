@@ -183,7 +183,7 @@ async def show_person(at: PortalContext) -> View:
             (
                 (
                     *_row(at, role, state=state, seen=None, changeable=False),
-                    (role.client_entity or role.entity).name,
+                    at.name_of(role.client_entity or role.entity),
                 )
                 for role in held.for_others
             ),
@@ -650,7 +650,7 @@ async def ending_sentences(at: PortalContext, found: Member) -> tuple[Phrase, ..
     held = await members.load_access(at.registry, found.membership, actor=at.actor, after="", limit=_LISTED)
     shown = (*held.roles.found, *held.for_others)
     sentences = [
-        access_texts.sentence(name, role.row, role.service, (role.client_entity or role.entity).name, today)
+        access_texts.sentence(name, role.row, role.service, at.name_of(role.client_entity or role.entity), today)
         for role in shown
     ]
     rest = ending.roles + ending.for_others - len(shown)

@@ -95,12 +95,12 @@ def is_client(at: PortalContext, found: Authorisation) -> bool:
     return found.grant.client_entity_id == at.entity.entity_id
 
 
-def sentence(found: Authorisation, grant: ThirdPartyGrant | None = None) -> Phrase:
+def sentence(at: PortalContext, found: Authorisation, grant: ThirdPartyGrant | None = None) -> Phrase:
     """An authorisation in a sentence, with the terms of `grant` if given."""
     return describe_authorisation(
         grant or found.grant,
-        client=found.client_entity.name,
-        third_party=found.third_party.name,
+        client=at.name_of(found.client_entity),
+        third_party=at.name_of(found.third_party),
         service=found.service.name,
         has_roles=bool(found.service.roles),
     )
@@ -231,14 +231,16 @@ async def show_authorisation(at: PortalContext) -> View:
     if accepted:
         note = None
     elif client:
-        note = phrase("It has no effect until {name} accepts it.", name=other.name)
+        note = phrase("It has no effect until {name} accepts it.", name=at.name_of(other))
     else:
-        note = phrase("{name} made this offer. If you accept it, you can give your people access.", name=other.name)
+        note = phrase(
+            "{name} made this offer. If you accept it, you can give your people access.", name=at.name_of(other)
+        )
     columns = (phrase("Person"), phrase("Role"), phrase("Valid"), phrase("Last sign-in there"))
-    nobody = phrase("{name} has not given any of its people access yet.", name=other.name)
+    nobody = phrase("{name} has not given any of its people access yet.", name=at.name_of(other))
     return at.build_page(
-        phrase("{name}: {service}", name=other.name, service=found.service.name),
-        Paragraph(sentence(found), look="summary"),
+        phrase("{name}: {service}", name=at.name_of(other), service=found.service.name),
+        Paragraph(sentence(at, found), look="summary"),
         Facts(
             (
                 (phrase("State"), Label(state, "warning" if warns else "")),
@@ -266,7 +268,7 @@ async def show_authorisation(at: PortalContext) -> View:
 
 def _person(at: PortalContext, found: Authorisation, given: ThirdPartyRole, *, client: bool) -> tuple[Value, ...]:
     row, grant = given.row, found.grant
-    name = given.name or phrase("Somebody of {entity}", entity=found.third_party.name)
+    name = given.name or phrase("Somebody of {entity}", entity=at.name_of(found.third_party))
     change = Link(url=url(at, "change-role", row), text=phrase("Change"), about=given.name)
     take_away = Link(url=url(at, "take-away", row), text=phrase("Remove"), about=given.name)
     links = Cell(values=(change, take_away) if grant.state == "accepted" else (take_away,))
@@ -317,12 +319,13 @@ async def ask_acceptance(at: PortalContext) -> Check:
         found.grant,
         found.service,
         phrase("Accept this offer?"),
-        sentence(found),
+        sentence(at, found),
         phrase("Accept"),
         consequences=(
             phrase("You can then give your people access within it. Either organisation can end it at any time."),
             phrase(
-                "{name} sees which of your people act for it, with their user names.", name=found.client_entity.name
+                "{name} sees which of your people act for it, with their user names.",
+                name=at.name_of(found.client_entity),
             ),
         ),
         becomes=msgspec.structs.replace(found.grant, state="accepted"),
@@ -348,9 +351,9 @@ async def ask_refusal(at: PortalContext) -> Check:
         found.grant,
         found.service,
         phrase("Decline this offer?"),
-        sentence(found),
+        sentence(at, found),
         phrase("Decline"),
-        consequences=(phrase("The offer ends. {name} can make another one.", name=found.client_entity.name),),
+        consequences=(phrase("The offer ends. {name} can make another one.", name=at.name_of(found.client_entity)),),
         further=lambda: _roles_lost(at, found),
         up=up(at, found),
         done=FormResult("grant-declined", THIRD_PARTIES),
@@ -360,7 +363,7 @@ async def ask_refusal(at: PortalContext) -> Check:
 async def ask_end(at: PortalContext) -> Check:
     """The check before an end or a withdrawal (D56)."""
     found = await authorisation(at)
-    offered, third_party = found.grant.state == "offered", found.third_party.name
+    offered, third_party = found.grant.state == "offered", at.name_of(found.third_party)
     if offered and not is_client(at, found):
         raise NotFound
     if offered:
@@ -372,7 +375,7 @@ async def ask_end(at: PortalContext) -> Check:
         heading, button = phrase("End this authorisation?"), phrase("End it now")
         ends = phrase(
             "{third_party} may no longer act for {client} at {service}, from now on.",
-            third_party=third_party, client=found.client_entity.name, service=found.service.name,
+            third_party=third_party, client=at.name_of(found.client_entity), service=found.service.name,
         )  # fmt: skip
 
     async def list_lost() -> tuple[Part, ...]:
@@ -395,7 +398,7 @@ async def ask_end(at: PortalContext) -> Check:
 
 async def _roles_lost(at: PortalContext, found: Authorisation) -> tuple[Phrase, ...]:
     number = await grants.count_roles_ending(at.registry, at.actor, found.grant)
-    name = found.third_party.name
+    name = at.name_of(found.third_party)
     if number >= _MOST_COUNTED:
         return (phrase("More than {count} roles of people of {name} end with it.", count=number, name=name),)
     if not number:

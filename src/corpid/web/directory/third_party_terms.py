@@ -376,7 +376,7 @@ def _choose_service(at: PortalContext, to: Entity, services: list[Service]) -> V
     )
     return at.build_page(
         phrase("At which service?"),
-        phrase("Third party: {name}", name=to.name),
+        phrase("Third party: {name}", name=at.name_of(to)),
         table(
             phrase("Services at which third parties can act"),
             (phrase("Service"), phrase("What it is for")),
@@ -394,7 +394,7 @@ async def _offer_terms(at: PortalContext, to: Entity, service: Service) -> View:
         at,
         service,
         None,
-        phrase("What may {name} do?", name=to.name),
+        phrase("What may {name} do?", name=at.name_of(to)),
         (phrase("At {service}, for {client}.", service=service.name, client=at.entity.name),),
         roles=role_options(service, None),
         part=None if service.sub_entity == "none" else part,
@@ -466,10 +466,11 @@ async def _enter_offer(at: PortalContext) -> _Entered:
     if await grants.is_stored(at.registry, wanted):
         raise InvalidInput(
             phrase(
-                "{name} already has this authorisation, or an offer of it: open it and change it there.", name=to.name
+                "{name} already has this authorisation, or an offer of it: open it and change it there.",
+                name=at.name_of(to),
             )
         )
-    changes, name = await _plan(at, service, None, wanted), to.name
+    changes, name = await _plan(at, service, None, wanted), at.name_of(to)
     chooses = phrase(
         "{name} then chooses which of its people act for you. You see who they are, and can end it at any time.",
         name=name,
@@ -477,7 +478,7 @@ async def _enter_offer(at: PortalContext) -> _Entered:
     page = _confirm(
         at,
         phrase("Check the offer"),
-        sentence(Authorisation(grant=wanted, client_entity=at.entity, third_party=to, service=service)),
+        sentence(at, Authorisation(grant=wanted, client_entity=at.entity, third_party=to, service=service)),
         phrase("Make the offer"),
         wanted,
         phrase("It has no effect until {name} accepts it.", name=name),
@@ -497,7 +498,7 @@ async def show_change(at: PortalContext) -> View:
         found.service,
         up(at, found),
         phrase("Limit or change it"),
-        (sentence(found), phrase("For another service or role, make another offer.")),
+        (sentence(at, found), phrase("For another service or role, make another offer.")),
         start=form.get("start", "") if form else shown_day(grant.start_date),
         end=form.get("end", "") if form else shown_day(grant.end_date),
         end_hint=NO_END_HINT,
@@ -522,10 +523,10 @@ async def _enter_change(at: PortalContext) -> _Entered:
     page = _confirm(
         at,
         phrase("Check the change"),
-        sentence(found, becomes),
+        sentence(at, found, becomes),
         phrase("Change it"),
         becomes,
-        _consequence(found, becomes),
+        _consequence(at, found, becomes),
         up=up(at, found),
         step_name=version_of(found.grant),
         danger=found.grant.state == "accepted",
@@ -533,8 +534,8 @@ async def _enter_change(at: PortalContext) -> _Entered:
     return _Entered(changes, page, FormResult("grant-changed", page_of("grant", becomes)))
 
 
-def _consequence(found: Authorisation, becomes: ThirdPartyGrant) -> Phrase:
-    name = found.third_party.name
+def _consequence(at: PortalContext, found: Authorisation, becomes: ThirdPartyGrant) -> Phrase:
+    name = at.name_of(found.third_party)
     if found.grant.state == "offered":
         return phrase("These terms apply from now on. The offer has no effect until {name} accepts it.", name=name)
     if becomes.state == "accepted":
@@ -610,7 +611,7 @@ async def _choose_member(at: PortalContext, found: Authorisation) -> View:
         up=up(at, found),
         heading=phrase("Which of your people will act?"),
         asked=phrase("Choose the person"),
-        lead=sentence(found),
+        lead=sentence(at, found),
         list_held=list_held,
     )
 
@@ -641,10 +642,12 @@ async def _show_access_terms(at: PortalContext, found: Authorisation, person: Me
         at,
         service,
         up(at, found),
-        phrase("What may {person} do for {client}?", person=person.name, client=found.client_entity.name),
+        phrase("What may {person} do for {client}?", person=person.name, client=at.name_of(found.client_entity)),
         (
-            phrase("Authorised: {sentence}", sentence=sentence(found)),
-            *already_given([held_line(person.name, *each, found.client_entity, at.context.day) for each in held]),
+            phrase("Authorised: {sentence}", sentence=sentence(at, found)),
+            *already_given(
+                [held_line(person.name, *each, at.name_of(found.client_entity), at.context.day) for each in held]
+            ),
         ),
         roles=role_options(service, grant),
         part=_part_field(at, _PART_HINT, required=service.sub_entity == "mandatory", offered=used.sub_entities)
@@ -661,8 +664,8 @@ async def _show_access_terms(at: PortalContext, found: Authorisation, person: Me
     )
 
 
-def _sentence(found: Authorisation, row: ThirdPartyAssignment, person: str) -> Phrase:
-    return access_texts.role_sentence(person, row, service=found.service.name, entity=found.client_entity.name)
+def _sentence(at: PortalContext, found: Authorisation, row: ThirdPartyAssignment, person: str) -> Phrase:
+    return access_texts.role_sentence(person, row, service=found.service.name, entity=at.name_of(found.client_entity))
 
 
 async def _enter_role(at: PortalContext) -> _Entered:
@@ -694,9 +697,9 @@ def _check(
     at: PortalContext, found: Authorisation, row: ThirdPartyAssignment, person: str, names: str, heading: Phrase,
     button: Phrase, step_name: str = "",
 ) -> Page:  # fmt: skip
-    sees = phrase("{name} sees that this person acts for it, with the user name.", name=found.client_entity.name)
+    sees = phrase("{name} sees that this person acts for it, with the user name.", name=at.name_of(found.client_entity))
     return _confirm(
-        at, heading, _sentence(found, row, person), button, row, sees, up=up(at, found), names=names,
+        at, heading, _sentence(at, found, row, person), button, row, sees, up=up(at, found), names=names,
         step_name=step_name,
     )  # fmt: skip
 
@@ -722,7 +725,7 @@ async def show_role_change(at: PortalContext) -> View:
         found.service,
         up(at, found),
         phrase("Change the access of {person}", person=given.name or GONE),
-        (_sentence(found, row, given.name or GONE), phrase("Authorised: {sentence}", sentence=sentence(found))),
+        (_sentence(at, found, row, given.name or GONE), phrase("Authorised: {sentence}", sentence=sentence(at, found))),
         start=form.get("start", "") if form else shown_day(row.start_date),
         end=form.get("end", "") if form else shown_day(row.end_date),
         end_hint=NO_END_HINT if found.grant.end_date == NO_END else _END_OF_GRANT,
@@ -760,7 +763,7 @@ async def ask_removal(at: PortalContext) -> Check:
         found.service,
         phrase("Remove this access?"),
         access_texts.role_end_sentence(
-            found.given.name or GONE, row, service=found.service.name, entity=found.client_entity.name
+            found.given.name or GONE, row, service=found.service.name, entity=at.name_of(found.client_entity)
         ),
         phrase("Remove it"),
         consequences=(phrase("Other access of this person stays."),),

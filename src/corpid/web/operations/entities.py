@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import to_builtins
 from msgspec.structs import replace
@@ -14,6 +14,7 @@ from corpid.flows.directory import appointments, invitations
 from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.lists import EntityMember, list_records, list_with_records
+from corpid.flows.directory.person_names import digest_names, name_as_known
 from corpid.flows.directory.single_records import set_enabled
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations.console import find_open_invitation, load_entity
@@ -23,6 +24,8 @@ from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.lists import ENTITIES, MEMBERS
 from corpid.rules.directory.member_details import InvalidDetails, identity, shown_name
+from corpid.rules.directory.names import canonical, label_identity
+from corpid.rules.directory.queries import Member
 from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, APPROVALS, ENTITY_STATUSES, Entity, MemberDetails
 from corpid.rules.directory.sections import SECTIONS
 from corpid.rules.fields import fields_of
@@ -93,6 +96,8 @@ OWNER: Final = RecordForm(
     }
 )
 _MEMBER, _INVITED, _NOBODY = "member", "invited", "nobody"
+_OF_OWNER: Final = ("way", "user_name", "instead_of", *OWNER.fields)
+"""the fields of the form that appoints one"""
 _OF_PARTIES: Final = (
     phrase("Organisation"), phrase("Service"), phrase("Role"), phrase("Until"), phrase("State"),
 )  # fmt: skip
@@ -449,22 +454,34 @@ async def show_owner(at: ConsoleContext) -> View:
                 if held
                 else None,
             ),
-            reason=KEPT_BY_AUDIT,
-            button=phrase("Appoint the owner"),
+            button=phrase("Continue"),
         ),
         up=Link(url=back, text=phrase("Back")),
     )
 
 
-async def appoint_owner(at: ConsoleContext) -> FormResult:
-    """Appoint an owner. Raises InvalidInput, InvalidForm, NotFound, Forbidden."""
-    entity = await entity_of(at)
+class _NewOwner(NamedTuple):
+    """A new owner, and the one in whose place."""
+
+    owner: Member | MemberDetails
+    """a member, or somebody to invite"""
+    replaced: str
+    """the user identifier of the owner who stops being one; empty: nobody"""
+    replaced_name: str
+
+
+async def _read_owner(at: ConsoleContext, entity: Entity) -> _NewOwner:
+    """The owner whom the form names. Raises InvalidInput, InvalidForm, Forbidden."""
     way, user_name, instead_of = (at.form.get(name, "").strip() for name in ("way", "user_name", "instead_of"))
-    owner: str | MemberDetails
+    owner: Member | MemberDetails
     if way == _MEMBER:
         if not user_name:
             raise InvalidInput(phrase("Enter the person's user name."), field="user_name")
-        owner = user_name
+        try:
+            owner = await appointments.find_new_owner(at.registry, entity.entity_id, user_name, actor=at.actor)
+        except Refused as refused:
+            sentence = phrase("It was not done: {reason}.", reason=reason_of(refused))
+            raise InvalidInput(sentence, field="user_name") from None
     elif way == _INVITED:
         invited = OWNER.read(at.form)
         if errors := OWNER.find_errors(invited, required=True):
@@ -472,12 +489,76 @@ async def appoint_owner(at: ConsoleContext) -> FormResult:
         owner = MemberDetails(**invited)
     else:
         raise InvalidInput(phrase("Choose who becomes an owner."), field="way")
-    if not instead_of and await appointments.list_owners(at.registry, entity.entity_id, actor=at.actor):
+    held = await appointments.list_owners(at.registry, entity.entity_id, actor=at.actor)
+    if not instead_of and held:
         raise InvalidInput(phrase("Choose an owner, or nobody."), field="instead_of")
+    replaced = "" if instead_of == _NOBODY else instead_of
+    if replaced and replaced not in held:
+        raise InvalidInput(phrase("This person is no longer an owner. Choose again."), field="instead_of")
+    return _NewOwner(owner, replaced, held.get(replaced, ""))
+
+
+async def ask_owner(at: ConsoleContext) -> Check:
+    """The check that says who becomes an owner (D68).
+
+    Raises InvalidInput, InvalidForm, NotFound, Forbidden.
+    """
+    entity = await entity_of(at)
+    read = await _read_owner(at, entity)
+    owner, back = read.owner, entity_path(at, entity.entity_id)
+    if isinstance(owner, Member):
+        name, facts = owner.name, _known_of(at, owner)
+        seen: tuple[object, ...] = (name_as_known(owner.user, owner.membership),)
+    else:
+        name = label_identity(owner.email.lower(), owner.name, invited=True)
+        facts = ((phrase("E-mail address"), owner.email.lower()), (phrase("Name, as you entered it"), owner.name))
+        seen = ()
+    kept = [(field, at.form[field]) for field in _OF_OWNER if at.form.get(field)]
+    replaced = phrase(
+        "{name} stays a member, with the same roles, and no longer administers the organisation.",
+        name=read.replaced_name,
+    )
+    return Check(
+        heading=phrase("Appoint {name} as an owner of {entity}?", name=name, entity=entity.name),
+        parts=(
+            phrase("An owner decides who may act for the organisation, and who administers it."),
+            Facts(facts),
+            replaced if read.replaced else None,
+            phrase("If you mean somebody else, cancel: nothing has changed yet."),
+        ),
+        hidden=(*kept, ("decision", "yes")),
+        button=phrase("Appoint the owner"),
+        names=digest_names((*seen, read.replaced, read.replaced_name)),
+        up=Link(url=back, text=phrase("Back")),
+        back=Link(url=back, text=phrase("Cancel")),
+        change=lambda: _appoint(at, entity, read),
+        done=FormResult("owner-appointed", entity_page_path(entity.entity_id)),
+    )
+
+
+def _known_of(at: ConsoleContext, owner: Member) -> tuple[tuple[Phrase, Value], ...]:
+    """The names of a member, and who wrote each."""
+    membership, user = owner.membership, owner.user
+    by_entity, own = phrase("written by the organisation"), phrase("written by the person")
+    facts: list[tuple[Phrase, Value]] = [
+        (phrase("What you entered"), at.form["user_name"].strip()),
+        (phrase("User name of the account"), at.record_link("people", user.user_id, owner.identity)),
+        (phrase("Name"), Cell(values=(owner.name_alone,), notes=(by_entity if membership.name else own,))),
+        (phrase("E-mail address of the account"), user.email or phrase("None")),
+    ]
+    if membership.user_name and canonical(membership.user_name) != owner.identity:
+        called = Cell(values=(membership.user_name,), notes=(by_entity,))
+        facts.append((phrase("User name in the organisation"), called))
+    return tuple(facts)
+
+
+async def _appoint(at: ConsoleContext, entity: Entity, read: _NewOwner) -> None:
+    """Appoint whom the check showed. Raises InvalidInput."""
     actor = at.actor_with_reason()
+    owner = at.form["user_name"].strip() if isinstance(read.owner, Member) else read.owner
     try:
         await appointments.appoint_owner(
-            at.registry, entity.entity_id, owner, instead_of="" if instead_of == _NOBODY else instead_of,
+            at.registry, entity.entity_id, owner, instead_of=read.replaced,
             actor=actor, now=at.context.now, new_id=at.web.new_user_id,
         )  # fmt: skip
     except InvalidDetails as error:
@@ -486,7 +567,6 @@ async def appoint_owner(at: ConsoleContext) -> FormResult:
         raise InvalidInput(phrase("You cannot do this: {reason}.", reason=refused.reason)) from None
     except (Refused, Conflict) as refused:
         raise InvalidInput(phrase("It was not done: {reason}.", reason=reason_of(refused))) from None
-    return FormResult("owner-appointed", entity_page_path(entity.entity_id))
 
 
 async def show_edit(at: ConsoleContext) -> View:
@@ -539,14 +619,10 @@ SECTION: Final = Section[ConsoleContext](
         _one("/people"): ConsolePage(view=show_members),
         _one("/(disable|enable)"): check_page(ask_switch, needs=_WRITING),
         _one("/invitation/[^/]+"): check_page(ask_invitation, needs=("write", "invitation")),
-        _one("/owner"): ConsolePage(
-            view=show_owner, submit=appoint_owner, fresh=True, needs=("write", "administrator")
-        ),
+        _one("/owner"): check_page(ask_owner, form=show_owner, needs=("write", "administrator")),
         _one("/edit"): ConsolePage(view=show_edit, submit=edit_entity, fresh=True, needs=_WRITING),
     },
-    fields=frozenset(
-        {*_NEW.fields, *_EDITED.fields, *OWNER.fields, "way", "user_name", "instead_of", "decision", REASON}
-    ),
+    fields=frozenset({*_NEW.fields, *_EDITED.fields, *_OF_OWNER, "decision", REASON}),
     filters=frozenset({"by", "search", "after", "before"}),
     changes={
         "entity-add": phrase("The organisation has been added."),

@@ -296,8 +296,12 @@ def name_object(entry: AuditEntry, names: HistoryNames) -> str:
 
 
 def _role(entry: AuditEntry, parts: list[str], at: int) -> str:
-    written = entry.after.get("role") or entry.before.get("role")
-    return written if isinstance(written, str) else parts[at] if len(parts) > at else ""
+    """The role of an entry.
+
+    Two further parts follow it in the object, and a role may have slashes.
+    """
+    written = entry.detail.get("role") or entry.after.get("role") or entry.before.get("role")
+    return written if isinstance(written, str) else "/".join(parts[at:-2] or parts[at : at + 1])
 
 
 def name_person(entry: AuditEntry, names: HistoryNames) -> str | Phrase:

@@ -11,7 +11,7 @@ from corpid.stores.sql.triggers import write_word_triggers
 if TYPE_CHECKING:
     from alembic.operations import Operations
 
-revision = "0048"
+revision = "0053"
 phase = "expand"
 locks = "the tables services and clients against readers and writers, for a moment"
 
