@@ -325,8 +325,8 @@ async def test_the_words_of_earlier_records_are_filled_and_an_interrupted_fillin
         {numbers(1200)} SELECT 'u' || i, 'E2', TRUE, 'Part ' || i FROM n
     """)
     place.sql("""
-        INSERT INTO services (service_id, name, roles, parameters, third_parties, sub_entity, entity_types, enabled)
-        VALUES ('S1', 'Company tax', '[]', '[]', FALSE, 'none', '[]', TRUE)
+        INSERT INTO services (service_id, name, roles, parameters, third_parties, sub_entity, entity_types, entity_statuses, enabled)
+        VALUES ('S1', 'Company tax', '[]', '[]', FALSE, 'none', '[]', '[]', TRUE)
     """)
     record = msgspec.json.encode(client("shop", "Fish shop")).decode()
     place.sql(f"INSERT INTO clients (client_id, name, enabled, record) VALUES ('shop', 'Fish shop', TRUE, '{record}')")

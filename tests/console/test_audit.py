@@ -65,7 +65,9 @@ async def test_a_request_names_what_is_asked_for_whom_and_links_to_it() -> None:
         text = browser.page.text
         assert f"A change was requested: mira may act as Maker at Permits for {NAME}" in text
         assert "A change was requested: (invited) noor@harbour.example is invited to the organisation." in text
-        assert {("/console/people/id-mira", "mira"), (f"/console/entities/{HARBOUR}", NAME)} <= set(browser.page.links)
+        assert {"/console/people/id-mira", f"/console/entities/{HARBOUR}"} <= {
+            target for target, _ in browser.page.links
+        }
 
 
 async def test_decisions_of_a_review_name_the_person_and_no_identifier() -> None:

@@ -20,8 +20,8 @@ from tests.console.scene import REASON, WITHOUT_PASSKEY, console, go, in_console
 from tests.sign_in.world import form_of, new_world
 
 
-async def test_the_list_is_narrowed_by_the_beginning_of_an_identifier_and_goes_on_page_by_page() -> None:
-    """Spec 1."""
+async def test_the_list_is_narrowed_by_words_of_name_and_identifier_and_goes_on_page_by_page() -> None:
+    """Spec 1, D83."""
     async with new_world(**WITHOUT_PASSKEY) as made:
         for number in range(60):
             await made.client(f"shop-{number:02}")
@@ -33,6 +33,9 @@ async def test_the_list_is_narrowed_by_the_beginning_of_an_identifier_and_goes_o
         assert "shop-50" not in browser.page.text
         await go(made, browser, "clients?search=shop-&after=shop-49")
         assert "shop-59" in browser.page.text
+        await go(made, browser, "clients?search=party+rp1")
+        assert "rp1" in browser.page.text
+        assert "shop-" not in browser.page.text
 
 
 async def test_a_client_shows_its_keys_and_why_it_was_refused_with_what_to_do() -> None:
