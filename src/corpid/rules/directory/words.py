@@ -49,7 +49,7 @@ def encode_words(texts: Mapping[str, Any], names: Sequence[str]) -> str:
 
 
 def words_of(record: msgspec.Struct) -> str:
-    """Return the words of a record by field, as its column has them. Source: D83"""
+    """Return the words of a record, by field. Source: D83"""
     return encode_words(msgspec.structs.asdict(record), searched_fields(type(record)))
 
 
