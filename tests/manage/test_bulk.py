@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows.directory.write import Refused, RequestDetails, write_parts
+from corpid.flows.directory.write import Refused, RequestDetails, guard_records, write_parts
 from corpid.rules.directory.approvals import MOST_CHANGES
 from corpid.rules.directory.records import Assignment, Change
 from tests.manage.scene import ACME
@@ -28,7 +28,9 @@ async def give(made: World, rows: Sequence[Assignment]) -> list[ChangeRequest | 
     changes = [Change(None, row) for row in rows]
     parts = [changes[start : start + MOST_CHANGES] for start in range(0, len(changes), MOST_CHANGES)]
     asking = RequestDetails("New colleagues", made.clock(), "bulk")
-    writing = write_parts(made.provider.registry, owner(made, "alice"), parts, batch="b1", asking=asking, guarded=True)
+    writing = write_parts(
+        made.provider.registry, owner(made, "alice"), parts, batch="b1", asking=asking, seen=guard_records
+    )
     return [request async for _, request in writing]
 
 

@@ -202,16 +202,17 @@ async def test_an_address_that_the_entity_wrote_tells_nobody_apart(made: World, 
     assert await is_refused(made, "nora@acme.example")
 
 
-async def test_the_addresses_of_the_account_and_of_an_operator_count(made: World) -> None:
-    """D68."""
+@pytest.mark.parametrize("by", [TOKEN, CommandLine(by="root@host")], ids=["token", "operator"])
+async def test_only_the_address_of_the_account_confirms_who_is_meant(made: World, by: Any) -> None:
+    """D68: nothing tells an address that an entity wrote from one that an operator wrote, or left."""
     await free(made)
     user = await made.provider.registry.directory.user("id-cora")
     assert user is not None
     assert not await is_refused(made, user.email)
     cora = await member(made, "id-cora")
     change = Change(cora, replace(cora, email="cora@work.example"))
-    await write_changes(made.provider.registry, CommandLine(by="root@host"), [change], planned=True)
-    assert not await is_refused(made, "cora@work.example")
+    await write_changes(made.provider.registry, by, [change], planned=True)
+    assert await is_refused(made, "cora@work.example")
 
 
 # --- names that stand for somebody else
@@ -239,6 +240,18 @@ def test_what_stands_for_somebody_is_kept_in_every_language(language: Any) -> No
 async def test_nobody_is_called_by_the_word_of_another_language_for_somebody_else(made: World, user_name: str) -> None:
     """D68: "Given by 运营者"."""
     assert await harbour.chosen(made, user_name, email=EVIL) == harbour.PROFILE
+
+
+@pytest.mark.parametrize("name", ["јоёӏ", "сһӏоё", "јӧ", "ἰνο", "κἰκο", "ρίο", "ӓӧӱ", "ёӓ"])
+def test_letters_with_marks_are_compared_without_them(name: str) -> None:
+    """D51, D68: joël, chloë, jö, ivo, kiko, pío, äöÿ, ëä."""
+    assert not is_distinct(name)
+
+
+@pytest.mark.parametrize("name", ["νικόλαος", "σοφία", "андрей", "алёна", "юрий"])
+def test_ordinary_names_with_marks_stay(name: str) -> None:
+    """D51."""
+    assert is_distinct(name)
 
 
 @pytest.mark.parametrize("name", ["ог", "гб", "ᴦο", "ყჿ", "ഠഠ", "ဝဝ", "ଠଠ", "ዐሀዐ"])  # noqa: RUF001

@@ -167,7 +167,7 @@ async def find_new_owner(registry: Registry, entity_id: str, user_name: str, *, 
 async def appoint_owner(
     registry: Registry,
     entity_id: str,
-    owner: str | MemberDetails,
+    owner: Member | MemberDetails,
     *,
     instead_of: str = "",
     actor: Actor,
@@ -176,7 +176,7 @@ async def appoint_owner(
 ) -> None:
     """Make somebody an owner, also in place of another one.
 
-    `owner` is the user name of a member, or somebody to invite. `instead_of` is the user identifier of an owner, who
+    `owner` is a member as `find_new_owner` gave them, or somebody to invite. `instead_of` is the user identifier of an owner, who
     stays a member without a level. Both changes are made or none. Raises InvalidInput, InvalidDetails, Refused,
     access.Forbidden, Conflict, StoreUnavailable. Source: D53, D54, D60
     """
@@ -184,9 +184,8 @@ async def appoint_owner(
     held = {each.record.user_id: each.record for each in await registry.directory.administrators(entity_id)}
     changes: list[Change] = []
     seen: list[Precondition] = []
-    if isinstance(owner, str):
-        found = await find_new_owner(registry, entity_id, owner, actor=actor)
-        user, membership = found.user, found.membership
+    if isinstance(owner, Member):
+        user, membership = owner.user, owner.membership
         becomes = Administrator(user_id=user.user_id, entity_id=entity_id, level="owner")
         changes.append(Change(held.get(user.user_id), becomes))
         seen = [Precondition(User, user.key, user), Precondition(Membership, membership.key, membership)]

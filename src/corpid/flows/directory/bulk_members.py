@@ -13,8 +13,16 @@ from corpid.flows.directory.actors import assume_recent
 from corpid.flows.directory.lists import read_all
 from corpid.flows.directory.member_changes import plan_removals, translate_refusals
 from corpid.flows.directory.members import list_members, load_member
-from corpid.flows.directory.write import Refused, authorise_changes, check_changes, cut_parts, write_parts
+from corpid.flows.directory.write import (
+    Refused,
+    authorise_changes,
+    check_changes,
+    cut_parts,
+    guard_records,
+    write_parts,
+)
 from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.queries import Member
 from corpid.rules.directory.records import Assignment, Change, ChangeRequest, Membership
 from corpid.texts import phrase
@@ -26,6 +34,7 @@ if TYPE_CHECKING:
     from corpid.flows.directory.members import MemberFilter, MemberSummary
     from corpid.flows.directory.write import RequestDetails
     from corpid.rules.directory.actors import EntityAdministrator
+    from corpid.rules.directory.changes import StoreChange
     from corpid.stores.sql.registry import Registry
 
 MemberSwitch: TypeAlias = Literal["suspend", "restore", "end"]
@@ -153,11 +162,11 @@ async def _plan(
 
 
 async def write_bulk(
-    registry: Registry, changes: Sequence[Change], *, actor: EntityAdministrator, asking: RequestDetails
+    registry: Registry, preview: BulkPreview, *, actor: EntityAdministrator, asking: RequestDetails
 ) -> BulkOutcome:
     """Change many members as it was previewed, or request it.
 
-    A hundred are one transaction or one request, all or nothing; after a part that is refused nothing more is changed.
+    Each is as the preview showed them: an invitation that goes elsewhere by now gets nothing (D68). A hundred are one transaction or one request, all or nothing; after a part that is refused nothing more is changed.
     Roles and levels end with a membership. Raises what the first part is refused with, as
     `member_changes.submit_switch`. Source: D81
     """
@@ -166,8 +175,17 @@ async def write_bulk(
         ended = [each.record for each in part if isinstance(each.record, Membership) and each.verb == "remove"]
         return [row for each in ended for row in await plan_removals(registry, each)]
 
-    parts = cut_parts(changes)
-    writing = write_parts(registry, actor, parts, batch=actor.request_id, asking=asking, guarded=True, along=plan_ends)
+    shown = {
+        each.membership.key: Precondition(Membership, each.membership.key, each.membership) for each in preview.members
+    }
+
+    def guard_shown(part: Sequence[Change]) -> list[StoreChange]:
+        return [*guard_records(part), *(shown[each.key[:2]] for each in part)]
+
+    parts = cut_parts(preview.changes)
+    writing = write_parts(
+        registry, actor, parts, batch=actor.request_id, asking=asking, seen=guard_shown, along=plan_ends
+    )
     done = 0
     requests: list[ChangeRequest] = []
     try:

@@ -68,7 +68,7 @@ class ImportPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def names(self) -> str:
-        """A digest of who is meant in each line.
+        """A digest of who is meant in each line, and of what becomes of it.
 
         Whom the table invites is only in the table. Source: D68
         """
@@ -79,7 +79,8 @@ class ImportPlan(msgspec.Struct, frozen=True, kw_only=True):
                 None
                 if each.person.user.user_id in invited
                 else name_as_known(each.person.user, each.person.membership),
-                each.row.key[1:] if each.row is not None else (),
+                each.verb,
+                msgspec.structs.replace(each.row, user_id="") if each.row is not None else None,
             )
             for each in self.lines
         )
@@ -130,7 +131,7 @@ class _ImportPlanner:
 
     async def _plan(self, line: AccessLine) -> None:
         person = await self._find_person(line)
-        if not await has_address(self.registry, person, line.cells.get("email", "")):
+        if not has_address(person, line.cells.get("email", "")):
             raise _LineRefused(other_address(person))
         named = line.cells.get("service")
         if not named:

@@ -11,7 +11,14 @@ from corpid.flows.directory.apply import prepare_document
 from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.member_changes import plan_invitation
 from corpid.flows.directory.members import AmbiguousName, find_member, has_address, other_address
-from corpid.flows.directory.write import IdentifierConflict, authorise_changes, check_changes, cut_parts, write_parts
+from corpid.flows.directory.write import (
+    IdentifierConflict,
+    authorise_changes,
+    check_changes,
+    cut_parts,
+    guard_records,
+    write_parts,
+)
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.differences import OTHER_PERSON
 from corpid.rules.directory.invitations import UNREACHABLE, is_unreachable
@@ -150,7 +157,7 @@ async def import_members(
         await authorise_changes(registry, actor, changes)
     else:
         parts = cut_parts(changes, PEOPLE_AT_ONCE)
-        async for number, _ in write_parts(registry, actor, parts, planned=True, guarded=True, batch=new_id()):
+        async for number, _ in write_parts(registry, actor, parts, planned=True, seen=guard_records, batch=new_id()):
             report("imported", min(number * PEOPLE_AT_ONCE, len(changes)), len(changes))
     return ImportResult(
         people=len(rows), added=0, memberships=len(changes), remarks=tuple(unreachable),
@@ -189,7 +196,7 @@ async def _find_other(registry: Registry, entity_id: str, details: MemberDetails
         found = await find_member(registry, entity_id, details.user_name)
     except AmbiguousName as several:
         return str(several)
-    is_other = found is not None and not await has_address(registry, found, details.email)
+    is_other = found is not None and not has_address(found, details.email)
     return other_address(found) if found is not None and is_other else ""
 
 

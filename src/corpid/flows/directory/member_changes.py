@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import asdict, replace
 
-from corpid.flows.directory.members import load_member
+from corpid.flows.directory.members import has_address, load_member
 from corpid.flows.directory.write import (
     IdentifierConflict,
     Refused,
@@ -24,9 +24,11 @@ from corpid.flows.directory.write import (
     write_changes,
 )
 from corpid.rules.directory.access import OWNER_STAYS, Forbidden, Object, refuse_early
+from corpid.rules.directory.actors import ProvisioningToken
 from corpid.rules.directory.approvals import MOST_CHANGES
 from corpid.rules.directory.changes import (
     ChangedMeanwhile,
+    Conflict,
     ExternalIdTaken,
     LastOwnerRemoved,
     MemberNameTaken,
@@ -46,7 +48,9 @@ from corpid.rules.directory.records import (
     MemberDetails,
     Membership,
     ThirdPartyAssignment,
+    User,
 )
+from corpid.rules.directory.sources import channel
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -250,8 +254,26 @@ async def change_member(
     if expected is not None and was != expected:
         raise ChangedMeanwhile("the member was changed at the same moment: read it again")
     becomes = replace_details(was, details, enabled=enabled, now=now)
+    if isinstance(actor, ProvisioningToken) and becomes != was:
+        await _check_taken_over(registry, found, details)
     await write_members(registry, limit, [Change(was, becomes)], actor=actor, now=now)
     return await load_member(registry, membership_id, actor=actor)
+
+
+async def _check_taken_over(registry: Registry, found: Member, details: MemberDetails) -> None:
+    """Refuse the details of somebody else for a member whom no client has named yet.
+
+    A client finds them by the user name of their account, which they may have chosen. Raises Conflict. Source: D65, D68
+    """
+    named = found.membership.user_name or found.membership.external_id or found.membership.invited
+    if named or not details.email or has_address(found, details.email):
+        return
+    stored = await registry.directory.sourced(User, [found.user.key])
+    if any(channel(each.sources.record, found.user.user_id) == "person" for each in stored.values()):
+        raise Conflict(
+            "the person chose this userName, and their account has another address than the one in emails. If you mean "
+            "this person, send the address of the account first; if not, choose another userName"
+        )
 
 
 def replace_details(was: Membership, details: MemberDetails, *, enabled: bool, now: float) -> Membership:

@@ -42,8 +42,6 @@ _MOST_ROLES: Final = 1000
 _CANDIDATES: Final = 5
 """people whom a refusal lists, if a user name means several"""
 _LONGEST_ID: Final = 100
-_OF_OPERATORS: Final = frozenset({"operator", "command", "file"})
-"""kinds of actors who act for the deployment"""
 
 
 class MemberFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -219,21 +217,15 @@ async def list_invited_at(registry: Registry, entity_id: str, address: str) -> l
     return found
 
 
-async def has_address(registry: Registry, found: Member, written: str) -> bool:
+def has_address(found: Member, written: str) -> bool:
     """Return whether an address is that of a member.
 
-    That of an invitation or of the account, or one that an operator gave: what the entity wrote tells nobody apart.
-    True if nothing is written, or known. Raises StoreUnavailable. Source: D68
+    That of the account, or that to which an invitation went: another one, which the membership may have, tells nobody
+    apart. True if nothing is written, or nothing known. Source: D68
     """
     membership, asked = found.membership, fold_ascii(as_stored(written))
     known = membership.email if membership.invited else found.user.email
-    if not asked or not (known or membership.email) or asked == fold_ascii(known):
-        return True
-    if asked != fold_ascii(membership.email):
-        return False
-    stored = await registry.directory.sourced(Membership, [membership.key])
-    given = stored[membership.key].sources.source_of("email") if membership.key in stored else ""
-    return given.partition(":")[0] in _OF_OPERATORS
+    return not asked or not (known or membership.email) or asked == fold_ascii(known)
 
 
 def other_address(found: Member) -> Phrase:

@@ -14,7 +14,7 @@ import msgspec
 from corpid.flows.directory.actors import is_allowed
 from corpid.flows.directory.lists import ListPage, UnknownPlace, cut_between, cut_page, format_place, parse_place
 from corpid.flows.directory.lists import load_roles as load_role_records
-from corpid.flows.directory.write import authorise_changes, cut_parts, write_parts
+from corpid.flows.directory.write import authorise_changes, cut_parts, guard_records, write_parts
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.lists import MOST_COUNTED, SERVICES, ListTotal
 from corpid.rules.directory.names import is_storable
@@ -272,7 +272,7 @@ async def end_roles(
     A hundred are one transaction or request. Raises as `write_parts`; the hundreds before stay. Source: D55, D81
     """
     parts = cut_parts([Change(row, None) for row in rows])
-    writing = write_parts(registry, actor, parts, batch=asking.unique, asking=asking, guarded=True)
+    writing = write_parts(registry, actor, parts, batch=asking.unique, asking=asking, seen=guard_records)
     return [request async for _, request in writing if request is not None]
 
 

@@ -280,25 +280,25 @@ async def write_parts(
     batch: str,
     asking: RequestDetails | None = None,
     planned: bool = False,
-    guarded: bool = False,
+    seen: Callable[[Sequence[Change]], Iterable[StoreChange]] | None = None,
     along: Callable[[Sequence[Change]], Awaitable[Sequence[Change]]] | None = None,
 ) -> AsyncIterator[tuple[int, ChangeRequest | None]]:
     """Write many changes, each part in one transaction, or request it.
 
     After each part its number, from 1, and its request. All events have the same batch; the identifiers of requests
-    begin alike. `guarded`: the records must be as the changes were decided on. `along` gives what ends with a part. The
-    rest is as in `write_changes`; after an exception the parts before stay. Source: D55, D81
+    begin alike. `seen` gives the records that a part was decided on, `along` what ends with it. The rest is as in
+    `write_changes`; after an exception the parts before stay. Source: D55, D81
     """
     for number, part in enumerate(parts, start=1):
         started = time.monotonic()
         details = asking and replace(asking, unique=f"{asking.unique}-{number:04}")
-        seen = guard_records(part) if guarded else ()
         request = None
         if part:
             ends = await along(part) if along is not None else ()
             request = await write_changes(
-                registry, actor, part, asking=details, planned=planned, seen=seen, along=ends, batch=batch
-            )
+                registry, actor, part, asking=details, planned=planned, seen=seen(part) if seen is not None else (),
+                along=ends, batch=batch,
+            )  # fmt: skip
         # SQLite has no queue for writers: others need a gap between two writes.
         await asyncio.sleep(time.monotonic() - started)
         yield number, request

@@ -165,7 +165,7 @@ def is_distinct(name: str) -> bool:
     """Return whether a name looks like no name in other letters.
 
     Of one script in wide use, with its own marks only; of Latin its ordinary letters, and none beside another script:
-    丨 is read as l there. `name` is in small letters. Source: D51, D68, Unicode TS 39 §4, §5.2
+    丨 is read as l there, and ё as ë. `name` is in small letters. Source: D51, D68, Unicode TS 39 §4, §5.2
     """
     other = {character for character in name if not character.isascii()}
     letters = {character for character in other if character.isalpha()}
@@ -175,7 +175,7 @@ def is_distinct(name: str) -> bool:
         _script(each) != "LATIN" or each in _OF_LATIN or unicodedata.normalize("NFD", each)[0].isascii()
         for each in letters
     )
-    like_latin = bool(letters) and letters <= _LIKE_LATIN
+    like_latin = bool(letters) and {unicodedata.normalize("NFD", each)[0] for each in letters} <= _LIKE_LATIN
     with_latin = bool(scripts - {"LATIN"}) and any(_script(each) == "LATIN" for each in name if each.isalpha())
     mixed = with_latin or mixed_scripts(name)
     return scripts <= _SCRIPTS and not mixed and not like_latin and all(marks) and all(ordinary)

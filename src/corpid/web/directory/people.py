@@ -560,7 +560,7 @@ async def change_selected(at: PortalContext) -> FormResult:
     if preview.needs_approval and not asking.reason:
         raise ConfirmationRequired(("reason", NO_REASON))
     try:
-        outcome = await write_bulk(at.registry, preview.changes, actor=at.actor, asking=asking)
+        outcome = await write_bulk(at.registry, preview, actor=at.actor, asking=asking)
     except REFUSALS as error:
         raise rejected(error, entity=at.entity) from None
     if outcome.stopped is not None:

@@ -555,10 +555,9 @@ def _known_of(at: ConsoleContext, owner: Member) -> tuple[tuple[Phrase, Value], 
 async def _appoint(at: ConsoleContext, entity: Entity, read: _NewOwner) -> None:
     """Appoint whom the check showed. Raises InvalidInput."""
     actor = at.actor_with_reason()
-    owner = at.form["user_name"].strip() if isinstance(read.owner, Member) else read.owner
     try:
         await appointments.appoint_owner(
-            at.registry, entity.entity_id, owner, instead_of=read.replaced,
+            at.registry, entity.entity_id, read.owner, instead_of=read.replaced,
             actor=actor, now=at.context.now, new_id=at.web.new_user_id,
         )  # fmt: skip
     except InvalidDetails as error:

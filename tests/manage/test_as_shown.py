@@ -1,0 +1,125 @@
+"""What was shown when somebody decided is what is written, or nothing is (D68)."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext, suppress
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec.structs import replace
+
+from corpid.flows.directory.acceptance import accept_with_account, accept_with_new_account
+from corpid.flows.directory.appointments import appoint_owner, find_new_owner
+from corpid.flows.directory.bulk_members import preview_bulk, select_members, write_bulk
+from corpid.flows.directory.member_changes import change_member
+from corpid.flows.directory.members import query_members
+from corpid.flows.directory.write import RequestDetails
+from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.changes import ChangedMeanwhile, Conflict
+from corpid.rules.directory.invitations import placeholder
+from corpid.rules.directory.member_details import details_of
+from corpid.rules.directory.queries import MemberQuery
+from corpid.rules.directory.records import Change, Membership, User
+from tests.manage.access_scene import checker, roles, staffed
+from tests.manage.scene import ACME, in_portal
+from tests.manage.test_attacks_on_names import EVIL, free, held
+from tests.manage.test_requests import ROLE
+from tests.manage.test_who_is_meant import INVITED, TOKEN, limit, member, owner, provisioned
+
+if TYPE_CHECKING:
+    from tests.sign_in.world import World
+
+NAME = "nora@acme.example"
+TABLE = "user_name,service,role,parameter:Permit Year\nmarcus,HARBOUR,Checker,"
+
+
+async def test_a_role_for_many_is_not_given_to_an_invitation_that_goes_elsewhere_by_now(made: World) -> None:
+    """D68, D81: a provisioning token redirects one of them after the page was compared."""
+    await free(made)
+    registry, actor = made.provider.registry, owner(made)
+    cora = await member(made, "id-cora")
+    selected = await select_members(registry, [INVITED.membership_id, cora.membership_id], actor=actor)
+    preview = await preview_bulk(registry, selected, replace(ROLE, user_id=""), actor=actor, today="2027-01-15")
+    await provisioned(made, INVITED, email=EVIL)
+    asking = RequestDetails("r", made.clock(), made.provider.new_id())
+    with suppress(ChangedMeanwhile):
+        await write_bulk(registry, preview, actor=actor, asking=asking)
+    assert await held(made, INVITED.user_id) == []
+
+
+async def test_an_owner_is_whoever_was_found_and_nobody_who_has_the_name_by_now(made: World) -> None:
+    """D53, D68: a token moves the name from Nora to Cora between the check and the write."""
+    await free(made)
+    await made.write(
+        User(user_id="id-nora", user_name="nora", name="Nora Ng"),
+        Membership(user_id="id-nora", entity_id=ACME, membership_id="m-nora", name="Nora Ng"),
+    )
+    await provisioned(made, await member(made, "id-nora"), user_name=NAME)
+    registry, actor = made.provider.registry, CommandLine(by="root@host", reason="New owner")
+    found = await find_new_owner(registry, ACME, NAME, actor=actor)
+    assert found.user.user_id == "id-nora"
+    await provisioned(made, await member(made, "id-nora"), user_name="other")
+    await provisioned(made, await member(made, "id-cora"), user_name=NAME)
+    with pytest.raises(ChangedMeanwhile):
+        await appoint_owner(registry, ACME, found, actor=actor, now=made.clock(), new_id=made.provider.new_id)
+    assert {each.record.user_id for each in await registry.directory.administrators(ACME)}.isdisjoint(
+        {"id-cora", "id-nora"}
+    )
+
+
+async def test_a_line_that_changed_nothing_gives_nobody_what_was_ended_meanwhile(made: World) -> None:
+    """D68: the page said "No change"; another owner ends the role before it is confirmed."""
+    await staffed(made)
+    await made.write(checker(end_date="2099-12-31"))
+    browser = await in_portal(made, "access/import")
+    await browser.fill_and_submit("table", table=f"{TABLE}2026\nnadia,HARBOUR,Checker,2026")
+    assert "This makes 1 change." in browser.page.text
+    [given] = await roles(made)
+    await made.provider.registry.directory.write([Change(given, None)])
+    await browser.fill_and_submit("table", button="confirm")
+    assert not await roles(made)
+
+
+async def test_a_line_writes_the_days_that_were_shown(made: World) -> None:
+    """D68: an empty cell keeps what is there, which has changed since."""
+    await staffed(made)
+    await made.write(checker(end_date="2027-01-31"))
+    browser = await in_portal(made, "access/import")
+    await browser.fill_and_submit("table", table=f"{TABLE}2027")
+    assert "until 31 Jan 2027" in browser.page.text
+    [given] = await roles(made)
+    await made.write(replace(given, end_date="2099-12-31"))
+    await browser.fill_and_submit("table", button="confirm")
+    [now] = await roles(made)
+    assert (now.end_date, now.parameters[0].value) != ("2099-12-31", "2027")
+
+
+async def invite(made: World, number: int, email: str) -> Membership:
+    invited = Membership(
+        user_id=f"p{number}", entity_id=ACME, membership_id=f"m-{number}", invited=True, name="Mallory",
+        user_name=email, email=email, created_at=5,
+    )  # fmt: skip
+    await made.write(placeholder(invited), invited)
+    return invited
+
+
+@pytest.mark.parametrize("email", ["daniel@acme.example", "mal@evil.example"])
+async def test_a_client_writes_nobody_else_on_whoever_chose_the_user_name(made: World, email: str) -> None:
+    """D65, D68: `dtan` chose it before the identity service has sent its colleague of that name."""
+    await free(made)
+    registry, now = made.provider.registry, made.clock()
+    first = await invite(made, 1, "mal@evil.example")
+    await accept_with_new_account(registry, first, "id-mal", user_name="dtan", name="Mallory", language="en", now=now)
+    second = User(user_id="id-mal2", user_name="mal@evil.example", name="Mallory", email="mal@evil.example")
+    await made.write(second)  # whose name takes the one that the entity gave to the first
+    await accept_with_account(registry, await invite(made, 2, "mal2@evil.example"), second, now=now)
+    query = MemberQuery(entity_id=ACME, conditions=(("user_name", "eq", "dtan"),), limit=5)
+    _, [found] = await query_members(registry, query, actor=TOKEN)
+    details = replace(details_of(found.membership), name="Daniel Tan", email=email)
+    allowed = email == found.user.email
+    with nullcontext() if allowed else pytest.raises(Conflict, match="another address"):
+        await change_member(
+            registry, limit(made), found.membership.membership_id, details,
+            enabled=True, actor=TOKEN, now=now,
+        )  # fmt: skip
+    assert ((await member(made, "id-mal")).name == "Daniel Tan") is allowed
