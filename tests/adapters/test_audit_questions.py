@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from corpid.rules.audit_records import AuditEvent, AuditQuery
 from corpid.stores.sql import audit
 from corpid.stores.sql.audit import ways
+from corpid.stores.sql.clients import select_latest_uses
 from corpid.stores.sql.members import select_last_sign_ins
 from tests.adapters.opened import NOW
 from tests.adapters.prepared_statements import QUESTIONS
@@ -240,3 +241,17 @@ async def test_the_last_sign_in_of_each_person_is_the_end_of_a_stretch_of_an_ind
         steps = "\n".join(filled.plan(stores.database.prepare(select_last_sign_ins()).text))
         assert "ix_audit_sign_ins_for" in steps, steps
         assert not any(word in steps for word in ("TEMP B-TREE", "Sort", "SCAN audit", "Seq Scan on audit")), steps
+
+
+async def test_the_health_of_a_page_of_clients_is_one_statement_of_look_ups(filled: Filled) -> None:
+    """D53, D83: neither the audit nor the counters of other clients are read."""
+    async with filled.place.opened() as stores:
+        steps = "\n".join(filled.plan(stores.database.prepare(select_latest_uses()).text))
+        assert "ix_audit_client_id" in steps, steps
+        assert not any(f"{verb} {table}" in steps for verb in ("SCAN", "Seq Scan on") for table in GROWING), steps
+        if filled.is_sqlite:
+            assert "SEARCH hourly_counts USING PRIMARY KEY (hour=? AND client_id=? AND reason=?)" in steps, steps
+            assert "SEARCH hourly_counts USING PRIMARY KEY (hour=? AND client_id=? AND reason>?)" in steps, steps
+
+
+GROWING = ("audit", "hourly_counts", "generation_use", "clients", "fetched_key_sets")

@@ -8,6 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import asyncpg
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,12 +18,12 @@ from corpid.flows.directory.lists import list_records
 from corpid.rules.directory.actors import CommandLine
 from corpid.rules.directory.changes import Accept, Conflict, Precondition
 from corpid.rules.directory.invitations import accepted_by
-from corpid.rules.directory.lists import ENTITIES, MEMBERS, USERS
+from corpid.rules.directory.lists import CLIENTS, ENTITIES, MEMBERS, SERVICES, USERS
 from corpid.rules.directory.queries import RoleSearch
-from corpid.rules.directory.records import Assignment, Change, Entity, Membership, User
-from corpid.rules.directory.words import words_of_search
+from corpid.rules.directory.records import Assignment, Change, Entity, Membership, Service, User
+from corpid.rules.directory.words import words_of, words_of_search
+from corpid.rules.oauth.records import Client
 from corpid.stores.sql import schema
-from corpid.stores.sql.mappers import words_of
 from corpid.stores.sql.migration import MigrationStopped, read_steps
 from tests.adapters.opened import EVENT
 from tests.adapters.stored_records import BOOKS, LEVY, LIM, write
@@ -48,6 +49,8 @@ async def expected(stores: SqlStores) -> dict[str, set[tuple[str, ...]]]:
     directory = stores.registry.directory
     users = {each.user_id: each async for each in directory.scan(User)}
     entities = [each async for each in directory.scan(Entity)]
+    services = [each async for each in directory.scan(Service)]
+    clients = [each async for each in directory.scan(Client)]
     members: set[tuple[str, ...]] = set()
     async for each in directory.scan(Membership):
         person = users[each.user_id]
@@ -63,6 +66,8 @@ async def expected(stores: SqlStores) -> dict[str, set[tuple[str, ...]]]:
             (word, each.user_id) for each in users.values() if not each.placeholder for word in listed(words_of(each))
         },
         "entity_words": {(word, each.entity_id) for each in entities for word in listed(words_of(each))},
+        "service_words": {(word, each.service_id) for each in services for word in listed(words_of(each))},
+        "client_words": {(word, each.client_id) for each in clients for word in listed(words_of(each))},
         "member_words": members,
     }  # fmt: skip
 
@@ -71,6 +76,8 @@ def stored(place: Place) -> dict[str, set[tuple[str, ...]]]:
     columns = {
         "user_words": "word, user_id",
         "entity_words": "word, entity_id",
+        "service_words": "word, service_id",
+        "client_words": "word, client_id",
         "member_words": "entity_id, word, user_id",
     }
     return {table: set(place.sql(f"SELECT {names} FROM {table}")) for table, names in columns.items()}
@@ -86,6 +93,10 @@ def member(user_id: str, entity_id: str, name: str, email: str, enabled: bool, d
     )
 
 
+def client(client_id: str, name: str) -> Client:
+    return Client(client_id=client_id, name=name, redirect_uris=("https://shop.example/cb",))
+
+
 people = st.sampled_from(PEOPLE)
 firms = st.sampled_from(FIRMS)
 written = st.one_of(
@@ -95,6 +106,8 @@ written = st.one_of(
         st.sampled_from(("", "Finance")),
     ),
     st.builds(lambda key, name: replace(BOOKS, entity_id=key, name=name), firms, st.sampled_from(NAMES)),
+    st.builds(lambda name: Service(service_id="S1", name=name), st.sampled_from(NAMES)),
+    st.builds(lambda name: client("shop", name), st.sampled_from(NAMES)),
 )  # fmt: skip
 steps = st.lists(st.tuples(st.sampled_from(("write", "write", "remove", "invite", "accept")), written), max_size=25)
 
@@ -220,19 +233,23 @@ async def test_roles_are_found_by_the_words_of_their_members(place: Place) -> No
 async def test_what_a_server_of_the_version_before_writes_is_found_after_the_next_round(place: Place) -> None:
     """docs/decisions/0009: it knows neither the words nor the tables."""
     async with place.opened() as stores:
-        await write(stores, BOOKS, LIM, Membership(user_id="u2", entity_id="E2"))
+        of_entity = LIM, Membership(user_id="u2", entity_id="E2")
+        await write(stores, BOOKS, *of_entity, Service(service_id="S1", name="Tax"), client("shop", "Shop"))
         assert await stores.registry.outdated_words.refresh() == 0
         place.sql("UPDATE users SET name = 'Zoe Quek', email = 'zoe@home.example' WHERE user_id = 'u2'")
         place.sql("UPDATE entities SET name = 'Harbour' WHERE entity_id = 'E2'")
+        place.sql("UPDATE services SET name = 'Permits' WHERE service_id = 'S1'")
+        place.sql("UPDATE clients SET name = 'Fish shop', record = replace(record, 'Shop', 'Fish shop')")
         place.sql("UPDATE memberships SET email = 'q@books.example' WHERE user_id = 'u2'")
         place.sql(
             "INSERT INTO users (user_id, user_name, user_name_key, name, email, language, identity_number, "
             "identity_country, account_type, enabled) VALUES ('u7', 'kim', 'kim', 'Kim', '', '', '', '', '', true)"
         )
         place.sql("INSERT INTO memberships (user_id, entity_id, enabled, name) VALUES ('u7', 'E2', true, 'Kimmy')")
-        assert await stores.registry.outdated_words.refresh() == 5
+        assert await stores.registry.outdated_words.refresh() == 7
         assert await stores.registry.outdated_words.refresh() == 0
         assert stored(place) == await expected(stores)
+        assert {("permits", "S1"), ("fish", "shop")} <= stored(place)["service_words"] | stored(place)["client_words"]
         assert ("E2", "q", "u2") in {(row[0], row[1], row[2]) for row in stored(place)["member_words"]}
 
 
@@ -307,13 +324,19 @@ async def test_the_words_of_earlier_records_are_filled_and_an_interrupted_fillin
         INSERT INTO memberships (user_id, entity_id, enabled, department)
         {numbers(1200)} SELECT 'u' || i, 'E2', TRUE, 'Part ' || i FROM n
     """)
+    place.sql("""
+        INSERT INTO services (service_id, name, roles, parameters, third_parties, sub_entity, entity_types, entity_statuses, enabled)
+        VALUES ('S1', 'Company tax', '[]', '[]', FALSE, 'none', '[]', '[]', TRUE)
+    """)
+    record = msgspec.json.encode(client("shop", "Fish shop")).decode()
+    place.sql(f"INSERT INTO clients (client_id, name, enabled, record) VALUES ('shop', 'Fish shop', TRUE, '{record}')")
     first = next(at for at, each in enumerate(read_steps()) if each.fill is not None)
     with pytest.raises(MigrationStopped, match="stopped after 2,000 of about 2,500 rows"):
         schema.migrate(place.address, stop=StopAfter(first + 2))
     schema.migrate(place.address)
     async with place.opened() as stores:
         assert stored(place) == await expected(stores)
-    assert [len(words) for words in stored(place).values()] == [2500 * 3, 3, 1200 * 5]
+    assert [len(words) for words in stored(place).values()] == [2500 * 3, 3, 3, 2, 1200 * 5]
 
 
 def numbers(count: int) -> str:
@@ -331,6 +354,22 @@ async def test_entities_are_found_by_number_and_identifier_too(place: Place) -> 
 
         assert await found("gb t08") == await found("e2") == await found("pte books 12") == 1
         assert await found("books e3") == 0
+
+
+async def test_services_and_clients_are_found_by_words_of_name_and_identifier_in_any_order(place: Place) -> None:
+    """D83: as people and entities."""
+    async with place.opened() as stores:
+        await write(stores, Service(service_id="TAX-FILING", name="Company tax"), Service(service_id="S2", name="Fish"))
+        await write(stores, client("harbour-permits", "Zoë's permits"), client("shop", "Permitted fish"))
+        for listed, search, wanted in (
+            (SERVICES, "filing comp", ["TAX-FILING"]),
+            (SERVICES, "tax s2", []),
+            (CLIENTS, "zoe harb", ["harbour-permits"]),
+            (CLIENTS, "permit", ["harbour-permits", "shop"]),
+            (CLIENTS, "arbour", []),
+        ):
+            page = await list_records(stores.registry, BY, listed, search=search, limit=5)
+            assert [each.key[0] if listed is SERVICES else each.client_id for each in page.found] == wanted, search
 
 
 @pytest.mark.parametrize("descending", [False, True])

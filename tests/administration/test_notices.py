@@ -62,15 +62,29 @@ async def test_nobody_is_told_of_their_own_changes_nor_of_those_of_a_file(made: 
 
 
 @pytest.mark.parametrize(
-    ("becomes", "word"), [({"enabled": False}, "Suspended: acting for"), (None, "Ended: acting for")]
+    ("becomes", "subject", "sentence", "word"),
+    [
+        (
+            {"enabled": False},
+            f"Your membership of {NAME} was suspended",
+            f"olivia suspended your membership of {NAME}.",
+            "Suspended: acting for",
+        ),
+        (None, f"Your membership of {NAME} has ended", f"olivia ended your membership of {NAME}.", "Ended: acting for"),
+    ],
 )
-async def test_a_suspended_or_ended_membership_is_told(made: World, becomes: dict[str, Any] | None, word: str) -> None:
+async def test_a_suspended_or_ended_membership_is_told_with_who_did_it(
+    made: World, becomes: dict[str, Any] | None, subject: str, sentence: str, word: str
+) -> None:
+    """docs/decisions/0022: who did what, for which organisation."""
     process = await begun(made)
     key = ("id-mira", HARBOUR)
     was = (await made.provider.registry.directory.read(Membership, [key]))[key]
     after = replace(was, **becomes) if becomes else None
     await change(made, Change(was, after))
     [sent] = await process.sent()
+    assert sent.subject == subject
+    assert sentence in sent.text
     assert f"{word} {NAME}" in sent.text
 
 

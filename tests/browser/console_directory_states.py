@@ -65,7 +65,8 @@ VISITS: Final[Mapping[str, Visit]] = {
     "console-audit": Visit("audit?since=2027-01-01"),
     "console-audit-none": Visit("audit?action=nonsense&until=soon"),
     "console-export-audit": Visit(
-        "export-audit", {"since": "3d", "until": "4d", "entity": "200000001A", "action": "client.", "reason": REASON}
+        "export-audit",
+        {"since": "3d", "until": "4d", "entity": "200000001A", "action": "client.update", "reason": REASON},
     ),
     "console-levels": Visit("levels"),
     "console-search": Visit("search", {"search": "a"}),

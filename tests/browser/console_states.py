@@ -50,9 +50,27 @@ PERMITS_KEYS: Final = json.dumps(
         ]
     }
 )
+PEM: Final = """
+-----BEGIN PUBLIC KEY-----
+MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEbGuS50v8pm8Jlfz8C4ryas4c3vnP
+Vqx1GA7Q6pQZvV1VOnStbMcQFsFYIq0pxG413E8CzYSKQLYhXLpDGQUQ4g==
+-----END PUBLIC KEY-----
+-----BEGIN PUBLIC KEY-----
+MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE0TH8wVA7xDtCAQY9Zz7WKLceXSNg
+mfYfXOCRvlKnrvwLi9kgRW3iQoDNI8PCbO+Bg9utv+m1Xaevz5ojYaA2/Q==
+-----END PUBLIC KEY-----
+"""
 NEW: Final[Mapping[str, Visit]] = {
     "console-overview-new": Visit(""),
+    "console-settings": Visit("settings"),
     "console-maintenance": Visit("maintenance"),
+    "console-client-keys": Visit(
+        "new-client",
+        {
+            "client_id": "permits", "name": "Harbour permits", "redirect_uris": "https://permits.example/cb",
+            "jwks": PEM, "reason": REASON,
+        },
+    ),
     "console-client-form": Visit(
         "new-client",
         {
@@ -72,6 +90,7 @@ NEW: Final[Mapping[str, Visit]] = {
 BUSY: Final[Mapping[str, Visit]] = {
     "console-overview": Visit(""),
     "console-overview-month": Visit("?range=30d"),
+    "console-clients-busy": Visit("clients"),
     "console-client": Visit("client/harbour-permits"),
     "console-client-disabled": Visit(f"client/{LONG}"),
     "console-client-edit": Visit("edit-client/harbour-permits"),

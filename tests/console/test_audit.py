@@ -11,9 +11,11 @@ from urllib.parse import urljoin
 import pytest
 
 from corpid.flows.directory.single_records import set_enabled
+from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.actors import CommandLine
-from corpid.rules.directory.records import Membership, User
+from corpid.rules.directory.records import Change, Membership, User
+from tests.administration.scene import HARBOUR, NAME, ask, given, peopled, role
 from tests.console.scene import REASON, WITHOUT_PASSKEY, console, demoted, go, in_console, send
 from tests.sign_in.world import new_world, shown_again
 
@@ -37,6 +39,35 @@ async def test_entries_are_found_by_person_action_and_time() -> None:
         await go(made, browser, "audit?action=nonsense&since=yesterday")
         assert "is not an action" in browser.page.text
         assert "is not a time" in browser.page.text
+
+
+async def test_every_action_is_in_the_list_below_what_it_is_about() -> None:
+    """D57: in words; the codes are for the API."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        browser = await in_console(made, "auditor", "audit?action=client.")
+        assert browser.response is not None
+        html = browser.response.text
+        offered = re.findall(r'<option value="([^"]+)"', html)
+        assert sorted(offered) == sorted({"client.", *(each.value for each in AuditAction)})
+        assert '<option value="client." selected>Clients</option>' in html
+        assert '<optgroup label="Third parties">' in html
+        assert ">A client was registered<" in html
+
+
+async def test_a_request_names_what_is_asked_for_whom_and_links_to_it() -> None:
+    """D55, D57, D68: also for somebody who is only to be invited."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        await peopled(made, approvals="all")
+        added = Membership(user_id="id-new", entity_id=HARBOUR, invited=True, name="Noor", email="noor@harbour.example")
+        await ask(made, given(role("mira")))
+        await ask(made, Change(None, added), unique="2")
+        browser = await in_console(made, "auditor", "audit?action=approval.request")
+        text = browser.page.text
+        assert f"A change was requested: mira may act as Maker at Permits for {NAME}" in text
+        assert "A change was requested: (invited) noor@harbour.example is invited to the organisation." in text
+        assert {"/console/people/id-mira", f"/console/entities/{HARBOUR}"} <= {
+            target for target, _ in browser.page.links
+        }
 
 
 async def test_decisions_of_a_review_name_the_person_and_no_identifier() -> None:

@@ -125,6 +125,17 @@ async def test_what_the_program_knows_is_ticked_and_nothing_of_it_is_typed() -> 
         assert found.scopes == tuple(each for each in SCOPES if each != "tpauthinfo")
 
 
+async def test_days_are_chosen_in_a_calendar() -> None:
+    """WCAG 3.3.2: every member that is a day."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        browser = await in_console(made, "operator", "new-client")
+        form = browser.page.form_with("client_id", "name")
+        assert form is not None
+        days = {each.name for each in form.controls if each.kind == "date"}
+        assert days == {name for name, each in CLIENT_MEMBERS.items() if each.help and each.form == "day"}
+        assert "legacy_until" in days
+
+
 async def test_what_was_ticked_is_still_ticked_after_a_mistake() -> None:
     """WCAG 3.3.4, D73."""
     async with new_world(**WITHOUT_PASSKEY) as made:
@@ -150,18 +161,62 @@ async def test_keys_are_checked_by_a_button_and_say_what_each_is_for() -> None:
         assert await made.provider.registry.clients.get("shop") is None
 
 
-async def test_public_keys_in_pem_text_become_a_key_set_that_is_shown_before_it_is_registered() -> None:
-    """RFC 7468, RFC 7517."""
-    text = "".join(ECKey.generate_key("P-256").as_pem(private=False).decode() for _ in range(2))
+def pem(count: int) -> list[ECKey]:
+    return [ECKey.generate_key("P-256") for _ in range(count)]
+
+
+def text_of(keys: list[ECKey]) -> str:
+    return "".join(each.as_pem(private=False).decode() for each in keys)
+
+
+async def test_public_keys_in_pem_text_are_registered_after_one_check_page_and_nothing_is_typed_again() -> None:
+    """RFC 7468, RFC 7638 §3: the kid is computed; it is no error that PEM text has none."""
+    keys = pem(2)
+    kids = [each.thumbprint() for each in keys]
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        browser = await in_console(made, "operator", "new-client")
+        await browser.fill_and_submit("client_id", **{**SHOP, "jwks_uri": "", "jwks": text_of(keys)})
+        assert browser.page.heading == "Register Shop?"
+        assert "There is a problem" not in browser.page.text
+        assert f"{kids[0]} (ES256): verifies its signatures." in browser.page.text
+        assert f"{kids[1]} (ECDH-ES+A256KW): encrypts for it." in browser.page.text
+        assert await made.provider.registry.clients.get("shop") is None
+        await browser.fill_and_submit("client_id")
+        found = await made.provider.registry.clients.get("shop")
+        assert found is not None
+        assert [(each["use"], each["kid"]) for each in json.loads(found.jwks or "")["keys"]] == [
+            ("sig", kids[0]),
+            ("enc", kids[1]),
+        ]
+        assert found.scopes == SCOPES
+        [entry] = await made.audit("client.add")
+        assert entry.detail["reason_given"] == REASON
+
+
+async def test_from_the_check_page_the_form_can_be_changed_with_everything_in_it() -> None:
+    """WCAG 3.3.4, D73: for a new client and one that is there."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        await made.client()
+        for page, sent in (("new-client", SHOP), ("edit-client/rp1", {"name": "Shop", "reason": REASON})):
+            browser = await in_console(made, "operator", page)
+            await browser.fill_and_submit("name", **{**sent, "jwks_uri": "", "jwks": text_of(pem(2))})
+            assert browser.page.heading == ("Register Shop?" if page == "new-client" else "Change Shop?")
+            await browser.fill_and_submit("name", button="check")
+            assert "There is a problem" not in browser.page.text
+            form = form_of(browser, "jwks", "name", "reason")
+            assert (form["name"], form["reason"].strip(), '"kid"' in form["jwks"]) == ("Shop", REASON, True)
+            await browser.fill_and_submit("name")
+            assert "The client has been" in browser.page.text
+
+
+async def test_one_key_in_pem_text_is_an_error_that_says_what_to_paste() -> None:
+    """WCAG 3.3.3: what was pasted stays."""
+    text = text_of(pem(1))
     async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator", "new-client")
         await browser.fill_and_submit("client_id", **{**SHOP, "jwks_uri": "", "jwks": text})
-        assert "the first one was taken to sign, the second one to encrypt" in browser.page.text
-        assert await made.provider.registry.clients.get("shop") is None
-        await browser.fill_and_submit("client_id", reason=REASON)
-        found = await made.provider.registry.clients.get("shop")
-        assert found is not None
-        assert [each["use"] for each in json.loads(found.jwks or "")["keys"]] == ["sig", "enc"]
+        assert "This is one key, which is taken to sign: paste the one to encrypt below it." in browser.page.text
+        assert form_of(browser, "jwks", "name")["jwks"].split() == text.split()
 
 
 @pytest.mark.parametrize("form", ["set", "key", "pem", "list", "not quite JSON", "in a string", "another place"])

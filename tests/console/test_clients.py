@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from datetime import UTC, datetime, timedelta
 
 import httpx
@@ -13,13 +14,14 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 from msgspec.structs import replace
 
+from corpid.rules.oauth.deprecated_usage import UseCount
 from corpid.rules.oauth.errors import reason_of
 from tests.console.scene import REASON, WITHOUT_PASSKEY, console, go, in_console, send
 from tests.sign_in.world import form_of, new_world
 
 
-async def test_the_list_is_narrowed_by_the_beginning_of_an_identifier_and_goes_on_page_by_page() -> None:
-    """Spec 1."""
+async def test_the_list_is_narrowed_by_words_of_name_and_identifier_and_goes_on_page_by_page() -> None:
+    """Spec 1, D83."""
     async with new_world(**WITHOUT_PASSKEY) as made:
         for number in range(60):
             await made.client(f"shop-{number:02}")
@@ -31,6 +33,9 @@ async def test_the_list_is_narrowed_by_the_beginning_of_an_identifier_and_goes_o
         assert "shop-50" not in browser.page.text
         await go(made, browser, "clients?search=shop-&after=shop-49")
         assert "shop-59" in browser.page.text
+        await go(made, browser, "clients?search=party+rp1")
+        assert "rp1" in browser.page.text
+        assert "shop-" not in browser.page.text
 
 
 async def test_a_client_shows_its_keys_and_why_it_was_refused_with_what_to_do() -> None:
@@ -77,6 +82,47 @@ async def test_a_clients_page_shows_its_health() -> None:
         assert "Completed sign-ins per hour" in browser.page.text
         await go(made, browser, "client/rp1?range=30d")
         assert "Completed sign-ins per day" in browser.page.text
+
+
+async def test_the_list_shows_the_state_of_each_client_with_the_reasons() -> None:
+    """D53: last sign-in, refusals of a day, ends of certificates and generations, deprecated use."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        now, zone = made.clock(), made.provider.policy.timezone
+        today = datetime.fromtimestamp(now, zone).date()
+        name, private = x509.Name([]), ec.generate_private_key(ec.SECP256R1())
+        keys = json.loads((await made.client()).jwks or "")
+        ends = datetime.fromtimestamp(now, UTC) + timedelta(days=9)
+        certificate = x509.CertificateBuilder(
+            name, name, private.public_key(), 1, ends - timedelta(days=90), ends
+        ).sign(private, SHA256())
+        keys["keys"][0]["x5c"] = [base64.b64encode(certificate.public_bytes(Encoding.DER)).decode()]
+        await made.client("certified", jwks=json.dumps(keys))
+        await made.client("failing")
+        await made.client("leaving", generations=("current", "legacy"), legacy_until="2099-01-01")
+        await made.client("late", generations=("current", "legacy"), legacy_until=str(today - timedelta(days=1)))
+        await made.client("quiet")
+        await made.client("off", enabled=False)
+        registry, counters = made.provider.registry, made.provider.counters
+        for moment in (now, now, now - 25 * 3600):
+            counters.refusal("failing", "assertion_audience", moment, authenticated=True)
+        counters.sign_in("failing", now)
+        await counters.flush(registry)
+        await registry.usage.add(
+            [UseCount(client_id="leaving", generation="legacy", habit="", count=1, last_at=int(now))]
+        )
+        browser = await in_console(made, "operator", "clients")
+
+        def state_of(client_id: str) -> str:
+            found = re.search(rf"\b{client_id} Relying Party . \S.*? (?=\w+ Relying Party|$)", f"{browser.page.text} ")
+            assert found, browser.page.text
+            return found[0]
+
+        assert "Warning The certificate of" in state_of("certified")
+        assert "Problem 2 of 3 requests refused in 24 hours" in state_of("failing")
+        assert "Active legacy until 1 Jan 2099 Last deprecated use:" in state_of("leaving")
+        assert "Warning legacy until" in state_of("late")
+        assert "Active No sign-in recorded" in state_of("quiet")
+        assert "Disabled No sign-in recorded" in state_of("off")
 
 
 async def test_a_client_that_is_not_there_has_no_page() -> None:

@@ -49,6 +49,15 @@ async def test_an_organisation_is_shown_with_administrators_people_and_third_par
         assert await go(made, browser, "entities/nothing") == 404
 
 
+async def test_the_facts_of_an_organisation_stand_beside_its_history() -> None:
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        browser = await in_console(made, "operator", f"entities/{ACME}/disable")
+        await browser.fill_and_submit("form_token", "reason", reason=REASON)
+        assert browser.response is not None
+        beside = browser.response.text.partition('<div class="beside">')[2].partition("<h2>Administrators</h2>")[0]
+        assert beside.index('<dl class="facts">') < beside.index("<h2>History</h2>") < beside.index("was disabled")
+
+
 async def test_support_does_not_see_an_operator_among_the_people_of_an_organisation() -> None:
     """D53: nothing on operators."""
     async with new_world(**WITHOUT_PASSKEY) as made:

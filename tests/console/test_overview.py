@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from msgspec.structs import replace
 
 from corpid.rules.limits import DAY
@@ -69,6 +71,24 @@ async def test_what_needs_attention_has_a_link_to_the_page_that_settles_it_and_n
                 ("/console/client/rp1", "Open client"), ("/console/switch-maintenance", "Turn maintenance off"),
                 } <= set(browser.page.links)  # fmt: skip
         assert "corpid key rotate" not in browser.page.text
+        assert browser.response is not None
+        listed = browser.response.text.partition('<ul class="alerts">')[2].partition("</ul>")[0]
+        alerts = re.findall(r"<li>.*?</li>", listed, re.DOTALL)
+        assert len(alerts) > 3
+        for alert in alerts:
+            assert "<a " in alert, alert
         browser = await in_console(made, "auditor")
         assert "Rotate key" not in browser.page.text
         assert "corpid key rotate" in browser.page.text
+
+
+async def test_what_is_mended_in_the_settings_leads_to_them() -> None:
+    """D49, D53: developer mode, for one; the settings have no secrets."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        browser = await in_console(made, "support")
+        assert "developer_mode: It is on" in browser.page.text
+        assert "turn off developer_mode wherever other people sign in" in browser.page.text
+        assert ("/console/settings", "Open settings") in browser.page.links
+        await go(made, browser, "settings")
+        assert "corpid.toml" in browser.page.text
+        assert f"base_url {made.base}" in browser.page.text

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
+from joserfc.jwk import ECKey
 
 from tests.developer.scene import demo_world, developer
 from tests.developer.test_clients import SHOP, key
@@ -143,11 +144,22 @@ async def test_a_private_key_comes_back_as_its_public_part(button: str) -> None:
         assert browser.page.heading == "Client Shop"
 
 
-async def test_one_key_comes_back_as_a_key_set() -> None:
-    """D66: what was changed is said before anything is stored."""
+async def test_a_list_of_keys_is_registered_as_a_key_set() -> None:
+    """D66: nothing was chosen, so nothing is asked."""
     async with demo_world() as made:
         browser = await filled(made, button="save", jwks=json.dumps([key("sig"), key("enc")]))
-        assert "These keys were a list. They are now a key set." in browser.page.text
+        assert browser.page.heading == "Client Shop"
+
+
+async def test_what_was_chosen_for_keys_is_shown_before_the_client_is_registered() -> None:
+    """D66, RFC 7638 §3: PEM text has no use and no kid. It is no error."""
+    keys = [ECKey.generate_key("P-256") for _ in range(2)]
+    async with demo_world() as made:
+        browser = await filled(made, button="save", jwks="".join(each.as_pem(private=False).decode() for each in keys))
+        assert "There is a problem" not in browser.page.text
+        for each in keys:
+            assert each.thumbprint() in browser.page.text
+        assert await made.audit("client.add") == []
         await browser.submit(browser.page.forms[0], "save")
         assert browser.page.heading == "Client Shop"
 

@@ -67,6 +67,8 @@ async def test_they_are_served_in_developer_mode() -> None:
             assert (answer.status_code, answer.content) == (200, FILES[name][0])
             assert answer.headers["cache-control"] == "no-store"
         assert (await party.http.get(f"{party.issuer}{PATH}other.json")).status_code == 404
+        without_slash = await party.http.get(party.issuer + PATH.rstrip("/"))
+        assert (without_slash.status_code, without_slash.headers["location"]) == (303, PATH)
 
 
 async def test_a_browser_gets_pages_that_lead_to_every_file_request_and_object() -> None:

@@ -294,11 +294,14 @@ def private_members(jwk: dict[str, object]) -> frozenset[str]:
 
 
 def thumbprint(jwk: dict[str, object]) -> str:
-    """SHA-256 thumbprint of an imported EC key, base64url, from its required members.
+    """SHA-256 thumbprint of an imported key, base64url, from its required members.
 
     Source: RFC 7638 §3
     """
-    text = f'{{"crv":"{jwk["crv"]}","kty":"EC","x":"{jwk["x"]}","y":"{jwk["y"]}"}}'
+    if jwk["kty"] == "RSA":
+        text = f'{{"e":"{jwk["e"]}","kty":"RSA","n":"{jwk["n"]}"}}'
+    else:
+        text = f'{{"crv":"{jwk["crv"]}","kty":"EC","x":"{jwk["x"]}","y":"{jwk["y"]}"}}'
     return base64url(hashlib.sha256(text.encode("ascii")).digest())
 
 

@@ -90,3 +90,19 @@ class CountOfReason(msgspec.Struct, frozen=True, kw_only=True):
     client_id: str
     reason: str
     count: int
+
+
+class LatestUse(msgspec.Struct, frozen=True):
+    """The latest use of a client, and its keys.
+
+    Counts are those of 24 hours.
+    """
+
+    last_sign_in: int | None
+    """epoch seconds; None: the audit has none"""
+    sign_ins: int
+    refusals: int
+    deprecated_at: int | None
+    """when it last did something that is deprecated; None: never"""
+    jwks: str | None
+    """its key set, as it was fetched; None: it was not"""

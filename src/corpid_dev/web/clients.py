@@ -365,7 +365,8 @@ async def _submitted(at: _At) -> Response:
         errors.append(
             ("client_id", phrase("There is a client with this identifier. Change that one, or take another."))
         )
-    only_check = form.get("decision") == _CHECK
+    # What each key is for, and its kid, is shown before the client is registered with what was chosen here.
+    only_check = form.get("decision") == _CHECK or read_pasted(form.get("jwks", "")).completed
     if not errors and not only_check:
         try:
             saved = await flow.save(at.context, at.mode.developer, value, at.web.client_rules)

@@ -24,7 +24,7 @@ from corpid.rules.oauth.refusals import ErrorCode, Reason
 from corpid.texts import phrase
 from corpid.web.pages.layout import BARE, Frame, PageView, ViewPart
 from corpid.web.pages.public_pages import not_found
-from corpid.web.pages.responses import NO_STORE, page_response
+from corpid.web.pages.responses import NO_STORE, page_response, see_other
 from corpid.web.routes import Extension, Route, as_json, as_page
 from corpid_dev.web.paths import CATALOGUE_PATH, SCHEMAS_PATH
 
@@ -110,6 +110,11 @@ async def answer_schemas(request: Request, web: WebContext) -> Response:
     if name:
         return await not_found(request, web)
     return Response(msgspec.json.encode({"files": list(FILES)}), 200, NO_STORE, _MEDIA_TYPES[".json"])
+
+
+async def lead_to_schemas(_request: Request, web: WebContext) -> Response:
+    """The address without its slash leads to the list."""
+    return see_other(web.base_path + SCHEMAS_PATH)
 
 
 def build_page(here: str, generation: str = "", frame: Frame = BARE) -> SchemaPage:
@@ -248,6 +253,7 @@ async def page(request: Request, web: WebContext) -> Response:
 
 DOCUMENTS: Final = (
     Route(path=CATALOGUE_PATH, methods=("GET",), endpoint=page, fails=as_page),
+    Route(path=SCHEMAS_PATH.rstrip("/"), methods=("GET",), endpoint=lead_to_schemas, fails=as_page),
     Route(path=f"{SCHEMAS_PATH}{{rest}}", methods=("GET",), endpoint=answer_schemas, fails=as_json),
 )
 

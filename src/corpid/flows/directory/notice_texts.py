@@ -55,6 +55,21 @@ _SUBJECTS: Final[Mapping[str, Callable[..., Phrase]]] = {
     "ended": lambda **named: phrase("Your access for {entity} has ended: {what}", **named),
 }
 """subjects of an e-mail about one role"""
+_OF_MEMBERSHIP: Final[Mapping[str, tuple[Callable[..., Phrase], Callable[..., Phrase]]]] = {
+    "suspended": (
+        lambda **named: phrase("Your membership of {entity} was suspended", **named),
+        lambda **named: phrase("{name} suspended your membership of {entity}.", **named),
+    ),
+    "restored": (
+        lambda **named: phrase("Your membership of {entity} was restored", **named),
+        lambda **named: phrase("{name} restored your membership of {entity}.", **named),
+    ),
+    "ended": (
+        lambda **named: phrase("Your membership of {entity} has ended", **named),
+        lambda **named: phrase("{name} ended your membership of {entity}.", **named),
+    ),
+}
+"""subjects of an e-mail about the membership alone, and its first sentence"""
 _DECISIONS: Final[Mapping[str, Callable[..., Phrase]]] = {
     "approved": lambda **named: phrase("Your request at {entity} was approved: {change}", **named),
     "declined": lambda **named: phrase("Your request at {entity} was declined: {change}", **named),
@@ -113,14 +128,23 @@ class AccessChange(msgspec.Struct, frozen=True, kw_only=True):
 def build_access_email(
     reader: Reader, changes: Sequence[AccessChange], *, by: Sequence[str | Phrase], at: int
 ) -> Email:
-    """Somebody else changed what a person may do.
+    """The changes by others of what a person may do.
 
     `by` names who did it, if known. Source: docs/decisions/0022
     """
     entity, first = reader.entity.name, changes[0]
     rows = [(_CHANGES[each.change], _describe_change(each, entity)) for each in changes[:MOST_LISTED]]
+    of_membership = (
+        _OF_MEMBERSHIP.get(first.change) if len(changes) == 1 and first.role is None and not first.level else None
+    )
+    if len(by) != 1:
+        lead = phrase("What you may do for {entity} was changed.", entity=entity)
+    elif of_membership:
+        lead = of_membership[1](name=by[0], entity=entity)
+    else:
+        lead = phrase("{name} changed what you may do for {entity}.", name=by[0], entity=entity)
     parts: tuple[EmailPart, ...] = (
-        phrase("What you may do for {entity} was changed by somebody else.", entity=entity),
+        lead,
         Facts((*rows, *_describe_making(by, at))),
         *_count_further(len(changes)),
         phrase("If you did not expect this, ask an administrator of {entity}.", entity=entity),
@@ -130,7 +154,11 @@ def build_access_email(
         subject = _SUBJECTS[first.change](entity=entity, what=_describe_role(_drop_end(first.role)))
         preview = phrase("If you did not expect this, ask an administrator of {entity}.", entity=entity)
     else:
-        subject = phrase("What you may do for {entity} has changed", entity=entity)
+        subject = (
+            of_membership[0](entity=entity)
+            if of_membership
+            else phrase("What you may do for {entity} has changed", entity=entity)
+        )
         preview = phrase("{name}: {value}", name=rows[0][0], value=rows[0][1])
     return _build_email(reader, subject, preview, parts)
 

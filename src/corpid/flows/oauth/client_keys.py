@@ -122,10 +122,14 @@ async def describe_keys(provider: Provider, client: Client, *, actor: Actor, now
         return ClientKeyReport(url=url, failure=str(error))
     stored = await provider.registry.clients.fetched_key_set(client.client_id) if url else None
     jwks = stored.jwks if stored else client.jwks or ""
-    return msgspec.structs.replace(report_keys(found, url), certificates=tuple(_list_certificates(jwks)))
+    return msgspec.structs.replace(report_keys(found, url), certificates=tuple(list_certificates(jwks)))
 
 
-def _list_certificates(jwks: str) -> Iterator[tuple[str, int]]:
+def list_certificates(jwks: str) -> Iterator[tuple[str, int]]:
+    """The kid and the end of each certificate.
+
+    Ends are in epoch seconds. Source: RFC 7517 §4.7
+    """
     from corpid.jose.certificates import certificate_end  # noqa: PLC0415 - for a page of the console alone
 
     keys = key_set_members(jwks).get("keys") if jwks else ()

@@ -294,7 +294,7 @@ async def verify(
     most: int | None = None,
     verified: Callable[[int], None] = lambda _seal: None,
 ) -> SealVerification:
-    """Compare the audit with its seals.
+    """Verify the audit against its seals.
 
     `now` is in epoch seconds, `expect` is the digest of a seal that there was. `after` is a seal with which an earlier
     part ended, `most` how many seals this part may have: the last part counts what is not sealed. `verified` is told

@@ -14,9 +14,10 @@ from corpid.flows.operations import audit
 from corpid.rules.audit_actions import INVITED_PERSON, ROLE_PARTS, AuditAction
 from corpid.rules.audit_records import AuditPart, AuditQuery
 from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.change_texts import RequestNames
 from corpid.rules.directory.member_details import shown_name
 from corpid.rules.directory.names import is_storable, label_invited, user_name
-from corpid.rules.directory.records import Entity, Service, User
+from corpid.rules.directory.records import ChangeRequest, Entity, Membership, Service, User
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -287,26 +288,57 @@ async def names_for_operator(
     Source: D53, D57, D68
     """
     entries = list(entries)
+    requests = await _read_requests(registry, actor, entries)
+    asked = [
+        each for request in requests for change in request.changes for each in (change.before, change.after) if each
+    ]
+
+    def named_in_requests(*members: str) -> set[str]:
+        return {str(getattr(each, member, "")) for each in asked for member in members}
+
     people = await audit.read_names(registry, entries, actor=actor)
+    people |= await audit.name_people(registry, named_in_requests("user_id") - people.keys(), actor=actor)
+    people |= {
+        each.user_id: label_invited(each.email) for each in asked if isinstance(each, Membership) and each.invited
+    }
     users = await registry.directory.read(User, [(each,) for each in sorted(people)])
     entity_ids = {each for entry in entries for each in (entry.entity_id, entry.other_entity_id)}
     entity_ids |= {entry.object for entry in entries if noun(entry) == "entity"}
+    entity_ids |= named_in_requests("entity_id", "client_entity_id")
     service_ids = {service_of(each) for each in entries} | {
         each for entry in entries for value in (entry.before, entry.after) for each in _listed(value.get("services"))
     }
-    service_ids |= {entry.object for entry in entries if noun(entry) == "service"}
+    service_ids |= {entry.object for entry in entries if noun(entry) == "service"} | named_in_requests("service_id")
     services = await registry.directory.read(Service, [(each,) for each in sorted(service_ids - {""})])
     entities = await registry.directory.read(Entity, [(each,) for each in sorted(entity_ids - {""})])
     client_ids = sorted({each.client_id for each in entries} - {""})
     clients = [await registry.clients.get(each) for each in client_ids]
+    named = RequestNames(
+        people=people,
+        entities={entity_id: each.name_for("") for (entity_id,), each in entities.items()},
+        services={service_id: each.name for (service_id,), each in services.items()},
+    )
+    changes = {each.request_id: each.changes for each in requests}
     return HistoryNames(
         people=people,
         outside=frozenset(),
         user_names={user.user_id: user.user_name for user in users.values() if not user.placeholder},
-        services={service_id: each.name for (service_id,), each in services.items()},
-        entities={entity_id: each.name_for("") for (entity_id,), each in entities.items()},
+        services=named.services,
+        entities=named.entities,
         clients={each.client_id: each.client_id for each in clients if each is not None},
+        requests=approvals.ChangesWithNames(changes=changes, names=dict.fromkeys(changes, named)),
     )
+
+
+async def _read_requests(
+    registry: Registry, actor: DeploymentOperator, entries: Iterable[AuditEntry]
+) -> Collection[ChangeRequest]:
+    """The requests of some entries, if they are kept."""
+    keys = {(each.object,) for each in entries if each.action in KINDS["requests"]}
+    if not keys:
+        return ()
+    authorise(actor, "read", Object(kind="approval"))
+    return (await registry.directory.read(ChangeRequest, keys)).values()
 
 
 def _people_acting(entry: AuditEntry) -> list[str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from corpid.flows.oauth.client_keys import list_certificates
 from corpid.flows.operations import audit, signing_keys
 from corpid.flows.operations.migration_report import ClientUse, uses_of
 from corpid.flows.operations.readiness import NotReady, Readiness
@@ -23,10 +24,11 @@ from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditQuery
 from corpid.rules.diagnostics import Finding
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.hourly_counts import COMPLETED, Period, Point, list_beginnings, series
+from corpid.rules.hourly_counts import COMPLETED, LatestUse, Period, Point, list_beginnings, series
 from corpid.rules.limits import DAY, HOUR
 from corpid.rules.oauth.client_registration import PLAIN_RULES
 from corpid.rules.oauth.generations import GENERATIONS
+from corpid.rules.oauth.records import Client
 from corpid.rules.server_processes import find_differing, is_live, live
 from corpid.rules.signing_keys import KeyDate
 
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
     from corpid.flows.request_context import Provider
     from corpid.rules.directory.actors import Actor
     from corpid.rules.oauth.client_registration import RegistrationRules
-    from corpid.rules.oauth.records import Client
     from corpid.rules.server_processes import ServerProcess
     from corpid.rules.signing_keys import ProviderKey
     from corpid.stores.sql.registry import Registry
@@ -91,6 +92,17 @@ class ClientHealth(msgspec.Struct, frozen=True, kw_only=True):
     last_sign_in: int | None
     """epoch seconds; None: the audit has none"""
     traffic: Traffic
+
+
+class ClientState(msgspec.Struct, frozen=True, kw_only=True):
+    """A client of a list, and how it fares."""
+
+    client: Client
+    latest: LatestUse
+    certificates: tuple[tuple[str, int], ...]
+    """kid and end, as in `ClientKeyReport`"""
+    uses: tuple[ClientUse, ...]
+    """of what its record allows and ends"""
 
 
 class SigningKeyDates(msgspec.Struct, frozen=True, kw_only=True):
@@ -216,6 +228,27 @@ async def client_health(
     return ClientHealth(
         last_sign_in=next((each.at for each in last.entries), None),
         traffic=await _traffic(registry, period, names, now=now, zone=zone, client_id=client.client_id),
+    )
+
+
+async def client_states(
+    registry: Registry, actor: Actor, clients: Sequence[Client], *, now: float, today: str, rules: RegistrationRules
+) -> tuple[ClientState, ...]:
+    """The states of the clients of a page, in one statement.
+
+    Raises access.Forbidden, StoreUnavailable. Source: D53, D83
+    """
+    authorise(actor, "read", Object(kind="client"))
+    latest = await registry.clients.latest_uses([each.client_id for each in clients], hour=int(now) // HOUR * HOUR)
+    return tuple(
+        ClientState(
+            client=each,
+            latest=latest[each.client_id],
+            certificates=tuple(list_certificates(each.jwks or latest[each.client_id].jwks or "")),
+            uses=tuple(uses_of([each], (), generations=GENERATIONS, today=today, rules=rules)),
+        )
+        for each in clients
+        if each.client_id in latest
     )
 
 

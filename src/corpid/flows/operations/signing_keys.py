@@ -279,7 +279,7 @@ async def rotate(
     seen: str | None = None,
     unknown: bool = False,
 ) -> ProviderKey:
-    """Let the next key sign, and publish another standby key.
+    """Rotate the key: the next one signs, another standby key is published.
 
     Returns the key that signs next.
 

@@ -49,8 +49,8 @@ FILTERS: Final[Mapping[str, str]] = {
     "service": "Only at this service, by identifier.",
     "client_entity": "Only what this entity grants, by identifier.",
     "third_party": "Only what is granted to this entity, by identifier.",
-    "search": "Words of a person or entity, in any order; the beginning of a word is enough. Of other records "
-    "the beginning of the identifier.",
+    "search": "Words of a person, an entity, a service or a client, in any order; the beginning of a word is enough. Of "
+    "other records the beginning of the identifier.",
     "name": "Words as for search, but sorted by name; without other filters.",
 }
 """name of a filter → its meaning, for documents and commands"""

@@ -353,11 +353,11 @@ class Service(KeyedRecord, frozen=True, kw_only=True):
     Source: R-20
     """
 
-    service_id: Annotated[str, Field(read=values.SERVICE_ID, identifies=True)]
+    service_id: Annotated[str, Field(read=values.SERVICE_ID, identifies=True, searched=True)]
     name: Annotated[
         str,
         Field(help="The service's name.",
-            read=_SERVICE_NAME, needed=True, form_label=phrase("Name"),
+            read=_SERVICE_NAME, needed=True, searched=True, form_label=phrase("Name"),
             remedy=phrase("Enter a name of at most {count} characters.", count=_SERVICE_NAME.most),
         ),
     ]  # fmt: skip

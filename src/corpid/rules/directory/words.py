@@ -48,6 +48,11 @@ def encode_words(texts: Mapping[str, Any], names: Sequence[str]) -> str:
     return msgspec.json.encode({name: words for name, words in found.items() if words}).decode()
 
 
+def words_of(record: msgspec.Struct) -> str:
+    """Return the words of a record, by field. Source: D83"""
+    return encode_words(msgspec.structs.asdict(record), searched_fields(type(record)))
+
+
 def words_of_search(text: str) -> tuple[str, ...]:
     """Return the beginnings of words that a search asks for.
 

@@ -154,6 +154,12 @@ class UnsupportedContentCoding(InvalidRequest):
     status = 415
 
 
+class ContentTooLarge(InvalidRequest):
+    """The body is longer than it may be (RFC 9110 §15.5.14)."""
+
+    status = 413
+
+
 class InvalidClient(OAuthError):
     """Client authentication failed (RFC 6749 §5.2)."""
 

@@ -18,7 +18,7 @@ from corpid.jose.keys import BY_CURVE, RSA, WRAPS, public_jwk, thumbprint
 from corpid.rules.oauth.client_registration import PRIVATE_INSIDE, public_key, public_part
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Sequence
 
 _PEM: Final = "-----BEGIN "
 _USES: Final = ("sig", "enc")
@@ -40,8 +40,8 @@ class PastedKeys(msgspec.Struct, frozen=True, kw_only=True):
     """whether anything private was in it"""
     fault: str = ""
     """why it is no key set"""
-    remarks: tuple[str, ...] = ()
-    """what was changed to make it one"""
+    completed: bool = False
+    """whether the use or kid of a key was chosen here"""
 
     @property
     def key_set(self) -> dict[str, object] | None:
@@ -65,17 +65,16 @@ def read_pasted(text: str) -> PastedKeys:
         if private:
             return PastedKeys(jwks="", private=True, fault=fault)
         return PastedKeys(jwks=text, fault=fault)
-    keys, form = _keys(pasted)
+    keys, fault = _keys(pasted)
     if keys is None:
-        return PastedKeys(jwks="" if private else text, private=private, fault=form)
-    remarks = [form] if form else []
+        return PastedKeys(jwks="" if private else text, private=private, fault=fault)
     public = [public_key(key) if isinstance(key, dict) else key for key in keys]
-    remarks += _completed(public)
-    changed = private or bool(remarks)
-    jwks = msgspec.json.format(msgspec.json.encode({"keys": public})).decode() if changed else text
+    completed = _add_uses(public)
+    stays = isinstance(pasted, dict) and keys is pasted.get("keys") and not (private or completed)
+    jwks = text if stays else _write(public)
     if public_part(jwks) is not None:  # deeper than a key's own members
         return PastedKeys(jwks="", private=True, fault=PRIVATE_INSIDE)
-    return PastedKeys(jwks=jwks, private=private, remarks=tuple(remarks))
+    return PastedKeys(jwks=jwks, private=private, completed=completed)
 
 
 def describe_content(content: str) -> str:
@@ -90,19 +89,23 @@ def describe_content(content: str) -> str:
 
 
 def _keys(pasted: object) -> tuple[list[object] | None, str]:
-    """The keys of what was pasted, and a remark on its form."""
+    """The keys of what was pasted, or what is wrong with it."""
     if isinstance(pasted, list):
-        return pasted, "These keys were a list. They are now a key set."
+        return pasted, ""
     if not isinstance(pasted, dict):
         return None, 'this is no key set: write {"keys": [ ]} around the keys'
     if isinstance(pasted.get("keys"), list):
         return pasted["keys"], ""
     if "kty" in pasted:
-        return [pasted], "This was one key. It is now a key set, which needs a key that signs and one that encrypts."
+        return [pasted], ""
     values = list(pasted.values())
     if values and all(isinstance(each, dict) and "kty" in each for each in values):
-        return values, "These keys were named one by one. They are now a key set."
+        return values, ""
     return None, 'this JSON has no array named keys: write {"keys": [ ]} around the keys'
+
+
+def _write(keys: Sequence[object]) -> str:
+    return msgspec.json.format(msgspec.json.encode({"keys": keys})).decode()
 
 
 def _from_pem(text: str, *, private: bool) -> PastedKeys:
@@ -115,27 +118,24 @@ def _from_pem(text: str, *, private: bool) -> PastedKeys:
         keys = _public_jwks(text)
     except JoseError as error:
         return PastedKeys(jwks=text, fault=f"this PEM text cannot be used: {error}")
+    if len(keys) == 1:
+        fault = "this is one key, which is taken to sign: paste the one to encrypt below it"
+        return PastedKeys(jwks=text, fault=fault)
     for key, use in zip(keys, _USES, strict=False):
-        key.update(use=use, kid=f"{use}-{thumbprint(key)[:8]}" if key["kty"] == "EC" else f"{use}-rsa")
-    taken = (
-        "the first one was taken to sign, the second one to encrypt. Give the private keys the same kid as below."
-        if len(keys) > 1
-        else "this one was taken to sign. Paste the one to encrypt, too, and give the private key the same kid as below."
-    )
-    remark = f"PEM text does not say what a key is for: {taken}"
-    jwks = msgspec.json.format(msgspec.json.encode({"keys": keys})).decode()
-    return PastedKeys(jwks=jwks, remarks=(remark,))
+        key.update(use=use, kid=thumbprint(key))
+    return PastedKeys(jwks=_write(keys), completed=True)
 
 
-def _completed(keys: list[object]) -> Iterator[str]:
-    """Add each missing use that alg or key_ops tell, with a remark."""
-    for number, key in enumerate(keys, start=1):
-        if not isinstance(key, dict) or key.get("use") is not None:
-            continue
-        use = _use(key)
+def _add_uses(keys: list[object]) -> bool:
+    """Add each use that alg or key_ops tell.
+
+    Returns whether one was missing.
+    """
+    found = [(key, _use(key)) for key in keys if isinstance(key, dict) and key.get("use") is None]
+    for key, use in found:
         if use:
             key["use"] = use
-            yield f"Key {number} had no use. It is {use}, as its alg or key_ops say: write it into your key set, too."
+    return any(use for _, use in found)
 
 
 def _use(key: dict[str, object]) -> str:

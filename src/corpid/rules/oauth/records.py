@@ -27,7 +27,7 @@ FIRST_ISSUER: Final = "first"
 """the id of the top-level issuer; the operator names further issuers (D62)"""
 ALG_OF_KEY: Final = "key"
 """registered in the place of an alg: the ID token is always encrypted, with the alg of the client's key"""
-ClientId: TypeAlias = Annotated[str, Field(read=readers.CLIENT_ID, identifies=True)]
+ClientId: TypeAlias = Annotated[str, Field(read=readers.CLIENT_ID, identifies=True, searched=True)]
 
 
 class FetchedKeySet(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +64,7 @@ class Client(KeyedRecord, frozen=True, kw_only=True):
             label=phrase("Name"), hint=phrase("People see it when they sign in."),
             help="The name that people see when they sign in.",
             doc="text 100, shown when people sign in",
-            needed=True, example="RP",
+            needed=True, searched=True, example="RP",
         ),
     ]  # fmt: skip
     redirect_uris: Annotated[
@@ -165,7 +165,7 @@ class Client(KeyedRecord, frozen=True, kw_only=True):
         Field(
             read=readers.day,
             label=phrase("Last day with legacy"),
-            hint=phrase("Such as 2027-03-31. Required if legacy is one of its generations."),
+            hint=phrase("Required if legacy is one of its generations."),
             help="Its last day with legacy, YYYY-MM-DD.",
             doc="last day of `legacy` for this relying party (required for `legacy`), or `none`",
             clearable=True, concerns="ends", example="2027-03-31",
@@ -177,10 +177,7 @@ class Client(KeyedRecord, frozen=True, kw_only=True):
         Field(
             read=readers.day,
             label=phrase("Last day with the endpoint as audience"),
-            hint=phrase(
-                "Until then, aud in its assertions may be the URL of the endpoint. Such as 2026-12-31; not with "
-                "fapi2."
-            ),
+            hint=phrase("Until then, aud in its assertions may be the URL of the endpoint. Not with fapi2."),
             help="Last day on which its assertions can use the endpoint's URL as aud, YYYY-MM-DD; not with "
             "fapi2.",
             doc="last day on which assertions can use the URL of the endpoint that they are sent to as `aud` (PAR, "
@@ -208,7 +205,7 @@ class Client(KeyedRecord, frozen=True, kw_only=True):
         Field(
             read=readers.day,
             label=phrase("Last day of optional PKCE"),
-            hint=phrase("Such as 2027-01-31. Empty: as long as it may use legacy."),
+            hint=phrase("Empty: as long as it may use legacy."),
             help="Last day on which PKCE is optional, YYYY-MM-DD.", default_help="Default: no end.",
             doc="last day on which they can, or `none`: as long as it may use `legacy`",
             clearable=True, concerns="pkce_optional", example="2027-01-31",

@@ -9,7 +9,9 @@ import msgspec
 import sqlalchemy as sa
 
 from corpid.rules.data_loss import ClientClock
-from corpid.rules.hourly_counts import UNKNOWN_CLIENT, CountOfReason, HourlyCount, Point
+from corpid.rules.directory.words import words_of
+from corpid.rules.hourly_counts import UNKNOWN_CLIENT, CountOfReason, HourlyCount, LatestUse, Point
+from corpid.rules.limits import HOUR
 from corpid.rules.oauth.api_client import RegisteredApiClient, StoredResponse
 from corpid.rules.oauth.consent import Consent
 from corpid.rules.oauth.deprecated_usage import UseCount
@@ -23,16 +25,20 @@ from corpid.stores.sql.columns import (
     T,
     columns,
     integer_parameter,
+    number_texts,
     record_codec,
     record_table,
     text_parameter,
+    text_parameters,
 )
 from corpid.stores.sql.deployment import NamedValues
 from corpid.stores.sql.statements import insert, parameters, upsert
 from corpid.stores.sql.tables import (
+    COMPLETED_SIGN_IN,
     api_answers,
     api_client_key_sets,
     api_clients,
+    audit,
     client_clocks,
     client_refusals,
     clients,
@@ -44,7 +50,7 @@ from corpid.stores.sql.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from sqlalchemy.dialects.sqlite import Insert
 
@@ -64,6 +70,9 @@ _SWEPT_CONSENTS: Final = 500
 _SWEPT_KEYS: Final = 100
 """expired keys that a new one removes"""
 _RESPONSES: Final = msgspec.json.Decoder(StoredResponse)
+_LISTED: Final = 50
+_HOURS_OF_A_DAY: Final = 25
+"""those that have ended, and the present one"""
 _LIKE_SIGNS: Final = re.compile("[%_!]")
 _REFUSALS: Final = record_table(client_refusals, ClientRefusal)
 _REFUSED = client_refusals.c
@@ -108,8 +117,8 @@ def _clients() -> Codec[Client]:
 
     return Codec(
         columns=("record",),
-        written=_OF_CLIENTS,
-        encode=lambda client: _client_row(client, _client_text(client)),
+        written=(*_OF_CLIENTS, "words"),
+        encode=lambda client: _client_row(client, _client_text(client)) | {"words": words_of(client)},
         decode=decode,
     )
 
@@ -186,6 +195,21 @@ class Clients(_Registered[Client]):
 
     def __init__(self, database: Database, audit: Audit) -> None:
         super().__init__(database, audit, CLIENTS, clients, fetched_key_sets)
+        self._latest: Final = database.prepare(select_latest_uses)
+
+    async def latest_uses(self, client_ids: Collection[str], *, hour: int) -> dict[str, LatestUse]:
+        """The use of at most 50 clients, by identifier.
+
+        Counts are those of the hour that begins at `hour` and the 24 before. Always the same statement: who is repeated
+        is found once.
+        """
+        wanted = list(dict.fromkeys(client_ids))
+        if not wanted:
+            return {}
+        values = number_texts("listed", wanted + wanted[:1] * (_LISTED - len(wanted)))
+        hours = {f"hour_{number}": hour - number * HOUR for number in range(_HOURS_OF_A_DAY)}
+        rows = await self._database.rows(self._latest, {**values, **hours})
+        return {str(row[0]): LatestUse(*row[1:]) for row in rows}
 
 
 class ApiClients(_Registered[RegisteredApiClient]):
@@ -521,6 +545,35 @@ def _clients_mentioning(table: sa.Table, key_sets: sa.Table) -> sa.Executable:
         sa.select(key_sets.c.client_id).where(key_sets.c.jwks.like(pattern, escape="!")),
     ).subquery()
     return sa.select(found.c.client_id).order_by(found.c.client_id).limit(LIMIT)
+
+
+def select_latest_uses() -> sa.Select[Any]:
+    """Fifty clients, `hour_…` → client and the members of LatestUse.
+
+    Each is a look-up by a key or an index: of the audit one entry is read, of the counters those of a day.
+    """
+    hours = [integer_parameter(f"hour_{number}") for number in range(_HOURS_OF_A_DAY)]
+    of_day = _HOUR.client_id == clients.c.client_id, _HOUR.hour.in_(hours)
+    count = sa.select(sa.func.coalesce(sa.func.sum(_HOUR["count"]), sa.literal_column("0"))).where(*of_day)
+    last = (
+        sa.select(audit.c.at)
+        .where(audit.c.client_id == clients.c.client_id, sa.text("client_id <> ''"), sa.text(COMPLETED_SIGN_IN))
+        .order_by(audit.c.number.desc())
+        .limit(sa.literal_column("1"))
+    )
+    used = sa.select(sa.func.max(generation_use.c.last_at)).where(generation_use.c.client_id == clients.c.client_id)
+    keys = sa.select(fetched_key_sets.c.jwks).where(fetched_key_sets.c.client_id == clients.c.client_id)
+    found = (
+        last,
+        count.where(_HOUR.reason == sa.literal_column("''")),
+        count.where(_HOUR.reason > sa.literal_column("''")),
+        used,
+        keys,
+    )
+    wanted = text_parameters("listed", _LISTED)
+    return sa.select(clients.c.client_id, *(each.scalar_subquery() for each in found)).where(
+        clients.c.client_id.in_(wanted)
+    )
 
 
 def _registered() -> sa.Select[Any]:

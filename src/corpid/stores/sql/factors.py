@@ -16,6 +16,7 @@ from corpid.rules.directory.changes import Conflict, NameRefused
 from corpid.rules.directory.members import Members, compare_members, merge_members
 from corpid.rules.directory.records import Account, User
 from corpid.rules.directory.sources import sources_after
+from corpid.rules.directory.words import words_of
 from corpid.stores.sql.columns import (
     LIMIT,
     Query,
@@ -25,7 +26,7 @@ from corpid.stores.sql.columns import (
     record_codec,
     record_table,
 )
-from corpid.stores.sql.mappers import USERS, fold_user_name, words_of
+from corpid.stores.sql.mappers import USERS, fold_user_name
 from corpid.stores.sql.sessions import unless_there
 from corpid.stores.sql.statements import insert, parameters, upsert
 from corpid.stores.sql.tables import (

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from corpid.rules.directory.lists import FIRST, FIRST_CHARACTER, LAST, MOST_COUNTED, ListQuery, ListTotal
 from corpid.rules.directory.queries import Member
-from corpid.rules.directory.records import Entity, Membership, User
+from corpid.rules.directory.records import Entity, Membership, Service, User
+from corpid.rules.oauth.records import Client
 from corpid.stores.sql.columns import LIMIT, columns, decode_joined, number_texts, text_parameter, text_parameters
 from corpid.stores.sql.mappers import MEMBERSHIPS, USERS
 from corpid.stores.sql.tables import (
@@ -23,10 +24,12 @@ from corpid.stores.sql.tables import (
     SHOWN_NAME,
     SHOWN_USER_NAME,
     assignments,
+    client_words,
     entity_words,
     member_words,
     memberships,
     operators,
+    service_words,
     user_words,
     users,
 )
@@ -50,6 +53,8 @@ _EXPRESSIONS: Final[Mapping[tuple[type, str], str]] = {
 _WORDS: Final[Mapping[type, tuple[sa.Table, str]]] = {
     User: (user_words, "user_id"),
     Entity: (entity_words, "entity_id"),
+    Service: (service_words, "service_id"),
+    Client: (client_words, "client_id"),
     Member: (member_words, "user_id"),
 }
 """the words of each kind, and the identifier of a record; of members beside the entity's"""

@@ -29,7 +29,7 @@ from corpid.rules.directory.records import (
     User,
 )
 from corpid.rules.directory.sources import UNKNOWN
-from corpid.rules.directory.words import encode_words, searched_fields
+from corpid.rules.directory.words import words_of
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
 from corpid.stores.sql import tables
@@ -68,14 +68,10 @@ def _with_columns(record: type[R], **columns: Callable[[R], str]) -> Codec[R]:
     )
 
 
-def words_of(record: msgspec.Struct) -> str:
-    """The words of a record by field, as its column has them (D83)."""
-    return encode_words(msgspec.structs.asdict(record), searched_fields(type(record)))
-
-
 ENTITIES: Final = _with_columns(Entity, search_text=search_text)
 USERS: Final = _with_columns(User, user_name_key=lambda user: fold_user_name(user.user_name))
 MEMBERSHIPS: Final = _with_columns(Membership, user_name_key=lambda member: fold_text(member.user_name))
+SERVICES: Final = _with_columns(Service)
 ASSIGNMENTS: Final = record_codec(Assignment)
 CHANGE_REQUESTS: Final = record_codec(ChangeRequest, {"changes": (encode_changes, decode_changes)})
 
@@ -108,7 +104,7 @@ _TABLES: Final[Mapping[type[Any], sa.Table]] = {
 """in the order of their references; no file writes the last four, so they keep no sources"""
 _CODECS: Final[Mapping[type[Any], Codec[Any]]] = {
     **{record: record_codec(record) for record in _TABLES if record is not ChangeRequest},
-    Client: CLIENTS, Entity: ENTITIES, User: USERS, Membership: MEMBERSHIPS, Assignment: ASSIGNMENTS,
+    Client: CLIENTS, Entity: ENTITIES, Service: SERVICES, User: USERS, Membership: MEMBERSHIPS, Assignment: ASSIGNMENTS,
     RegisteredApiClient: API_CLIENTS, ChangeRequest: CHANGE_REQUESTS,
 }  # fmt: skip
 

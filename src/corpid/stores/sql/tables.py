@@ -150,6 +150,18 @@ entity_words: Final = table(
     key("entity_id", foreign_key("entities.entity_id")),
     sa.Index(None, "entity_id", "word"),
 )
+service_words: Final = table(
+    "service_words",
+    key("word"),
+    key("service_id", foreign_key("services.service_id")),
+    sa.Index(None, "service_id", "word"),
+)
+client_words: Final = table(
+    "client_words",
+    key("word"),
+    key("client_id", foreign_key("clients.client_id")),
+    sa.Index(None, "client_id", "word"),
+)
 member_words: Final = table(
     "member_words",
     key("entity_id"),
@@ -187,6 +199,7 @@ operators: Final = table("operators", *record_columns(Operator), source(), sa.In
 services: Final = table(
     "services",
     *record_columns(Service),
+    later("words", NO_WORDS),
     source(),
 )
 
@@ -256,7 +269,9 @@ access_review_decisions: Final = table(
 )
 """Decisions of the review that is open, else of the last one."""
 
-clients: Final = table("clients", key("client_id"), text("name"), flag("enabled"), text("record"), source())
+clients: Final = table(
+    "clients", key("client_id"), text("name"), flag("enabled"), text("record"), later("words", NO_WORDS), source()
+)
 
 fetched_key_sets: Final = table(
     "fetched_key_sets",

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from corpid.rules.directory.records import Entity, Membership, User
+from corpid.rules.directory.records import Entity, Membership, Service, User
 from corpid.rules.directory.words import searched_fields
+from corpid.rules.oauth.records import Client
 from corpid.stores.sql.audit import WRITING_LOCK
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ def write_triggers(dialect: str) -> list[str]:
         "user": ("users", searched_fields(User)),
         "entity": ("entities", searched_fields(Entity)),
         "membership": ("memberships", searched_fields(Membership)),
+        "service": ("services", searched_fields(Service)),
+        "client": ("clients", searched_fields(Client)),
     }
     return [
         *_AUDIT[dialect],
@@ -252,8 +255,13 @@ _MEMBER_CHANGED: Final = (
     "OLD.words <> NEW.words OR OLD.name <> NEW.name OR OLD.email <> NEW.email OR OLD.invited <> NEW.invited "
     "OR OLD.enabled <> NEW.enabled"
 )
-_OTHERS: Final = (("entity", "user_id"), ("user", "entity_id"))
-"""the record that has no such identifier"""
+_NOTED: Final = {
+    "user": "NEW.user_id, ''", "entity": "'', NEW.entity_id", "membership": "NEW.user_id, NEW.entity_id",
+    "service": "'', NEW.service_id", "client": "'', NEW.client_id",
+}  # fmt: skip
+"""what names a record among those whose words are to be found again"""
+_ALONE: Final = {"entity": "entity_id", "service": "service_id", "client": "client_id"}
+"""records whose words are their own, and the identifier of each"""
 
 
 def _fields(row: str, dialect: str) -> str:
@@ -276,39 +284,17 @@ def write_word_triggers(dialect: str, searched: Searched) -> list[str]:
 
     `searched` has the table and the searched columns of each kind of record.
     """
-    persons = _write_record("user_words", "user_id", dialect, "NOT NEW.placeholder")
-    entitys = _write_record("entity_words", "entity_id", dialect)
-    member = _write_members(_OF_MEMBER, dialect)
-    # Whoever writes one of the memberships meanwhile comes before or after.
-    held = "  PERFORM 1 FROM memberships m WHERE m.user_id = NEW.user_id ORDER BY m.entity_id FOR NO KEY UPDATE;\n"
-    update = (
-        "  DELETE FROM user_words WHERE user_id = NEW.user_id;\n"
-        f"{persons};\n{held if dialect == POSTGRESQL else ''}"
-        "  DELETE FROM member_words WHERE user_id = NEW.user_id;\n"
-        f"{_write_members(_OF_PERSON, dialect)}"
-    )
-    made = [
-        ("users_words_insert", "INSERT ON users", "true", persons),
-        ("users_words_update", "UPDATE OF words, enabled, placeholder ON users", _USER_CHANGED, update),
-        ("entities_words_insert", "INSERT ON entities", "true", entitys),
-        (
-            "entities_words_update",
-            "UPDATE OF words ON entities",
-            "OLD.words <> NEW.words",
-            f"  DELETE FROM entity_words WHERE entity_id = NEW.entity_id;\n{entitys}",
-        ),
-        ("memberships_words_insert", "INSERT ON memberships", "true", member),
-        (
-            "memberships_words_update",
-            "UPDATE OF words, name, email, invited, enabled ON memberships",
-            _MEMBER_CHANGED,
-            "  DELETE FROM member_words WHERE user_id = NEW.user_id AND entity_id = NEW.entity_id;\n" + member,
-        ),
-    ]
+    made = _write_people_triggers(dialect) if "user" in searched else []
     for record, (table, columns) in searched.items():
-        user, entity = ("''" if record == each else f"NEW.{key}" for each, key in _OTHERS)
+        if key := _ALONE.get(record):
+            words = _write_record(f"{record}_words", key, dialect)
+            written = f"  DELETE FROM {record}_words WHERE {key} = NEW.{key};\n{words}"
+            made += [
+                (f"{table}_words_insert", f"INSERT ON {table}", "true", words),
+                (f"{table}_words_update", f"UPDATE OF words ON {table}", "OLD.words <> NEW.words", written),
+            ]
         noted = (
-            f"  INSERT INTO outdated_words (record, user_id, entity_id) VALUES ('{record}', {user}, {entity})"
+            f"  INSERT INTO outdated_words (record, user_id, entity_id) VALUES ('{record}', {_NOTED[record]})"
             " ON CONFLICT DO NOTHING"
         )
         filled = " OR ".join(f"NEW.{each} <> ''" for each in columns)
@@ -334,3 +320,28 @@ def write_word_triggers(dialect: str, searched: Searched) -> list[str]:
             f"CREATE TRIGGER {name} AFTER {event}\nFOR EACH ROW WHEN ({condition}) EXECUTE FUNCTION {name}()",
         ]
     return statements
+
+
+def _write_people_triggers(dialect: str) -> list[tuple[str, str, str, str]]:
+    """Name, event, condition and body of those of people and members."""
+    persons = _write_record("user_words", "user_id", dialect, "NOT NEW.placeholder")
+    member = _write_members(_OF_MEMBER, dialect)
+    # Whoever writes one of the memberships meanwhile comes before or after.
+    held = "  PERFORM 1 FROM memberships m WHERE m.user_id = NEW.user_id ORDER BY m.entity_id FOR NO KEY UPDATE;\n"
+    update = (
+        "  DELETE FROM user_words WHERE user_id = NEW.user_id;\n"
+        f"{persons};\n{held if dialect == POSTGRESQL else ''}"
+        "  DELETE FROM member_words WHERE user_id = NEW.user_id;\n"
+        f"{_write_members(_OF_PERSON, dialect)}"
+    )
+    return [
+        ("users_words_insert", "INSERT ON users", "true", persons),
+        ("users_words_update", "UPDATE OF words, enabled, placeholder ON users", _USER_CHANGED, update),
+        ("memberships_words_insert", "INSERT ON memberships", "true", member),
+        (
+            "memberships_words_update",
+            "UPDATE OF words, name, email, invited, enabled ON memberships",
+            _MEMBER_CHANGED,
+            "  DELETE FROM member_words WHERE user_id = NEW.user_id AND entity_id = NEW.entity_id;\n" + member,
+        ),
+    ]

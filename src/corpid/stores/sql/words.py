@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import sqlalchemy as sa
 
-from corpid.rules.directory.records import Entity, Membership, User
-from corpid.stores.sql.mappers import words_of
+from corpid.rules.directory.records import Entity, Membership, Service, User
+from corpid.rules.directory.words import words_of
+from corpid.rules.oauth.records import Client
 from corpid.stores.sql.tables import outdated_words
 
 if TYPE_CHECKING:
@@ -17,8 +18,11 @@ if TYPE_CHECKING:
     from corpid.stores.sql.statements import Database
 
 _AT_ONCE: Final = 200
-_KINDS: Final[Mapping[str, type]] = {"user": User, "entity": Entity, "membership": Membership}
+_KINDS: Final[Mapping[str, type]] = {
+    "user": User, "entity": Entity, "membership": Membership, "service": Service, "client": Client,
+}  # fmt: skip
 _KEY: Final = ("record", "user_id", "entity_id")
+"""of a service or a client the last one has the identifier"""
 
 
 class OutdatedWords:
@@ -46,10 +50,11 @@ class OutdatedWords:
         async with self._database.transaction():
             for row in noted:
                 kind, values = self._kinds[row[0]], dict(zip(_KEY, row, strict=True))
-                found = await self._database.row(kind.locked, values)
+                named = {**dict.fromkeys(kind.keys, row[2]), **values}
+                found = await self._database.row(kind.locked, named)
                 if found is not None:
                     words = words_of(kind.decode(found))
-                    await self._database.run(self._write[row[0]], {**values, "found": words})
+                    await self._database.run(self._write[row[0]], {**named, "found": words})
                 await self._database.run(self._remove, {f"{name}_noted": value for name, value in values.items()})
         return len(noted)
 

@@ -48,7 +48,7 @@ async def list_audit(call: Call) -> Response:
 
 
 async def verify_audit(call: Call) -> Response:
-    """Compare a part of the audit with its seals (D58).
+    """Verify a part of the audit (D58).
 
     One part of a client at a time, of so many seals that nobody else waits for long.
     """

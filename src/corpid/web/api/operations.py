@@ -486,7 +486,7 @@ _OTHERS: Final = (
     Operation(
         name="verify_audit",
         route="GET /audit/verification",
-        summary="Compare the audit with its seals",
+        summary="Verify the audit",
         description="Verifies some seals, with up to 1,000 entries each, and names each entry that was changed, "
         "removed, inserted or moved. Send `next` as `after` for the next part; the last part counts the entries "
         "without a seal. One verification at a time for each client. The public keys of the seals are at "

@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows import request_context
 from corpid.flows.rate_limits import LimitCounts
 from corpid.rules.limits import BODY_BYTES, BULK_BODY_BYTES, UPLOAD_BYTES
-from corpid.rules.oauth.errors import InvalidRequest, UnsupportedContentCoding, clip_text, shorten_value
+from corpid.rules.oauth.errors import (
+    ContentTooLarge,
+    InvalidRequest,
+    UnsupportedContentCoding,
+    clip_text,
+    shorten_value,
+)
 from corpid.rules.oauth.parameters import find_boundary, parse_parts
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.references import make_reference
@@ -214,7 +220,7 @@ async def _read_body(request: Request, most: int, admit: Callable[[bytes], bool]
         piece, more = message.get("body", b""), message.get("more_body", False)
         size += len(piece)
         if size > most:
-            raise InvalidRequest(Reason.HTTP_BODY_TOO_LARGE, f"a form may have {most} bytes here")
+            raise ContentTooLarge(Reason.HTTP_BODY_TOO_LARGE, f"a form may have {most} bytes here")
         if len(body) <= UPLOAD_BYTES:  # what follows is read, so that the browser shows the answer, and thrown away
             body += piece
         if admit is not None and len(body) > _ADMITTED_BYTES:
@@ -249,7 +255,7 @@ async def read_upload(
     body = await _read_body(request, BULK_BODY_BYTES, admit_beginning)
     form, file = parse_parts(body, boundary, known, UPLOAD)
     if sum(map(len, form.values())) > BODY_BYTES:
-        raise InvalidRequest(Reason.HTTP_BODY_TOO_LARGE, f"the fields of a form may have {BODY_BYTES} bytes")
+        raise ContentTooLarge(Reason.HTTP_BODY_TOO_LARGE, f"the fields of a form may have {BODY_BYTES} bytes")
     return form, file
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import date
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 import msgspec
@@ -17,6 +17,7 @@ from corpid.flows.operations import audit, history
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory import audit_reading
+from corpid.rules.directory.change_texts import RequestNames
 from corpid.rules.limits import DAY
 from corpid.rules.references import find_reference
 from corpid.texts import Phrase, phrase
@@ -59,9 +60,29 @@ EXPORT: Final = "export-audit"
 REFERENCE_PAGE: Final = "reference"
 """its look-up (`lookup`)"""
 _ENTRY: Final = re.compile(rf"{AUDIT}/[0-9]{{1,18}}")
-_ACTIONS: Final = {
-    action.value: phrase("{code}: {summary}", code=action.value, summary=action.summary) for action in AuditAction
+_SUBJECTS: Final[Mapping[Phrase, tuple[str, ...]]] = {
+    phrase("Sign-ins"): ("sign_in", "session"),
+    phrase("Links and set-up"): ("link", "enrolment", "factors"),
+    phrase("People"): ("user", "credentials"),
+    phrase("Organisations and their people"): ("entity", "membership", "administrator", "access_review"),
+    phrase("Access"): ("assignment",),
+    phrase("Third parties"): ("grant", "third_party_assignment"),
+    phrase("Requests"): ("approval",),
+    phrase("Consents"): ("consent",),
+    phrase("Clients"): ("client", "code", "assertion", "proof"),
+    phrase("Services"): ("service",),
+    phrase("API clients and tokens"): ("api_client", "provisioning_token"),
+    phrase("Operators"): ("operator",),
+    phrase("Signing keys"): ("key",),
+    phrase("The deployment"): ("maintenance", "job", "store", "deployment", "directory", "audit"),
 }
+"""nouns of actions by what they are about, in the order of the list"""
+_NOUNS: Final = {f"{noun}.": subject for subject, nouns in _SUBJECTS.items() for noun in nouns}
+_ACTION_GROUPS: Final = tuple(
+    (subject, tuple((each.value, each.summary) for each in AuditAction if each.partition(".")[0] in nouns))
+    for subject, nouns in _SUBJECTS.items()
+)
+_ACTIONS: Final = frozenset(value for _, actions in _ACTION_GROUPS for value, _ in actions)
 _RECENT: Final = 10
 """entries on the page of a record"""
 ENTRY_COLUMNS: Final = tuple(map(Column, (phrase("Time"), phrase("Who"), phrase("About"), phrase("What"))))
@@ -107,16 +128,16 @@ async def show_audit(at: ConsoleContext) -> View:
 
 
 def _fields(given: Mapping[str, str]) -> tuple[Field, ...]:
-    def field(name: str, label: Phrase, kind: str = "text", words: tuple[tuple[str, Phrase | str], ...] = ()) -> Field:
-        return Field(name=name, label=label, kind=kind, value=given.get(name, ""), words=words)
+    def field(name: str, label: Phrase, kind: str = "text", **more: Any) -> Field:  # noqa: ANN401 - members of Field
+        return Field(name=name, label=label, kind=kind, value=given.get(name, ""), **more)
 
     chosen = given.get("action", "")
-    known = {"": phrase("Every action"), **_ACTIONS}
+    other = ((chosen, _NOUNS.get(chosen, chosen)),) if chosen and chosen not in _ACTIONS else ()
     return (
         field("user", phrase("User name or identifier")),
         field("entity", phrase("Organisation")),
         field("client", phrase("Client")),
-        field("action", phrase("Action"), "words", tuple(({chosen: chosen} | known).items())),
+        field("action", phrase("Action"), "words", words=(("", phrase("Every action")), *other), groups=_ACTION_GROUPS),
         field("since", phrase("From"), "date"),
         field(_UNTIL, phrase("Until"), "date"),
     )
@@ -151,13 +172,16 @@ async def entry_rows(at: ConsoleContext, entries: Sequence[AuditEntry]) -> tuple
 async def recent_entries(at: ConsoleContext, query: AuditQuery, kept: Mapping[str, str]) -> tuple[Part, ...]:
     """The latest entries about one record.
 
-    A link leads to all of them: `kept` are the filters of the audit that mean the same.
+    A link leads to all of them: `kept` are the filters of the audit that mean the same. Those of an organisation or a
+    client do not repeat whom they are about.
     """
     part = await audit.read_part(at.registry, query, limit=_RECENT, actor=at.actor)
     every = at.link(AUDIT, phrase("Show all in the audit"), **kept)
-    rows = await entry_rows(at, part.entries)
+    rows, columns = await entry_rows(at, part.entries), ENTRY_COLUMNS
+    if query.entity_id or query.client_id:
+        rows, columns = tuple((*each[:2], each[3]) for each in rows), (*columns[:2], columns[3])
     empty = phrase("Nothing is recorded.")
-    return Table(caption=phrase("The latest entries first"), columns=ENTRY_COLUMNS, rows=rows, empty=empty), every
+    return Table(caption=phrase("The latest entries first"), columns=columns, rows=rows, empty=empty), every
 
 
 def _link_names(at: ConsoleContext, names: HistoryNames) -> HistoryNames:
@@ -169,12 +193,18 @@ def _link_names(at: ConsoleContext, names: HistoryNames) -> HistoryNames:
             for key, name in known.items()
         }
 
-    return replace(
-        names,
+    named = RequestNames(
         people=linked(names.people, "people", names.user_names),
         services=linked(names.services, "services", names.services),
         entities=linked(names.entities, "entities", names.entities),
+    )
+    return replace(
+        names,
+        people=named.people,
+        services=named.services,
+        entities=named.entities,
         clients=linked(names.clients, "client", names.clients),
+        requests=msgspec.structs.replace(names.requests, names=dict.fromkeys(names.requests.changes, named)),
     )
 
 
@@ -260,15 +290,6 @@ def _text_of(side: Mapping[str, object], member: str) -> tuple[str, ...]:
 async def show_export(at: ConsoleContext) -> View:
     """The form of an export. Raises access.Forbidden."""
     given = at.form or at.query
-    labels = {
-        "since": phrase("Since (2h, 3d, 2026-11-22)"),
-        _UNTIL: phrase("Until (1h, 2026-11-23); empty for now"),
-        "user": phrase("User name or identifier"),
-        "entity": phrase("Organisation"),
-        "client": phrase("Client"),
-        "action": phrase("Action"),
-    }
-    fields = tuple(Field(name=name, label=label, value=given.get(name, "")) for name, label in labels.items())
     return at.build_page(
         phrase("Export the audit"),
         phrase(
@@ -280,7 +301,7 @@ async def show_export(at: ConsoleContext) -> View:
             "addresses of people, and the audit records the export.",
             most=audit.EXPORTED_AT_MOST,
         ),
-        Form(parts=(*fields,), reason=KEPT_BY_AUDIT, button=phrase("Download")),
+        Form(parts=_fields(given), reason=KEPT_BY_AUDIT, button=phrase("Download")),
         action=at.path(EXPORT),
     )
 

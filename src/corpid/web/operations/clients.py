@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from datetime import date
-from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Unpack
 
+import msgspec
 from msgspec.structs import replace
 
 from corpid.flows.authentication.sign_in import InvalidInput
@@ -25,10 +25,12 @@ from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.lists import CLIENTS as CLIENT_LIST
 from corpid.rules.fields import NOTHING
 from corpid.rules.hourly_counts import BY_HOUR, PERIODS
+from corpid.rules.limits import DAY
 from corpid.rules.oauth.client_registration import issuers_of, used_generations
 from corpid.rules.oauth.discovery import DISCOVERY_PATH
 from corpid.rules.oauth.errors import reason_of
 from corpid.rules.oauth.generations import GENERATIONS
+from corpid.rules.oauth.pasted_keys import read_pasted
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.texts import Phrase, counted, phrase
 from corpid.web.check import Check, check_page
@@ -47,6 +49,7 @@ from corpid.web.pages.client_fields import (
     FIELDS,
     PREFIXES,
     choices_of,
+    describe_keys,
     fields_of,
     is_same,
     mistakes,
@@ -58,7 +61,10 @@ from corpid.web.pages.client_fields import (
     values_of,
 )
 from corpid.web.pages.components import (
+    ACTIVE,
     DISABLED,
+    PROBLEM,
+    WARNING,
     Actions,
     Alert,
     Alerts,
@@ -79,13 +85,13 @@ from corpid.web.pages.components import (
     Tile,
     Tiles,
     Value,
-    enabled_label,
     table,
 )
 from corpid.web.pages.layout import Field, Link, NavigationLink
 from corpid.web.pages.snippets import snippets
 from corpid.web.sites import (
     NOTHING_DIFFERENT,
+    ConfirmationRequired,
     EditConflict,
     FormResult,
     InvalidForm,
@@ -98,9 +104,10 @@ from corpid.web.sites import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from corpid.flows.directory.lists import ListPage, PageOptions
     from corpid.flows.oauth.client_keys import ClientKeyReport
     from corpid.flows.operations.migration_report import ClientUse
-    from corpid.flows.operations.overview import ClientHealth, Traffic
+    from corpid.flows.operations.overview import ClientHealth, ClientState, Traffic
     from corpid.rules.directory.actors import DeploymentOperator
     from corpid.rules.hourly_counts import Period
     from corpid.rules.oauth.records import Client
@@ -115,6 +122,8 @@ _CHANGES: Final = tuple(action for action in AuditAction if action.startswith("c
 _REASONS: Final = 20
 """reasons of refusals on a client's page"""
 _NEW_CLIENT: Final = "new-client"
+SOON_DAYS: Final = 30
+"""before the last day of a generation, an exception or a certificate"""
 _CHECK: Final = "check"
 """the button that only checks a form"""
 _CHANGED: Final = phrase(
@@ -190,22 +199,65 @@ def describe_reason(code: str) -> tuple[Cell, English]:
 
 
 async def show_clients(at: ConsoleContext) -> View:
-    """The list of clients, by identifier. Raises access.Forbidden."""
+    """The list of clients with their health, by identifier. Raises access.Forbidden."""
 
-    def row(client: Client) -> tuple[Value, ...]:
+    async def read(**asked: Unpack[PageOptions]) -> ListPage[ClientState]:
+        page = await list_records(at.registry, at.actor, CLIENT_LIST, **asked)
+        found = await overview.client_states(
+            at.registry, at.actor, page.found, now=at.context.now, today=at.context.today, rules=at.web.client_rules
+        )
+        return msgspec.structs.replace(page, found=found)
+
+    def row(found: ClientState) -> tuple[Value, ...]:
+        client = found.client
         generations = ", ".join(each.name for each in used_generations(client, at.web.client_rules))
-        ends = date.fromisoformat(client.legacy_until) if client.legacy_until else None
-        shown = phrase("{generations}; legacy until {day}", generations=generations, day=ends) if ends else generations
         link = at.record_link(CLIENT, client.client_id, client.client_id)
-        return link, client.name, shown, enabled_label(client.enabled)
+        return link, client.name, generations, _describe_state(at, found)
 
     return await show_list(
-        at, CLIENTS, partial(list_records, at.registry, at.actor, CLIENT_LIST), row, heading=phrase("Clients"),
+        at, CLIENTS, read, row, heading=phrase("Clients"),
         columns=(phrase("Identifier"), phrase("Name"), phrase("Generations"), phrase("State")),
-        label=phrase("Identifier begins with"), none=phrase("No client is registered yet."),
-        not_found=phrase("No client found. Enter only the beginning."),
+        label=phrase("Name or identifier"), none=phrase("No client is registered yet."),
+        not_found=phrase("No client found. Check the spelling."),
         add=at.allowed_link(_NEW_CLIENT, phrase("Register a client")),
     )  # fmt: skip
+
+
+def _describe_state(at: ConsoleContext, found: ClientState) -> Cell:
+    """The state of a client, and the reasons for it."""
+    reasons = dict(_list_reasons(at, found))
+    tones, last = set(reasons.values()), found.latest.last_sign_in
+    label = PROBLEM if "error" in tones else WARNING if "warning" in tones else ACTIVE
+    signed_in = phrase("Last sign-in: {moment}", moment=at.moment(last)) if last else phrase("No sign-in recorded")
+    return Cell(values=(label if found.client.enabled else DISABLED,), notes=(*reasons, signed_in))
+
+
+def _list_reasons(at: ConsoleContext, found: ClientState) -> Iterator[tuple[Phrase, str]]:
+    """The reasons for a state, each with its tone."""
+    latest, now = found.latest, at.context.now
+    if latest.refusals:
+        text = counted(
+            latest.refusals + latest.sign_ins,
+            "{refusals} of {count} request refused in 24 hours",
+            "{refusals} of {count} requests refused in 24 hours",
+            refusals=latest.refusals,
+        )
+        yield text, "error" if latest.refusals > latest.sign_ins else ""
+    for kid, ends in found.certificates:
+        day = at.moment(ends).date()
+        if ends <= now:
+            yield phrase("The certificate of {key} ended on {day}", key=kid, day=day), "error"
+        elif ends <= now + SOON_DAYS * DAY:
+            yield phrase("The certificate of {key} ends on {day}", key=kid, day=day), "warning"
+    for use in found.uses:
+        if use.last_day is not None and use.days_left is not None:
+            tone = "warning" if use.days_left <= SOON_DAYS else ""
+            yield (
+                phrase("{generation} until {day}", generation=use.generation, day=date.fromisoformat(use.last_day)),
+                tone,
+            )
+    if latest.deprecated_at:
+        yield phrase("Last deprecated use: {day}", day=at.moment(latest.deprecated_at).date()), ""
 
 
 def client_path(at: ConsoleContext, client_id: str) -> str:
@@ -317,10 +369,9 @@ def _health_tiles(at: ConsoleContext, health: ClientHealth) -> Tiles:
 
 
 def _list_keys(at: ConsoleContext, keys: ClientKeyReport) -> Iterator[Part]:
-    problem = Label(phrase("Problem"), "error")
     found = [keys.failure] if keys.failure else keys.problems
     if found:
-        yield Alerts(alerts=tuple(Alert(label=problem, text=English(each)) for each in found))
+        yield Alerts(alerts=tuple(Alert(label=PROBLEM, text=English(each)) for each in found))
     none = (phrase("none"),)
     yield Facts(
         (
@@ -536,6 +587,25 @@ async def _show_form(
     )
 
 
+async def show_check(at: ConsoleContext) -> View:
+    """The keys of a form as they will be registered."""
+    new = at.page == _NEW_CLIENT
+    name = at.form.get("name", "")
+    return at.build_page(
+        phrase("Register {name}?", name=name) if new else phrase("Change {name}?", name=name),
+        phrase("What was pasted does not say everything about its keys. They will be registered like this:"),
+        describe_keys(at.form.get("jwks", "")),
+        phrase("Give each private key the same kid."),
+        Form(
+            hidden=tuple((each, at.form[each]) for each in ("client_id", *FIELDS, REASON) if each in at.form),
+            button=phrase("Register") if new else phrase("Save"),
+            other=(_CHECK, phrase("Change the form")),
+        ),
+        up=Link(url=at.path(CLIENTS if new else client_page_path(at.page.partition("/")[2])), text=phrase("Go back")),
+        step_name=at.form.get("step", ""),
+    )
+
+
 def _read_members(at: ConsoleContext, before: Mapping[str, str]) -> dict[str, object]:
     """The members that the form changes, as in a directory file.
 
@@ -549,38 +619,48 @@ def _read_members(at: ConsoleContext, before: Mapping[str, str]) -> dict[str, ob
 
 
 async def add_client(at: ConsoleContext) -> FormResult:
-    """Register the client of the form. Raises InvalidForm, access.Forbidden."""
+    """Register the client of the form. Raises InvalidForm, ConfirmationRequired, access.Forbidden."""
     client_id = at.form.get("client_id", "").strip()
     no_identifier = [] if client_id else [("client_id", phrase("Enter the identifier of the client."))]
     actor = _check_form(at, no_identifier)
     members = {name: value or None for name, value in _read_members(at, dict.fromkeys(FIELDS, "")).items()}
     members = {name: None if value == NOTHING else value for name, value in members.items()}
+    completed = read_pasted(at.form.get("jwks", "")).completed
     try:
         await flow.add_client(
-            at.registry, at.provider.passwords, client_id, members, actor=actor, rules=at.web.client_rules
-        )
+            at.registry, at.provider.passwords, client_id, members, actor=actor, rules=at.web.client_rules,
+            dry_run=completed,
+        )  # fmt: skip
     except Refused as refused:
         raise _name_faults(refused) from None
+    if completed:
+        raise ConfirmationRequired
     return FormResult("client-added", client_page_path(client_id, "connect-client"))
 
 
 async def edit_client(at: ConsoleContext) -> FormResult:
-    """Change the client as the form says. Raises InvalidInput, InvalidForm, EditConflict, NotFound."""
+    """Change the client as the form says.
+
+    Raises InvalidInput, InvalidForm, ConfirmationRequired, EditConflict, NotFound.
+    """
     found = await this_client(at)
     check_current(at, found, _CHANGED)
     actor = _check_form(at, [])
     members = _read_members(at, values_of(found))
     if all(value is None for value in members.values()):
         raise InvalidInput(NOTHING_DIFFERENT)
+    completed = read_pasted(at.form.get("jwks", "")).completed
     try:
         await update_record(
             at.registry, at.provider.passwords, "client", {"client_id": found.client_id}, members,
-            actor=actor, rules=at.web.client_rules, was=found,
+            actor=actor, rules=at.web.client_rules, was=found, dry_run=completed,
         )  # fmt: skip
     except Conflict:
         raise EditConflict(_CHANGED) from None
     except Refused as refused:
         raise _name_faults(refused) from None
+    if completed:
+        raise ConfirmationRequired
     return FormResult("client-changed", client_page_path(found.client_id))
 
 
@@ -621,13 +701,15 @@ SECTION: Final = Section[ConsoleContext](
     name=CLIENTS,
     pages={
         CLIENTS: ConsolePage(view=show_clients),
-        _NEW_CLIENT: ConsolePage(view=show_new, submit=add_client, fresh=True, kept=read_form, needs=_WRITING),
+        _NEW_CLIENT: ConsolePage(
+            view=show_new, submit=add_client, check=show_check, fresh=True, kept=read_form, needs=_WRITING
+        ),
     },
     named_pages={
         _one(CLIENT): ConsolePage(view=show_client),
         _one("connect-client"): ConsolePage(view=show_connection),
         _one("edit-client"): ConsolePage(
-            view=show_edit, submit=edit_client, fresh=True, kept=read_form, needs=_WRITING
+            view=show_edit, submit=edit_client, check=show_check, fresh=True, kept=read_form, needs=_WRITING
         ),
         _one("switch-client"): check_page(ask_switch, needs=_WRITING),
         _one("drop-keys"): check_page(ask_drop, needs=_WRITING),

@@ -14,6 +14,7 @@ from corpid.web.check import Check, check_page
 from corpid.web.operations.clients import (
     CLIENT,
     RANGE,
+    SOON_DAYS,
     asked_period,
     client_path,
     reasons_table,
@@ -27,6 +28,8 @@ from corpid.web.operations.page_context import (
     ConsolePage,
 )
 from corpid.web.pages.components import (
+    PROBLEM,
+    WARNING,
     Actions,
     Alert,
     Alerts,
@@ -53,10 +56,11 @@ if TYPE_CHECKING:
 
 MAINTENANCE: Final = "maintenance"
 _SWITCH: Final = "switch-maintenance"
+_SETTINGS: Final = "settings"
+_KEY: Final = "key_encryption_key"
+"""a setting that is shown by no more than whether servers differ in it"""
 _MOST: Final = 4
 """clients, and reasons, of a table, and clients that need attention"""
-_SOON_DAYS: Final = 30
-"""before the last day of a generation or exception"""
 _REMEDIES: Final[Mapping[str, tuple[str, Phrase]]] = {
     "signing keys": ("rotate-key", phrase("Rotate key")),
     "audit seals": ("verify-audit", phrase("Verify the audit")),
@@ -64,6 +68,8 @@ _REMEDIES: Final[Mapping[str, tuple[str, Phrase]]] = {
     "issuers": ("clients", phrase("Open clients")),
 }
 """findings that a page settles: its path, and the text of the button"""
+_OPEN_SETTINGS: Final = (_SETTINGS, phrase("Open settings"))
+"""the same of every other finding, which says what to change"""
 
 
 async def show_overview(at: ConsoleContext) -> View:
@@ -85,24 +91,24 @@ async def show_overview(at: ConsoleContext) -> View:
 
 def _list_alerts(at: ConsoleContext, found: Overview) -> Iterator[Alert]:
     """Matters for attention, each with the page that settles it."""
-    problem, warning = Label(phrase("Problem"), "error"), Label(phrase("Warning"), "warning")
     if found.engines.not_ready:
-        yield Alert(label=problem, text=phrase("This server is not ready: {part}", part=found.engines.not_ready))
+        text = phrase("This server is not ready: {part}", part=found.engines.not_ready)
+        yield Alert(label=PROBLEM, text=text, link=at.link(*_OPEN_SETTINGS))
     if found.maintenance:
         text = phrase("Maintenance is on. Nobody can sign in.")
-        yield Alert(label=warning, text=text, link=at.allowed_link(_SWITCH, phrase("Turn maintenance off")))
+        yield Alert(label=WARNING, text=text, link=at.allowed_link(_SWITCH, phrase("Turn maintenance off")))
     for each in found.findings:
-        yield _finding_alert(at, each, problem if each.verdict == "problem" else warning)
+        yield _finding_alert(at, each, PROBLEM if each.verdict == "problem" else WARNING)
     for client in found.this_week.failing[:_MOST]:
         text = phrase(
             "{name}: in 7 days, refused requests {refusals}, sign-ins {sign_ins}.",
             name=client.name, refusals=client.refusals, sign_ins=client.sign_ins,
         )  # fmt: skip
         yield Alert(
-            label=problem, text=text, link=Link(url=client_path(at, client.client_id), text=phrase("Open client"))
+            label=PROBLEM, text=text, link=Link(url=client_path(at, client.client_id), text=phrase("Open client"))
         )
     for use in found.ending:
-        if use.days_left is None or use.days_left > _SOON_DAYS:
+        if use.days_left is None or use.days_left > SOON_DAYS:
             continue
         link = Link(url=client_path(at, use.client_id), text=phrase("Open client"))
         if use.passed:
@@ -112,17 +118,35 @@ def _list_alerts(at: ConsoleContext, found: Overview) -> Iterator[Alert]:
                 use.days_left, "{name}: {count} day left for {generation}.", "{name}: {count} days left for {generation}.",
                 name=use.name, generation=use.generation,
             )  # fmt: skip
-        yield Alert(label=warning, text=text, link=link)
+        yield Alert(label=WARNING, text=text, link=link)
 
 
 def _finding_alert(at: ConsoleContext, finding: Finding, label: Label) -> Alert:
     """A finding of `corpid doctor`.
 
-    It has a link to its page, or else says what to change.
+    It has a link to the page that settles it, or else says what to change.
     """
-    link = at.allowed_link(*_REMEDIES[finding.about]) if finding.about in _REMEDIES else None
-    text = f"{finding.about}: {finding.seen}" if link else f"{finding.about}: {finding.seen} {finding.change}"
-    return Alert(label=label, text=English(text.strip()), link=link)
+    remedy = at.allowed_link(*_REMEDIES[finding.about]) if finding.about in _REMEDIES else None
+    text = f"{finding.about}: {finding.seen}" if remedy else f"{finding.about}: {finding.seen} {finding.change}"
+    return Alert(label=label, text=English(text.strip()), link=remedy or at.link(*_OPEN_SETTINGS))
+
+
+async def show_settings(at: ConsoleContext) -> View:
+    """The settings of the answering server, and where they are."""
+    shared = at.provider.node.process.settings
+    return at.build_page(
+        phrase("Settings of this server"),
+        phrase(
+            "They are in the file corpid.toml of each server, or in its variables that begin with CORPID_. A change takes "
+            "effect when the server is started again."
+        ),
+        table(
+            phrase("Settings that every server must share, without secrets"),
+            (phrase("Setting"), phrase("Value")),
+            ((Code(name), value) for name, value in sorted(shared.items()) if name != _KEY),
+        ),
+        up=at.section_link(""),
+    )
 
 
 def _week_tiles(this: Week, last: Week) -> tuple[Tile, Tile]:
@@ -280,7 +304,13 @@ async def ask_switch(at: ConsoleContext) -> Check:
     )
 
 
-OVERVIEW: Final = Section[ConsoleContext](pages={"": ConsolePage(view=show_overview)}, filters=frozenset({RANGE}))
+OVERVIEW: Final = Section[ConsoleContext](
+    pages={
+        "": ConsolePage(view=show_overview),
+        _SETTINGS: ConsolePage(view=show_settings, needs=("read", "deployment")),
+    },
+    filters=frozenset({RANGE}),
+)
 SECTION: Final = Section[ConsoleContext](
     name=MAINTENANCE,
     pages={

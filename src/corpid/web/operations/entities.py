@@ -51,6 +51,7 @@ from corpid.web.pages.components import (
     Cell,
     Facts,
     Form,
+    Group,
     Heading,
     Label,
     Paragraph,
@@ -152,8 +153,20 @@ async def show_entity(at: ConsoleContext) -> View:
         None
         if found.has_owner
         else Paragraph(phrase("No owner can act for this organisation at present. Appoint one."), look="summary"),
-        Facts(_list_facts(found)),
         Actions(tuple(_list_actions(at, entity))),
+        Group(
+            look="beside",
+            parts=(
+                Facts(_list_facts(found)),
+                Group(
+                    look="stack",
+                    parts=(
+                        Heading(phrase("History")),
+                        *await recent_entries(at, AuditQuery(entity_id=entity.entity_id), {"entity": entity.entity_id}),
+                    ),
+                ),
+            ),
+        ),
         Heading(phrase("Administrators")),
         table(
             phrase("They decide who may act for the organisation."),
@@ -176,8 +189,6 @@ async def show_entity(at: ConsoleContext) -> View:
             (_party(at, each, each.client_entity_id, found.names) for each in clients.found),
             more=ONLY_FIRST if clients.after else None,
         ),
-        Heading(phrase("History")),
-        *await recent_entries(at, AuditQuery(entity_id=entity.entity_id), {"entity": entity.entity_id}),
         name=entity.name,
     )
 

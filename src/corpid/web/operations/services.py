@@ -68,8 +68,8 @@ async def show_services(at: ConsoleContext) -> View:
     return await show_list(
         at, "services", partial(list_records, at.registry, at.actor, SERVICES), row, heading=phrase("Services"),
         columns=(phrase("Identifier"), phrase("Name"), phrase("Needs approval"), phrase("State")),
-        label=phrase("Identifier begins with"), none=phrase("There are no services yet. A directory file adds them."),
-        not_found=phrase("No service found. Enter only the beginning."),
+        label=phrase("Name or identifier"), none=phrase("There are no services yet. A directory file adds them."),
+        not_found=phrase("No service found. Check the spelling."),
     )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from corpid.rules.oauth.pasted_keys import PastedKeys, read_pasted
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.rules.oauth.urls import shorten_url
 from corpid.texts import capitalise, phrase
+from corpid.web.pages.components import English, Items
 from corpid.web.pages.layout import Component, Field, ViewPart
 
 if TYPE_CHECKING:
@@ -133,7 +134,9 @@ def _field(each: Declared, value: str, choices: Choices, *, rare: bool) -> Field
         kind = "lines"
     elif each.form == "word" or each.is_flag_or_none:
         kind = "words"
-    elif each.form in {"flag", "day", "number"}:
+    elif each.form == "day":
+        kind = "date"
+    elif each.form in {"flag", "number"}:
         kind = each.form
     none = (("", phrase("Not set")),) if kind != "choices" and (each.empties or each.default is None) else ()
     return Field(
@@ -144,20 +147,22 @@ def _field(each: Declared, value: str, choices: Choices, *, rare: bool) -> Field
         value=value,
         words=(*none, *words),
         optional=each.empties and not rare,
-        notes=_describe_keys(value) if each.form == "key set" else (),
+        notes=describe_keys(value) if each.form == "key set" else None,
     )
 
 
-def _describe_keys(jwks: str) -> tuple[Phrase, ...]:
-    """The use of each usable key of a pasted set."""
+def describe_keys(jwks: str) -> Items:
+    """The use of each pasted key, and the faults."""
     try:
         found = report_keys(parse_client_key_set(jwks))
     except KeySetError:
-        return ()
-    return (
-        *(phrase("{key}: verifies its signatures.", key=each) for each in found.signing),
-        *(phrase("{key}: encrypts for it.", key=each) for each in found.encryption),
-        *(phrase("{sentence}.", sentence=each) for each in found.problems if found.signing or found.encryption),
+        return Items(())
+    return Items(
+        (
+            *(phrase("{key}: verifies its signatures.", key=each) for each in found.signing),
+            *(phrase("{key}: encrypts for it.", key=each) for each in found.encryption),
+            *(English(f"{each}.") for each in found.problems if found.signing or found.encryption),
+        )
     )
 
 
@@ -257,10 +262,9 @@ def mistakes(typed: Mapping[str, str], *, developer_mode: bool) -> list[FieldErr
 
 
 def _key_mistakes(pasted: PastedKeys) -> Iterator[FieldError]:
-    """The mistakes in pasted keys, and the changes made to them."""
+    """The mistakes in pasted keys."""
     if pasted.private:
         yield "jwks", PRIVATE_KEY
-    yield from (("jwks", phrase("{sentence}", sentence=each)) for each in pasted.remarks)
     yield from named_faults([f"jwks: {pasted.fault}"] if pasted.fault else [])
 
 

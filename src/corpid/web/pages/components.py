@@ -98,6 +98,8 @@ _MARK: Final = "\0"
 ACTIVE: Final = Label(phrase("Active"))
 DISABLED: Final = Label(phrase("Disabled"), "error")
 INVITED: Final = Label(phrase("Invited"), "warning")
+PROBLEM: Final = Label(phrase("Problem"), "error")
+WARNING: Final = Label(phrase("Warning"), "warning")
 
 
 def enabled_label(enabled: bool) -> Label:

@@ -17,6 +17,7 @@ from corpid.rules.directory.changes import Conflict, LastOwnerRemoved, NameTaken
 from corpid.rules.failures import PasswordsBusy, StoreUnavailable
 from corpid.rules.oauth.client_assertion import claimed_client_id
 from corpid.rules.oauth.errors import (
+    ContentTooLarge,
     CredentialsRequired,
     InsufficientScope,
     InvalidClient,
@@ -83,7 +84,9 @@ _INSTEAD_OF_RETRY: Final[Mapping[Reason, Phrase]] = {
 _BUSY: Final = phrase("Please try again in a moment")
 _OLD_FORM: Final = frozenset({Reason.FORM_OF_ANOTHER_SITE, Reason.FORM_OF_ANOTHER_BROWSER})
 _GO_BACK: Final = phrase("Go back to the service you came from and start again.")
-_PAGE_STATUSES: Final = frozenset({ServerError.status, TemporarilyUnavailable.status, TooManyRequests.status})
+_PAGE_STATUSES: Final = frozenset(
+    {ContentTooLarge.status, ServerError.status, TemporarilyUnavailable.status, TooManyRequests.status}
+)
 _NAMING: Final = {"client_id": 256, "client_assertion": MAX_BYTES}
 """the parameters that say whose a request is, with the characters that are looked at"""
 RESOURCE_STATUS: Final[Mapping[str, int]] = {UseDPoPNonce.code: 401}
@@ -361,6 +364,10 @@ def _of_own_page(error: OAuthError) -> tuple[Phrase, tuple[Phrase, ...]]:
         return phrase("Something went wrong"), (
             _FOR_PEOPLE[ServerError],
             phrase("Open the page again, and check whether your change was made before you repeat it."),
+        )
+    if isinstance(error, ContentTooLarge):
+        return phrase("This form is too long"), (
+            phrase("Nothing has changed. Go back, shorten what you entered, and send the form again."),
         )
     if error.reason in _OLD_FORM:
         return phrase("This form cannot be used any more"), (

@@ -188,15 +188,17 @@ class Field(Component, frozen=True, kw_only=True):
     label: Phrase | str
     hint: Phrase | str | None = None
     kind: str = "text"
-    """lines, flag, words, choices (several words, one a line), day, date, number, decimal, numeric, email, search, file or
+    """lines, flag, words, choices (several words, one a line), date, number, decimal, numeric, email, search, file or
     text; a date has a calendar"""
     value: str
     words: tuple[tuple[str, Phrase | str], ...] = ()
     """the closed list of values, each with its text"""
+    groups: tuple[tuple[Phrase, tuple[tuple[str, Phrase | str], ...]], ...] = ()
+    """further words below headings"""
     optional: bool = False
     most: int = 0
     """characters; 0: no limit of its own"""
-    notes: tuple[Phrase, ...] = ()
+    notes: Component | None = None
     """what was found in its value, below it"""
     offered: tuple[str, ...] = ()
     """known values, which may be chosen in place of typing"""

@@ -11,7 +11,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
-from joserfc.jwk import ECKey
+from joserfc.jwk import ECKey, RSAKey
 
 from corpid.jose.keys import parse_client_key_set
 from corpid.rules.oauth.client_registration import public_key_set
@@ -42,16 +42,16 @@ def test_a_public_key_set_stays_as_it_is() -> None:
     """D27: nothing to remark on."""
     text = json.dumps({"keys": [key(), key("enc")]})
     assert read_pasted(f"\n{text} ") == read_pasted(text)
-    assert (read_pasted(text).jwks, read_pasted(text).remarks, read_pasted(text).fault) == (text, (), "")
+    assert (read_pasted(text).jwks, read_pasted(text).completed, read_pasted(text).fault) == (text, False, "")
 
 
 @pytest.mark.parametrize("form", ["one key", "a list", "named keys"])
 def test_other_forms_of_keys_become_a_key_set(form: str) -> None:
-    """RFC 7517 §5; the last one is how the examples keep theirs."""
+    """RFC 7517 §5; the last one is how the examples keep theirs. Nothing was chosen."""
     one = key()
     pasted = read_pasted(json.dumps({"one key": one, "a list": [one], "named keys": {"signing": one}}[form]))
     assert keys_of(pasted.jwks) == [one]
-    assert len(pasted.remarks) == 1
+    assert not pasted.completed
 
 
 @pytest.mark.parametrize("form", ["key set", "one key", "a list", "named keys"])
@@ -112,26 +112,34 @@ def test_a_private_key_inside_another_member_leaves_nothing() -> None:
 
 
 def test_pem_text_becomes_a_key_set_that_can_be_registered() -> None:
-    """RFC 7468 §13: public keys and certificates, the first to sign, the second to encrypt."""
+    """RFC 7468 §13: public keys and certificates, the first to sign, the second to encrypt; kid by RFC 7638 §3."""
     pasted = read_pasted(pem(ec.generate_private_key(ec.SECP256R1())) + certificate())
     found = parse_client_key_set(pasted.jwks)
     assert [each.verifier.algorithm.name for each in found.signing] == ["ES256"]
     assert found.encryption is not None
     assert found.encryption.curve_name == "P-384"
-    assert "same kid" in pasted.remarks[0]
+    assert pasted.completed
+    assert [each["kid"] for each in keys_of(pasted.jwks)] == [
+        ECKey.import_key(each).thumbprint() for each in keys_of(pasted.jwks)
+    ]
+    assert read_pasted(pasted.jwks).jwks == pasted.jwks
+    assert not read_pasted(pasted.jwks).completed, "what was shown is registered as it is"
 
 
 def test_one_key_of_pem_text_is_taken_to_sign_and_the_one_to_encrypt_is_asked_for() -> None:
-    """RFC 7468 §13: nothing is said of a second key, which is not there."""
-    [remark] = read_pasted(pem(ec.generate_private_key(ec.SECP256R1()))).remarks
-    assert "Paste the one to encrypt, too" in remark
-    assert "second" not in remark
+    """RFC 7468 §13: what was pasted stays, so that the other key can be pasted below it."""
+    text = pem(ec.generate_private_key(ec.SECP256R1()))
+    pasted = read_pasted(text)
+    assert "paste the one to encrypt below it" in pasted.fault
+    assert pasted.jwks == text.strip()
 
 
 def test_an_rsa_key_encrypts() -> None:
-    """D22: legacy encrypts to RSA keys."""
+    """D22: legacy encrypts to RSA keys. Their kid, too, is the thumbprint (RFC 7638 §3)."""
     text = pem(ec.generate_private_key(ec.SECP256R1())) + pem(rsa.generate_private_key(65537, 2048))
-    assert set(parse_client_key_set(read_pasted(text).jwks).by_wrap) == {"RSA-OAEP", "RSA-OAEP-256"}
+    pasted = read_pasted(text)
+    assert set(parse_client_key_set(pasted.jwks).by_wrap) == {"RSA-OAEP", "RSA-OAEP-256"}
+    assert keys_of(pasted.jwks)[1]["kid"] == RSAKey.import_key(keys_of(pasted.jwks)[1]).thumbprint()
 
 
 @pytest.mark.parametrize(
@@ -162,7 +170,7 @@ def test_a_missing_use_follows_from_alg_or_key_ops(members: dict[str, object], u
     del one["use"]
     pasted = read_pasted(json.dumps({"keys": [one]}))
     assert keys_of(pasted.jwks)[0]["use"] == use
-    assert "had no use" in pasted.remarks[0]
+    assert pasted.completed
 
 
 def test_what_came_instead_is_repeated_in_short_and_without_a_private_key() -> None:
