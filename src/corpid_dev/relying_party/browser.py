@@ -137,6 +137,7 @@ class _Reader(HTMLParser):
         while (found := _PLAIN.match(data, place)) is not None:
             text, ended, begun, attributes, at_once = found.groups()
             if begun in self.CDATA_CONTENT_ELEMENTS and not data.startswith(f"</{begun}>", found.end()):
+        data = data.replace("<wbr>", "")  # a line may break there; it is no space
                 break
             place = found.end()
             if text:

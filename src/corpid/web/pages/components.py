@@ -6,6 +6,7 @@ text, a phrase, a day, an instant, a number, a link, a label, or several of them
 
 from __future__ import annotations
 
+import re
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeAlias
 
@@ -93,6 +94,10 @@ Part: TypeAlias = "Component | Value"
 """of a page: a value alone is a paragraph, and None is nothing"""
 
 _SHOW: Final = phrase("Show")
+_BREAKS: Final = re.compile(r"(?<=@)|(?<=\.)(?=\S)")
+"""where the line of an address may break"""
+_WHOLE: Final = 24
+"""characters of a part of an address that stays in one piece, however narrow its column is"""
 _MARK: Final = "\0"
 """stands in no name that is stored"""
 ACTIVE: Final = Label(phrase("Active"))
@@ -530,7 +535,11 @@ def value_renderer(
 
 
 def _show_text(text: str) -> Markup:
-    return Markup("<bdi>{}</bdi>").format(text)
+    if "@" not in text:
+        return Markup("<bdi>{}</bdi>").format(text)
+    parts = _BREAKS.split(text)
+    whole = Markup(' class="address"') if max(map(len, parts)) <= _WHOLE else ""
+    return Markup("<bdi{}>{}</bdi>").format(whole, Markup("<wbr>").join(parts))
 
 
 def _show_code(code: Code) -> Markup:
