@@ -113,7 +113,7 @@ LIST: Final = Table(
     ),
     pager=Pager(
         first="/manage/people", previous="/manage/people?before=a", next="/manage/people?after=b",
-        total=counted(1005, "{count} in this list", "{count} in this list"),
+        total=phrase("{first}–{last} of {count}", first=51, last=100, count=1005),  # noqa: RUF001 - a dash
     ),
     csv="/manage/people/list.csv",
 )  # fmt: skip

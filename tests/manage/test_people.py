@@ -91,7 +91,7 @@ async def test_another_language_keeps_search_and_filters_and_nothing_else(made: 
 
 
 async def test_a_long_list_is_turned_page_by_page(made: World) -> None:
-    """By key."""
+    """D83: with the numbers of the rows."""
     await staffed(made)
     for number in range(60):
         await employed(made, f"person{number:02}", f"Person {number:02}")
@@ -99,12 +99,16 @@ async def test_a_long_list_is_turned_page_by_page(made: World) -> None:
     assert "Person 60" not in browser.page.text
     assert "Person 10" in browser.page.text
     await follow(browser, "Next page")
+    assert "1–50 of 63" in browser.page.text  # noqa: RUF001 - a dash
     assert "Person 59" in browser.page.text
     assert "Person 10" not in browser.page.text
-    assert "in this list" in browser.page.text
+    assert "51–63 of 63" in browser.page.text  # noqa: RUF001
+    await browser.open(browser.url.replace("row=", "row=x"), site="none")
+    assert "63 in this list" in browser.page.text
     await follow(browser, "Previous page")
     assert "Person 10" in browser.page.text
     await go(made, browser, "people?q=person")
+    assert "1–50 of 63" in browser.page.text  # noqa: RUF001
     await follow(browser, "Next page")
     assert "Person 59" in browser.page.text
     await follow(browser, "First page")

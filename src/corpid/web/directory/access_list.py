@@ -39,7 +39,7 @@ from corpid.web.pages.components import (
     last_day,
     table,
 )
-from corpid.web.pages.layout import Field, Link, pager_of
+from corpid.web.pages.layout import ROW, Field, Link, counted_pager
 from corpid.web.sites import NAMES_CHANGED, FormResult, Section, await_found, version_of
 
 if TYPE_CHECKING:
@@ -173,9 +173,9 @@ async def show_access(at: PortalContext) -> View:
                 for each in found.found
             ),
             empty=_empty(at, bool(narrowed or found.after)),
-            pager=pager_of(
-                at.path(ACCESS), kept, came=bool(after or found.before), after=found.after, before=found.before,
-                total=found.total, searched_on=len(found.found) < _SHOWN and not before,
+            pager=counted_pager(
+                at.path(ACCESS), kept, at.query, found,
+                most=_SHOWN, searched_on=len(found.found) < _SHOWN and not before,
             ),
             selection=Selection(
                 action=at.path(_END),
@@ -377,6 +377,6 @@ SECTION: Final = Section[PortalContext](
         _END: check_page(ask_end, needs=("delete", "assignment")),
     },
     fields=_FILTERS | {SORT, "all", "decision", "reason"},
-    filters=_FILTERS | {SORT, "after", "before"},
+    filters=_FILTERS | {SORT, "after", "before", ROW},
     prefixes=(SELECT,),
 )

@@ -65,7 +65,7 @@ from corpid.web.pages.components import (
     Value,
     table,
 )
-from corpid.web.pages.layout import Component, Field, Link, ViewPart, pager_of
+from corpid.web.pages.layout import ROW, Component, Field, Link, ViewPart, counted_pager, pager_of
 from corpid.web.pages.record_forms import advise, form_of
 from corpid.web.pages.responses import CsvFile
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator
@@ -226,10 +226,7 @@ async def show_people(at: PortalContext) -> View:
                     everything=_everything(page),
                     kept=tuple(kept.items()),
                 ),
-                pager=pager_of(
-                    at.path(PEOPLE), kept | sorted_by, came=bool(at.query.get("after") or page.before),
-                    after=page.after, before=page.before, total=page.total,
-                ),
+                pager=counted_pager(at.path(PEOPLE), kept | sorted_by, at.query, page, most=_SHOWN),
                 csv=at.path(PEOPLE_CSV, **kept, **sorted_by),
             ),
             Paragraph(text=phrase("Only access at the services that you administer is counted."), look="hint")
@@ -967,7 +964,7 @@ SECTION: Final = Section[PortalContext](
     | _KEPT
     | {*MEMBER.fields, "people", role_fields.ACCESS, "reason", _CONFIRMED, _ASKED, "decision"},
     prefixes=(SELECT, role_fields.PARAMETER),
-    filters=frozenset({_SEARCH, SORT, "state", "service", "after", "before"}),
+    filters=frozenset({_SEARCH, SORT, "state", "service", "after", "before", ROW}),
     changes={
         INVITED: phrase("The invitation has been sent."),
         "people-suspended": phrase("The memberships have been suspended."),
