@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 
 from msgspec.structs import replace
@@ -260,9 +261,21 @@ async def test_person_and_list_have_the_last_sign_in_for_this_organisation_only(
     row = browser.page.text.partition("marcus@acme.example")[2].partition("Nadia")[0]
     assert "15 Jan 2027, 08:01" in row
     assert browser.page.text.count("15 Jan 2027") == 1
+    await go(made, browser, "people/list.csv")
+    assert browser.response is not None
+    lines = {
+        each["user_name"]: each for each in csv.DictReader(browser.response.text.removeprefix("\ufeff").splitlines())
+    }
+    assert {name: each["last_sign_in"] for name, each in lines.items()} == {
+        "alice": "",
+        "marcus": "2027-01-15T08:01:00+00:00",
+        "nadia": "",
+    }
     await appoint(made, level="sub_administrator", services=("HARBOUR",))
     await go(made, browser, "people")
     assert "Last sign-in" not in browser.page.text
+    await go(made, browser, "people/list.csv")
+    assert "last_sign_in" not in browser.response.text
 
 
 async def test_what_the_organisation_may_not_know_of_a_person_is_not_shown(made: World) -> None:

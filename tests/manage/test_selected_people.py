@@ -169,7 +169,7 @@ async def test_the_list_is_downloaded_as_it_is_filtered(made: World) -> None:
     await employed(made, "evil", "=1+1 Temp")
     browser = await in_portal(made, "people/list.csv?q=Temp")
     text = browser.response.text if browser.response else ""
-    assert text.splitlines()[0] == "\ufeffname,user_name,email,state,level,roles,department,job_title"
+    assert text.splitlines()[0] == "\ufeffname,user_name,email,state,level,roles,last_sign_in,department,job_title"
     assert len(text.splitlines()) == 62
     assert "'=1+1 Temp" in text
 

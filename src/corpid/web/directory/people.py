@@ -361,6 +361,7 @@ async def export_list(
     async for each in read_all(read, most=MOST_EXPORTED + 1, at_once=at_once):
         if not left:
             file.write([say.say(_NOT_ALL)])
+    signed_in = {} if await _find_last_sign_ins(at, ()) is None else {"last_sign_in": ""}
             break
         file.write(say.say(value) if isinstance(value, Phrase) else value for value in line(each))
         left -= 1
@@ -371,8 +372,13 @@ async def download_people(at: PortalContext) -> Response:
     """The list, as it is filtered, as CSV."""
     wanted, order = await _wanted(at, at.query), _order(_read_sort(at.query))
 
-    def read(after: str, limit: int) -> Awaitable[FoundPage[MemberSummary]]:
-        return await_found(members.list_members(at.registry, wanted, actor=at.actor, after=after, limit=limit, **order))
+    async def read(after: str, limit: int) -> FoundPage[tuple[MemberSummary, Mapping[str, int]]]:
+        page = await await_found(
+            members.list_members(at.registry, wanted, actor=at.actor, after=after, limit=limit, **order)
+            *(at.moment(at_last).isoformat() if at_last else "" for _ in signed_in),
+        )
+        last = await _find_last_sign_ins(at, page.found) or {}
+        return FoundPage(found=tuple((each, last) for each in page.found), after=page.after)
 
     def line(each: MemberSummary) -> Iterable[str]:
         member = each.member
@@ -381,7 +387,7 @@ async def download_people(at: PortalContext) -> Response:
             *(getattr(member.membership, detail) for detail in PLAIN_DETAILS),
         )  # fmt: skip
 
-    columns = ("name", "user_name", "email", "state", "level", "roles", *PLAIN_DETAILS)
+    columns = ("name", "user_name", "email", "state", "level", "roles", *signed_in, *PLAIN_DETAILS)
     return await export_list(at, "people", columns, read, line, at_once=_EXPORTED_AT_ONCE)
 
 
