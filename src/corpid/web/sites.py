@@ -349,6 +349,8 @@ UNDONE: Final = "undone"
 """the field that names the change to be undone: another one may be the last by now"""
 
 
+UNDO_PAGE: Final = "page"
+"""the field with the page that offered it"""
 @dataclass(frozen=True, kw_only=True)
 class SiteUndo(Generic[At]):
     """The way in which a site undoes what a form has changed (D80)."""

@@ -63,6 +63,7 @@ from corpid.web.pages.responses import see_other
 from corpid.web.pages.views import Choice, ChooseEntity, Problem
 from corpid.web.sites import (
     UNDONE,
+    UNDO_PAGE,
     EntryRefused,
     FormResult,
     Section,
@@ -287,7 +288,7 @@ async def ask_undo(at: PortalContext) -> Check:
         heading=phrase("The last change was not undone") if at.errors else phrase("Undo the last change?"),
         parts=(),
         further=name_change,
-        hidden=((UNDONE, at.form[UNDONE]),),
+        hidden=((UNDONE, at.form[UNDONE]), (UNDO_PAGE, at.form.get(UNDO_PAGE, ""))),
         button=phrase("Undo"),
         refused=phrase("Open the record, and change it there.") if at.errors else None,
         back=at.section_link(""),
@@ -296,14 +297,20 @@ async def ask_undo(at: PortalContext) -> Check:
 
 
 async def _undo(at: PortalContext) -> FormResult:
-    """Undo the last change, or request that. Raises InvalidInput. Source: D80"""
+    """Undo the last change, or request that.
+
+    Leads back to the page that offered it. Raises InvalidInput. Source: D80
+    """
+    page = at.form.get(UNDO_PAGE, "")
+    if at.page_at(page.partition("?")[0]) is None:
+        page = ""
     try:
         asking = RequestDetails(str(_REASON), at.context.now, at.provider.new_id())
         undoing = undo_changes(at.context, at.visit.session.browser_id, at.actor, asking, named=at.form[UNDONE])
         request = await await_change(undoing)
     finally:
         at.actor.written.clear()
-    return saved_or_requested(request, FormResult("undone", ""))
+    return saved_or_requested(request, FormResult("undone", page))
 
 
 async def _keep_for_undo(at: PortalContext) -> None:
@@ -330,7 +337,7 @@ SECTION: Final = Section[PortalContext](
         _UNDO: check_page(ask_undo),
     },
     changes={"undone": phrase("The last change has been undone.")},
-    fields=frozenset({"entity", "query", UNDONE}),
+    fields=frozenset({"entity", "query", UNDONE, UNDO_PAGE}),
     filters=frozenset({"after", "query"}),
 )
 
