@@ -130,7 +130,11 @@ def _state(at: PortalContext, grant: ThirdPartyGrant, *, client: bool) -> tuple[
     return (phrase("Not started yet") if grant.start_date > at.context.today else phrase("Active"), False)
 
 
-def _row(at: PortalContext, found: Authorisation) -> tuple[Value, ...]:
+COLUMNS: Final = phrase("Organisation"), phrase("Service"), phrase("Role"), phrase("Valid"), phrase("State")
+
+
+def row(at: PortalContext, found: Authorisation) -> tuple[Value, ...]:
+    """An authorisation, by COLUMNS."""
     grant, client = found.grant, is_client(at, found)
     other = found.third_party if client else found.client_entity
     state, warns = _state(at, grant, client=client)
@@ -176,8 +180,8 @@ async def show_third_parties(at: PortalContext) -> View:
         shown = Table(
             caption=caption,
             heading=True,
-            columns=tuple(map(Column, columns)),
-            rows=tuple(_row(at, each) for each in page.found),
+            columns=tuple(map(Column, (organisation, *COLUMNS[1:]))),
+            rows=tuple(row(at, each) for each in page.found),
             empty=empty,
             pager=pager_of(here, kept, came=name in at.query, after=page.after, name=name),
         )

@@ -137,6 +137,8 @@ class Navigation(ViewPart, frozen=True, kw_only=True):
     """leads to the same pages of another"""
     search: Link | None = None
     """the target and the label of a field that searches everything"""
+    searched: str | None = None
+    """what was searched, which may stand in the address; None: it may not"""
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
