@@ -48,6 +48,8 @@ from corpid.web.pages.components import (
     Tiles,
     table,
 )
+    Timeline,
+    TimelineEntry,
 from corpid.web.pages.layout import ButtonForm, Field, Link, NavigationLink, Pager
 from corpid.web.pages.snippets import Snippet
 from tests.browser.portal_states import framed
@@ -119,6 +121,25 @@ LIST: Final = Table(
 )  # fmt: skip
 EMPTY: Final = Table(
     caption=phrase("What people may do for your organisation"),
+HISTORY: Final = Timeline(
+    (
+        TimelineEntry(
+            text=Link(url="/manage/history/2", text=phrase("{name} was invited", name="kim@harbour.example")),
+            by="marcus (Marcus Lee)",
+            at=NOW,
+        ),
+        TimelineEntry(
+            text=Cell(
+                values=(
+                    phrase("The membership of {name} was suspended", name="priya (Priya Nair)"),
+                    Details(about="1", facts=((phrase("Reason"), "On leave"),)),
+                )
+            ),
+            by="marcus (Marcus Lee)",
+            at=NOW - timedelta(days=3),
+        ),
+    )
+)
     heading=True,
     columns=(),
     rows=(),
@@ -330,6 +351,7 @@ FORM: Final = Page(
             other=("edit", phrase("Change something")), needs_approval=True,
         ),
     ),
+        HISTORY,
 )  # fmt: skip
 
 

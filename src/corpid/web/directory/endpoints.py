@@ -58,6 +58,7 @@ from corpid.web.pages.components import (
     Label,
     LinkList,
     Paragraph,
+    Timeline,
     Part,
 )
 from corpid.web.pages.responses import see_other
@@ -142,7 +143,7 @@ async def _recent(at: PortalContext) -> tuple[Part, ...]:
     every = at.link(history.HISTORY, phrase("All changes"))
     return (
         Heading(phrase("Last changes")),
-        *((LinkList(links=found), every) if found else (phrase("There are no changes yet."),)),
+        *((Timeline(found), every) if found else (phrase("There are no changes yet."),)),
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows.directory import grants
+from corpid.flows.operations.history import HistoryFilter
 from corpid.rules.directory.access_texts import duration
 from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.change_texts import describe_authorisation
@@ -17,6 +18,7 @@ from corpid.rules.directory.records import Change, Service
 from corpid.rules.directory.values import NO_BEGINNING, NO_END
 from corpid.texts import Phrase, counted, phrase
 from corpid.web.check import Check, check_page
+from corpid.web.directory.history import HISTORY, show_last_changes
 from corpid.web.directory.page_context import (
     PortalContext,
     PortalPage,
@@ -176,7 +178,6 @@ async def show_third_parties(at: PortalContext) -> View:
                 after=at.query.get(name, ""), limit=PER_PAGE,
             ),
         )  # fmt: skip
-        columns = (organisation, phrase("Service"), phrase("Role"), phrase("Valid"), phrase("State"))
         shown = Table(
             caption=caption,
             heading=True,
@@ -264,6 +265,12 @@ async def show_authorisation(at: PortalContext) -> View:
             pager=pager_of(
                 here, {}, came=bool(after), after=page.after, searched_on=len(page.found) < _PEOPLE_PER_PAGE
             ),
+        ),
+        await show_last_changes(
+            at,
+            HistoryFilter(kind="third-parties", service=grant.service_id),
+            lambda entry: {entry.entity_id, entry.other_entity_id} == {grant.entity_id, grant.client_entity_id},
+            at.link(HISTORY, phrase("All changes"), kind="third-parties", service=grant.service_id),
         ),
     )
 

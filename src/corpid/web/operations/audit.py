@@ -40,6 +40,8 @@ from corpid.web.pages.components import (
     Label,
     LinkedName,
     Table,
+    Timeline,
+    TimelineEntry,
 )
 from corpid.web.pages.layout import Field, Link, pager_of
 from corpid.web.pages.responses import NO_STORE
@@ -155,9 +157,11 @@ async def recent_entries(at: ConsoleContext, query: AuditQuery, kept: Mapping[st
     """
     part = await audit.read_part(at.registry, query, limit=_RECENT, actor=at.actor)
     every = at.link(AUDIT, phrase("Show all in the audit"), **kept)
-    rows = await entry_rows(at, part.entries)
-    empty = phrase("Nothing is recorded.")
-    return Table(caption=phrase("The latest entries first"), columns=ENTRY_COLUMNS, rows=rows, empty=empty), every
+    entries = tuple(
+        TimelineEntry(text=what, by=Cell(values=(who, *([about] if about else []))), at=when)  # type: ignore[arg-type]
+        for when, who, about, what in await entry_rows(at, part.entries)
+    )
+    return Timeline(entries) if entries else phrase("Nothing is recorded."), every
 
 
 def _link_names(at: ConsoleContext, names: HistoryNames) -> HistoryNames:

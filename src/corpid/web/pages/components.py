@@ -242,6 +242,23 @@ class Items(Component, frozen=True):
     """that of texts; empty: the page's"""
 
 
+class TimelineEntry(ViewPart, frozen=True, kw_only=True):
+    """Something that happened."""
+
+    text: Value
+    """a sentence, or a link to it"""
+    by: Value
+    at: datetime
+
+
+class Timeline(Component, frozen=True):
+    """The history of a record in sentences, the latest first."""
+
+    template: ClassVar[str] = "components/timeline.html"
+
+    entries: tuple[TimelineEntry, ...]
+
+
 class Progress(Component, frozen=True, kw_only=True):
     """Work that goes on: its page loads again by itself."""
 
