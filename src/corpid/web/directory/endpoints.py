@@ -51,21 +51,20 @@ from corpid.web.directory.page_context import (
 )
 from corpid.web.own_pages import forbidden_page, serve
 from corpid.web.pages.components import (
-    Actions,
     Alert,
     Alerts,
     Heading,
     Label,
     LinkList,
     Paragraph,
-    Timeline,
     Part,
+    Timeline,
 )
 from corpid.web.pages.responses import see_other
 from corpid.web.pages.views import Choice, ChooseEntity, Problem
 from corpid.web.sites import (
-    UNDONE,
     UNDO_PAGE,
+    UNDONE,
     EntryRefused,
     FormResult,
     Section,
@@ -112,25 +111,25 @@ async def show_home(at: PortalContext) -> View:
     first, last = _soon(at)
     found = await portal.load_home_numbers(at.registry, at.actor, first=first, last=last)
     sees_all = at.actor.level != "sub_administrator"
-    invite = at.link("invite", phrase("Invite people"))
-    give = at.link("access/new", phrase("Give access"))
     needs = (*(await _review(at) if sees_all else ()), *_needs(at, found, sees_all=sees_all))
     nothing = Paragraph(phrase("Nothing needs you at present."), look="empty")
-    figures: list[tuple[str, Phrase]] = [("people", _people(found.people))]
-    if not sees_all:
+    figures = [("people", _people(found.people))]
+    if sees_all:
+        figures.append(("invite", phrase("Invite people")))
+    else:
         figures.append((access_list.ENDING, phrase("Access at your services that ends within 30 days")))
-    elif not found.ending:
+    if sees_all and not found.ending:
         figures.append((access_list.ENDING, phrase("Nobody's access ends within 30 days.")))
     return at.build_page(
         phrase("Home"),
         Paragraph(_STATUS[at.entity.status], look="warning") if at.entity.status in _STATUS else None,
-        Actions((give, invite) if sees_all else (give,), main=True),
         *(_first_steps(at) if found.people <= 1 and sees_all else ()),
         Heading(phrase("Needs you")),
         Alerts(alerts=needs) if needs else nothing,
         Heading(phrase("At a glance")),
         _links(at, figures),
         *(await _recent(at) if sees_all else ()),
+        main_action=at.link("access/new", phrase("Give access")),
     )
 
 
