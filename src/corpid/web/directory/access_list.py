@@ -291,6 +291,29 @@ def _digest(roles: Sequence[EntityRole]) -> str:
 async def ask_end(at: PortalContext) -> Check:
     """The check before selected roles are ended. Source: D81"""
     roles, others = await _selected(at)
+    selected = (
+        (("all", "yes"), *_filters(at.form).items())
+        if at.form.get("all")
+        else tuple((f"{SELECT}{each.id}", "yes") for each in roles)
+    )
+    back = at.link(ACCESS, phrase("Keep access") if roles else phrase("Access"), **_filters(at.form))
+    return check_end(at, roles, others, hidden=selected, back=back, page=ACCESS)
+
+
+def check_end(
+    at: PortalContext,
+    roles: Sequence[EntityRole],
+    others: int,
+    *,
+    hidden: tuple[tuple[str, str], ...],
+    back: Link,
+    page: str,
+    decision: str = "",
+) -> Check:
+    """The check before roles are ended.
+
+    `others` is the number of those that stay, `hidden` what selects them, and `page` is shown afterwards. Source: D81
+    """
     people, more = len({each.member.user.user_id for each in roles}), len(roles) - _SHOWN
     needs = any(kind_needs_approval("assignment", at.entity, each.service) for each in roles)
     parts: list[Part] = []
@@ -309,11 +332,6 @@ async def ask_end(at: PortalContext) -> Check:
     not_listed = counted(more, "{count} more role is not listed here.", "{count} more roles are not listed here.")
     rows = (_row(at, each) for each in roles[:_SHOWN])
     parts.append(table(phrase("What is removed"), columns, rows, more=not_listed if more > 0 else None))
-    selected = (
-        (("all", "yes"), *_filters(at.form).items())
-        if at.form.get("all")
-        else tuple((f"{SELECT}{each.id}", "yes") for each in roles)
-    )
 
     async def end() -> FormResult:
         if not roles:
@@ -323,21 +341,22 @@ async def ask_end(at: PortalContext) -> Check:
         ending = role_assignment.end_roles(at.registry, at.actor, [each.row for each in roles], asking)
         requests = await await_change(ending)
         if not requests:
-            return FormResult("access-removed", ACCESS)
+            return FormResult("access-removed", page)
         return FormResult(REQUESTED, f"requests/{requests[0].request_id}" if len(requests) == 1 else "requests")
 
     return Check(
         heading=phrase("Remove access?"),
         parts=tuple(parts),
         refused=None if roles else _CHOOSE,
-        selected=True,
-        hidden=(*selected, ("decision", "confirm")),
+        after_form=True,
+        hidden=hidden,
+        decision=decision,
         button=_TAKE_AWAY,
         danger=True,
         needs_approval=needs,
         step_name=_digest(roles),
         outdated=NAMES_CHANGED,
-        back=at.link(ACCESS, phrase("Keep access") if roles else phrase("Access"), **_filters(at.form)),
+        back=back,
         change=end,
     )
 
