@@ -39,6 +39,8 @@ from corpid.web.pages.components import (
     Part,
     Progress,
     Radios,
+    RoleChoice,
+    RoleGroup,
     Selection,
     Series,
     Snippets,
@@ -46,10 +48,10 @@ from corpid.web.pages.components import (
     Tabs,
     Tile,
     Tiles,
-    table,
-)
     Timeline,
     TimelineEntry,
+    table,
+)
 from corpid.web.pages.layout import ButtonForm, Field, Link, NavigationLink, Pager
 from corpid.web.pages.snippets import Snippet
 from tests.browser.portal_states import framed
@@ -119,8 +121,6 @@ LIST: Final = Table(
     ),
     csv="/manage/people/list.csv",
 )  # fmt: skip
-EMPTY: Final = Table(
-    caption=phrase("What people may do for your organisation"),
 HISTORY: Final = Timeline(
     (
         TimelineEntry(
@@ -140,6 +140,8 @@ HISTORY: Final = Timeline(
         ),
     )
 )
+EMPTY: Final = Table(
+    caption=phrase("What people may do for your organisation"),
     heading=True,
     columns=(),
     rows=(),
@@ -177,6 +179,35 @@ FIELDS: Final[tuple[Part, ...]] = (
         ),
         value="approver",
         hint=phrase("Several people match."),
+    ),
+    *(
+        RoleChoice(
+            name=f"access-{folded}",
+            legend=phrase("What may the person do?"),
+            groups=(
+                RoleGroup(
+                    name="Harbour permits",
+                    options=(
+                        ("HARBOUR/Checker", "Harbour permits: Checker", "Checks applications."),
+                        ("HARBOUR/Approver", "Harbour permits: Approver", ""),
+                    ),
+                    fields=(
+                        Field(
+                            name=f"year-{folded}",
+                            kind="numeric",
+                            label=phrase("{name} (required)", name="Permit Year"),
+                            hint=phrase("A year, such as 2026"),
+                            value="",
+                        ),
+                    ),
+                ),
+                RoleGroup(name="Notices", options=(("NOTICES", "Notices", ""),)),
+            ),
+            asked=(f"check-{folded}", "all"),
+            value="HARBOUR/Approver",
+            folded=folded,
+        )
+        for folded in (False, True)
     ),
     Checkboxes(
         legend=phrase("What do you want to give?"),
@@ -320,6 +351,7 @@ GALLERY: Final = Page(
         TABS,
         LIST,
         EMPTY,
+        HISTORY,
         Heading(phrase("At a glance")),
         TILES,
         CHART,
@@ -351,7 +383,6 @@ FORM: Final = Page(
             other=("edit", phrase("Change something")), needs_approval=True,
         ),
     ),
-        HISTORY,
 )  # fmt: skip
 
 

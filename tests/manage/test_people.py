@@ -99,8 +99,8 @@ async def test_a_long_list_is_turned_page_by_page(made: World) -> None:
     browser = await in_portal(made, "people")
     assert "Person 60" not in browser.page.text
     assert "Person 10" in browser.page.text
-    await follow(browser, "Next page")
     assert "1–50 of 63" in browser.page.text  # noqa: RUF001 - a dash
+    await follow(browser, "Next page")
     assert "Person 59" in browser.page.text
     assert "Person 10" not in browser.page.text
     assert "51–63 of 63" in browser.page.text  # noqa: RUF001
@@ -108,8 +108,8 @@ async def test_a_long_list_is_turned_page_by_page(made: World) -> None:
     assert "63 in this list" in browser.page.text
     await follow(browser, "Previous page")
     assert "Person 10" in browser.page.text
-    await go(made, browser, "people?q=person")
     assert "1–50 of 63" in browser.page.text  # noqa: RUF001
+    await go(made, browser, "people?q=person")
     await follow(browser, "Next page")
     assert "Person 59" in browser.page.text
     await follow(browser, "First page")
@@ -475,7 +475,7 @@ async def test_a_sub_administrator_sees_people_and_access_at_their_services_and_
     assert await go(made, browser, "invite") == "You cannot open this page"
     await go(made, browser, "person/m-marcus/end")
     assert form_of_or_none(browser) is None
-    await go(made, browser, "access/new?person=m-nadia&service=NOTICES&start=today&end=none&check=all")
+    await go(made, browser, "access/new?person=m-nadia&access=NOTICES&start=today&end=none&check=all")
     token = form_of(browser, "form_token")
     for action in ("end", "suspend", "details"):
         answer = await send(made, browser, f"person/m-marcus/{action}", **token, name="x")

@@ -416,6 +416,33 @@ class Radios(Component, frozen=True, kw_only=True):
     day: Field | None = None
 
 
+class RoleGroup(ViewPart, frozen=True, kw_only=True):
+    """The roles of a service, and the fields of what it needs."""
+
+    name: str
+    options: tuple[tuple[str, Phrase | str, str], ...]
+    """values, texts and hints"""
+    fields: tuple[Field, ...] = ()
+    """shown while one of its roles is chosen"""
+
+
+class RoleChoice(Component, frozen=True, kw_only=True):
+    """A choice of one role among those of several services."""
+
+    template: ClassVar[str] = "components/role_choice.html"
+
+    name: str
+    legend: Phrase
+    groups: tuple[RoleGroup, ...]
+    asked: tuple[str, str]
+    """a hidden field that says what the form asks for"""
+    none: Phrase | None = None
+    """the choice of no role, the first"""
+    value: str = ""
+    folded: bool = False
+    """whether each service is opened to see its roles"""
+
+
 class Checkboxes(Component, frozen=True, kw_only=True):
     """A choice of several."""
 
