@@ -108,6 +108,9 @@ async def test_an_offer_is_made_after_a_summary_and_gives_nothing_yet(made: Worl
     assert "The offer has been made." in browser.page.text
     assert await held(made) == replace(GRANT, state="offered")
     assert [event.actor for event in await made.audit("grant.offer")] == ["user:id-alice"]
+    await go(made, browser, f"third-parties/grant/{object_id(GRANT.key)}")
+    history = browser.page.text.partition("Last changes")[2]
+    assert "Acme Pte. Ltd. offers Banyan Trading to act for it at Permits alice" in history
 
 
 async def test_an_organisation_is_found_by_its_whole_name_or_number_only(made: World) -> None:
