@@ -30,8 +30,10 @@ class Check(ViewPart, frozen=True, kw_only=True):
     fields: tuple[Part, ...] = ()
     """of the form"""
     hidden: tuple[tuple[str, str], ...] = (("decision", "yes"),)
-    after_form: bool = False
-    """whether another form leads here: then `hidden` keeps what it concerns, and only the form of this page is used"""
+    selected: bool = False
+    """whether the form of a list leads here, with the rows that it concerns: then `hidden` keeps them"""
+    at_once: bool = False
+    """whether what was entered needs no check"""
     upload: bool = False
     """whether it may have a file, and what is long"""
     button: Phrase
@@ -74,7 +76,7 @@ class Check(ViewPart, frozen=True, kw_only=True):
             return *self.parts, *further, *refused, *self.below
         form = Form(
             parts=self.fields,
-            hidden=(*self.hidden, (CONFIRMED, "yes")) if self.after_form else self.hidden,
+            hidden=(*self.hidden, (CONFIRMED, "yes")),
             upload=self.upload,
             button=self.button,
             decision=self.decision,
@@ -100,9 +102,8 @@ class Check(ViewPart, frozen=True, kw_only=True):
 
     def is_confirmed(self, at: PageContext[Any]) -> bool:
         """Return whether its own form was sent, to change something."""
-        if self.other and at.form.get("decision") == self.other[0]:
-            return False
-        return not self.after_form or at.form.get(CONFIRMED) == "yes"
+        decided_otherwise = self.other is not None and at.form.get("decision") == self.other[0]
+        return at.form.get(CONFIRMED) == "yes" and not decided_otherwise
 
 
 def check_page(
@@ -126,7 +127,7 @@ def check_page(
 
     async def submit(at: At) -> FormResult:
         asked = await ask(at)
-        if isinstance(asked, Page) or not asked.is_confirmed(at):
+        if isinstance(asked, Page) or ((form or asked.selected) and not asked.at_once and not asked.is_confirmed(at)):
             raise ConfirmationRequired
         try:
             if asked.step_name:
@@ -135,7 +136,7 @@ def check_page(
                 at.check_names(asked.names)
             made = await asked.change()
         except InvalidInput as rejected:
-            if form is None or not asked.after_form:
+            if form is None or asked.at_once:
                 raise
             raise ConfirmationRequired((rejected.field, rejected.sentence)) from None
         return made if isinstance(made, FormResult) else asked.done

@@ -61,6 +61,7 @@ from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import Field, Link
 from corpid.web.pages.responses import CsvFile
 from corpid.web.sites import (
+    ConfirmationRequired,
     FormResult,
     InvalidForm,
     NotFound,
@@ -733,6 +734,8 @@ async def ask_import(at: PortalContext) -> Check | Page:
     edit = ("edit", phrase("Change the table"))
 
     async def submit() -> FormResult:
+        if not number:
+            raise ConfirmationRequired
         writing = import_access.submit_import(
             at.registry,
             InvitationLimit.for_request(at.context),
@@ -755,7 +758,6 @@ async def ask_import(at: PortalContext) -> Check | Page:
                 (_import_line(at, each) for each in plan.lines),
             ),
         ),
-        after_form=True,
         upload=True,
         hidden=(("table", at.form.get("table", "")),),
         decision="confirm" if number else edit[0],

@@ -348,7 +348,7 @@ def check_end(
         heading=phrase("Remove access?"),
         parts=tuple(parts),
         refused=None if roles else _CHOOSE,
-        after_form=True,
+        selected=True,
         hidden=hidden,
         decision=decision,
         button=_TAKE_AWAY,

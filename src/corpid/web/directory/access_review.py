@@ -264,7 +264,7 @@ async def ask_decision(at: PortalContext) -> Check:
         raise InvalidInput(phrase("Select people first."))
     up = _to_review(at)
     if at.form.get("decision") != _REMOVE:
-        return Check(heading=HEADING, parts=(), button=HEADING, up=up, change=lambda: _keep_access(at))
+        return Check(heading=HEADING, parts=(), button=HEADING, up=up, at_once=True, change=lambda: _keep_access(at))
     people = await _chosen(at)
     held = [await role_assignment.list_roles(at.registry, at.actor, each.user.user_id) for each in people]
     rows = [role.row for page in held for role in page.found]
