@@ -40,6 +40,8 @@ VISITS: Final[Mapping[str, Visit]] = {
     "portal-people": Visit("people"),
     "portal-people-nobody": Visit("people?q=zoe"),
     "portal-people-sorted": Visit("people?sort=-email"),
+    "portal-search": Visit("search?search=mar"),
+    "portal-search-nothing": Visit("search?search=zebra"),
     "portal-access-person": Visit("access/new"),
     "portal-access-nobody": Visit("access/new?find=zz"),
     "portal-invite": Visit("invite"),
