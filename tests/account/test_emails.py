@@ -102,7 +102,8 @@ def test_a_name_writes_nothing_but_text(language: Language) -> None:
         assert found.shape == expected.shape, name
         assert found.links == expected.links, name
         assert not re.search(r"[\r\n\x00-\x1f\u2028\u2029\u202e]", rendered.subject)
-        assert "\nBcc" not in rendered.text
+        # Within a paragraph any word can begin a line, where it is wrapped.
+        assert not any(each.startswith("Bcc") for each in rendered.text.split("\n\n"))
         assert "\u202e" not in rendered.text + rendered.html
     assert "<script>alert(1)" in Read(wild["password_changed"][1].html).text
 

@@ -15,7 +15,7 @@ from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.records import Administrator, Change, Membership
 from corpid.rules.limits import ACCESS_REQUESTS_PER_DAY
-from corpid.web.pages.role_fields import parameter_field
+from corpid.web.pages.role_fields import value_field
 from tests.account.scene import at_account, go, hidden, send
 from tests.manage.access_scene import HARBOUR, NOTICES, checker, confirm, employed, follow, requests, roles
 from tests.manage.scene import ACME
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.actors import EntityAdministrator
     from corpid_dev.relying_party.browser import Browser
 
-YEAR = parameter_field("Permit Year")
+YEAR = value_field(HARBOUR, "Permit Year")
 
 
 async def managed(made: World) -> None:
@@ -196,7 +196,7 @@ async def test_a_person_asks_so_often_a_day_and_no_more(made: World) -> None:
     browser = await at_account(made, "access")
     for number in range(ACCESS_REQUESTS_PER_DAY + 1):
         await go(made, browser, f"access/ask?entity={ACME}&service=HARBOUR")
-        fields = {YEAR: "2026", "sub_entity": f"Branch {number}"}
+        fields = {YEAR: "2026", value_field(HARBOUR): f"Branch {number}"}
         await confirm(browser, role="Checker", end="none", reason="Every branch", **fields)
     assert "Try again tomorrow." in browser.page.text
     assert len(await requests(made)) == ACCESS_REQUESTS_PER_DAY

@@ -17,6 +17,7 @@ from corpid.web.account.endpoints import AskForAccess, Organisation, OwnAccess, 
 from corpid.web.pages import role_fields
 from corpid.web.pages.layout import Frame, Link
 from tests.browser.seeded import Visit
+from tests.manage.access_scene import HARBOUR as PERMITS
 from tests.manage.access_scene import checker, demand, employed, identifier, staffed
 from tests.manage.scene import ACME, in_portal, portal
 from tests.sign_in.world import world
@@ -62,7 +63,7 @@ FIELDS: Final = role_fields.build_fields(
     FORM, TODAY, used=ValuesInUse(sub_entities=("Jurong", "Tuas"), parameters={"Permit Year": ("2026",)})
 )
 WRONG: Final = (
-    (role_fields.parameter_field("Permit Year"), phrase("Enter a year of four digits, such as 2026.")),
+    (role_fields.value_field(HARBOUR, "Permit Year"), phrase("Enter a year of four digits, such as 2026.")),
     ("end_date", phrase("Enter a date that exists.")),
 )
 SERVICE: Final = (phrase("Service"), "Harbour permits", "/manage/access/new?person=1")
@@ -152,9 +153,9 @@ STATES: Final[Mapping[str, View]] = {
     ),
 }
 
-_BERTH: Final = role_fields.parameter_field("Berth")
+_BERTH: Final = role_fields.value_field(PERMITS, "Berth")
 _GIVEN: Final = "access/new?person=m-marcus"
-_COMPLETE: Final = f"{_GIVEN}&service=NOTICES&start=today&end=none&check=all"
+_COMPLETE: Final = f"{_GIVEN}&access=NOTICES&start=today&end=none&check=all"
 _ROLE: Final = checker(sub_entity="Jurong", end_date="2027-12-31")
 _COLUMNS: Final = "user_name\tservice\trole"
 VISITS: Final[Mapping[str, Visit]] = {
@@ -164,8 +165,7 @@ VISITS: Final[Mapping[str, Visit]] = {
         "access/new", {"find": "mar", "access": "HARBOUR/Approver", "end": "none"}, of="check"
     ),
     "portal-access-service": Visit(_GIVEN),
-    "portal-access-role": Visit(_GIVEN, {"access": "HARBOUR/Approver", "end": "none"}, of="check"),
-    "portal-access-role-wrong": Visit(f"{_GIVEN}&service=HARBOUR", {"end": "date", _BERTH: "12"}, of="check"),
+    "portal-access-role-wrong": Visit(_GIVEN, {"access": "HARBOUR/Approver", "end": "date", _BERTH: "12"}, of="check"),
     "portal-access-confirm": Visit(_COMPLETE),
     "portal-access-change": Visit(f"access/change/{identifier(_ROLE)}"),
     "portal-access-change-confirm": Visit(f"access/change/{identifier(_ROLE)}", {"role": "Approver"}, of="check"),

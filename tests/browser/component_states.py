@@ -39,6 +39,8 @@ from corpid.web.pages.components import (
     Part,
     Progress,
     Radios,
+    RoleChoice,
+    RoleGroup,
     Selection,
     Series,
     Snippets,
@@ -46,6 +48,8 @@ from corpid.web.pages.components import (
     Tabs,
     Tile,
     Tiles,
+    Timeline,
+    TimelineEntry,
     table,
 )
 from corpid.web.pages.layout import ButtonForm, Field, Link, NavigationLink, Pager
@@ -113,10 +117,29 @@ LIST: Final = Table(
     ),
     pager=Pager(
         first="/manage/people", previous="/manage/people?before=a", next="/manage/people?after=b",
-        total=counted(1005, "{count} in this list", "{count} in this list"),
+        total=phrase("{first}–{last} of {count}", first=51, last=100, count=1005),  # noqa: RUF001 - a dash
     ),
     csv="/manage/people/list.csv",
 )  # fmt: skip
+HISTORY: Final = Timeline(
+    (
+        TimelineEntry(
+            text=Link(url="/manage/history/2", text=phrase("{name} was invited", name="kim@harbour.example")),
+            by="marcus (Marcus Lee)",
+            at=NOW,
+        ),
+        TimelineEntry(
+            text=Cell(
+                values=(
+                    phrase("The membership of {name} was suspended", name="priya (Priya Nair)"),
+                    Details(about="1", facts=((phrase("Reason"), "On leave"),)),
+                )
+            ),
+            by="marcus (Marcus Lee)",
+            at=NOW - timedelta(days=3),
+        ),
+    )
+)
 EMPTY: Final = Table(
     caption=phrase("What people may do for your organisation"),
     heading=True,
@@ -156,6 +179,35 @@ FIELDS: Final[tuple[Part, ...]] = (
         ),
         value="approver",
         hint=phrase("Several people match."),
+    ),
+    *(
+        RoleChoice(
+            name=f"access-{folded}",
+            legend=phrase("What may the person do?"),
+            groups=(
+                RoleGroup(
+                    name="Harbour permits",
+                    options=(
+                        ("HARBOUR/Checker", "Harbour permits: Checker", "Checks applications."),
+                        ("HARBOUR/Approver", "Harbour permits: Approver", ""),
+                    ),
+                    fields=(
+                        Field(
+                            name=f"year-{folded}",
+                            kind="numeric",
+                            label=phrase("{name} (required)", name="Permit Year"),
+                            hint=phrase("A year, such as 2026"),
+                            value="",
+                        ),
+                    ),
+                ),
+                RoleGroup(name="Notices", options=(("NOTICES", "Notices", ""),)),
+            ),
+            asked=(f"check-{folded}", "all"),
+            value="HARBOUR/Approver",
+            folded=folded,
+        )
+        for folded in (False, True)
     ),
     Checkboxes(
         legend=phrase("What do you want to give?"),
@@ -299,6 +351,7 @@ GALLERY: Final = Page(
         TABS,
         LIST,
         EMPTY,
+        HISTORY,
         Heading(phrase("At a glance")),
         TILES,
         CHART,

@@ -138,14 +138,14 @@ def test_a_removed_person_who_decided_reviewed_or_made_a_token_is_named_as_pages
     arjun, _ = acted(terminal, made)
     terminal.done(*WHY, "user", "remove", "arjun")
     of, review = ("--entity", "209900042K"), ("entity", "review", "209900042K")
-    assert " by A removed person\n" in terminal.done("approval", "show", made)
+    assert " by (removed person)\n" in terminal.done("approval", "show", made)
     decided = json.loads(terminal.done("approval", "show", made, "--json"))
-    assert (decided["decided_by"], decided["decided_by_name"]) == (f"user:{arjun}", "A removed person")
-    assert ", by A removed person\n" in terminal.done(*review)
-    assert json.loads(terminal.done(*review, "--json"))["began_by_name"] == "A removed person"
-    assert "A removed person" in terminal.done("provisioning-token", "list", *of)
+    assert (decided["decided_by"], decided["decided_by_name"]) == (f"user:{arjun}", "(removed person)")
+    assert ", by (removed person)\n" in terminal.done(*review)
+    assert json.loads(terminal.done(*review, "--json"))["began_by_name"] == "(removed person)"
+    assert "(removed person)" in terminal.done("provisioning-token", "list", *of)
     [token] = json.loads(terminal.done("provisioning-token", "list", *of, "--json"))["tokens"]
-    assert token["created_by_name"] == "A removed person"
+    assert token["created_by_name"] == "(removed person)"
 
 
 def test_somebody_invited_is_named_by_the_address_everywhere(terminal: Terminal) -> None:

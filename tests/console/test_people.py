@@ -76,11 +76,12 @@ async def test_a_list_says_how_many_there_are_and_leads_back() -> None:
             await browser.open(f"{made.base}{target}", site="same-origin")
 
         await go(made, browser, "people?search=p&by=name")
-        assert "120 in this list" in browser.page.text
+        assert "1–50 of 120" in browser.page.text  # noqa: RUF001 - a dash
         assert "Previous page" not in browser.page.text
         await follow("Next page")
         assert "p050" in browser.page.text
         await follow("Next page")
+        assert "101–120 of 120" in browser.page.text  # noqa: RUF001
         assert "p119" in browser.page.text
         assert "Next page" not in browser.page.text
         await follow("Previous page")

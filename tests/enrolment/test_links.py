@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from msgspec.structs import replace
 
+from corpid.flows.directory.write import write_changes
 from corpid.rules.authentication import records, totp
+from corpid.rules.authentication.records import Credentials
+from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.records import Change
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import ELSEWHERE, GONE, NINA, SET_UP
 from tests.postbox import Postbox
 from tests.sign_in.test_entity_selection import statements
-from tests.sign_in.world import FORM, SECRET, cookies_of, form_of, new_world, wear
+from tests.sign_in.world import FORM, PASSWORD, SECRET, cookies_of, form_of, new_world, wear
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -310,3 +315,28 @@ async def test_a_link_that_ended_after_it_was_opened_says_so(made: World) -> Non
     await newcomer.link(made, user_id=NINA)
     await browser.submit(begin)
     assert (newcomer.status(browser), browser.page.heading) == (404, GONE)
+
+
+@pytest.mark.parametrize("purpose", ["invitation", "password", "second_factor"])
+@pytest.mark.parametrize("opened", [False, True])
+async def test_a_link_ends_when_the_address_that_it_went_to_is_the_persons_no_more(
+    made: World, purpose: Any, opened: bool
+) -> None:
+    """D50, D69: an operator corrects an address, or writes another one because somebody else reads the mailbox."""
+    await newcomer.nina(made)
+    if purpose != "invitation":
+        held = Credentials(user_id=NINA, password_hash=await made.passwords.hash(PASSWORD), totp_secret=SECRET)
+        await made.write(held)
+    url = await newcomer.link(made, purpose)
+    browser = await made.browser()
+    if opened:
+        await newcomer.followed(browser, url)
+    user = await made.provider.registry.directory.user(NINA)
+    assert user is not None
+    change = Change(user, replace(user, email="nina.novak@example.org"))
+    await write_changes(made.provider.registry, CommandLine(by="lee@node1"), [change])
+    if opened:
+        await browser.open(browser.url)
+    else:
+        await newcomer.followed(browser, url)
+    assert browser.page.heading == GONE

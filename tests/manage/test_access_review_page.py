@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from corpid.rules.directory.access_review import AccessReview
 from corpid.rules.directory.records import Membership
-from tests.manage.access_scene import checker, confirm, demand, employed, follow, requests, staffed
+from tests.manage.access_scene import checker, confirm, demand, employed, follow, requests, roles, staffed
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
 from tests.sign_in.world import World, entity, form_of, shown_again
 
@@ -130,7 +130,7 @@ async def test_nobody_selected_is_said(made: World) -> None:
     browser = await in_portal(made, REVIEW)
     sent = await keep(made, browser, {})
     sent = await shown_again(browser, sent)
-    assert "Select the people whose access should stay." in sent.text
+    assert "Select people first." in sent.text
 
 
 async def test_a_membership_is_ended_after_a_page_that_says_what_it_takes_away_and_is_counted(made: World) -> None:
@@ -250,7 +250,7 @@ async def test_the_list_goes_on_page_by_page(made: World) -> None:
     await follow(browser, "Next page")
     assert len(selectable(browser)) == 13
     await browser.fill_and_submit("decision")
-    assert "Select the people" in browser.page.text
+    assert "Select people first." in browser.page.text
     assert len(selectable(browser)) == 13
 
 
@@ -347,3 +347,33 @@ async def test_each_role_has_its_row_and_is_removed_from_there(made: World) -> N
     assert "The access has been removed. marcus (Marcus Lee): Approver at Harbour permits" in saved
     assert "as Approver" not in listed
     assert "as Checker" in listed
+
+
+async def test_all_access_of_several_people_is_removed_by_one_selection_and_one_page(made: World) -> None:
+    """D54, D81: the page names each role, and the review goes on."""
+    await staffed(made)
+    await made.write(checker(), checker(role="Approver"), checker("nadia"))
+    await due(made)
+    browser = await in_portal(made, REVIEW)
+    ticked = seen(browser, "marcus") | seen(browser, "nadia")
+    await browser.fill_and_submit(**ticked, button="Remove all access")
+    assert browser.page.heading == "Remove access?"
+    assert "2 people lose 3 roles." in browser.page.text
+    assert len(await roles(made)) == 2
+    await browser.fill_and_submit("confirmed")
+    assert browser.page.heading == "Access review"
+    assert "The access has been removed." in browser.page.text
+    assert [*await roles(made), *await roles(made, "nadia")] == []
+
+
+async def test_access_of_somebody_who_was_renamed_since_the_list_was_shown_is_not_removed(made: World) -> None:
+    """D68."""
+    await staffed(made)
+    await made.write(checker())
+    await due(made)
+    browser = await in_portal(made, REVIEW)
+    found = (await made.provider.registry.directory.read(Membership, [("id-marcus", ACME)]))["id-marcus", ACME]
+    await made.write(replace(found, name="Marcus Tan"))
+    await browser.fill_and_submit(**seen(browser, "marcus"), button="Remove all access")
+    assert "Names have changed since you looked." in browser.page.text
+    assert len(await roles(made)) == 1

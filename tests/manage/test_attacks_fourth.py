@@ -159,7 +159,7 @@ async def test_a_form_shown_before_a_level_was_lowered_changes_nothing(made: Wor
     suspending = form_of(browser, "confirmed") | {"decision": "suspend"}
     await browser.open(f"{made.base}/manage/access", site="same-origin")
     await browser.fill_and_submit(**{f"select-{identifier(checker())}": "yes"}, button="end")
-    ending = form_of(browser, "decision")
+    ending = form_of(browser, "confirmed")
     await appoint(made, level="sub_administrator", services=("NOTICES",))
     made.provider.registry_cache.drop()
     for page, form in (("undo", undoing), ("people/selected", suspending), ("access/end", ending)):

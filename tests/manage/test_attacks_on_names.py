@@ -106,10 +106,10 @@ async def test_the_history_filter_asks_former_members_too(made: World) -> None:
 
 
 async def test_a_written_user_name_hides_nobodys_page(made: World) -> None:
-    """D68: a token calls Cora as the identifier of Bob's membership, which the address of his page names."""
+    """D68: a token called Cora as the identifier of Bob's membership, which the address of his page names."""
     await acme(made)
     page = (await member(made, "id-bob")).membership_id
-    await provisioned(made, await member(made, "id-cora"), user_name=page, name="Cora Chan")
+    await made.write(replace(await member(made, "id-cora"), user_name=page, name="Cora Chan"))
     browser = await in_portal(made, f"person/{page}")
     assert browser.page.heading == "bob (Bob Lim)"
 

@@ -248,7 +248,7 @@ async def test_a_request_says_for_whom_it_was_made_once_somebody_accepted(made: 
     assert "gina@acme.example (Gina Teo) may act as Maker" in browser.page.text
     await browser.open(portal(made, f"requests/decide/{found.request_id}"), site="same-origin")
     assert "Names have changed since this was requested." in browser.page.text
-    assert "gina@acme.example (Gina Teo) A removed person" in browser.page.text
+    assert "gina@acme.example (Gina Teo) (removed person)" in browser.page.text
     assert "accepts the invitation" not in browser.page.text
     await browser.fill_and_submit(button="approve", reason="She starts on Monday")
     assert "Decline it; it has to be requested again." in browser.page.text

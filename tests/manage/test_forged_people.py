@@ -30,7 +30,7 @@ NOBODY: Final = "00000000-0000-4000-8000-000000000999"
 FORMS: Final[dict[str, tuple[str, dict[str, str], str, dict[str, str]]]] = {
     "people": ("people", {"select-{sam}": "yes", "button": "Suspend"}, "sam", {"decision": "suspend"}),
     "access": ("access", {"select-{assignment}": "yes", "button": "Remove access"}, "assignment", {}),
-    "access/new": ("access/new?person={sam}&service=PERMITS&role=Maker&start=today&end=none&check=all", {}, "sam", {}),
+    "access/new": ("access/new?person={sam}&access=PERMITS/Maker&start=today&end=none&check=all", {}, "sam", {}),
     "access/copy": ("access/copy?person={sam}&from={marcus}", {}, "sam", {box(checker(), "2026-01-01"): "yes", "confirmed": "yes"}),
     "third-parties/assign": ("third-parties/assign/{received}?person={sam}", {}, "sam", {"confirmed": "yes"}),
 }  # fmt: skip

@@ -46,6 +46,16 @@ async def test_a_table_is_shown_in_sentences_before_anything_changes_and_then_ta
     assert omar.invited
 
 
+async def test_a_table_that_changes_nothing_is_not_taken_over_by_a_form_of_ones_own_making(made: World) -> None:
+    await staffed(made)
+    browser = await in_portal(made, "access/import")
+    table = "user_name\nmarcus"
+    for confirmed in ({}, {"decision": "confirm", "confirmed": "yes"}):
+        fields = {**form_of(browser, "form_token", "table"), "table": table, **confirmed}
+        shown = await shown_again(browser, await send(made, browser, "access/import", **fields))
+        assert "Nothing would change." in shown.text
+
+
 async def test_every_problem_is_named_by_its_line_and_nothing_changes(made: World) -> None:
     """R-14.1, D55."""
     await staffed(made)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 from urllib.parse import urljoin
+
+import pytest
 
 from corpid.flows.directory import invitations
 from corpid.rules.directory.records import Membership
-from tests.manage.access_scene import confirm, demand, employed, requests, staffed
+from corpid.web.pages.role_fields import value_field
+from tests.manage.access_scene import HARBOUR, confirm, demand, employed, requests, staffed
 from tests.manage.scene import ACME, appoint, go, in_portal, send
 from tests.sign_in.world import World, form_of, new_world, shown_again
-
-if TYPE_CHECKING:
-    import pytest
 
 
 async def invited(made: World) -> dict[str, str]:
@@ -140,7 +139,7 @@ async def test_a_sub_administrator_invites_nobody(made: World) -> None:
     browser = await in_portal(made, "access/new")
     for page in ("invite", "invite/several"):
         assert await go(made, browser, page) == "You cannot open this page"
-    await go(made, browser, "access/new?person=m-marcus&service=NOTICES&start=today&end=none&check=all")
+    await go(made, browser, "access/new?person=m-marcus&access=NOTICES&start=today&end=none&check=all")
     token = form_of(browser, "form_token")
     for page in ("invite", "invite/several"):
         answer = await send(made, browser, page, **token, name="A", email="a@example.org", people="a@example.org")
@@ -165,7 +164,7 @@ async def test_ten_people_are_invited_with_a_role_by_one_form_and_one_page_that_
     await staffed(made)
     browser = await in_portal(made, "invite/several")
     lines = "\n".join(f"Person {number} <person{number}@acme.example>" for number in range(10))
-    await browser.fill_and_submit(people=lines, access="NOTICES/", end="year-end")
+    await browser.fill_and_submit(people=lines, access="NOTICES", end="year-end")
     assert browser.page.heading == "Invite 10 people?"
     assert "Each of them may act as" in browser.page.text
     await browser.fill_and_submit("people")
@@ -175,17 +174,41 @@ async def test_ten_people_are_invited_with_a_role_by_one_form_and_one_page_that_
     assert {entry.object.split("/")[2] for entry in given} == {"NOTICES"}
 
 
-async def test_a_role_that_needs_more_than_a_last_day_is_not_offered_to_many(made: World) -> None:
-    """R-14.1: a mandatory parameter is each person's own."""
+@pytest.mark.parametrize(
+    ("page", "who"),
+    [
+        ("invite", {"name": "Kim", "email": "kim@acme.example"}),
+        ("invite/several", {"people": "Kim <kim@acme.example>"}),
+    ],
+)
+async def test_a_role_with_the_values_that_its_service_needs_comes_with_the_invitation(
+    made: World, page: str, who: dict[str, str]
+) -> None:
+    """R-14.1, D60: one form, and one page that asks."""
+    await staffed(made)
+    browser = await in_portal(made, page)
+    await browser.fill_and_submit(**who, access="HARBOUR/Checker")
+    assert "Enter the Permit Year. Harbour permits needs it." in browser.page.text
+    await browser.fill_and_submit(**{value_field(HARBOUR, "Permit Year"): "2027"})
+    assert browser.page.heading == "Invite 1 person?"
+    assert "Each of them may act as Checker at Harbour permits from today until" in browser.page.text
+    assert "Permit Year: 2027" in browser.page.text
+    assert await invited(made) == {}
+    await browser.fill_and_submit("confirmed")
+    assert "1 person has been invited." in browser.page.text
+    [given] = await made.audit("assignment.add")
+    assert given.object.split("/")[2:4] == ["HARBOUR", "Checker"]
+
+
+async def test_a_role_that_is_not_offered_comes_with_no_invitation(made: World) -> None:
+    """R-20, D53: of a service that the organisation may not use."""
     await staffed(made)
     browser = await in_portal(made, "invite/several")
-    offered = {each.value for form in browser.page.forms for each in form.controls if each.name == "access"}
-    assert "NOTICES/" in offered
-    assert not any(each.startswith("HARBOUR/Checker") for each in offered)
-    fields = {**form_of(browser, "form_token"), "people": "a@acme.example", "access": "HARBOUR/Checker", "end": "none"}
-    answer = await send(made, browser, "invite/several", **fields)
+    fields = {**form_of(browser, "form_token"), "people": "a@acme.example", "access": "FOREIGN/Clerk", "end": "none"}
+    answer = await send(made, browser, "invite/several", **fields, confirmed="yes")
     await browser.open(urljoin(made.base, answer.headers["Location"]), site="same-origin")
     assert "Choose one of these roles, or none yet." in browser.page.text
+    assert await invited(made) == {}
 
 
 async def test_invitations_with_a_role_wait_where_roles_need_approval(made: World) -> None:
@@ -194,7 +217,7 @@ async def test_invitations_with_a_role_wait_where_roles_need_approval(made: Worl
     await appoint(made, who="nadia")
     await demand(made, "roles")
     browser = await in_portal(made, "invite/several")
-    await browser.fill_and_submit(people="Kim <kim@acme.example>", access="NOTICES/", end="none")
+    await browser.fill_and_submit(people="Kim <kim@acme.example>", access="NOTICES", end="none")
     await browser.fill_and_submit("people", reason="New colleagues")
     assert "Nothing changes until it is approved" in browser.page.text
     assert not await made.audit("membership.invite")

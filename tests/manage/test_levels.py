@@ -50,7 +50,7 @@ HIDDEN: Final[dict[str, tuple[Action, ObjectKind]]] = {
 MORE: Final = {
     "third-parties/offer": f"third-parties/offer?to={BANYAN}&service=PERMITS",
     "access/copy": "access/copy?person={marcus}",
-    "access/new": "access/new?person={marcus}&service=HARBOUR&start=today&end=none",
+    "access/new": "access/new?person={marcus}&access=HARBOUR&start=today&end=none",
     "access-review": "access-review?begin=1",
 }
 """path → the address at which its form is shown"""

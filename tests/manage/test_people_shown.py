@@ -59,8 +59,8 @@ async def sent(made: World, browser: Browser, path: str, /, **typed: str) -> htt
 async def test_a_role_confirmed_for_one_address_is_not_given_to_another(made: World) -> None:
     """D68: the page says who, and a colleague redirects the invitation before it is confirmed."""
     await with_gina(made)
-    browser = await in_portal(made, "access/new?person=m-gina&service=PERMITS")
-    await browser.fill_and_submit(role="Maker", end="year-end")
+    browser = await in_portal(made, "access/new?person=m-gina")
+    await browser.fill_and_submit(access="PERMITS/Maker", end="year-end")
     assert "gina@acme.example (Gina Teo) may act as Maker" in browser.page.text
     await rename(made, await member(made, "f1e2"), "Gina Teo", email=OTHER)
     await browser.fill_and_submit("form_token")

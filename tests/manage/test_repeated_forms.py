@@ -37,7 +37,7 @@ async def test_two_forms_at_the_same_moment_make_one_request() -> None:
     async with world(base=f"http://localhost:{port}") as made, served(made.application.asgi, sockets):
         await staffed(made)
         await demand(made, "all")
-        browser = await in_portal(made, "access/new?person=m-marcus&service=NOTICES&start=today&end=none&check=all")
+        browser = await in_portal(made, "access/new?person=m-marcus&access=NOTICES&start=today&end=none&check=all")
         form = {**form_of(browser, "form_token", "reason"), "reason": "on holiday"}
         headers = {
             "Content-Type": FORM,

@@ -140,7 +140,7 @@ async def test_where_nobody_can_approve_a_request_the_pages_say_what_to_do() -> 
         )  # fmt: skip
         page, form = (
             f"requests/{found.request_id}",
-            "access/new?person=id-cora&service=TAX&check=all&start=today&end=none",
+            "access/new?person=id-cora&access=TAX&check=all&start=today&end=none",
         )
         registry = made.provider.registry
         [cora] = [held for held, user in await contexts.belonging(registry, ACME, limit=10) if user.user_name == "cora"]

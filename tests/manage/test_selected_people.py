@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.rules.directory.records import ChangeRequest, Membership
-from corpid.web.pages.role_fields import parameter_field
-from tests.manage.access_scene import checker, demand, employed, requests, roles, staffed
+from corpid.web.pages.role_fields import value_field
+from tests.manage.access_scene import HARBOUR, checker, demand, employed, requests, roles, staffed
 from tests.manage.scene import ACME, appoint, in_portal, send
 from tests.manage.test_undo import FIRM, press_undo
 from tests.sign_in.world import World, form_of
@@ -169,7 +169,7 @@ async def test_the_list_is_downloaded_as_it_is_filtered(made: World) -> None:
     await employed(made, "evil", "=1+1 Temp")
     browser = await in_portal(made, "people/list.csv?q=Temp")
     text = browser.response.text if browser.response else ""
-    assert text.splitlines()[0] == "\ufeffname,user_name,email,state,level,roles,department,job_title"
+    assert text.splitlines()[0] == "\ufeffname,user_name,email,state,level,roles,last_sign_in,department,job_title"
     assert len(text.splitlines()) == 62
     assert "'=1+1 Temp" in text
 
@@ -186,12 +186,10 @@ async def test_an_action_that_the_list_does_not_offer_is_refused(made: World, de
 
 async def give(browser: Browser, role: str = "HARBOUR/Checker", **fields: str) -> None:
     """Choose the role for those who are selected, and what its service needs."""
-    await browser.fill_and_submit(access=role, end="none", button="Continue")
-    if fields:
-        await browser.fill_and_submit("asked", **fields, button="Continue")
+    await browser.fill_and_submit(access=role, end="none", **fields, button="Continue")
 
 
-PERMIT_YEAR = parameter_field("Permit Year")
+PERMIT_YEAR = value_field(HARBOUR, "Permit Year")
 
 
 async def test_a_whole_list_is_given_a_role_by_one_form_and_one_page_that_asks(made: World) -> None:
@@ -225,14 +223,12 @@ async def test_what_is_missing_in_the_role_is_said_and_another_one_can_be_chosen
     await choose(browser, "Give access", "marcus", "nadia")
     await browser.fill_and_submit("access", button="Continue")
     assert "Choose what these people may do." in browser.page.text
-    assert "Choose when the access ends." in browser.page.text
     await give(browser, **{PERMIT_YEAR: "soon"})
     assert "Enter a year of four digits, such as 2026." in browser.page.text
-    await browser.fill_and_submit("asked", **{PERMIT_YEAR: "2027"}, button="Continue")
+    await browser.fill_and_submit(**{PERMIT_YEAR: "2027"}, button="Continue")
     await browser.fill_and_submit("confirmed", button="Change something")
     assert "What may these people do?" in browser.page.text
     await browser.fill_and_submit(access="HARBOUR/Approver", button="Continue")
-    await browser.fill_and_submit("asked", button="Continue")
     await confirm(browser, "Give access")
     held = [*await roles(made), *await roles(made, "nadia")]
     assert [(each.role, each.parameters[0].value) for each in held] == [("Approver", "2027")] * 2

@@ -110,6 +110,9 @@ async def test_an_offer_is_made_after_a_summary_and_gives_nothing_yet(made: Worl
     assert "The offer has been made." in browser.page.text
     assert await held(made) == replace(GRANT, state="offered")
     assert [event.actor for event in await made.audit("grant.offer")] == ["user:id-alice"]
+    await go(made, browser, f"third-parties/grant/{object_id(GRANT.key)}")
+    history = browser.page.text.partition("Last changes")[2]
+    assert "Acme Pte. Ltd. offers Banyan Trading" in history
 
 
 async def test_an_organisation_is_found_by_its_whole_name_or_number_only(made: World) -> None:
@@ -230,7 +233,7 @@ async def test_the_offering_side_cannot_accept_its_own_offer(made: World) -> Non
     await made.write(replace(GRANT, state="offered"))
     browser = await in_portal(made, page("end"))
     kept = form_of(browser, "form_token")
-    answer = await send(made, browser, page("accept"), **kept, confirmed="yes")
+    answer = await send(made, browser, page("accept"), **kept)
     assert answer.status_code == 404
     now = await held(made)
     assert now is not None

@@ -194,8 +194,24 @@ async def test_the_page_after_a_change_offers_to_undo_it_and_the_button_does(mad
     assert not (await member(made)).enabled
     await press_undo(browser)
     assert "The last change has been undone." in browser.page.text
-    assert (await member(made)).enabled
+    assert (browser.page.heading, (await member(made)).enabled) == ("marcus (Marcus Lee)", True)
     assert not offers_undo(browser)
+
+
+async def test_an_undo_leads_back_to_the_list_as_it_was_narrowed_and_never_to_a_page_that_is_gone(made: World) -> None:
+    await staffed(made)
+    browser = await in_portal(made, "people?q=marcus")
+    for page, heading in ((None, "People"), ("nowhere", "Home"), ("https://evil.example", "Home")):
+        await go(made, browser, "people?q=marcus")
+        await browser.fill_and_submit(**{"select-m-marcus": "yes"}, button="Suspend")
+        await browser.fill_and_submit("confirmed")
+        if page is None:
+            await press_undo(browser)
+        else:
+            await browser.fill_and_submit("undone", page=page)
+        assert "The last change has been undone." in browser.page.text
+        assert browser.page.heading == heading
+        assert (await member(made)).enabled
 
 
 async def test_what_is_changed_next_takes_the_place_of_the_last_change(made: World) -> None:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.web.pages.components import Actions, Form, Paragraph
+from corpid.web.pages.components import Actions, Form, Page, Paragraph
 from corpid.web.pages.layout import Link, ViewPart
-from corpid.web.sites import CHANGED_MEANWHILE, At, ConfirmationRequired, FormResult, SitePage
+from corpid.web.sites import CHANGED_MEANWHILE, CONFIRMED, At, ConfirmationRequired, FormResult, PageContext, SitePage
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from corpid.rules.directory.access import Action, ObjectKind
     from corpid.texts import Phrase
-    from corpid.web.pages.components import Page, Part
+    from corpid.web.pages.components import Part
     from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
 
@@ -31,8 +31,18 @@ class Check(ViewPart, frozen=True, kw_only=True):
     """of the form"""
     hidden: tuple[tuple[str, str], ...] = (("decision", "yes"),)
     selected: bool = False
-    """whether the form of a list leads here, with the rows that it concerns: then `hidden` keeps them, and its decision"""
+    """whether the form of a list leads here, with the rows that it concerns: then `hidden` keeps them"""
+    at_once: bool = False
+    """whether what was entered needs no check"""
+    upload: bool = False
+    """whether it may have a file, and what is long"""
     button: Phrase
+    decision: str = ""
+    """what the button sends as `decision`"""
+    other: tuple[str, Phrase] | None = None
+    """a second button that changes nothing: its `decision`, and its text"""
+    below: tuple[Part, ...] = ()
+    """long lists, which stand below the form"""
     danger: bool = False
     """whether it takes something away"""
     reason: Phrase | None = None
@@ -62,59 +72,82 @@ class Check(ViewPart, frozen=True, kw_only=True):
         """
         if self.refused:
             back = self.back or self.up
-            return *self.parts, *further, Paragraph(self.refused, look="empty"), Actions((back,) if back else ())
+            refused = Paragraph(self.refused, look="empty"), Actions((back,) if back else ())
+            return *self.parts, *further, *refused, *self.below
         form = Form(
             parts=self.fields,
-            hidden=self.hidden,
+            hidden=(*self.hidden, (CONFIRMED, "yes")),
+            upload=self.upload,
             button=self.button,
+            decision=self.decision,
+            other=self.other,
             danger=self.danger,
             reason=self.reason or reason,
             needs_approval=self.needs_approval,
             back=self.back,
         )
-        return *self.parts, *further, form
+        return *self.parts, *further, form, *self.below
+
+    async def build(self, at: PageContext[Any]) -> Page:
+        """Its page."""
+        further = await self.further() if self.further else ()
+        return at.build_page(
+            self.heading,
+            *self.show(*further, reason=at.reason_hint),
+            up=self.up,
+            names=self.names,
+            step_name=self.step_name,
+            errors=(*at.errors, *self.errors),
+        )
+
+    def is_confirmed(self, at: PageContext[Any]) -> bool:
+        """Return whether its own form was sent, to change something."""
+        decided_otherwise = self.other is not None and at.form.get("decision") == self.other[0]
+        return at.form.get(CONFIRMED) == "yes" and not decided_otherwise
 
 
 def check_page(
-    ask: Callable[[At], Awaitable[Check]],
+    ask: Callable[[At], Awaitable[Check | Page]],
     *,
     form: Callable[[At], Awaitable[View]] | None = None,
     needs: tuple[Action, ObjectKind] | None = None,
     leads_to: str = "",
+    field: str = "",
+    upload: str = "",
 ) -> SitePage[At]:
     """A page that asks before a change, and its form.
 
-    `form` is the view of a form that is filled in first: then `hidden` keeps what was typed, and its decision.
+    `ask` returns a Page while something is to be entered first. `form` is the page before anything is sent, and shows
+    what is wrong with it; without one `ask` is.
     """
 
     async def view(at: At) -> Page:
         asked = await ask(at)
-        further = await asked.further() if asked.further else ()
-        return at.build_page(
-            asked.heading,
-            *asked.show(*further, reason=at.reason_hint),
-            up=asked.up,
-            names=asked.names,
-            step_name=asked.step_name,
-            errors=(*at.errors, *asked.errors),
-        )
+        return asked if isinstance(asked, Page) else await asked.build(at)
 
     async def submit(at: At) -> FormResult:
         asked = await ask(at)
-        if (asked.selected or form) and at.form.get("decision") != dict(asked.hidden)["decision"]:
+        if isinstance(asked, Page) or ((form or asked.selected) and not asked.at_once and not asked.is_confirmed(at)):
             raise ConfirmationRequired
         try:
-            if asked.names:
-                at.check_names(asked.names)
             if asked.step_name:
                 at.check_step(asked.step_name, asked.outdated)
+            if asked.names:
+                at.check_names(asked.names)
             made = await asked.change()
         except InvalidInput as rejected:
-            if form is None:
+            if form is None or asked.at_once:
                 raise
             raise ConfirmationRequired((rejected.field, rejected.sentence)) from None
         return made if isinstance(made, FormResult) else asked.done
 
     return SitePage(
-        view=form or view, check=view if form else None, submit=submit, fresh=True, needs=needs, leads_to=leads_to
+        view=form or view,
+        check=view,
+        submit=submit,
+        fresh=True,
+        needs=needs,
+        leads_to=leads_to,
+        field=field,
+        upload=upload,
     )

@@ -58,6 +58,7 @@ from corpid.web.sites import (
     CHANGED_MEANWHILE,
     OTHER_ACCOUNT,
     SAVED,
+    UNDO_PAGE,
     UNDONE,
     At,
     ConfirmationRequired,
@@ -287,7 +288,8 @@ async def _shown(site: Site[At], request: Request, at: At, page: SitePage[At], *
     if isinstance(view, PageView):
         if site.undo is not None and at.saved and (undone := await site.undo.offered(at)):
             name, change = undone
-            button = ButtonForm(action=site.path(at.web, site.undo.page), fields=((UNDONE, name),), about=change)
+            fields = (UNDONE, name), (UNDO_PAGE, at.here)
+            button = ButtonForm(action=site.path(at.web, site.undo.page), fields=fields, about=change)
             view = msgspec.structs.replace(view, undo=button)
         news = tuple(each for each in at.errors if each[1] != getattr(view, "refused", None))
         view = msgspec.structs.replace(

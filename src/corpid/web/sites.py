@@ -44,7 +44,9 @@ SAVED: Final = "saved"
 """the parameter that names what was changed"""
 _IN_PAGES: Final = "/?&=%+,:;@~"
 """stays as it is in the address of a page, which may be quoted already and may have a query"""
-_EVERY_FORM: Final = frozenset({"form_token", "step", "names", ENTERED})
+CONFIRMED: Final = "confirmed"
+"""the field of the form on a check page"""
+_EVERY_FORM: Final = frozenset({"form_token", "step", "names", ENTERED, CONFIRMED})
 SIGNED_IN_AGAIN: Final = phrase("You have signed in again. Nothing has changed yet: continue here.")
 STILL_HERE: Final = phrase("You did not sign in again, so nothing has changed. What you entered is still here.")
 OTHER_ACCOUNT: Final = "other-account"
@@ -347,6 +349,8 @@ class Section(Generic[At]):
 
 UNDONE: Final = "undone"
 """the field that names the change to be undone: another one may be the last by now"""
+UNDO_PAGE: Final = "page"
+"""the field with the page that offered it"""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -52,6 +52,7 @@ class Form:
     action: str
     method: str
     id: str = ""
+    searches: bool = False
     controls: list[Control] = field(default_factory=list)
     buttons: list[Control] = field(default_factory=list)
 
@@ -101,8 +102,11 @@ class HtmlPage:
     """target and text"""
 
     def form_with(self, *names: str) -> Form | None:
-        """The first form that has all these controls."""
-        return next((form for form in self.forms if set(names) <= form.names()), None)
+        """The first form that has all these controls.
+
+        Without any the first one that does more than search.
+        """
+        return next((form for form in self.forms if (set(names) <= form.names() if names else not form.searches)), None)
 
 
 def parse(html: str) -> HtmlPage:
@@ -133,6 +137,7 @@ class _Reader(HTMLParser):
 
     def feed(self, data: str) -> None:
         """Read a page, quickly while its parts are plain."""
+        data = data.replace("<wbr>", "")  # a line may break there; it is no space
         place = 0
         while (found := _PLAIN.match(data, place)) is not None:
             text, ended, begun, attributes, at_once = found.groups()
@@ -159,7 +164,12 @@ class _Reader(HTMLParser):
             self.open.append(tag)
         match tag:
             case "form":
-                self.form = Form(given.get("action", ""), given.get("method", "get").lower(), given.get("id", ""))
+                self.form = Form(
+                    given.get("action", ""),
+                    given.get("method", "get").lower(),
+                    given.get("id", ""),
+                    searches=given.get("role", "") == "search",
+                )
                 self.page.forms.append(self.form)
             case "a" if "href" in given:
                 self.page.links.append((given["href"], ""))
@@ -186,7 +196,7 @@ class _Reader(HTMLParser):
         elif kind in BUTTON_TYPES:
             self._press(Control(name, value, kind), given.get("form", ""), form)
         elif kind in ("radio", "checkbox"):
-            form.controls.append(Control(name, value or "on", kind, choice=True, chosen="checked" in given))
+            form.controls.append(Control(name, given.get("value", "on"), kind, choice=True, chosen="checked" in given))
         elif kind not in ("button", "reset"):
             form.controls.append(Control(name, value, kind))
             self.textarea = form.controls[-1] if tag == "textarea" else None

@@ -293,7 +293,7 @@ async def read_link(context: RequestContext, link_hash: str) -> OpenedLink:
     if found.invited is not None:
         return OpenedLink(link=found.link, user=found.invited.user, invited=found.invited)
     user = await registry.directory.user(found.link.user_id)
-    if user is None or not user.enabled:
+    if user is None or not user.enabled or not links.is_sent_to(found.link, user):
         raise NotHere
     return OpenedLink(link=found.link, user=user, email_change=found.email_change)
 
@@ -430,6 +430,8 @@ async def load_own_enrolment(context: RequestContext, enrolment_id: str, browser
         raise NotHere
     if found is not None and found.invited is not None:
         user = enrolment.new_person
+    elif found is not None and user is not None and not links.is_sent_to(found.link, user):
+        raise NotHere
     if user is None:
         raise NotHere
     return EnrolmentContext(

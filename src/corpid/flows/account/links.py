@@ -275,7 +275,7 @@ async def write_link(
         factors=_fingerprint(await registry.factors.credentials(user.user_id)),
         entity_id=helper.entity_id if helper else "",
         asked_by=helper.user_id if helper else "",
-        sent_to=_address_fingerprint(user.email) if helper else "",
+        sent_to=_address_fingerprint(user.email) if user.email else "",
     )
     await registry.factors.keep_link(link, event, spared=spared)
     return NewLink(page=base_url + PATH, code=code, expires_at=link.expires_at)
@@ -363,7 +363,7 @@ async def find_lapse(registry: Registry, link: FactorLink, *, now: float) -> str
     user, of = await directory.user(user_id), await directory.find(Membership, user_id, link.entity_id)
     if user is None or of is None:
         return "the person no longer belongs to the entity"
-    if _address_fingerprint(user.email) != link.sent_to:
+    if not is_sent_to(link, user):
         return "the account has another e-mail address"
     held, operates = await directory.find(Administrator, *of.key), await directory.find(Operator, user_id)
     thing = help_object(PURPOSES[link.purpose].object_kind, of, held, operates=operates is not None)
@@ -388,6 +388,14 @@ def is_usable(link: FactorLink, credentials: Credentials, *, now: float) -> bool
     It is until it expires or its owner's factors change.
     """
     return now < link.expires_at and _fingerprint(credentials) == link.factors
+
+
+def is_sent_to(link: FactorLink, user: User) -> bool:
+    """Return whether a person has the address of their link.
+
+    True if it went to none. Source: D50, D69
+    """
+    return not link.sent_to or link.sent_to == _address_fingerprint(user.email)
 
 
 def is_usable_invitation(link: FactorLink, invited: OpenInvitation, *, now: float) -> bool:

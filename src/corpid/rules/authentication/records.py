@@ -216,7 +216,7 @@ class FactorLink(msgspec.Struct, frozen=True, kw_only=True):
     asked_by: Annotated[str, LATER_BOOKKEEPING] = ""
     """the user identifier of that administrator"""
     sent_to: Annotated[str, LATER_BOOKKEEPING] = ""
-    """fingerprint of the address that it then went to"""
+    """fingerprint of the address that its owner had, and to which it may have gone; empty: none"""
 
 
 class FactorChange(msgspec.Struct, frozen=True, kw_only=True):

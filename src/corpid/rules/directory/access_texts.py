@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     )
     from corpid.texts import Phrase
 
-GONE: Final = phrase("A removed person")
+GONE: Final = phrase("(removed person)")
 """the name of somebody who is no longer known"""
 
 

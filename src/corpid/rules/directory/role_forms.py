@@ -70,7 +70,7 @@ class RoleForm(msgspec.Struct, frozen=True, kw_only=True):
     """one of STARTS"""
     start_date: str = ""
     """if `start` is ON_DAY"""
-    end: str = ""
+    end: str = ONE_YEAR
     """one of ENDS"""
     end_date: str = ""
     """if `end` is ON_DAY"""

@@ -63,6 +63,12 @@ def words_of_search(text: str) -> tuple[str, ...]:
     return tuple(sorted(needed, key=lambda each: (-len(each), each))[:MOST_SEARCHED])
 
 
+def has_words(text: str, asked: Sequence[str]) -> bool:
+    """Return whether a text has all words of a search. Source: D83"""
+    words = _list_words(text)
+    return all(any(word.startswith(each) for word in words) for each in asked)
+
+
 @cache
 def searched_fields(record: type[msgspec.Struct]) -> tuple[str, ...]:
     """The searched fields of a record; none of most kinds."""

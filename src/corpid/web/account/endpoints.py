@@ -29,7 +29,7 @@ from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, decision_reason
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.parties import consent_items, consent_summary
-from corpid.rules.directory.role_forms import faults, row_of
+from corpid.rules.directory.role_forms import row_of
 from corpid.rules.directory.values import NO_END
 from corpid.rules.limits import (
     ACCESS_REQUESTS_PER_DAY,
@@ -658,7 +658,7 @@ async def send_access_request(account: AccountContext) -> FormResult:
     if service is None:
         raise InvalidInput(phrase("Choose a service."), field="service")
     typed, reason = role_fields.read(form, service), " ".join(form.get("reason", "").split())
-    wrong = role_fields.errors_of(faults(typed, context.day))
+    wrong = role_fields.find_errors(typed, context.day)
     if not reason:
         wrong = (*wrong, ("reason", phrase("Say why you need it.")))
     elif len(reason) > MOST_REASON_CHARACTERS:

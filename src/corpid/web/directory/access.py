@@ -15,14 +15,14 @@ from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.members import MemberFilter, UnknownMember, load_member
 from corpid.flows.directory.notice_texts import REVIEW_PAGE
 from corpid.flows.directory.role_assignment import UnknownRole
-from corpid.flows.directory.write import Refused, RequestDetails, needs_approval
+from corpid.flows.directory.write import Refused, needs_approval
 from corpid.rules.directory import access_texts
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.approvals import MOST_CHANGES, kind_needs_approval
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.objects import object_id
 from corpid.rules.directory.records import Change
-from corpid.rules.directory.role_forms import NO_VALUES, faults, form_of, row_of
+from corpid.rules.directory.role_forms import form_of, row_of
 from corpid.rules.directory.tables import ACCESS_COLUMNS, MOST_ACCESS_LINES, MOST_TYPED, PARAMETER
 from corpid.texts import counted, phrase
 from corpid.web.check import Check, check_page
@@ -33,7 +33,15 @@ from corpid.web.directory.page_context import (
     names_shown,
     saved_or_requested,
 )
-from corpid.web.directory.people import FIND, PEOPLE, PERSON, PERSON_CHOSEN, UPLOADED, choose_person
+from corpid.web.directory.people import (
+    FIND,
+    PEOPLE,
+    PERSON,
+    PERSON_CHOSEN,
+    UPLOADED,
+    choose_person,
+    choose_role,
+)
 from corpid.web.pages import role_fields
 from corpid.web.pages.components import (
     Actions,
@@ -53,7 +61,6 @@ from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import Field, Link
 from corpid.web.pages.responses import CsvFile
 from corpid.web.sites import (
-    NAMES_CHANGED,
     ConfirmationRequired,
     FormResult,
     InvalidForm,
@@ -92,8 +99,6 @@ _FITTING: Final = 12
 """people to choose from, if the words fit several"""
 _HELD: Final = 12
 """roles that are listed before a form"""
-CHECK: Final = "check"
-"""the field of a form that is complete"""
 _BOX: Final = "copy-"
 _REMOVED: Final = "access-removed"
 FROM: Final = "from"
@@ -173,12 +178,20 @@ async def show_new(at: PortalContext) -> View:
         )
     if person is not None and (why := await explain_refusal(at, person, services[0])) is not None:
         return replace(page, parts=_refuse(why))
-    service, role = role_fields.read_choice(given.get(role_fields.ACCESS, ""), services, given.get("service", ""))
-    form = role_fields.read({**given, "role": role} if role else given, service or role_fields.NO_SERVICE)
-    errors = _find_faults(at, given, form, fitting, service)
-    if person is None or service is None or errors is None or errors:
+    form, errors = _read_role(at, given, services)
+    if errors is not None and not fitting:
+        none = phrase("Nobody found. Check the spelling, or invite the person first.")
+        who = none if given.get(FIND, "").strip() else phrase("Enter who gets access.")
+        errors = ((FIND, who), *errors)
+    if person is None or errors is None or errors:
         return await _ask(at, page, given, services, fitting, form, errors or ())
     return await _check(at, page, person, form)
+
+
+def _read_role(
+    at: PortalContext, given: Mapping[str, str], services: Sequence[Service]
+) -> tuple[RoleForm, tuple[FieldError, ...] | None]:
+    return role_fields.read_choice(given, services, at.context.day, phrase("Choose what the person may do."))
 
 
 def _refuse(why: Phrase) -> tuple[Part, ...]:
@@ -199,28 +212,6 @@ async def _find_people(at: PortalContext, given: Mapping[str, str]) -> tuple[Mem
     return exact if len(exact) == 1 else found
 
 
-def _find_faults(
-    at: PortalContext, given: Mapping[str, str], form: RoleForm, fitting: Sequence[Member], service: Service | None
-) -> tuple[FieldError, ...] | None:
-    """The errors of the form.
-
-    None if the page has not asked for everything yet.
-    """
-    if not given.get(CHECK):
-        return None
-    errors: list[FieldError] = []
-    if not fitting:
-        none = phrase("Nobody found. Check the spelling, or invite the person first.")
-        errors.append((FIND, none if given.get(FIND, "").strip() else phrase("Enter who gets access.")))
-    if service is None:
-        errors.append((role_fields.ACCESS, phrase("Choose what the person may do.")))
-    asked = service is None or given.get("service") == service.service_id
-    wrong = role_fields.errors_of(faults(form, at.context.day))
-    errors += [each for each in wrong if asked or each[0] in role_fields.FIELDS - {"sub_entity"}]
-    asks_more = form.service.sub_entity != "none" or bool(form.service.parameters)
-    return tuple(errors) or (None if asks_more and not asked else ())
-
-
 async def _ask(
     at: PortalContext,
     page: Page,
@@ -233,59 +224,40 @@ async def _ask(
 ) -> Page:
     """The form, with what the person has already."""
     person = fitting[0] if len(fitting) == 1 else None
-    service = None if form.service is role_fields.NO_SERVICE else form.service
     same = {"person": person.membership.membership_id} if person else {FIND: given.get(FIND, "").strip()}
-    facts: list[tuple[Phrase, Value]] = []
     who: Part = None
-    another = at.path(NEW, service=service.service_id if service else "")
-    if person is not None:
-        facts.append((phrase("Person"), Cell(values=(person.name, _another(another, phrase("Person"))))))
-    elif fitting:
+    another = at.path(NEW)
+    if person is None and fitting:
         who = Radios(
             name="person",
             legend=phrase("Who gets access?"),
             hint=phrase("Several people match."),
             options=tuple((each.membership.membership_id, each.name, each.email) for each in fitting),
         )
-    else:
+    elif person is None:
         everybody = await members.list_members(at.registry, MemberFilter(), actor=at.actor, after="", limit=_OFFERED)
         label = phrase("Who gets access?")
         hint = phrase("Name, user name or e-mail address")
         names = tuple(each.member.label for each in everybody.found)
         who = Field(name=FIND, label=label, hint=hint, value=given.get(FIND, ""), offered=names)
-    if service is not None:
-        several = len(services) > 1
-        elsewhere = (_another(at.path(NEW, **same), phrase("Service")),) if several else ()
-        facts.append((phrase("Service"), Cell(values=(service.name, *elsewhere))))
-    held = await _held(at, person, service) if person else ()
     further = [at.link(IMPORT, phrase("Give access to several people at once"))]
     if person is None and fitting:
         further.insert(0, Link(url=another, text=phrase("Search for somebody else")))
-    if person is not None and service is None:
+    if person is not None:
         copying = phrase("Copy a colleague's access instead")
         further.append(at.link(COPY, copying, **same))
     return replace(
         page,
         errors=errors or at.errors,
         parts=(
-            Facts(tuple(facts)) if facts else None,
-            *already_given(held),
+            Facts(((phrase("Person"), Cell(values=(person.name, _another(another, phrase("Person"))))),))
+            if person
+            else None,
+            *(already_given(await _held(at, person)) if person else ()),
             Form(
                 get=True,
-                parts=(
-                    who,
-                    role_fields.choose_role(
-                        services, phrase("What may the person do?"), given.get(role_fields.ACCESS, "")
-                    )
-                    if service is None
-                    else None,
-                    *await build_fields(at, form),
-                ),
-                hidden=(
-                    *((name, value) for name, value in same.items() if value and (person or fitting)),
-                    *((("service", service.service_id),) if service else ()),
-                    (CHECK, "all"),
-                ),
+                parts=(who, *await choose_role(at, services, form, phrase("What may the person do?"))),
+                hidden=tuple((name, value) for name, value in same.items() if value and (person or fitting)),
                 button=phrase("Continue"),
                 back=Link(url=page.frame.up.url, text=phrase("Cancel")) if page.frame.up else None,
             ),
@@ -298,13 +270,13 @@ def _another(url: str, what: Phrase) -> Link:
     return Link(url=url, text=phrase("Choose another"), about=what)
 
 
-async def _held(at: PortalContext, person: Member, service: Service | None) -> tuple[Value, ...]:
-    """The present roles of a person, perhaps those at one service."""
+async def _held(at: PortalContext, person: Member) -> tuple[Value, ...]:
+    """The present roles of a person."""
     found = await role_assignment.list_roles(at.registry, at.actor, person.user.user_id)
     held = [
         held_line(person.name, each.row, each.service, at.entity.name, at.context.day)
         for each in found.found
-        if each.row.end_date >= at.context.today and (service is None or each.row.service_id == service.service_id)
+        if each.row.end_date >= at.context.today
     ]
     more = (phrase("There is more: the person's page lists everything."),) if len(held) > _HELD else ()
     return (*held[:_HELD], *more)
@@ -321,17 +293,6 @@ def held_line(name: str, row: Assignment | ThirdPartyAssignment, service: Servic
     return Cell(values=(sentence,), notes=access_texts.details(row))
 
 
-async def build_fields(at: PortalContext, form: RoleForm, *, always: bool = False) -> tuple[Part, ...]:
-    """The fields of a role, with values that the entity uses.
-
-    `always` as in `role_fields.build_fields`.
-    """
-    used = NO_VALUES
-    if form.service is not role_fields.NO_SERVICE:
-        used = await role_assignment.list_values_in_use(at.registry, at.actor, form.service, today=at.context.today)
-    return role_fields.build_fields(form, at.context.day, always=always, used=used)
-
-
 async def _check(at: PortalContext, page: Page, person: Member, form: RoleForm) -> Page:
     """The access in a sentence, to be confirmed.
 
@@ -343,23 +304,22 @@ async def _check(at: PortalContext, page: Page, person: Member, form: RoleForm) 
     was = await role_assignment.find_stored_role(at.registry, row)
     if was is not None and was.end_date >= at.context.today:
         there = Link(url=f"{at.path(CHANGE)}/{object_id(was.key)}", text=phrase("Change this access"))
-        errors = ((_role_field(service), _already(person)),)
+        errors = ((role_fields.ACCESS, _already(person)),)
         return await _ask(at, page, given, services, (person,), form, errors, (there,))
     try:
         needs = await needs_approval(at.registry, at.actor, [Change(was, row)])
     except Refused as error:
         return await _ask(at, page, given, services, (person,), form, (("", refusal_of(error)),))
-    kept = (
-        ("person", person.membership.membership_id),
-        ("service", service.service_id),
-        *role_fields.to_hidden_fields(form),
-    )
+    kept = (("person", person.membership.membership_id), *role_fields.to_hidden_fields(form, chosen=True))
     return replace(
         page,
         notes=(*at.notes, *explain_no_effect(person)),
-        parts=_confirm(
-            at, person, row, service, needs=needs, button=_GIVE, kept=(*kept, (CHECK, "all")),
-            again=at.path(NEW, **dict(kept)),
+        parts=(
+            *_confirm(
+                at, person, row, service, needs=needs, button=_GIVE, kept=(*kept, (role_fields.CHECK, role_fields.EVERYTHING)),
+                again=at.path(NEW, **dict(kept)),
+            ),
+            *already_given(await _held(at, person)),
         ),
     )  # fmt: skip
 
@@ -383,10 +343,6 @@ def _confirm(
     )
 
 
-def _role_field(service: Service) -> str:
-    return "role" if service.roles else ""
-
-
 def _already(person: Member) -> Phrase:
     return phrase("{name} already has this role. Change it instead.", name=person.name)
 
@@ -404,16 +360,13 @@ async def give_access(at: PortalContext) -> FormResult:
     """Give the access that was confirmed. Raises InvalidInput, NotFound."""
     person = await this_member(at, at.form.get("person", ""))
     services = await role_assignment.list_services(at.registry, at.actor, at.entity)
-    service = next((each for each in services if each.service_id == at.form.get("service")), None)
-    if service is None:
-        raise InvalidInput(phrase("Choose a service."), field=role_fields.ACCESS)
-    typed = role_fields.read(at.form, service)
-    for field, text in role_fields.errors_of(faults(typed, at.context.day)):
-        raise InvalidInput(text, field=field)
+    typed, errors = _read_role(at, at.form, services)
+    if errors is None or errors:
+        raise InvalidForm(*(errors or ()))
     row = row_of(typed, user_id=person.user.user_id, entity_id=at.entity.entity_id, today=at.context.day)
     was = await role_assignment.find_stored_role(at.registry, row)
     if was is not None and was.end_date >= at.context.today:
-        raise InvalidInput(_already(person), field=_role_field(service))
+        raise InvalidInput(_already(person), field=role_fields.ACCESS)
     return await submit_roles(at, person, [Change(was, row)], "access-given")
 
 
@@ -459,25 +412,27 @@ async def show_change(at: PortalContext) -> View:
     why = await explain_refusal(at, person, role.service)
     if why is not None:
         return replace(page, parts=(*was, *_refuse(why)))
-    as_it_is, is_complete = form_of(role.row, role.service), given.get(CHECK) == "all"
+    as_it_is, is_complete = form_of(role.row, role.service), given.get(role_fields.CHECK) == "all"
     # Of a complete form, what was emptied is not sent.
     form = role_fields.read(given, role.service, otherwise=None if is_complete else as_it_is)
-    wrong = faults(form, at.context.day) if is_complete else ()
+    wrong = role_fields.find_errors(form, at.context.day) if is_complete else ()
 
     async def ask(errors: tuple[FieldError, ...]) -> View:
         remove = Link(url=f"{at.path(REMOVE)}/{role.id}", text=phrase("Remove this access"))
-        fields = await build_fields(at, form, always=as_it_is.start != form.start)
+        used = await role_assignment.list_values_in_use(at.registry, at.actor, role.service, today=at.context.today)
+        always = as_it_is.start != form.start
+        fields = role_fields.build_fields(form, at.context.day, always=always, used=used)
         asked = Form(
             get=True,
             parts=fields,
-            hidden=((CHECK, "all"),),
+            hidden=((role_fields.CHECK, role_fields.EVERYTHING),),
             button=phrase("Continue"),
             back=Link(url=up.url, text=phrase("Cancel")),
         )
         return replace(page, errors=errors, parts=(*was, asked, Actions((remove,))))
 
     if not is_complete or wrong:
-        return await ask(at.errors or role_fields.errors_of(wrong))
+        return await ask(at.errors or wrong)
     becomes = _becomes(at, role, form)
     try:
         needs = await needs_approval(at.registry, at.actor, await _changes(at, role, becomes))
@@ -494,7 +449,7 @@ async def show_change(at: PortalContext) -> View:
             Heading(phrase("From now on")),
             *_confirm(
                 at, person, becomes, role.service, needs=needs, button=_CHANGE,
-                kept=(*kept, (CHECK, "all")), again=at.path(at.page, **dict(kept)),
+                kept=(*kept, (role_fields.CHECK, role_fields.EVERYTHING)), again=at.path(at.page, **dict(kept)),
             ),
         ),
     )  # fmt: skip
@@ -520,8 +475,8 @@ async def change_access(at: PortalContext) -> FormResult:
     role = await _this_role(at)
     person = role.member
     form = role_fields.read(at.form, role.service)
-    for field, text in role_fields.errors_of(faults(form, at.context.day)):
-        raise InvalidInput(text, field=field)
+    if errors := role_fields.find_errors(form, at.context.day):
+        raise InvalidForm(*errors)
     at.check_step(version_of(role.row))
     changes = await _changes(at, role, _becomes(at, role, form))
     return await submit_roles(at, person, changes, "access-changed")
@@ -761,36 +716,10 @@ def _import_line(at: PortalContext, planned: ImportPlanLine) -> tuple[Value, ...
     return planned.line, _DOES[planned.verb], Cell(values=(sentence,), notes=details)
 
 
-async def import_table(at: PortalContext) -> FormResult:
-    """Do what a table says, once confirmed. Raises ConfirmationRequired, InvalidForm, InvalidInput."""
-    decision = at.form.get("decision", "")
-    if decision == "edit":
-        raise InvalidForm
-    try:
-        plan = await _plan_import(at)
-    except DirectoryError:
-        raise ConfirmationRequired from None
-    if decision != "confirm" or not plan.changes:
-        raise ConfirmationRequired
-    if at.form.get("names", "") != plan.names:
-        raise ConfirmationRequired(("", NAMES_CHANGED))
-    try:
-        request = await import_access.submit_import(
-            at.registry,
-            InvitationLimit.for_request(at.context),
-            at.actor,
-            plan,
-            RequestDetails(at.reason(), at.context.now, at.provider.new_id()),
-        )
-    except (InvalidInput, *REFUSALS) as error:
-        why = error if isinstance(error, InvalidInput) else rejected(error, entity=at.entity)
-        field = why.field if why.field == "reason" else ""
-        raise ConfirmationRequired((field, why.sentence)) from None
-    return saved_or_requested(request, FormResult("access-imported", PEOPLE))
-
-
-async def check_import(at: PortalContext) -> View:
-    """The changes or the mistakes of the form's table. Raises InvalidInput."""
+async def ask_import(at: PortalContext) -> Check | Page:
+    """The check of the form's table, or its mistakes. Raises InvalidInput."""
+    if at.form.get("decision") == "edit":
+        return _ask_table(at)
     try:
         plan = await _plan_import(at)
     except DirectoryError as error:
@@ -803,25 +732,41 @@ async def check_import(at: PortalContext) -> View:
     number = len(plan.changes)
     changes = counted(number, "This makes {count} change.", "This makes {count} changes.")
     edit = ("edit", phrase("Change the table"))
-    confirm = ("confirm", phrase("Confirm")) if number else edit
-    return at.build_page(
-        _WITH_TABLE,
-        Paragraph(text=changes if number else phrase("Nothing would change."), look="summary"),
-        table(
-            phrase("What each line does"),
-            (phrase("Line"), phrase("What happens"), phrase("In a sentence")),
-            (_import_line(at, each) for each in plan.lines),
+
+    async def submit() -> FormResult:
+        if not number:
+            raise ConfirmationRequired
+        writing = import_access.submit_import(
+            at.registry,
+            InvitationLimit.for_request(at.context),
+            at.actor,
+            plan,
+            at.request_details(),
+        )
+        try:
+            return saved_or_requested(await writing, FormResult("access-imported", PEOPLE))
+        except REFUSALS as error:
+            raise rejected(error, entity=at.entity) from None
+
+    return Check(
+        heading=_WITH_TABLE,
+        parts=(
+            Paragraph(text=changes if number else phrase("Nothing would change."), look="summary"),
+            table(
+                phrase("What each line does"),
+                (phrase("Line"), phrase("What happens"), phrase("In a sentence")),
+                (_import_line(at, each) for each in plan.lines),
+            ),
         ),
-        Form(
-            hidden=(("table", at.form.get("table", "")),),
-            upload=True,
-            decision=confirm[0],
-            button=confirm[1],
-            other=edit if number else None,
-            needs_approval=plan.needs_approval,
-            back=Link(url=at.path(PEOPLE), text=phrase("Cancel")),
-        ),
+        upload=True,
+        hidden=(("table", at.form.get("table", "")),),
+        decision="confirm" if number else edit[0],
+        button=phrase("Confirm") if number else edit[1],
+        other=edit if number else None,
+        needs_approval=plan.needs_approval,
         names=plan.names,
+        back=Link(url=at.path(PEOPLE), text=phrase("Cancel")),
+        change=submit,
     )
 
 
@@ -861,16 +806,14 @@ SECTION: Final = Section[PortalContext](
         NEW: PortalPage(view=show_new, submit=give_access, fresh=True, needs=_GIVING),
         COPY: PortalPage(view=show_copy, submit=copy_access, fresh=True, needs=_GIVING),
         _EMPTY_TABLE: PortalPage(view=download_empty_table, needs=_GIVING),
-        IMPORT: PortalPage(
-            view=show_import, submit=import_table, check=check_import, fresh=True, upload="table", needs=_GIVING
-        ),
+        IMPORT: check_page(ask_import, form=show_import, upload="table", needs=_GIVING),
     },
     named_pages={
         _path(CHANGE): PortalPage(view=show_change, submit=change_access, fresh=True, needs=_GIVING),
         _path(REMOVE): check_page(ask_removal, needs=("delete", "assignment")),
     },
-    fields=role_fields.FIELDS | {"person", "service", "reason", CHECK, FROM, "table", "decision"},
-    filters=role_fields.FIELDS | {"person", "service", FIND, FROM, role_fields.ACCESS},
+    fields=role_fields.FIELDS | {"person", "reason", FROM, "table", "decision"},
+    filters=role_fields.FIELDS | {"person", FIND, FROM},
     prefixes=(role_fields.PARAMETER, _BOX),
     changes={
         "access-given": phrase("The access has been given."),

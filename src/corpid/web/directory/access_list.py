@@ -40,7 +40,7 @@ from corpid.web.pages.components import (
     last_day,
     table,
 )
-from corpid.web.pages.layout import Field, Link, pager_of
+from corpid.web.pages.layout import ROW, Field, Link, counted_pager
 from corpid.web.sites import NAMES_CHANGED, FormResult, Section, await_found, version_of
 
 if TYPE_CHECKING:
@@ -174,9 +174,9 @@ async def show_access(at: PortalContext) -> View:
                 for each in found.found
             ),
             empty=_empty(at, bool(narrowed or found.after)),
-            pager=pager_of(
-                at.path(ACCESS), kept, came=bool(after or found.before), after=found.after, before=found.before,
-                total=found.total, searched_on=len(found.found) < _SHOWN and not before,
+            pager=counted_pager(
+                at.path(ACCESS), kept, at.query, found,
+                most=_SHOWN, searched_on=len(found.found) < _SHOWN and not before,
             ),
             selection=Selection(
                 action=at.path(_END),
@@ -292,6 +292,29 @@ def _digest(roles: Sequence[EntityRole]) -> str:
 async def ask_end(at: PortalContext) -> Check:
     """The check before selected roles are ended. Source: D81"""
     roles, others = await _selected(at)
+    selected = (
+        (("all", "yes"), *_filters(at.form).items())
+        if at.form.get("all")
+        else tuple((f"{SELECT}{each.id}", "yes") for each in roles)
+    )
+    back = at.link(ACCESS, phrase("Keep access") if roles else phrase("Access"), **_filters(at.form))
+    return check_end(at, roles, others, hidden=selected, back=back, page=ACCESS)
+
+
+def check_end(
+    at: PortalContext,
+    roles: Sequence[EntityRole],
+    others: int,
+    *,
+    hidden: tuple[tuple[str, str], ...],
+    back: Link,
+    page: str,
+    decision: str = "",
+) -> Check:
+    """The check before roles are ended.
+
+    `others` is the number of those that stay, `hidden` what selects them, and `page` is shown afterwards. Source: D81
+    """
     people, more = len({each.member.user.user_id for each in roles}), len(roles) - _SHOWN
     needs = any(kind_needs_approval("assignment", at.entity, each.service) for each in roles)
     parts: list[Part] = []
@@ -310,11 +333,6 @@ async def ask_end(at: PortalContext) -> Check:
     not_listed = counted(more, "{count} more role is not listed here.", "{count} more roles are not listed here.")
     rows = (_row(at, each) for each in roles[:_SHOWN])
     parts.append(table(phrase("What is removed"), columns, rows, more=not_listed if more > 0 else None))
-    selected = (
-        (("all", "yes"), *_filters(at.form).items())
-        if at.form.get("all")
-        else tuple((f"{SELECT}{each.id}", "yes") for each in roles)
-    )
 
     async def end() -> FormResult:
         if not roles:
@@ -324,7 +342,7 @@ async def ask_end(at: PortalContext) -> Check:
         ending = role_assignment.end_roles(at.registry, at.actor, [each.row for each in roles], asking)
         requests = await await_change(ending)
         if not requests:
-            return FormResult("access-removed", ACCESS)
+            return FormResult("access-removed", page)
         return FormResult(REQUESTED, f"requests/{requests[0].request_id}" if len(requests) == 1 else "requests")
 
     return Check(
@@ -332,13 +350,14 @@ async def ask_end(at: PortalContext) -> Check:
         parts=tuple(parts),
         refused=None if roles else _CHOOSE,
         selected=True,
-        hidden=(*selected, ("decision", "confirm")),
+        hidden=hidden,
+        decision=decision,
         button=_TAKE_AWAY,
         danger=True,
         needs_approval=needs,
         step_name=_digest(roles),
         outdated=NAMES_CHANGED,
-        back=at.link(ACCESS, phrase("Keep access") if roles else phrase("Access"), **_filters(at.form)),
+        back=back,
         change=end,
     )
 
@@ -377,6 +396,6 @@ SECTION: Final = Section[PortalContext](
         _END: check_page(ask_end, needs=("delete", "assignment")),
     },
     fields=_FILTERS | {SORT, "all", "decision", "reason"},
-    filters=_FILTERS | {SORT, "after", "before"},
+    filters=_FILTERS | {SORT, "after", "before", ROW},
     prefixes=(SELECT,),
 )

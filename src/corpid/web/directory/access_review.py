@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from msgspec.structs import replace
 
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.flows.directory import access_review, lists, members
+from corpid.flows.directory import access_review, lists, members, role_assignment
 from corpid.flows.directory.access_review import AccessChanged, KeepDecision, NoOpenReview, ReviewIncomplete
 from corpid.flows.directory.notice_texts import REVIEW_PAGE
 from corpid.rules.directory import access_texts
@@ -22,11 +22,11 @@ from corpid.rules.directory.records import Assignment, Service
 from corpid.texts import counted, phrase
 from corpid.web.check import Check, check_page
 from corpid.web.directory.access import FROM, REMOVE, this_member
+from corpid.web.directory.access_list import check_end
 from corpid.web.directory.member_texts import REFUSALS, STATES, level_sentence, rejected
 from corpid.web.directory.page_context import (
     SETTINGS,
     PortalContext,
-    PortalPage,
     names_shown,
     saved_or_requested,
 )
@@ -67,6 +67,8 @@ _SIGN_OFF: Final = f"{REVIEW}/sign-off"
 _BEGIN: Final = "begin"
 """the parameter that shows the list before the review is due"""
 HEADING: Final = phrase("Access review")
+_REMOVE: Final = "remove"
+"""the decision"""
 _SHOWN_HERE: Final = "shown-"
 """the prefix of the hidden fields that name everybody of a page"""
 _SHOWN: Final = 40
@@ -75,7 +77,7 @@ _BEGIN_IT: Final = phrase(
     "In a review you check what each person may do, and keep it or end the membership. You can begin before it is due."
 )
 _HOW: Final = phrase(
-    "Keep what each person may do, remove a role, or end the membership. If anything changes after you kept "
+    "Keep what each person may do, remove a role or all access, or end the membership. If anything changes after you kept "
     "somebody, they are listed again."
 )
 _CHANGED: Final = phrase("Somebody's access has changed since you looked. Check it again, then keep it.")
@@ -185,7 +187,7 @@ async def _table(at: PortalContext, found: lists.ListPage[Found], begin: Mapping
         rows=tuple(rows if choices else (row[1:] for row in rows)),
         selection=Selection(
             action=at.path(REVIEW, **begin, after=after),
-            buttons=(("keep", phrase("Keep access")),),
+            buttons=(("keep", phrase("Keep access")), (_REMOVE, phrase("Remove all access"))),
             everything=phrase("Select everybody on this page"),
             kept=tuple((f"{_SHOWN_HERE}{each.value}", "yes") for each in choices),
         )
@@ -250,25 +252,52 @@ async def _rows(
     ]
 
 
-# --- keeping
+# --- deciding
 
 
-async def keep_access(at: PortalContext) -> FormResult:
-    """Keep the access of the chosen people. Raises InvalidInput, Conflict."""
-    wanted = _read_kept(at.form)
-    if not wanted:
-        raise InvalidInput(phrase("Select the people whose access should stay."))
-    await access_review.load_review_state(at.registry, at.actor, at.entity.entity_id)
-    kept = []
-    for membership_id, shown in wanted:
+async def ask_decision(at: PortalContext) -> Check:
+    """The check before chosen people lose their access.
+
+    They keep it without one. Raises InvalidInput.
+    """
+    if not _read_kept(at.form):
+        raise InvalidInput(phrase("Select people first."))
+    up = _to_review(at)
+    if at.form.get("decision") != _REMOVE:
+        return Check(heading=HEADING, parts=(), button=HEADING, up=up, at_once=True, change=lambda: _keep_access(at))
+    people = await _chosen(at)
+    held = [await role_assignment.list_roles(at.registry, at.actor, each.user.user_id) for each in people]
+    rows = [role.row for page in held for role in page.found]
+    roles = await role_assignment.load_roles(at.registry, at.actor, [object_id(row.key) for row in rows])
+    protected = await role_assignment.find_protected(at.registry, at.actor, roles)
+    mine = [each for each in roles if each.member.user.user_id not in protected]
+    chosen = tuple((name, "yes") for name in at.form if name.startswith((SELECT, _SHOWN_HERE)) or name == "all")
+    back = Link(url=up.url, text=phrase("Keep access") if mine else phrase("Go back"))
+    return check_end(at, mine, len(roles) - len(mine), hidden=chosen, back=back, page=REVIEW, decision=_REMOVE)
+
+
+async def _chosen(at: PortalContext) -> list[Member]:
+    """The chosen people, as they were shown. Raises InvalidInput."""
+    found = []
+    for membership_id, shown in _read_kept(at.form):
         try:
-            found = await this_member(at, membership_id)
+            member = await this_member(at, membership_id)
         except NotFound:
             raise InvalidInput(_CHANGED) from None
-        seen, _, names = shown.partition(".")
-        if names != names_shown(found):
+        if shown.partition(".")[2] != names_shown(member):
             raise InvalidInput(NAMES_CHANGED)
-        kept.append(KeepDecision(user_id=found.user.user_id, seen=seen))
+        found.append(member)
+    return found
+
+
+async def _keep_access(at: PortalContext) -> FormResult:
+    """Keep the access of the chosen people. Raises InvalidInput, Conflict."""
+    wanted = _read_kept(at.form)
+    await access_review.load_review_state(at.registry, at.actor, at.entity.entity_id)
+    kept = [
+        KeepDecision(user_id=found.user.user_id, seen=shown.partition(".")[0])
+        for found, (_, shown) in zip(await _chosen(at), wanted, strict=True)
+    ]
     try:
         await access_review.keep_access(at.registry, at.actor, at.entity.entity_id, kept, now=at.context.now)
     except AccessChanged:
@@ -358,7 +387,7 @@ _ID: Final = "[^/]{1,100}"
 SECTION: Final = Section[PortalContext](
     name=SETTINGS,
     pages={
-        REVIEW: PortalPage(view=show_review, submit=keep_access, fresh=True, needs=("write", "access review")),
+        REVIEW: check_page(ask_decision, form=show_review, needs=("write", "access review")),
         _SIGN_OFF: check_page(ask_sign_off, needs=("write", "access review")),
     },
     named_pages={re.compile(f"{REVIEW}/{_ID}/end"): check_page(ask_end, needs=("delete", "membership"))},

@@ -30,6 +30,7 @@ from corpid.web.directory import (
     person,
     provisioning_tokens,
     requests,
+    search,
     settings,
     third_parties,
     third_party_terms,
@@ -50,7 +51,6 @@ from corpid.web.directory.page_context import (
 )
 from corpid.web.own_pages import forbidden_page, serve
 from corpid.web.pages.components import (
-    Actions,
     Alert,
     Alerts,
     Heading,
@@ -58,10 +58,12 @@ from corpid.web.pages.components import (
     LinkList,
     Paragraph,
     Part,
+    Timeline,
 )
 from corpid.web.pages.responses import see_other
 from corpid.web.pages.views import Choice, ChooseEntity, Problem
 from corpid.web.sites import (
+    UNDO_PAGE,
     UNDONE,
     EntryRefused,
     FormResult,
@@ -109,25 +111,25 @@ async def show_home(at: PortalContext) -> View:
     first, last = _soon(at)
     found = await portal.load_home_numbers(at.registry, at.actor, first=first, last=last)
     sees_all = at.actor.level != "sub_administrator"
-    invite = at.link("invite", phrase("Invite people"))
-    give = at.link("access/new", phrase("Give access"))
     needs = (*(await _review(at) if sees_all else ()), *_needs(at, found, sees_all=sees_all))
     nothing = Paragraph(phrase("Nothing needs you at present."), look="empty")
-    figures: list[tuple[str, Phrase]] = [("people", _people(found.people))]
-    if not sees_all:
+    figures = [("people", _people(found.people))]
+    if sees_all:
+        figures.append(("invite", phrase("Invite people")))
+    else:
         figures.append((access_list.ENDING, phrase("Access at your services that ends within 30 days")))
-    elif not found.ending:
+    if sees_all and not found.ending:
         figures.append((access_list.ENDING, phrase("Nobody's access ends within 30 days.")))
     return at.build_page(
         phrase("Home"),
         Paragraph(_STATUS[at.entity.status], look="warning") if at.entity.status in _STATUS else None,
-        Actions((give, invite) if sees_all else (give,), main=True),
         *(_first_steps(at) if found.people <= 1 and sees_all else ()),
         Heading(phrase("Needs you")),
         Alerts(alerts=needs) if needs else nothing,
         Heading(phrase("At a glance")),
         _links(at, figures),
         *(await _recent(at) if sees_all else ()),
+        main_action=at.link("access/new", phrase("Give access")),
     )
 
 
@@ -140,7 +142,7 @@ async def _recent(at: PortalContext) -> tuple[Part, ...]:
     every = at.link(history.HISTORY, phrase("All changes"))
     return (
         Heading(phrase("Last changes")),
-        *((LinkList(links=found), every) if found else (phrase("There are no changes yet."),)),
+        *((Timeline(found), every) if found else (phrase("There are no changes yet."),)),
     )
 
 
@@ -287,7 +289,7 @@ async def ask_undo(at: PortalContext) -> Check:
         heading=phrase("The last change was not undone") if at.errors else phrase("Undo the last change?"),
         parts=(),
         further=name_change,
-        hidden=((UNDONE, at.form[UNDONE]),),
+        hidden=((UNDONE, at.form[UNDONE]), (UNDO_PAGE, at.form.get(UNDO_PAGE, ""))),
         button=phrase("Undo"),
         refused=phrase("Open the record, and change it there.") if at.errors else None,
         back=at.section_link(""),
@@ -296,14 +298,20 @@ async def ask_undo(at: PortalContext) -> Check:
 
 
 async def _undo(at: PortalContext) -> FormResult:
-    """Undo the last change, or request that. Raises InvalidInput. Source: D80"""
+    """Undo the last change, or request that.
+
+    Leads back to the page that offered it. Raises InvalidInput. Source: D80
+    """
+    page = at.form.get(UNDO_PAGE, "")
+    if at.page_at(page.partition("?")[0]) is None:
+        page = ""
     try:
         asking = RequestDetails(str(_REASON), at.context.now, at.provider.new_id())
         undoing = undo_changes(at.context, at.visit.session.browser_id, at.actor, asking, named=at.form[UNDONE])
         request = await await_change(undoing)
     finally:
         at.actor.written.clear()
-    return saved_or_requested(request, FormResult("undone", ""))
+    return saved_or_requested(request, FormResult("undone", page))
 
 
 async def _keep_for_undo(at: PortalContext) -> None:
@@ -330,7 +338,7 @@ SECTION: Final = Section[PortalContext](
         _UNDO: check_page(ask_undo),
     },
     changes={"undone": phrase("The last change has been undone.")},
-    fields=frozenset({"entity", "query", UNDONE}),
+    fields=frozenset({"entity", "query", UNDONE, UNDO_PAGE}),
     filters=frozenset({"after", "query"}),
 )
 
@@ -366,6 +374,7 @@ _SITE: Final = Site(
         access_list.SECTION,
         people.SECTION,
         person.SECTION,
+        search.SECTION,
     ),
     context=PortalContext,
     arrive=_arrive,

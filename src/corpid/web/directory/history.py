@@ -8,18 +8,32 @@ from datetime import date, datetime, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from corpid.flows.directory import appointments
 from corpid.flows.directory.lists import list_records
 from corpid.flows.directory.members import AmbiguousName
 from corpid.flows.operations import history as flow
 from corpid.rules.audit_records import AuditPart
+from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.lists import SERVICES
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.role_forms import day, day_fault
 from corpid.texts import Phrase, counted, phrase
 from corpid.web.directory.page_context import PortalContext, PortalPage
 from corpid.web.pages import change_sentences as texts
-from corpid.web.pages.components import Cell, Column, Facts, Filters, Paragraph, Table, table
+from corpid.web.pages.components import (
+    Column,
+    Facts,
+    Filters,
+    Group,
+    Heading,
+    Paragraph,
+    Table,
+    Timeline,
+    TimelineEntry,
+    table,
+)
 from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import Field, Link, pager_of
 from corpid.web.pages.responses import CsvFile
@@ -27,6 +41,8 @@ from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator
 from corpid.web.sites import NotFound, Section, read_number
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from starlette.responses import Response
 
     from corpid.flows.operations.history import HistoryNames
@@ -40,6 +56,8 @@ HISTORY: Final = "history"
 _EXPORT: Final = f"{HISTORY}/export"
 _CHANGE: Final = re.compile(rf"{HISTORY}/[1-9][0-9]{{0,17}}")
 _PAGE: Final = 50
+_LAST: Final = 5
+"""changes on the page of a record"""
 _MOST_EXPORTED: Final = 5000
 """changes in one CSV file"""
 _MOST_READ: Final = 20
@@ -136,20 +154,16 @@ def _seconds(at: PortalContext, day: date) -> int:
     return max(1, int(datetime(day.year, day.month, day.day, tzinfo=zone).timestamp()))
 
 
-def _row(at: PortalContext, entry: AuditEntry, names: HistoryNames) -> tuple[Value, ...]:
+def _row(at: PortalContext, entry: AuditEntry, names: HistoryNames) -> tuple[datetime, str | Phrase, Link]:
     return (
         at.moment(entry.at),
         texts.name_author(entry.actor, entry, names, at.actor.entity_id),
-        _link(at, entry, names),
+        at.link(f"{HISTORY}/{entry.number}", texts.describe_entry(entry, names)),
     )
 
 
-def _link(at: PortalContext, entry: AuditEntry, names: HistoryNames) -> Link:
-    return at.link(f"{HISTORY}/{entry.number}", texts.describe_entry(entry, names))
-
-
-async def list_recent(at: PortalContext, *, most: int) -> tuple[tuple[Link, Value], ...]:
-    """The last changes with author and time, for the home page.
+async def list_recent(at: PortalContext, *, most: int) -> tuple[TimelineEntry, ...]:
+    """The last changes, for the home page.
 
     Those of one batch are one line, with its first change.
     """
@@ -157,20 +171,41 @@ async def list_recent(at: PortalContext, *, most: int) -> tuple[tuple[Link, Valu
     batches = [list(some) for _, some in groupby(found.entries, lambda each: each.detail.get("batch") or each.number)]
     shown = [some[-1] for some in batches[:most]]
     names = await flow.names(at.registry, at.actor, shown)
-    lines: list[tuple[Link, Value]] = []
+    lines: list[TimelineEntry] = []
     for entry, some in zip(shown, batches, strict=False):
-        who = texts.name_author(entry.actor, entry, names, at.actor.entity_id)
-        link, said = _link(at, entry, names), (who, at.moment(entry.at))
+        line = _entry(at, entry, names)
         if len(some) > 1:
-            more, change = len(some) - 1, link.text
+            more, change = len(some) - 1, texts.describe_entry(entry, names)
             text = counted(
                 more, "{change}, and {count} more change", "{change}, and {count} more changes", change=change
             )
             if found.before and some is batches[-1]:
                 text = phrase("{change}, and at least {count} more changes", change=change, count=more)
-            link = at.link(HISTORY, text)
-        lines.append((link, Cell(values=said)))
+            line = replace(line, text=at.link(HISTORY, text))
+        lines.append(line)
     return tuple(lines)
+
+
+def _entry(at: PortalContext, entry: AuditEntry, names: HistoryNames) -> TimelineEntry:
+    when, who, what = _row(at, entry, names)
+    return TimelineEntry(text=what, by=who, at=when)
+
+
+async def show_last_changes(
+    at: PortalContext, wanted: flow.HistoryFilter, concerns: Callable[[AuditEntry], bool], every: Link
+) -> Group | None:
+    """The last changes of a record, of those that fit `wanted`.
+
+    None without any, or for a reader who may not see the history. `every` leads to more.
+    """
+    try:
+        found = await flow.changes(at.registry, at.actor, wanted, before=0, limit=_PAGE)
+    except Forbidden:
+        return None
+    entries = [each for each in found.entries if concerns(each)][:_LAST]
+    names = await flow.names(at.registry, at.actor, entries)
+    timeline = Timeline(tuple(_entry(at, each, names) for each in entries))
+    return Group(parts=(Heading(phrase("Last changes")), timeline, every)) if entries else None
 
 
 async def show_change(at: PortalContext) -> View:

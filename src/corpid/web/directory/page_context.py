@@ -122,6 +122,8 @@ class PortalContext(PageContext[PortalRequest]):
         return saved_or_requested(await await_change(writing), saved)
 
 
+SEARCH: Final = "search"
+"""the page that searches the organisation, and the field of its form"""
 SETTINGS: Final = "settings"
 APPROVALS_SETTING: Final = "approvals-setting"
 PortalPage: TypeAlias = sites.SitePage[PortalContext]
@@ -222,6 +224,8 @@ def frame(
             label=phrase("Administration"),
             title=entity.name,
             person=visit.user.name,
+            search=Link(url=portal_path(web, SEARCH), text=phrase("Search this organisation")),
+            searched=at.query.get(SEARCH, ""),
             switch=Link(url=portal_path(web, ORGANISATION), text=phrase("Change organisation"))
             if visit.several
             else None,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypedDict, TypeVar, cast, get_args
 
-import msgspec
-
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import member_changes, members, role_assignment
 from corpid.flows.directory.bulk_members import preview_bulk, select_filtered, select_members, write_bulk
@@ -23,9 +21,10 @@ from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.member_details import PLAIN_DETAILS, InvalidDetails, check_details
 from corpid.rules.directory.queries import MemberState
 from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, MemberDetails
-from corpid.rules.directory.role_forms import ENDLESS, NO_VALUES, ONE_YEAR, YEAR_END, RoleForm, faults, row_of
+from corpid.rules.directory.role_forms import RoleForm, row_of
 from corpid.rules.fields import fields_of
 from corpid.texts import Phrase, counted, phrase
+from corpid.web.check import Check, check_page
 from corpid.web.directory.member_texts import (
     EACH_GETS,
     REFUSALS,
@@ -37,7 +36,6 @@ from corpid.web.directory.member_texts import (
     state_label,
 )
 from corpid.web.directory.page_context import (
-    NO_REASON,
     REQUESTED,
     PortalContext,
     PortalPage,
@@ -52,7 +50,6 @@ from corpid.web.pages.components import (
     Choice,
     Column,
     Disclosure,
-    Facts,
     Filters,
     Form,
     Heading,
@@ -65,13 +62,12 @@ from corpid.web.pages.components import (
     Value,
     table,
 )
-from corpid.web.pages.layout import Component, Field, Link, ViewPart, pager_of
+from corpid.web.pages.layout import ROW, Component, Field, Link, ViewPart, counted_pager, pager_of
 from corpid.web.pages.record_forms import advise, form_of
 from corpid.web.pages.responses import CsvFile
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator
 from corpid.web.sites import (
     CHANGED_MEANWHILE,
-    ConfirmationRequired,
     FormResult,
     InvalidForm,
     Section,
@@ -112,10 +108,6 @@ _KEPT: Final = frozenset({"all", "q", "state", "service"})
 _GIVE: Final = "give"
 _EDIT: Final = "edit"
 """the decision to choose another role"""
-_ASKED: Final = "asked"
-"""the field that says what of a role its form has asked"""
-_VALUES: Final = "values"
-"""everything that its service needs"""
 INVITED: Final = "invited"
 """the parameter of how many were invited, and the key of that change"""
 _SHOWN: Final = 50
@@ -141,7 +133,6 @@ PERSON_CHOSEN: Final = "person"
 _CHARACTERS: Final = 100
 _PER_PAGE: Final = 25
 SEVERAL: Final = f"{INVITE}/several"
-_CONFIRMED: Final = "confirmed"
 _CHECK: Final = "check"
 """the button that shows again what the form would do"""
 _LINES: Final = phrase(
@@ -226,10 +217,7 @@ async def show_people(at: PortalContext) -> View:
                     everything=_everything(page),
                     kept=tuple(kept.items()),
                 ),
-                pager=pager_of(
-                    at.path(PEOPLE), kept | sorted_by, came=bool(at.query.get("after") or page.before),
-                    after=page.after, before=page.before, total=page.total,
-                ),
+                pager=counted_pager(at.path(PEOPLE), kept | sorted_by, at.query, page, most=_SHOWN),
                 csv=at.path(PEOPLE_CSV, **kept, **sorted_by),
             ),
             Paragraph(text=phrase("Only access at the services that you administer is counted."), look="hint")
@@ -373,18 +361,25 @@ async def export_list(
 async def download_people(at: PortalContext) -> Response:
     """The list, as it is filtered, as CSV."""
     wanted, order = await _wanted(at, at.query), _order(_read_sort(at.query))
+    signed_in = {} if await _find_last_sign_ins(at, ()) is None else {"last_sign_in": ""}
 
-    def read(after: str, limit: int) -> Awaitable[FoundPage[MemberSummary]]:
-        return await_found(members.list_members(at.registry, wanted, actor=at.actor, after=after, limit=limit, **order))
+    async def read(after: str, limit: int) -> FoundPage[tuple[MemberSummary, Mapping[str, int]]]:
+        page = await await_found(
+            members.list_members(at.registry, wanted, actor=at.actor, after=after, limit=limit, **order)
+        )
+        last = await _find_last_sign_ins(at, page.found) or {}
+        return FoundPage(found=tuple((each, last) for each in page.found), after=page.after)
 
-    def line(each: MemberSummary) -> Iterable[str]:
-        member = each.member
+    def line(found: tuple[MemberSummary, Mapping[str, int]]) -> Iterable[str]:
+        each, last = found
+        member, at_last = each.member, last.get(each.member.user.user_id)
         return (
             member.name_alone, member.identity, member.email, member.state, each.level, str(each.roles),
+            *(at.moment(at_last).isoformat() if at_last else "" for _ in signed_in),
             *(getattr(member.membership, detail) for detail in PLAIN_DETAILS),
         )  # fmt: skip
 
-    columns = ("name", "user_name", "email", "state", "level", "roles", *PLAIN_DETAILS)
+    columns = ("name", "user_name", "email", "state", "level", "roles", *signed_in, *PLAIN_DETAILS)
     return await export_list(at, "people", columns, read, line, at_once=_EXPORTED_AT_ONCE)
 
 
@@ -471,51 +466,64 @@ async def show_selected(at: PortalContext) -> View:
     return at.build_page(phrase("Nobody was changed"), Paragraph(text=phrase("Go back to the list, and select again.")))
 
 
-async def check_selected(at: PortalContext) -> View:
+async def ask_selected(at: PortalContext) -> Check | Page:
     """The check before an action, with those left out.
 
     Before a role is given, its form. Raises InvalidInput.
     """
     name, selected = await _read_selected(at)
     action = cast("MemberAction", name)
-    said: tuple[Component, ...] = ()
-    hidden = [*_kept_selection(at), (_CONFIRMED, "yes")]
-    texts = BULK_ACTIONS[name]
+    hidden, texts = _kept_selection(at), BULK_ACTIONS[name]
     if name == _GIVE:
         form, errors = await _read_role(at)
         if errors is None or errors:
             return await _ask_role(at, len(selected), form, errors or ())
         action = _role_of(at, form)
-        hidden += [(role_fields.ACCESS, role_fields.name_choice(form.service)), (_ASKED, _VALUES)]
-        hidden += role_fields.to_hidden_fields(form)
+        hidden += [*role_fields.to_hidden_fields(form, chosen=True), (role_fields.CHECK, role_fields.EVERYTHING)]
     preview = await preview_bulk(at.registry, selected, action, actor=at.actor, today=at.context.today)
     people, left_out = preview.members, preview.left_out
-    if texts.sentence is not None:
-        said = (Paragraph(text=texts.sentence(at.entity)),)
-    elif people:
-        said = _say_role(at, people, form)
     columns = (phrase("Name"), phrase("User name and e-mail"), phrase("State"))
-    return at.build_page(
-        texts.heading(len(people)),
-        *said,
-        Form(
-            hidden=tuple(hidden),
-            decision=name,
-            button=texts.button,
-            danger=name in {"suspend", "end"},
-            other=(_EDIT, phrase("Change something")) if name == _GIVE else None,
-            needs_approval=preview.needs_approval,
-        )
-        if people
-        else None,
-        table(phrase("People to change"), columns, (_known(at, each) for each in people)),
-        table(
-            phrase("Left out"),
-            (*columns[:2], phrase("Why")),
-            ((*_known(at, each.member)[:2], _why_left_out(at, each, name)) for each in left_out),
+
+    async def write() -> FormResult:
+        try:
+            asking = at.request_details(needed=preview.needs_approval)
+            outcome = await write_bulk(at.registry, preview, actor=at.actor, asking=asking)
+        except REFUSALS as error:
+            raise rejected(error, entity=at.entity) from None
+        if outcome.stopped is not None:
+            raise InvalidInput(
+                counted(
+                    outcome.done,
+                    "Only {count} person was changed: somebody else changed the others in the meantime. Check the "
+                    "others again.",
+                    "Only {count} people were changed: somebody else changed the others in the meantime. Check the "
+                    "others again.",
+                )
+            )
+        return FormResult(REQUESTED, "requests") if outcome.requests else FormResult(texts.done, PEOPLE)
+
+    return Check(
+        heading=texts.heading(len(people)),
+        parts=(texts.sentence(at.entity),) if texts.sentence else _say_role(at, people, form) if people else (),
+        refused=None if people else phrase("Nobody whom you selected can be changed."),
+        hidden=tuple(hidden),
+        decision=name,
+        button=texts.button,
+        danger=name in {"suspend", "end"},
+        other=(_EDIT, phrase("Change something")) if name == _GIVE else None,
+        needs_approval=preview.needs_approval,
+        below=(
+            table(phrase("People to change"), columns, (_known(at, each) for each in people)),
+            table(
+                phrase("Left out"),
+                (*columns[:2], phrase("Why")),
+                ((*_known(at, each.member)[:2], _why_left_out(at, each, name)) for each in left_out),
+            ),
         ),
         names=names_shown(*people),
         step_name=preview.digest,
+        back=at.section_link(PEOPLE),
+        change=write,
     )
 
 
@@ -541,40 +549,6 @@ def _why_left_out(at: PortalContext, left_out: LeftOut, action: str) -> Phrase:
     return phrase("The state is {state}", state=STATES[member.state])
 
 
-async def change_selected(at: PortalContext) -> FormResult:
-    """Change the selected people, or request it, once confirmed. Raises ConfirmationRequired, InvalidInput."""
-    name, selected = await _read_selected(at)
-    action = cast("MemberAction", name)
-    if at.form.get(_CONFIRMED) != "yes" or at.form.get("decision") == _EDIT:
-        raise ConfirmationRequired
-    if name == _GIVE:
-        form, errors = await _read_role(at)
-        if errors is None or errors:
-            raise ConfirmationRequired
-        action = _role_of(at, form)
-    preview = await preview_bulk(at.registry, selected, action, actor=at.actor, today=at.context.today)
-    if at.form.get("step") != preview.digest:
-        raise ConfirmationRequired(("", CHANGED_MEANWHILE))
-    at.check_names(names_shown(*preview.members))
-    asking = at.request_details()
-    if preview.needs_approval and not asking.reason:
-        raise ConfirmationRequired(("reason", NO_REASON))
-    try:
-        outcome = await write_bulk(at.registry, preview, actor=at.actor, asking=asking)
-    except REFUSALS as error:
-        raise rejected(error, entity=at.entity) from None
-    if outcome.stopped is not None:
-        raise InvalidInput(
-            counted(
-                outcome.done,
-                "Only {count} person was changed: somebody else changed the others in the meantime. Select them again.",
-                "Only {count} people were changed: somebody else changed the others in the meantime. Select them "
-                "again.",
-            )
-        )
-    return FormResult(REQUESTED, "requests") if outcome.requests else FormResult(BULK_ACTIONS[name].done, PEOPLE)
-
-
 # --- a role that several people are given
 
 
@@ -584,47 +558,35 @@ async def _read_role(at: PortalContext) -> tuple[RoleForm, tuple[FieldError, ...
     None if the form has not asked for everything yet.
     """
     services = await role_assignment.list_services(at.registry, at.actor, at.entity)
-    service, role = role_fields.read_choice(at.form.get(role_fields.ACCESS, ""), services)
-    form = role_fields.read({**at.form, "role": role} if role else at.form, service or role_fields.NO_SERVICE)
-    asked = at.form.get(_ASKED, "")
-    if not asked or at.form.get("decision") == _EDIT:
-        return form, None
-    wrong = role_fields.errors_of(faults(form, at.context.day))
-    if service is None:
-        return form, ((role_fields.ACCESS, phrase("Choose what these people may do.")), *wrong)
-    if asked == _VALUES or not (service.sub_entity != "none" or service.parameters):
-        return form, wrong
-    return form, tuple(each for each in wrong if each[0] in role_fields.DAYS) or None
+    missing = phrase("Choose what these people may do.")
+    form, errors = role_fields.read_choice(at.form, services, at.context.day, missing)
+    return form, None if at.form.get("decision") == _EDIT else errors
 
 
-async def _ask_role(at: PortalContext, count: int, form: RoleForm, errors: tuple[FieldError, ...]) -> View:
+async def choose_role(
+    at: PortalContext, services: Sequence[Service], form: RoleForm, asked: Phrase, *, none: Phrase | None = None
+) -> tuple[Component, ...]:
+    """The fields of a role at any of these services.
+
+    They offer values that the entity uses. `none` as in `role_fields.choose_role`.
+    """
+    used = {
+        each.service_id: await role_assignment.list_values_in_use(at.registry, at.actor, each, today=at.context.today)
+        for each in role_fields.list_asked(services, form)
+    }
+    return role_fields.choose_role(services, form, at.context.day, asked, used, none=none)
+
+
+async def _ask_role(at: PortalContext, count: int, form: RoleForm, errors: tuple[FieldError, ...]) -> Page:
     """The form for the role that selected people get."""
     services = await role_assignment.list_services(at.registry, at.actor, at.entity)
-    service = form.service if form.service is not role_fields.NO_SERVICE else None
-    chosen = at.form.get(role_fields.ACCESS, "")
-    hidden = _kept_selection(at)
-    used = NO_VALUES
-    if service is not None and len(services) > 1 and at.form.get("decision") == _EDIT:
-        chosen = role_fields.name_choice(service, form.role)
-        days = role_fields.DAYS | {"role"}
-        hidden += [(name, value) for name, value in role_fields.to_hidden_fields(form) if name not in days]
-        form, service = msgspec.structs.replace(form, service=role_fields.NO_SERVICE), None
-    if service is not None:
-        hidden.append((role_fields.ACCESS, role_fields.name_choice(service)))
-        used = await role_assignment.list_values_in_use(at.registry, at.actor, service, today=at.context.today)
-    what = phrase("What may these people do?")
     return at.build_page(
         counted(count, "Give access to {count} person", "Give access to {count} people"),
-        Facts(facts=((phrase("Service"), service.name),)) if service else None,
         Form(
-            parts=(
-                None if service else role_fields.choose_role(services, what, chosen),
-                *role_fields.build_fields(form, at.context.day, used=used),
-            ),
-            hidden=(*hidden, (_ASKED, _VALUES if service else "role")),
+            parts=await choose_role(at, services, form, phrase("What may these people do?")),
+            hidden=tuple(_kept_selection(at)),
             decision=_GIVE,
             button=phrase("Continue"),
-            other=(_EDIT, phrase("Choose another role")) if service and len(services) > 1 else None,
         )
         if services
         else Paragraph(text=phrase("You cannot give access at any service."), look="empty"),
@@ -723,16 +685,36 @@ async def choose_person(
 
 async def show_invitation(at: PortalContext) -> View:
     """The form for one person."""
-    needs_approval = kind_needs_approval("membership", at.entity)
-    return at.build_page(
+    return await _show_form(
+        at,
         phrase("Invite a person"),
+        MEMBER.show(at.form),
+        phrase("Send invitation"),
+        at.link(SEVERAL, phrase("Invite several people at once")),
+    )
+
+
+async def show_invitations(at: PortalContext) -> View:
+    """The form for several people."""
+    return await _show_form(
+        at,
+        phrase("Invite several people"),
+        (_lines_of(at), UPLOADED),
+        phrase("Check"),
+        at.link(INVITE, phrase("Invite only one person")),
+        upload=True,
+    )
+
+
+async def _show_form(
+    at: PortalContext, heading: Phrase, who: Sequence[Component], button: Phrase, another: Link, *, upload: bool = False
+) -> Page:
+    needs_approval = not upload and kind_needs_approval("membership", at.entity)
+    return at.build_page(
+        heading,
         *_mail_notes(at),
-        Form(
-            parts=MEMBER.show(at.form),
-            button=phrase("Send invitation"),
-            needs_approval=needs_approval,
-        ),
-        Paragraph(text=at.link(SEVERAL, phrase("Invite several people at once"))),
+        Form(parts=(*who, await _ask_access(at)), upload=upload, button=button, needs_approval=needs_approval),
+        Paragraph(text=another),
     )
 
 
@@ -741,15 +723,19 @@ def _mail_notes(at: PortalContext) -> tuple[Paragraph | None, ...]:
     return Paragraph(text=EACH_GETS), None if at.provider.mail.works else Paragraph(text=waits, look="empty")
 
 
-async def invite_person(at: PortalContext) -> FormResult:
-    """Invite one person. Raises InvalidForm, InvalidInput."""
+async def ask_invitation(at: PortalContext) -> Check:
+    """The check of one invitation with a role.
+
+    One without is sent at once. Raises InvalidForm, InvalidInput.
+    """
     typed = MEMBER.read(at.form)
     if errors := MEMBER.find_errors(typed, required=True):
         raise InvalidForm(*errors)
     details = check_details(MemberDetails(**typed), named=False)
     if await member_changes.known_addresses(at.registry, [details.email], actor=at.actor):
         raise InvalidInput(belongs(at.entity), field="email")
-    return await _submit_invitations(at, [details])
+    up = at.link(INVITE, phrase("Invite a person"))
+    return await _check_invitations(at, [details], MEMBER.show(at.form), up)
 
 
 def detail_errors(error: InvalidDetails) -> list[FieldError]:
@@ -760,76 +746,29 @@ def detail_errors(error: InvalidDetails) -> list[FieldError]:
     ]
 
 
-async def show_invitations(at: PortalContext) -> View:
-    """The form for several people."""
-    return at.build_page(
-        phrase("Invite several people"),
-        *_mail_notes(at),
-        Form(
-            parts=(_lines_of(at), UPLOADED, *_access_fields(at, await _simple_roles(at))),
-            upload=True,
-            button=phrase("Check"),
-        ),
-        Paragraph(text=at.link(INVITE, phrase("Invite only one person"))),
-    )
-
-
 def _lines_of(at: PortalContext) -> Field:
     return Field(name="people", label=phrase("People"), hint=_LINES, kind="lines", value=at.form.get("people", ""))
 
 
-async def _simple_roles(at: PortalContext) -> dict[str, RoleForm]:
-    """Roles that need no more than a last day, by value."""
+async def _read_access(at: PortalContext) -> tuple[Sequence[Service], RoleForm, tuple[FieldError, ...] | None]:
+    """The services, and the access that invited people get, with its errors."""
     services = await role_assignment.list_services(at.registry, at.actor, at.entity)
-    forms = [
-        RoleForm(service=each, role=role, end=at.form.get("end") or ENDLESS)
-        for each in services
-        for role in each.roles or ("",)
-    ]
-    return {f"{each.service.service_id}/{each.role}": each for each in forms if not any(faults(each, at.context.day))}
+    missing = phrase("Choose one of these roles, or none yet.")
+    return services, *role_fields.read_choice(at.form, services, at.context.day, missing)
 
 
-def _access_fields(at: PortalContext, roles: Mapping[str, RoleForm]) -> tuple[Field, ...]:
-    if not roles:
-        return ()
-    named = ((value, _name_role(each)) for value, each in roles.items())
-    ends = ((YEAR_END, phrase("At the end of this year")), (ONE_YEAR, phrase("After one year")))
-    return (
-        Field(
-            name="access",
-            label=phrase("Access that each of them gets"),
-            kind="words",
-            value=at.form.get("access", ""),
-            words=(("", phrase("None yet")), *named),
-        ),
-        Field(
-            name="end",
-            label=phrase("The access ends"),
-            kind="words",
-            value=at.form.get("end", ENDLESS),
-            words=((ENDLESS, phrase("No end date")), *ends),
-        ),
-    )
-
-
-def _name_role(form: RoleForm) -> Phrase:
-    if form.role:
-        return phrase("{role} at {service}", role=form.role, service=form.service.name)
-    return phrase("{service} as a whole", service=form.service.name)
-
-
-async def _read_access(at: PortalContext, count: int) -> tuple[RoleForm, Assignment] | None:
-    """The access that invited people get, of nobody yet. Raises InvalidInput."""
-    chosen = at.form.get("access", "")
-    if not chosen:
+async def _ask_access(at: PortalContext) -> Disclosure | None:
+    """The fields of access that begins with the invitation."""
+    services, form, _ = await _read_access(at)
+    if not services:
         return None
-    form = (await _simple_roles(at)).get(chosen)
-    if form is None:
-        raise InvalidInput(phrase("Choose one of these roles, or none yet."), field="access")
-    if 2 * count > MOST_INVITED:
-        most = MOST_INVITED // 2
-        raise InvalidInput(phrase("With access, invite at most {most} people at once.", most=most), field="people")
-    return form, row_of(form, user_id="", entity_id=at.entity.entity_id, today=at.context.day)
+    asked, none = phrase("What may these people do?"), phrase("Nothing yet")
+    return Disclosure(
+        summary=phrase("Give access, too"),
+        opened=bool(at.form.get(role_fields.ACCESS)),
+        look="settings",
+        parts=await choose_role(at, services, form, asked, none=none),
+    )
 
 
 async def _read_people(at: PortalContext) -> list[MemberDetails]:
@@ -854,58 +793,66 @@ async def _read_people(at: PortalContext) -> list[MemberDetails]:
     return found
 
 
-async def invite_several(at: PortalContext) -> FormResult:
-    """Invite the people of the form, once confirmed. Raises ConfirmationRequired, InvalidForm, InvalidInput."""
+async def ask_invitations(at: PortalContext) -> Check:
+    """The check of invitations of several people. Raises InvalidForm, InvalidInput."""
+    up = at.link(SEVERAL, phrase("Invite several people"))
     found = await _read_people(at)
-    access = await _read_access(at, len(found))
-    if at.form.get(_CONFIRMED) != "yes" or at.form.get("decision") == _CHECK:
-        raise ConfirmationRequired
-    try:
-        return await _submit_invitations(at, found, access[1] if access else None)
-    except InvalidInput as rejected:
-        raise ConfirmationRequired((rejected.field, rejected.sentence)) from None
+    return await _check_invitations(at, found, (_lines_of(at), UPLOADED), up, always=True)
 
 
-async def check_invitations(at: PortalContext) -> View:
-    """The people whom the form would invite. Raises InvalidForm, InvalidInput."""
-    found = await _read_people(at)
-    access, number = await _read_access(at, len(found)), len(found)
-    needs_approval = kind_needs_approval("membership", at.entity) or (
-        access is not None and kind_needs_approval("assignment", at.entity, access[0].service)
-    )
-    return at.build_page(
-        counted(number, "Invite {count} person?", "Invite {count} people?"),
-        Paragraph(text=phrase("Nothing has been sent yet.")),
-        *_mail_notes(at),
-        table(
-            phrase("People to invite"),
-            (phrase("Name"), phrase("E-mail address")),
-            ((each.name or phrase("Not given"), each.email.lower()) for each in found),
-        ),
-        Paragraph(
-            text=phrase(
-                "Each of them may act as {access} {when}, once the invitation is accepted.",
-                access=_name_role(access[0]),
-                when=duration(access[1].start_date, access[1].end_date, at.context.day),
-            )
-        )
-        if access
-        else None,
-        Form(
-            parts=(
-                Disclosure(
-                    summary=phrase("Change people or access"),
-                    parts=(_lines_of(at), UPLOADED, *_access_fields(at, await _simple_roles(at))),
-                ),
+async def _check_invitations(
+    at: PortalContext, people: Sequence[MemberDetails], fields: Sequence[Component], up: Link, *, always: bool = False
+) -> Check:
+    """The check of invitations; without access only if `always`."""
+    number, access, form = len(people), None, None
+    if at.form.get(role_fields.ACCESS):
+        _, form, errors = await _read_access(at)
+        if errors is None or errors:
+            raise InvalidForm(*(errors or ()))
+        if 2 * number > MOST_INVITED:
+            most = MOST_INVITED // 2
+            raise InvalidInput(phrase("With access, invite at most {most} people at once.", most=most), field="people")
+        access = _role_of(at, form)
+
+    async def invite() -> FormResult:
+        return await _submit_invitations(at, people, access)
+
+    return Check(
+        heading=counted(number, "Invite {count} person?", "Invite {count} people?"),
+        parts=(
+            phrase("Nothing has been sent yet."),
+            *_mail_notes(at),
+            table(
+                phrase("People to invite"),
+                (phrase("Name"), phrase("E-mail address")),
+                ((each.name or phrase("Not given"), each.email.lower()) for each in people),
             ),
-            upload=True,
-            hidden=((_CONFIRMED, "yes"),),
-            button=counted(number, "Send {count} invitation", "Send {count} invitations"),
-            other=(_CHECK, phrase("Check again")),
-            needs_approval=needs_approval,
+            *(_say_access(at, form.service, access) if form and access else ()),
         ),
-        up=at.link(SEVERAL, phrase("Invite several people")),
+        at_once=not always and access is None,
+        upload=always,
+        hidden=(),
+        fields=(Disclosure(summary=phrase("Change people or access"), parts=(*fields, await _ask_access(at))),),
+        button=counted(number, "Send {count} invitation", "Send {count} invitations"),
+        other=(_CHECK, phrase("Check again")),
+        needs_approval=kind_needs_approval("membership", at.entity)
+        or (form is not None and kind_needs_approval("assignment", at.entity, form.service)),
+        up=up,
+        change=invite,
     )
+
+
+def _say_access(at: PortalContext, service: Service, row: Assignment) -> tuple[Component, ...]:
+    access = (
+        phrase("{role} at {service}", role=row.role, service=service.name)
+        if row.role
+        else phrase("{service} as a whole", service=service.name)
+    )
+    when = duration(row.start_date, row.end_date, at.context.day)
+    sentence = phrase(
+        "Each of them may act as {access} {when}, once the invitation is accepted.", access=access, when=when
+    )
+    return Paragraph(text=sentence, look="summary"), Items(items=details(row))
 
 
 def _describe_fault(at: PortalContext, person: PastedPerson, known: frozenset[str]) -> Phrase | None:
@@ -949,25 +896,13 @@ SECTION: Final = Section[PortalContext](
     pages={
         PEOPLE: PortalPage(view=show_people),
         PEOPLE_CSV: PortalPage(view=download_people),
-        SELECTED: PortalPage(
-            view=show_selected, submit=change_selected, check=check_selected, fresh=True, needs=("write", "assignment")
-        ),
-        INVITE: PortalPage(view=show_invitation, submit=invite_person, fresh=True, needs=_INVITING),
-        SEVERAL: PortalPage(
-            view=show_invitations,
-            submit=invite_several,
-            check=check_invitations,
-            fresh=True,
-            field="people",
-            upload="people",
-            needs=_INVITING,
-        ),
+        SELECTED: check_page(ask_selected, form=show_selected, needs=("write", "assignment")),
+        INVITE: check_page(ask_invitation, form=show_invitation, needs=_INVITING),
+        SEVERAL: check_page(ask_invitations, form=show_invitations, field="people", upload="people", needs=_INVITING),
     },
-    fields=role_fields.FIELDS
-    | _KEPT
-    | {*MEMBER.fields, "people", role_fields.ACCESS, "reason", _CONFIRMED, _ASKED, "decision"},
+    fields=role_fields.FIELDS | _KEPT | {*MEMBER.fields, "people", "reason", "decision"},
     prefixes=(SELECT, role_fields.PARAMETER),
-    filters=frozenset({_SEARCH, SORT, "state", "service", "after", "before"}),
+    filters=frozenset({_SEARCH, SORT, "state", "service", "after", "before", ROW}),
     changes={
         INVITED: phrase("The invitation has been sent."),
         "people-suspended": phrase("The memberships have been suspended."),

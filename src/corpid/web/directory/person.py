@@ -39,7 +39,7 @@ from corpid.web.directory.access import (
     this_member,
     to_person,
 )
-from corpid.web.directory.history import HISTORY
+from corpid.web.directory.history import HISTORY, show_last_changes
 from corpid.web.directory.member_texts import (
     EACH_GETS,
     HELP_PAGES,
@@ -106,10 +106,7 @@ _PLAIN: Final = form_of(MemberDetails, *PLAIN_DETAILS)
 _DETAILS: Final = RecordForm({**MEMBER.fields, **_PLAIN.fields})
 _SHOWN: Final = 100
 """roles a page"""
-_ENTRIES: Final = 5
 _REQUESTS: Final = 20
-_EXAMINED: Final = 50
-"""of the person's history, which has what they did to others, too"""
 _OF_ROLE: Final = (phrase("Role"), phrase("Service"), phrase("Part"), phrase("Until"))
 _GRANTED: Final = (phrase("Given by"), phrase("Approved by"))
 _LISTED: Final = 20
@@ -193,7 +190,7 @@ async def show_person(at: PortalContext) -> View:
         Group(
             look="beside",
             parts=(
-                _show_history(at, found, await _load_history(at, found)),
+                await _show_history(at, found),
                 Group(
                     parts=(
                         _show_helps(found, here, None if own else no_help, helps=no_help is None),
@@ -373,35 +370,13 @@ def _list_grant(at: PortalContext, seen: history.Grants, entry: AuditEntry | Non
     return Cell(values=(name(entry.actor),), notes=(at.moment(entry.at),)), name(approver) if approver else None
 
 
-def _show_history(at: PortalContext, found: Member, entries: list[tuple[Value, ...]]) -> Group | None:
-    if not entries:
-        return None
-    history_of = at.path(HISTORY, person=found.membership.membership_id)
-    return Group(
-        parts=(
-            table(phrase("Last changes"), (phrase("When"), phrase("What"), phrase("By")), entries, heading=True),
-            Link(url=history_of, text=phrase("Full history of this person")),
-        )
+async def _show_history(at: PortalContext, found: Member) -> Group | None:
+    user_id = found.user.user_id
+    every = at.link(HISTORY, phrase("Full history of this person"), person=found.membership.membership_id)
+    # The person's history has what they did to others, too.
+    return await show_last_changes(
+        at, HistoryFilter(user_id=user_id), lambda entry: history.person_of(entry) == user_id, every
     )
-
-
-async def _load_history(at: PortalContext, found: Member) -> list[tuple[Value, ...]]:
-    """The last changes of a member that the reader may see."""
-    actor, user_id = at.actor, found.user.user_id
-    try:
-        part = await history.changes(at.registry, actor, HistoryFilter(user_id=user_id), before=0, limit=_EXAMINED)
-    except Forbidden:
-        return []
-    entries = [entry for entry in part.entries if history.person_of(entry) == user_id][:_ENTRIES]
-    names = await history.names(at.registry, actor, entries)
-    return [
-        (
-            at.moment(entry.at),
-            change_sentences.describe_entry(entry, names),
-            change_sentences.name_author(entry.actor, entry, names, actor.entity_id),
-        )
-        for entry in entries
-    ]
 
 
 # --- help with signing in

@@ -64,6 +64,9 @@ if TYPE_CHECKING:
     from corpid.web.pages.views import View
 
 REQUESTS: Final = "requests"
+COLUMNS: Final = (
+    phrase("Request"), phrase("Requested by"), phrase("Reason"), phrase("Who can decide"), phrase("Expires"),
+)  # fmt: skip
 _PER_PAGE: Final = 50
 _NAMED: Final = 5
 """people who can approve, by name"""
@@ -146,7 +149,8 @@ def _ended_at(at: PortalContext, found: Request) -> datetime:
     return at.moment(found.record.decided_at or found.expires_at)
 
 
-def _row(at: PortalContext, found: Request) -> tuple[Value, ...]:
+def row(at: PortalContext, found: Request) -> tuple[Value, ...]:
+    """A request, by COLUMNS; the heads differ if it has ended."""
     change, role = found.changes[0], found.changes[0].record
     limits = details(role) if isinstance(role, Assignment | ThirdPartyAssignment) else ()
     link = Link(url=_path(at, found), text=name_subjects(found.changes, found.names))
@@ -177,9 +181,9 @@ async def show_requests(at: PortalContext) -> View:
     )  # fmt: skip
 
     async def listed(name: str, caption: Phrase, empty: Phrase) -> Table:
-        place, begun, limit = at.query.get(name, ""), phrase("Expires"), _PER_PAGE
+        place, columns, limit = at.query.get(name, ""), COLUMNS, _PER_PAGE
         if chosen:
-            begun = phrase("Ended")
+            columns = (*COLUMNS[:3], phrase("Decision"), phrase("Ended"))
             found = await approvals.list_ended(
                 at.registry, at.actor, states=ended[chosen], now=now, before=place, limit=limit
             )
@@ -187,12 +191,11 @@ async def show_requests(at: PortalContext) -> View:
             own = name == "own"
             waiting = approvals.list_waiting(at.registry, at.actor, own=own, now=now, after=place, limit=limit)
             found = await await_found(waiting)
-        decides = phrase("Decision") if chosen else phrase("Who can decide")
         return Table(
             caption=caption,
             heading=True,
-            columns=tuple(map(Column, (phrase("Request"), phrase("Requested by"), phrase("Reason"), decides, begun))),
-            rows=tuple(_row(at, each) for each in found.found),
+            columns=tuple(map(Column, columns)),
+            rows=tuple(row(at, each) for each in found.found),
             empty=None if found.after else empty,
             pager=pager_of(
                 at.path(REQUESTS), {"state": chosen} if chosen else {}, came=name in at.query,

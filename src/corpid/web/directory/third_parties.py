@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows.directory import grants
+from corpid.flows.operations.history import HistoryFilter
 from corpid.rules.directory.access_texts import duration
 from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.change_texts import describe_authorisation
@@ -17,6 +18,7 @@ from corpid.rules.directory.records import Change, Service
 from corpid.rules.directory.values import NO_BEGINNING, NO_END
 from corpid.texts import Phrase, counted, phrase
 from corpid.web.check import Check, check_page
+from corpid.web.directory.history import HISTORY, show_last_changes
 from corpid.web.directory.page_context import (
     PortalContext,
     PortalPage,
@@ -130,7 +132,11 @@ def _state(at: PortalContext, grant: ThirdPartyGrant, *, client: bool) -> tuple[
     return (phrase("Not started yet") if grant.start_date > at.context.today else phrase("Active"), False)
 
 
-def _row(at: PortalContext, found: Authorisation) -> tuple[Value, ...]:
+COLUMNS: Final = phrase("Organisation"), phrase("Service"), phrase("Role"), phrase("Valid"), phrase("State")
+
+
+def row(at: PortalContext, found: Authorisation) -> tuple[Value, ...]:
+    """An authorisation, by COLUMNS."""
     grant, client = found.grant, is_client(at, found)
     other = found.third_party if client else found.client_entity
     state, warns = _state(at, grant, client=client)
@@ -172,12 +178,11 @@ async def show_third_parties(at: PortalContext) -> View:
                 after=at.query.get(name, ""), limit=PER_PAGE,
             ),
         )  # fmt: skip
-        columns = (organisation, phrase("Service"), phrase("Role"), phrase("Valid"), phrase("State"))
         shown = Table(
             caption=caption,
             heading=True,
-            columns=tuple(map(Column, columns)),
-            rows=tuple(_row(at, each) for each in page.found),
+            columns=tuple(map(Column, (organisation, *COLUMNS[1:]))),
+            rows=tuple(row(at, each) for each in page.found),
             empty=empty,
             pager=pager_of(here, kept, came=name in at.query, after=page.after, name=name),
         )
@@ -262,6 +267,12 @@ async def show_authorisation(at: PortalContext) -> View:
             pager=pager_of(
                 here, {}, came=bool(after), after=page.after, searched_on=len(page.found) < _PEOPLE_PER_PAGE
             ),
+        ),
+        await show_last_changes(
+            at,
+            HistoryFilter(kind="third-parties", service=grant.service_id),
+            lambda entry: {entry.entity_id, entry.other_entity_id} == {grant.entity_id, grant.client_entity_id},
+            at.link(HISTORY, phrase("All changes"), kind="third-parties", service=grant.service_id),
         ),
     )
 

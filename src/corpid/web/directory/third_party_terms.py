@@ -56,7 +56,7 @@ from corpid.web.directory.third_parties import (
 from corpid.web.pages import role_fields
 from corpid.web.pages.components import Actions, Facts, Form, Page, Paragraph, Radios, table
 from corpid.web.pages.layout import Field, Link, ViewPart
-from corpid.web.pages.role_fields import PARAMETER, parameter_field
+from corpid.web.pages.role_fields import PARAMETER, value_field
 from corpid.web.sites import (
     NOTHING_DIFFERENT,
     ConfirmationRequired,
@@ -165,7 +165,8 @@ def _show_terms(
         Field(name="end", label=phrase("Last day"), kind="date", value=end, hint=end_hint),
     )
     parameters = (
-        _parameter_field(at, each, before, within, used.parameters.get(each.name, ())) for each in service.parameters
+        _parameter_field(at, service, each, before, within, used.parameters.get(each.name, ()))
+        for each in service.parameters
     )
     return at.build_page(
         heading,
@@ -198,10 +199,10 @@ def _part_field(at: PortalContext, hint: Phrase, *, required: bool = False, offe
 
 
 def _parameter_field(
-    at: PortalContext, defined: ParameterDefinition, before: tuple[Parameter, ...], within: ThirdPartyGrant | None,
-    used: tuple[str, ...],
+    at: PortalContext, service: Service, defined: ParameterDefinition, before: tuple[Parameter, ...],
+    within: ThirdPartyGrant | None, used: tuple[str, ...],
 ) -> Field:  # fmt: skip
-    name = parameter_field(defined.name)
+    name = value_field(service, defined.name)
     known = sorted(parameter_values(before, defined.name))
     allowed = sorted(parameter_values(within.parameters, defined.name)) if within is not None else []
     if within is None:
@@ -256,7 +257,7 @@ def read_terms(
             errors.append(("start", phrase("Choose days within the authorisation: {dates}.", dates=dates)))
     parameters: list[Parameter] = []
     for defined in service.parameters:
-        name = parameter_field(defined.name)
+        name = value_field(service, defined.name)
         typed = dict.fromkeys(line.strip() for line in at.form.get(name, "").splitlines())
         values = list(dict.fromkeys(stored_value(defined.kind, value) for value in typed if value))
         if why := next(_find_faults(service, defined, values, within), None):

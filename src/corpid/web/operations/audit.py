@@ -41,6 +41,8 @@ from corpid.web.pages.components import (
     Label,
     LinkedName,
     Table,
+    Timeline,
+    TimelineEntry,
 )
 from corpid.web.pages.layout import Field, Link, pager_of
 from corpid.web.pages.responses import NO_STORE
@@ -177,11 +179,12 @@ async def recent_entries(at: ConsoleContext, query: AuditQuery, kept: Mapping[st
     """
     part = await audit.read_part(at.registry, query, limit=_RECENT, actor=at.actor)
     every = at.link(AUDIT, phrase("Show all in the audit"), **kept)
-    rows, columns = await entry_rows(at, part.entries), ENTRY_COLUMNS
-    if query.entity_id or query.client_id:
-        rows, columns = tuple((*each[:2], each[3]) for each in rows), (*columns[:2], columns[3])
-    empty = phrase("Nothing is recorded.")
-    return Table(caption=phrase("The latest entries first"), columns=columns, rows=rows, empty=empty), every
+    own = bool(query.entity_id or query.client_id)
+    entries = tuple(
+        TimelineEntry(text=what, by=Cell(values=(who, *([about] if about and not own else []))), at=when)  # type: ignore[arg-type]
+        for when, who, about, what in await entry_rows(at, part.entries)
+    )
+    return Timeline(entries) if entries else phrase("Nothing is recorded."), every
 
 
 def _link_names(at: ConsoleContext, names: HistoryNames) -> HistoryNames:

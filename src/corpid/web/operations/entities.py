@@ -526,7 +526,7 @@ async def ask_owner(at: ConsoleContext) -> Check:
             replaced if read.replaced else None,
             phrase("If you mean somebody else, cancel: nothing has changed yet."),
         ),
-        hidden=(*kept, ("decision", "yes")),
+        hidden=tuple(kept),
         button=phrase("Appoint the owner"),
         names=digest_names((*seen, read.replaced, read.replaced_name)),
         up=Link(url=back, text=phrase("Back")),

@@ -22,7 +22,7 @@ from corpid.texts import phrase
 from corpid.web import sites
 from corpid.web.pages.components import Column, Filters, Page, Paragraph, Table, Value
 from corpid.web.pages.errors import reason_of
-from corpid.web.pages.layout import Field, Frame, Link, Navigation, NavigationLink, pager_of
+from corpid.web.pages.layout import Field, Frame, Link, Navigation, NavigationLink, counted_pager
 from corpid.web.sites import EditConflict, PageContext, version_of
 
 if TYPE_CHECKING:
@@ -188,14 +188,7 @@ async def show_list(
                     searched,
                 ),
             ),
-            pager=pager_of(
-                here,
-                known,
-                came=bool(after or page.before),
-                after=page.after,
-                before=page.before,
-                total=page.total,
-            ),
+            pager=counted_pager(here, known, at.query, page, most=AT_ONCE),
         ),
         Paragraph(phrase("This search is too broad to be sorted. Add a word."), look="hint")
         if ways and page.by_word

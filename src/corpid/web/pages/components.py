@@ -6,6 +6,7 @@ text, a phrase, a day, an instant, a number, a link, a label, or several of them
 
 from __future__ import annotations
 
+import re
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeAlias
 
@@ -93,6 +94,10 @@ Part: TypeAlias = "Component | Value"
 """of a page: a value alone is a paragraph, and None is nothing"""
 
 _SHOW: Final = phrase("Show")
+_BREAKS: Final = re.compile(r"(?<=@)|(?<=\.)(?=\S)")
+"""where the line of an address may break"""
+_WHOLE: Final = 24
+"""characters of a part of an address that stays in one piece, however narrow its column is"""
 _MARK: Final = "\0"
 """stands in no name that is stored"""
 ACTIVE: Final = Label(phrase("Active"))
@@ -237,6 +242,23 @@ class Items(Component, frozen=True):
     items: tuple[Value, ...]
     language: str = ""
     """that of texts; empty: the page's"""
+
+
+class TimelineEntry(ViewPart, frozen=True, kw_only=True):
+    """Something that happened."""
+
+    text: Value
+    """a sentence, or a link to it"""
+    by: Value
+    at: datetime
+
+
+class Timeline(Component, frozen=True):
+    """The history of a record in sentences, the latest first."""
+
+    template: ClassVar[str] = "components/timeline.html"
+
+    entries: tuple[TimelineEntry, ...]
 
 
 class Progress(Component, frozen=True, kw_only=True):
@@ -396,6 +418,33 @@ class Radios(Component, frozen=True, kw_only=True):
     day: Field | None = None
 
 
+class RoleGroup(ViewPart, frozen=True, kw_only=True):
+    """The roles of a service, and the fields of what it needs."""
+
+    name: str
+    options: tuple[tuple[str, Phrase | str, str], ...]
+    """values, texts and hints"""
+    fields: tuple[Field, ...] = ()
+    """shown while one of its roles is chosen"""
+
+
+class RoleChoice(Component, frozen=True, kw_only=True):
+    """A choice of one role among those of several services."""
+
+    template: ClassVar[str] = "components/role_choice.html"
+
+    name: str
+    legend: Phrase
+    groups: tuple[RoleGroup, ...]
+    asked: tuple[str, str]
+    """a hidden field that says what the form asks for"""
+    none: Phrase | None = None
+    """the choice of no role, the first"""
+    value: str = ""
+    folded: bool = False
+    """whether each service is opened to see its roles"""
+
+
 class Checkboxes(Component, frozen=True, kw_only=True):
     """A choice of several."""
 
@@ -532,7 +581,11 @@ def value_renderer(
 
 
 def _show_text(text: str) -> Markup:
-    return Markup("<bdi>{}</bdi>").format(text)
+    if "@" not in text:
+        return Markup("<bdi>{}</bdi>").format(text)
+    parts = _BREAKS.split(text)
+    whole = Markup(' class="address"') if max(map(len, parts)) <= _WHOLE else ""
+    return Markup("<bdi{}>{}</bdi>").format(whole, Markup("<wbr>").join(parts))
 
 
 def _show_code(code: Code) -> Markup:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import urlencode, urlsplit
 
 import msgspec
+from msgspec.structs import replace
 
 from corpid.texts import Phrase, counted, phrase
 
@@ -14,8 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import tzinfo
 
+    from corpid.flows.directory.lists import ListPage
     from corpid.rules.directory.lists import ListTotal
     from corpid.rules.oauth.records import Client
+
+
+ROW: Final = "row"
+"""the parameter of the number of a page's first row"""
+_DIGITS: Final = 9
 
 
 class ViewPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,6 +137,8 @@ class Navigation(ViewPart, frozen=True, kw_only=True):
     """leads to the same pages of another"""
     search: Link | None = None
     """the target and the label of a field that searches everything"""
+    searched: str | None = None
+    """what was searched, which may stand in the address; None: it may not"""
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
@@ -211,7 +220,7 @@ class Pager(ViewPart, frozen=True, kw_only=True):
     previous: str = ""
     next: str = ""
     total: Phrase | None = None
-    """how many records all pages have"""
+    """which records these are, and how many all pages have"""
     searched_on: bool = False
     """whether the search stopped before this page was full, and goes on in the next"""
 
@@ -224,7 +233,6 @@ def pager_of(
     after: object,
     name: str = "after",
     before: str = "",
-    total: ListTotal | None = None,
     searched_on: bool = False,
 ) -> Pager:
     """The addresses of the other pages of a list.
@@ -237,16 +245,48 @@ def pager_of(
         first=first if came else "",
         previous=f"{here}?{urlencode({**kept, 'before': before})}" if before else "",
         next=f"{here}?{urlencode({**kept, name: after})}" if after else "",
-        total=total_text(total) if total else None,
         searched_on=bool(after) and searched_on,
     )
 
 
-def total_text(total: ListTotal) -> Phrase | None:
-    """The total of a list in words, None if it is empty (D83)."""
+def counted_pager(
+    here: str,
+    kept: Mapping[str, str],
+    query: Mapping[str, str],
+    page: ListPage[Any],
+    *,
+    most: int,
+    searched_on: bool = False,
+) -> Pager:
+    """The other pages of a counted list, with its row numbers.
+
+    `query` is that of the address, in which ROW has the first one's, and `most` the rows of a page. Source: D83
+    """
+    came, typed = bool(query.get("after") or page.before), query.get(ROW, "")
+    first = 1 if not came else int(typed) if typed.isascii() and typed.isdigit() and len(typed) <= _DIGITS else 0
+    last = first + len(page.found) - 1
+    pager = pager_of(here, kept, came=came, after=page.after, before=page.before, searched_on=searched_on)
+    if page.total is None or not page.found:
+        return pager
+    whole = not came and not page.after
+    return replace(
+        pager,
+        total=_total(page.total) if whole or not first else _rows(first, last, page.total),
+        previous=f"{pager.previous}&{ROW}={max(1, first - most)}" if pager.previous and first else pager.previous,
+        next=f"{pager.next}&{ROW}={last + 1}" if pager.next and first else pager.next,
+    )
+
+
+def _total(total: ListTotal) -> Phrase:
     if not total.exact:
         return phrase("More than {count} in this list", count=total.count)
-    return counted(total.count, "{count} in this list", "{count} in this list") if total.count else None
+    return counted(total.count, "{count} in this list", "{count} in this list")
+
+
+def _rows(first: int, last: int, total: ListTotal) -> Phrase:
+    if not total.exact:
+        return phrase("{first}–{last} of more than {count}", first=first, last=last, count=total.count)  # noqa: RUF001
+    return phrase("{first}–{last} of {count}", first=first, last=last, count=total.count)  # noqa: RUF001
 
 
 BARE: Final = Frame()

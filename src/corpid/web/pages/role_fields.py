@@ -16,11 +16,12 @@ from corpid.rules.directory.role_forms import (
     TODAY,
     YEAR_END,
     RoleForm,
+    faults,
     year_end,
 )
 from corpid.rules.directory.values import NO_BEGINNING
 from corpid.texts import phrase
-from corpid.web.pages.components import Radios
+from corpid.web.pages.components import Radios, RoleChoice, RoleGroup
 from corpid.web.pages.layout import Component, Field
 
 if TYPE_CHECKING:
@@ -34,13 +35,19 @@ if TYPE_CHECKING:
 
 PARAMETER: Final = "parameter-"
 DAYS: Final = frozenset({"start", "start_date", "end", "end_date"})
-FIELDS: Final = DAYS | {"role", "sub_entity"}
-PART: Final = phrase("Part of the organisation")
-_PARAMETERS: Final = "parameters/"
 ACCESS: Final = "access"
 """the field of a service and role that are chosen at once"""
+CHECK: Final = "check"
+"""the field that says what a form has asked for: EVERYTHING, or the values of one service"""
+EVERYTHING: Final = "all"
+FIELDS: Final = DAYS | {"role", ACCESS, CHECK}
+PART: Final = phrase("Part of the organisation")
+_PARAMETERS: Final = "parameters/"
 _OPTIONS: Final = 12
-"""that are shown as radio buttons; more are a list to choose from"""
+"""that are all in view; of more each service is opened"""
+_VALUES: Final = 20
+"""fields of values of one form, which may have a hundred with its selected rows; of more services the values are asked
+for once one is chosen"""
 NO_SERVICE: Final = Service(service_id="", name="")
 """before one is chosen: it has days only"""
 Option = tuple[str, "Phrase | str", "Phrase | str"]
@@ -52,9 +59,14 @@ def mark_label(label: str, *, required: bool) -> Phrase:
     return phrase("{name} (required)", name=label) if required else phrase("{name} (optional)", name=label)
 
 
-def parameter_field(name: str) -> str:
-    """The field of a parameter, which may be called anything."""
-    return f"{PARAMETER}{sha256(name.encode()).hexdigest()[:12]}"
+def value_field(service: Service, parameter: str = "") -> str:
+    """The field of a parameter, or of the part of the organisation."""
+    return f"{PARAMETER}{sha256(f'{service.service_id}/{parameter}'.encode()).hexdigest()[:12]}"
+
+
+def _count_values(service: Service) -> int:
+    """The number of fields of what a role needs but its days."""
+    return (service.sub_entity != "none") + len(service.parameters)
 
 
 def role_options(service: Service) -> tuple[Option, ...]:
@@ -66,12 +78,12 @@ def role_options(service: Service) -> tuple[Option, ...]:
 def read(given: Mapping[str, str], service: Service, *, otherwise: RoleForm | None = None) -> RoleForm:
     """The form as it was sent; `otherwise` holds what was not."""
     known = otherwise or RoleForm(service=service)
-    named = {each.name: given.get(parameter_field(each.name)) for each in service.parameters}
+    named = {each.name: given.get(value_field(service, each.name)) for each in service.parameters}
     only = service.roles[0] if len(service.roles) == 1 else ""
     return RoleForm(
         service=service,
         role=given.get("role", known.role) or only,
-        sub_entity=given.get("sub_entity", known.sub_entity),
+        sub_entity=given.get(value_field(service), known.sub_entity),
         parameters={
             name: value if value is not None else known.parameters.get(name, "") for name, value in named.items()
         },
@@ -82,43 +94,55 @@ def read(given: Mapping[str, str], service: Service, *, otherwise: RoleForm | No
     )
 
 
-def errors_of(faults: tuple[tuple[str, Phrase], ...]) -> tuple[FieldError, ...]:
-    """Faults of a form, by the name of their field."""
-    return tuple((_field(member), text) for member, text in faults)
+def find_errors(form: RoleForm, today: date) -> tuple[FieldError, ...]:
+    """The faults of a form, by the name of their field."""
+    return tuple((_field(form.service, member), text) for member, text in faults(form, today))
 
 
-def _field(member: str) -> str:
-    return parameter_field(member.removeprefix(_PARAMETERS)) if member.startswith(_PARAMETERS) else member
+def _field(service: Service, member: str) -> str:
+    if member == "sub_entity":
+        return value_field(service)
+    return value_field(service, member.removeprefix(_PARAMETERS)) if member.startswith(_PARAMETERS) else member
 
 
-def to_hidden_fields(form: RoleForm) -> tuple[tuple[str, str], ...]:
-    plain = (
-        ("role", form.role), ("sub_entity", form.sub_entity), ("start", form.start), ("start_date", form.start_date),
-        ("end", form.end), ("end_date", form.end_date),
-    )  # fmt: skip
-    named = ((parameter_field(name), value) for name, value in form.parameters.items())
-    return tuple((name, value) for name, value in (*plain, *named) if value)
+def to_hidden_fields(form: RoleForm, *, chosen: bool = False) -> tuple[tuple[str, str], ...]:
+    """The form as it was sent.
+
+    `chosen` says whether its role was one of several services'.
+    """
+    service = form.service
+    role = (ACCESS, name_choice(service, form.role)) if chosen else ("role", form.role)
+    days = ("start", form.start), ("start_date", form.start_date), ("end", form.end), ("end_date", form.end_date)
+    values = ((value_field(service, name), value) for name, value in (("", form.sub_entity), *form.parameters.items()))
+    return tuple((name, value) for name, value in (role, *days, *values) if value)
 
 
 def build_fields(
     form: RoleForm, today: date, *, always: bool = False, used: ValuesInUse = NO_VALUES
 ) -> tuple[Component, ...]:
-    """The fields of a form.
+    """The fields of a role at one service.
 
     `always` offers to begin as it did, without a first day; `used` is offered for values that are typed.
     """
-    service = form.service
-    typed = []
+    options = role_options(form.service)
+    roles = (Radios(name="role", legend=phrase("Role"), options=options, value=form.role),) if options else ()
+    return *roles, *_values(form, used), *_days(form, today, always=always)
+
+
+def _values(form: RoleForm, used: ValuesInUse) -> tuple[Field, ...]:
+    service, part = form.service, tuple[Field, ...]()
     if service.sub_entity != "none":
         label = mark_label(PART, required=service.sub_entity == "mandatory")
         hint = phrase("Such as a branch or a department, as the service knows it")
-        typed.append(
-            Field(name="sub_entity", label=label, hint=hint, value=form.sub_entity, most=32, offered=used.sub_entities)
-        )
-    typed += [
-        _parameter(each, form.parameters.get(each.name, ""), used.parameters.get(each.name, ()))
+        name, offered = value_field(service), used.sub_entities
+        part = (Field(name=name, label=label, hint=hint, value=form.sub_entity, most=32, offered=offered),)
+    return *part, *(
+        _parameter(service, each, form.parameters.get(each.name, ""), used.parameters.get(each.name, ()))
         for each in service.parameters
-    ]
+    )
+
+
+def _days(form: RoleForm, today: date, *, always: bool = False) -> tuple[Component, ...]:
     starts: list[Option] = [(TODAY, phrase("Today"), ""), (ON_DAY, phrase("On a day that I choose"), "")]
     if always or form.start == ALWAYS:
         starts.insert(0, (ALWAYS, phrase("As before: without a first day"), ""))
@@ -129,10 +153,7 @@ def build_fields(
         (ENDLESS, phrase("Never"), phrase("Until somebody ends it")),
         (ON_DAY, phrase("On a day that I choose"), ""),
     )
-    roles = Radios(name="role", legend=phrase("Role"), options=role_options(service), value=form.role)
     return (
-        *((roles,) if service.roles else ()),
-        *typed,
         Radios(
             name="start", legend=phrase("The access begins"), options=tuple(starts), value=form.start,
             day=Field(name="start_date", label=phrase("First day"), kind="date", value=first),
@@ -152,9 +173,9 @@ _HINTS: Final = {
 _KINDS: Final = {"date": "date", "number": "decimal", "year": "numeric"}
 
 
-def _parameter(definition: ParameterDefinition, value: str, used: tuple[str, ...]) -> Field:
+def _parameter(service: Service, definition: ParameterDefinition, value: str, used: tuple[str, ...]) -> Field:
     return Field(
-        name=parameter_field(definition.name),
+        name=value_field(service, definition.name),
         label=mark_label(definition.name, required=definition.mandatory),
         hint=_HINTS.get(definition.kind),
         kind=_KINDS.get(definition.kind, "text"),
@@ -163,14 +184,27 @@ def _parameter(definition: ParameterDefinition, value: str, used: tuple[str, ...
     )
 
 
-def read_choice(chosen: str, services: Sequence[Service], otherwise: str = "") -> tuple[Service | None, str]:
-    """The service in ACCESS, and the role if both were one choice.
+# --- a role among those of several services
 
-    `otherwise` is the identifier of a service that was chosen before.
+
+def read_choice(
+    given: Mapping[str, str], services: Sequence[Service], today: date, missing: Phrase
+) -> tuple[RoleForm, tuple[FieldError, ...] | None]:
+    """The role that was chosen, and its errors.
+
+    None if the form has not asked for everything yet. `missing` asks for the choice.
     """
-    service_id, _, role = chosen.partition("/")
-    wanted = services[0].service_id if len(services) == 1 else unquote(service_id) or otherwise
-    return next((each for each in services if each.service_id == wanted), None), unquote(role)
+    service_id, _, role = given.get(ACCESS, "").partition("/")
+    service = next((each for each in services if each.service_id == unquote(service_id)), NO_SERVICE)
+    form = read({**given, "role": unquote(role)}, service)
+    if not given.get(CHECK):
+        return form, None
+    errors = find_errors(form, today)
+    if service is NO_SERVICE or "role" in dict(errors):
+        return form, ((ACCESS, missing), *(each for each in errors if each[0] in DAYS))
+    if _count_values(service) and given[CHECK] not in (EVERYTHING, name_choice(service)):
+        return form, tuple(each for each in errors if each[0] in DAYS) or None
+    return form, errors
 
 
 def name_choice(service: Service, role: str = "") -> str:
@@ -178,19 +212,52 @@ def name_choice(service: Service, role: str = "") -> str:
     return quote(service.service_id, safe="") + (f"/{quote(role, safe='')}" if role else "")
 
 
-def choose_role(services: Sequence[Service], asked: Phrase, value: str) -> Component:
-    """The choice among all roles of all services."""
-    options: list[tuple[str, Phrase | str, str]] = []
-    for each in services:
-        options += [
-            (
-                name_choice(each, role),
-                phrase("{service}: {role}", service=each.name, role=role),
-                described or each.description,
+def list_asked(services: Sequence[Service], form: RoleForm) -> list[Service]:
+    """The services whose values `choose_role` asks for at once."""
+    every = sum(map(_count_values, services)) <= _VALUES
+    return [each for each in services if _count_values(each) and (every or each == form.service)]
+
+
+def choose_role(
+    services: Sequence[Service], form: RoleForm, today: date, asked: Phrase, used: Mapping[str, ValuesInUse],
+    *, none: Phrase | None = None,
+) -> tuple[Component, ...]:  # fmt: skip
+    """The fields of a role among those of several services.
+
+    `asked` is the question; `used` has the values that are offered, by service; `none` is the choice of no role.
+    """
+    valued = list_asked(services, form)
+    groups = tuple(
+        RoleGroup(
+            name=each.name,
+            options=tuple(
+                (
+                    name_choice(each, role),
+                    phrase("{service}: {role}", service=each.name, role=role) if role else each.name,
+                    described or each.description,
+                )
+                for role, _, described in role_options(each) or (("", "", ""),)
+            ),
+            fields=_values(
+                form if each == form.service else RoleForm(service=each), used.get(each.service_id, NO_VALUES)
             )
-            for role, _, described in role_options(each)
-        ] or [(name_choice(each), each.name, each.description)]
-    if len(options) <= _OPTIONS:
-        return Radios(name=ACCESS, legend=asked, options=tuple(options), value=value)
-    words = (("", phrase("Choose a role")), *((option, text) for option, text, _ in options))
-    return Field(name=ACCESS, label=asked, kind="words", words=words, value=value)
+            if each in valued
+            else (),
+        )
+        for each in services
+    )
+    options = [option for each in groups for option, _, _ in each.options]
+    chosen = name_choice(form.service, form.role) if form.service.service_id else ""
+    choice = RoleChoice(
+        name=ACCESS,
+        legend=asked,
+        groups=groups,
+        none=none,
+        asked=(
+            CHECK,
+            EVERYTHING if sum(map(_count_values, services)) <= _VALUES else chosen.partition("/")[0] or "role",
+        ),
+        value=chosen or (options[0] if len(options) == 1 and none is None else ""),
+        folded=len(options) > _OPTIONS,
+    )
+    return choice, *_days(form, today)

@@ -1,0 +1,64 @@
+"""The portal's search: people, services, third parties and requests of the organisation (D53, D83)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from corpid.rules.directory.records import Change
+from corpid.rules.directory.words import has_words, words_of_search
+from tests.manage.access_scene import employed, staffed
+from tests.manage.scene import BANYAN, appoint, go, in_portal
+from tests.manage.test_requests import ROLE, acme, requested
+from tests.manage.test_third_parties import GRANT, three
+
+if TYPE_CHECKING:
+    from tests.sign_in.world import World
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"), [("lee mar", True), ("MARC", True), ("lee marcus x", False), ("arcus", False), ("Lée", True)]
+)
+def test_words_are_found_in_any_order_by_their_beginnings(asked: str, found: bool) -> None:
+    """D83."""
+    assert has_words("Marcus Lee", words_of_search(asked)) is found
+
+
+async def test_what_the_organisation_has_is_found_from_every_page_in_any_order_of_words(made: World) -> None:
+    """D83: each with a link to it, and nothing of another organisation (D61)."""
+    await staffed(made)
+    await employed(made, "olga", "Olga Lee", BANYAN)
+    browser = await in_portal(made, "history")
+    await browser.fill_and_submit(search="lee marc")
+    assert browser.page.heading == "Search: lee marc"
+    links = {text: target for target, text in browser.page.links}
+    assert links["Marcus Lee"].endswith("/manage/person/m-marcus")
+    assert "Olga" not in browser.page.text
+    await browser.fill_and_submit(search="permits harb")
+    links = {text.split(" (")[0]: target for target, text in browser.page.links}
+    assert links["Harbour permits"].endswith("/manage/access?service=HARBOUR")
+    assert any(target.endswith("/manage/access?service=HARBOUR&role=Checker") for target, _ in browser.page.links)
+    await browser.fill_and_submit(search="zebra")
+    assert "Nothing found." in browser.page.text
+
+
+async def test_a_request_that_waits_is_found_by_whom_it_concerns(made: World) -> None:
+    """D55: by its requester, too."""
+    await acme(made)
+    found = await requested(made, Change(None, ROLE), who="alice")
+    browser = await in_portal(made, "search?search=permits+cor")
+    assert any(target.endswith(f"/manage/requests/{found.request_id}") for target, _ in browser.page.links)
+
+
+async def test_third_parties_are_found_by_those_who_may_see_them(made: World) -> None:
+    """D53: no sub-administrator sees third parties."""
+    await three(made)
+    await made.write(GRANT)
+    browser = await in_portal(made)
+    await browser.fill_and_submit(search="trad ban")
+    assert "Banyan Trading" in browser.page.text
+    assert any("/manage/third-parties/grant/" in target for target, _ in browser.page.links)
+    await appoint(made, level="sub_administrator", services=("PERMITS",))
+    assert await go(made, browser, "search?search=banyan") == "Search: banyan"
+    assert "Banyan Trading" not in browser.page.text
