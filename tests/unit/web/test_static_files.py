@@ -75,6 +75,17 @@ def test_text_has_one_of_four_sizes(name: str) -> None:
     assert sized <= {"112.5%", "100%", "0", "var(--small)", "1rem", "inherit", "0.9em", "var(--large)", "var(--title)"}
 
 
+@pytest.mark.parametrize("name", [name for name in sorted(CONTENTS) if name.endswith(".css")])
+def test_a_scheme_sets_colours_and_nothing_else(name: str) -> None:
+    """A page that fits its window in one scheme fits in the other (`tests/browser/test_appearances`)."""
+    text = CONTENTS[name].decode()
+    blocks = re.findall(r"@media \(prefers-color-scheme: \w+\) \{([^{}]+\{[^{}]+\})\s*\}", text)
+    assert len(blocks) == text.count("prefers-color-scheme")
+    for block in blocks:
+        declared = re.findall(r"([\w-]+): ([^;]+);", block)
+        assert [each for each in declared if not re.fullmatch(r"--[\w-]+ #[0-9a-f]{6}", " ".join(each))] == []
+
+
 def colours(*, dark: bool) -> dict[str, str]:
     """The colour variables of both style sheets in one scheme."""
     own = palettes(STYLES["style.css"])
