@@ -22,10 +22,10 @@ UNUSED_PLUGINS := -p no:schemathesis
 
 # A file's tests stay in one process: they share what is costly to make. tests/conftest.py says which files come first.
 PARALLEL := --dist loadfile --no-loadscope-reorder $(UNUSED_PLUGINS)
-# One process more than there are processors: tests also wait for servers, browsers and disks. Half of the long ones wait
-# most of the time, for an engine that was away (tests/conftest.py).
+# One process more than there are processors: tests also wait for servers, browsers and disks. Among the long ones are
+# always some that mostly wait for an engine that was away (tests/conftest.py).
 WORKERS := -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
-WORKERS_THAT_WAIT := -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 4)
+WORKERS_THAT_WAIT := -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 3)
 
 # ARGS is handed on: make demo ARGS=--fresh, make test ARGS="tests/unit -x"
 ARGS ?=
