@@ -22,9 +22,10 @@ UNUSED_PLUGINS := -p no:schemathesis
 
 # A file's tests stay in one process: they share what is costly to make. tests/conftest.py says which files come first.
 PARALLEL := --dist loadfile --no-loadscope-reorder $(UNUSED_PLUGINS)
-# One process more than there are processors: tests also wait for servers, browsers and disks. The long ones wait more.
+# One process more than there are processors: tests also wait for servers, browsers and disks. Among the long ones are
+# always some that mostly wait for an engine that was away (tests/conftest.py).
 WORKERS := -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
-WORKERS_THAT_WAIT := -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
+WORKERS_THAT_WAIT := -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 3)
 
 # ARGS is handed on: make demo ARGS=--fresh, make test ARGS="tests/unit -x"
 ARGS ?=
@@ -50,7 +51,7 @@ fix: setup  ## let ruff fix format and lint
 setup-test: setup  ## fetch what only tests need (browser, Node clients)
 	@scripts/set-up-tests
 
-setup-interop: setup-test  ## fetch other languages' toolchains and an engine of containers
+setup-interop: setup-test  ## fetch other languages' toolchains
 	@scripts/set-up-interop
 
 test: setup-test  ## the tests, in under ten minutes
@@ -59,18 +60,14 @@ test: setup-test  ## the tests, in under ten minutes
 test-full: setup-test  ## the long tests that `make test` leaves out
 	$(RUN) pytest -m "full and not interop" $(WORKERS_THAT_WAIT) $(PARALLEL) $(ARGS)
 
-test-all: setup-test  ## both at once: what the tests of a file share is made once
-	$(RUN) pytest -m "not interop" $(WORKERS_THAT_WAIT) $(PARALLEL) $(ARGS)
+test-all: setup-interop  ## all but long builds, at once: what the tests of a file share is made once
+	$(RUN) pytest -m "not long_build" $(WORKERS_THAT_WAIT) $(PARALLEL) $(ARGS)
 
-setup-libraries: setup-interop  ## fetch what the other libraries' programs need
+setup-libraries: setup-interop  ## fetch what the other libraries' programs need, and an engine of containers
 	@scripts/set-up-libraries
 
 interop: setup-libraries  ## relying parties on other libraries and in other languages, and the image in a container
 	$(RUN) pytest -m interop $(WORKERS_THAT_WAIT) $(PARALLEL) $(ARGS)
-
-QUICK_INTEROP := tests/interop tests/testing tests/readiness
-interop-quick: setup-interop  ## the part of `make interop` that needs neither containers nor long builds
-	$(RUN) pytest -m "interop and not long_build" $(WORKERS_THAT_WAIT) $(PARALLEL) $(QUICK_INTEROP) $(ARGS)
 
 # What a command imports cannot be counted while coverage is imported, too.
 report: setup-test  ## size by package, slowest tests, branch coverage of rules and flows (at least 97 %)
@@ -121,7 +118,7 @@ clean:  ## remove everything that make and the tools created
 
 # Only the demo promises to leave the system's packages alone.
 demo: export SYSTEM_PACKAGES := never
-check test test-full test-all interop interop-quick report screenshots pictures snapshots setup-test setup-interop setup-libraries: export SYSTEM_PACKAGES := install
+check test test-full test-all interop report screenshots pictures snapshots setup-test setup-interop setup-libraries: export SYSTEM_PACKAGES := install
 
 .tools/.complete: requirements/tools.txt scripts/set-up-tools
 	@scripts/set-up-tools
@@ -134,4 +131,4 @@ check test test-full test-all interop interop-quick report screenshots pictures 
 	@$(RUN) corpid.web.pages
 	@touch $@
 
-.PHONY: help setup demo check fix setup-test setup-interop setup-libraries test test-full test-all interop interop-quick report screenshots pictures snapshots screen-reader docs texts tables examples bench bench-scale lock clean
+.PHONY: help setup demo check fix setup-test setup-interop setup-libraries test test-full test-all interop report screenshots pictures snapshots screen-reader docs texts tables examples bench bench-scale lock clean

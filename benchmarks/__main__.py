@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 DOCUMENT = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 SIZES, CAPACITY = "sizes", DOCUMENT.with_name("capacity.md")
 FULL = Plan()
-QUICK = Plan(flows=200, repetitions=1, sessions=8, warm_up=50, alone=50, sample=20)
+QUICK = Plan(flows=200, repetitions=1, sessions=8, warm_up=50, alone=50, floor_seconds=0.001, sample=20)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -36,6 +36,8 @@ class Plan:
     sessions: int = 64
     warm_up: int = 300
     alone: int = 200
+    floor_seconds: float = 0.05
+    """CPU time of each round of each operation of the floor"""
     sample: int = 40
     """flows of each part whose tokens are verified"""
     engines: str = engines.SQLITE
@@ -83,7 +85,8 @@ async def _measured(
         repetitions = []
         for number in range(1, plan.repetitions + 1):
             say(f"repetition {number} of {plan.repetitions}")
-            repetitions.append(await run.repetition())
+            items = floor.measure(generation, plan.floor_seconds)
+            repetitions.append(_with_floor(items, await run.repetition()))
         return {
             "valid": not stage.load.problems,
             "problems": dict(stage.load.problems),
@@ -105,17 +108,13 @@ class Run:
         self.verified = 0
 
     async def repetition(self) -> dict[str, Any]:
-        """The floor, then phases, whole flows, and whole flows one at a time."""
-        items = floor.measure(self._generation)
+        """Phases, then whole flows, and whole flows one at a time."""
         parts = await self._phases()
         whole, _ = await self.whole(self._plan.flows, self._plan.connections)
         alone, alone_parts = await self.whole(self._plan.alone, 1)
         return {
-            "floor": [item._asdict() for item in items],
-            "floor_ms": round(floor.milliseconds(items), 4),
             "parts": {name: cost.figures() for name, cost in {**parts, WHOLE: whole, ALONE: alone}.items()},
             "alone": {name: _latency_only(cost) for name, cost in alone_parts.items()},
-            "ratio": round(1000 * whole.cpu_seconds / max(1, whole.count) / floor.milliseconds(items), 3),
         }
 
     async def whole(self, count: int, connections: int) -> tuple[Cost, dict[str, Cost]]:
@@ -165,6 +164,16 @@ class Run:
 
 def _batches(count: int) -> list[int]:
     return [min(BATCH, count - start) for start in range(0, count, BATCH)]
+
+
+def _with_floor(items: list[floor.Item], repetition: dict[str, Any]) -> dict[str, Any]:
+    least = floor.milliseconds(items)
+    return {
+        "floor": [item._asdict() for item in items],
+        "floor_ms": round(least, 4),
+        **repetition,
+        "ratio": round(repetition["parts"][WHOLE]["cpu_ms"] / least, 3),
+    }
 
 
 def _latency_only(cost: Cost) -> dict[str, float]:

@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import sys
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,13 +36,27 @@ __all__ = ["anyio_backend", "no_task_left", "one_loop"]
 TESTS = Path(__file__).parent
 BROWSER_TESTS = TESTS / "browser"
 BROWSER_MISSING = shutil.which("chromium") is None
-LONG_FIRST = {
-    folder: place
-    for place, folder in enumerate(
-        ("bench", "many", "interop", "web", "adapters", "faults", "upgrades", "browser", "cli", "wheel", "deploy",
-         "operate", "house", "fuzz", "account", "sign_in", "enrolment", "protocol")
-    )
-}  # fmt: skip
+LONG_FIRST = (
+    # what takes longest, by turns what computes and what mostly waits, so that neither is left for the end
+    *(
+        "browser/test_access.py",
+        "many/test_engine_faults.py",
+        "browser/test_appearances.py",
+        "many/test_client_clocks.py",
+    ),
+    *("bench/test_scale.py", "adapters/test_valkey_orderly_stop.py", "browser/test_heard.py", "many/test_failover.py"),
+    *("bench/", "interop/test_library_matrix.py", "upgrades/test_side_by_side.py", "many/test_data_loss.py"),
+    *(
+        "interop/test_demo.py",
+        "many/test_redis_cluster.py",
+        "protocol/test_every_refusal.py",
+        "many/test_orderly_stop.py",
+    ),
+    *("manage/test_levels.py", "adapters/test_valkey_cluster.py", "interop/test_new_rp.py", "many/"),
+    *("interop/", "web/", "adapters/", "faults/", "upgrades/", "browser/", "cli/", "wheel/", "deploy/", "operate/"),
+    *("house/", "fuzz/", "account/", "sign_in/", "enrolment/", "protocol/"),
+)
+"""what a test file's path in this folder begins with: the order in which files are begun"""
 LONG_ALONE = re.compile(r"^pytestmark = \[?pytest\.mark\.(full|interop)\b", re.MULTILINE)
 IN_CI = os.environ.get("CI") == "true"
 WORTH_TELLING = 0.1
@@ -79,11 +94,17 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that start processes first: what takes milliseconds fills the processors at the end."""
-    items.sort(key=lambda item: LONG_FIRST.get(item.nodeid.split("/", 2)[1], len(LONG_FIRST)))
+    """Files that take long first: what takes milliseconds fills the processors at the end."""
+    items.sort(key=lambda item: _place(item.nodeid.partition("::")[0]))
     for item in items:
         if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.function):
             item.fixturenames.insert(0, "no_task_left")
+
+
+@cache
+def _place(file: str) -> int:
+    path = file.removeprefix("tests/")
+    return next((place for place, each in enumerate(LONG_FIRST) if path.startswith(each)), len(LONG_FIRST))
 
 
 def pytest_pycollect_makeitem(

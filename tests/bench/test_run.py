@@ -16,15 +16,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ENDPOINTS = {"PAR", "authorize", "token", "userinfo"}
+SMALL = ("--quick", "--flows=12", "--sessions=2", "--warm-up=3", "--connections=3")
 
 
 @pytest.mark.full
 @pytest.mark.timeout(300)
 def test_a_small_run_is_valid_and_measures_every_part(tmp_path: Path) -> None:
     """docs/costs.md: the whole flow and each endpoint, with the floor of the same run, in each generation."""
-    result, printed = measured(
-        tmp_path, "--flows=12", "--repetitions=2", "--sessions=2", "--warm-up=3", "--alone=4", "--connections=3"
-    )
+    result, printed = measured(tmp_path, *SMALL, "--repetitions=2", "--alone=4")
     assert result["valid"]
     assert result["problems"] == {}
     assert result["verified_flows"] > 0
@@ -51,8 +50,8 @@ def test_a_small_run_is_valid_and_measures_every_part(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("servers")
 def test_two_workers_on_postgresql_and_redis_are_measured_together(tmp_path: Path) -> None:
     result, printed = measured(
-        *(tmp_path, "--engines=postgresql", "--workers=2", "--flows=12", "--repetitions=1", "--sessions=2"),
-        *("--warm-up=3", "--alone=4", "--connections=3", "--generation=legacy", "--generation=current"),
+        *(tmp_path, *SMALL, "--alone=4", "--engines=postgresql", "--workers=2"),
+        *("--generation=legacy", "--generation=current"),
     )
     assert result["valid"]
     assert list(result["generations"]) == ["legacy", "current"]
@@ -65,8 +64,8 @@ def test_two_workers_on_postgresql_and_redis_are_measured_together(tmp_path: Pat
 @pytest.mark.usefixtures("servers")
 def test_several_workers_are_measured_and_one_worker_in_the_same_places(tmp_path: Path) -> None:
     result, printed = measured(
-        *(tmp_path, "--engines=postgresql", "--and-one-worker", "--flows=12", "--repetitions=2", "--sessions=2"),
-        *("--warm-up=3", "--alone=2", "--connections=3", "--generation=current"),
+        *(tmp_path, *SMALL, "--alone=2", "--engines=postgresql", "--and-one-worker"),
+        *("--repetitions=2", "--generation=current"),
     )
     assert result["valid"]
     places = {side["place"] for side in result["sides"]}

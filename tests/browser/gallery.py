@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from io import BytesIO
 from time import time
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import segno
 from starlette.requests import Request
@@ -35,8 +35,15 @@ AXE: Final = ROOT / "tests" / "browser" / "axe" / "node_modules" / "axe-core" / 
 OF_COLOURS: Final = ["color-contrast", "link-in-text-block"]
 """rules that take axe longest, and whose answers are the same in every language and width"""
 TAGS: Final = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-VIOLATIONS: Final = """([tags, left_out]) => axe.run(document, {
-    runOnly: { type: "tag", values: tags }, resultTypes: ["violations"],
+Rules: TypeAlias = Literal["all", "all but colours", "colours"]
+RULES: Final[dict[Rules, tuple[dict[str, Any], list[str]]]] = {
+    "all": ({"type": "tag", "values": TAGS}, []),
+    "all but colours": ({"type": "tag", "values": TAGS}, OF_COLOURS),
+    "colours": ({"type": "rule", "values": OF_COLOURS}, []),
+}
+"""what axe looks at: its rules, and those of them that are left out"""
+VIOLATIONS: Final = """([rules, left_out]) => axe.run(document, {
+    runOnly: rules, resultTypes: ["violations"],
     rules: Object.fromEntries(left_out.map(rule => [rule, { enabled: false }])) })
     .then(found => found.violations.flatMap(each => each.nodes.map(node => `${each.id}: ${node.html} ${node.failureSummary}`)))"""
 OUTSIDE: Final = """() => [...document.querySelectorAll("body *")].filter(each => {
@@ -193,9 +200,9 @@ def _axe() -> str:
     return AXE.read_text()
 
 
-def complaints(page: Page, *, colours: bool = True) -> list[Any]:
-    """What axe-core finds on a page, with or without looking at its colours."""
+def complaints(page: Page, of: Rules = "all") -> list[Any]:
+    """What axe-core finds on a page."""
     # Reading axe takes a third of a page's time: only a page that it looks at has it.
     if not page.evaluate("'axe' in window"):
         page.evaluate(_axe())
-    return list(page.evaluate(VIOLATIONS, [TAGS, [] if colours else OF_COLOURS]))
+    return list(page.evaluate(VIOLATIONS, RULES[of]))

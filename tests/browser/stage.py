@@ -32,6 +32,7 @@ HEADLESS_SHELL: Final = shutil.which("chromium-headless-shell") or CHROMIUM
 FLAGS: Final = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
+    "--js-flags=--no-opt --no-maglev",  # no page lives long enough for what these make quicker
 ]  # fmt: skip
 WITHOUT_SCRIPT: Final = {"java_script_enabled": False}
 """options of a context"""

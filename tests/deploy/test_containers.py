@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from tests.containers import Engine
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.interop, pytest.mark.long_build, pytest.mark.timeout(600)]
 PASSWORD, SECRET = "a long word for a container", "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
 
 

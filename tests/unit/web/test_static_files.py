@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 CONTENTS = {**packaged_static_files(), **packaged_static_files("corpid_dev")}
 DEMO = files("corpid_dev").joinpath("demo", "static", "demo.css").read_text(encoding="utf-8")
+EMAIL = files("corpid").joinpath("web", "templates", "_email.html").read_text(encoding="utf-8")
 STYLES = {"style.css": CONTENTS["style.css"].decode(), "demo.css": DEMO}
 
 
@@ -73,6 +74,20 @@ def test_text_has_one_of_four_sizes(name: str) -> None:
     declared = re.findall(r"font-size: ([^;]+);", STYLES[name])
     sized = {re.sub(r"calc\((var\(.*?\)) \* [\d.]+\)", r"\1", each) for each in declared}
     assert sized <= {"112.5%", "100%", "0", "var(--small)", "1rem", "inherit", "0.9em", "var(--large)", "var(--title)"}
+
+
+def test_a_scheme_sets_colours_and_nothing_else() -> None:
+    """What fits its window in one scheme fits in the other (test_appearances and test_emails in tests/browser)."""
+    texts = {
+        **STYLES,
+        "inspector.css": CONTENTS["inspector.css"].decode(),
+        "e-mails": re.sub("{{.*?}}", "#000000", EMAIL),
+    }
+    for name, text in texts.items():
+        blocks = re.findall(r"@media \(prefers-color-scheme: \w+\) \{(.*?\})\s*\}", text, re.DOTALL)
+        assert len(blocks) == text.count("prefers-color-scheme") == 1, name
+        for declared in re.findall(r"([\w-]+: [^;{}]+);", blocks[0]):
+            assert re.fullmatch(r"(--[\w-]+|background|border-color|color): #[0-9a-f]{6}( !important)?", declared), name
 
 
 def colours(*, dark: bool) -> dict[str, str]:
