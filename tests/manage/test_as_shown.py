@@ -22,10 +22,12 @@ from corpid.rules.directory.queries import MemberQuery
 from corpid.rules.directory.records import Change, Membership, Service, User
 from corpid.rules.directory.values import Parameter, ParameterDefinition
 from tests.manage.access_scene import checker, roles, staffed
-from tests.manage.scene import ACME, in_portal
+from tests.manage.scene import ACME, appoint, go, in_portal
 from tests.manage.test_attacks_on_names import EVIL, free, held
 from tests.manage.test_requests import ROLE, acme, requested
+from tests.manage.test_third_parties import GRANT, three
 from tests.manage.test_who_is_meant import INVITED, TOKEN, limit, member, owner, provisioned
+from tests.sign_in.world import entity
 
 if TYPE_CHECKING:
     from tests.sign_in.world import World
@@ -135,3 +137,40 @@ async def test_a_value_does_not_read_as_two_parameters(made: World) -> None:
     found = await requested(made, Change(None, row))
     browser = await in_portal(made, f"requests/{found.request_id}")
     assert "Berth: “5; Permit Year: 2026”" in browser.page.text
+
+
+async def test_the_approver_reads_which_role_changes_and_for_which_part(made: World) -> None:
+    """D55, D68: of each change, on the pages that decide."""
+    await acme(made)
+    await made.write(Service(service_id="PERMITS", name="Permits", roles=("Viewer", "Approver"), sub_entity="optional"))
+    canteen = replace(ROLE, role="Viewer", sub_entity="Canteen", end_date="2027-06-30")
+    treasury = replace(ROLE, role="Approver", sub_entity="Treasury", end_date="2027-06-30")
+    await made.write(canteen, treasury)
+    found = await requested(
+        made,
+        Change(canteen, replace(canteen, end_date="2027-07-31")),
+        Change(treasury, replace(treasury, end_date="2099-12-31")),
+    )
+    browser = await in_portal(made)
+    for page in (f"requests/{found.request_id}", f"requests/decide/{found.request_id}"):
+        await go(made, browser, page)
+        assert {
+            each for each in ("Viewer", "Canteen", "Approver", "Treasury") if each not in browser.page.text
+        } == set()
+
+
+async def test_the_approver_reads_which_authorisation_changes(made: World) -> None:
+    """D55, D56: one organisation can have several at a service."""
+    await three(made, approvals="roles")
+    acme_, other = (
+        entity(ACME, "Acme Pte. Ltd.", approvals="roles"),
+        replace(GRANT, role="Checker", sub_entity="Treasury"),
+    )
+    await made.person("bob", acme_, name="Bob Lim")
+    await appoint(made, who="bob")
+    await made.write(GRANT, other)
+    found = await requested(made, Change(other, replace(other, end_date="2099-01-31")))
+    browser = await in_portal(made)
+    for page in (f"requests/{found.request_id}", f"requests/decide/{found.request_id}", "requests"):
+        await go(made, browser, page)
+        assert {each for each in ("Checker", "Treasury") if each not in browser.page.text} == set()

@@ -99,10 +99,24 @@ def duration(start_date: str, end_date: str, today: date | None = None) -> Phras
 
 def details(row: Assignment | ThirdPartyAssignment) -> tuple[Phrase, ...]:
     """The limits of a role: part of the organisation, parameters."""
-    part = (phrase("Part of the organisation: {name}", name=set_apart(row.sub_entity)),) if row.sub_entity else ()
-    reference = (phrase("Reference: {ref}", ref=set_apart(row.ref)),) if row.ref else ()
+    part, reference = _identifying(row)
     given = (phrase("{name}: {value}", name=each.name, value=set_apart(each.value)) for each in row.parameters)
     return (*part, *given, *reference)
+
+
+def name_role(row: Assignment | ThirdPartyAssignment | ThirdPartyGrant) -> Phrase:
+    """A role among those of one person or organisation at one service."""
+    part, reference = _identifying(row)
+    role = phrase("Role: {name}", name=set_apart(row.role)) if row.role else phrase("Any role")
+    return joined((role, *part, *reference)) or role
+
+
+def _identifying(row: Assignment | ThirdPartyAssignment | ThirdPartyGrant) -> tuple[tuple[Phrase, ...], ...]:
+    """The part of the organisation and the reference, if there are any."""
+    return (
+        (phrase("Part of the organisation: {name}", name=set_apart(row.sub_entity)),) if row.sub_entity else (),
+        (phrase("Reference: {ref}", ref=set_apart(row.ref)),) if row.ref else (),
+    )
 
 
 def joined(limits: tuple[Phrase, ...]) -> Phrase | None:

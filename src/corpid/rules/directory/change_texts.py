@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.rules.directory.access_texts import GONE, duration, role_end_sentence, role_sentence
+from corpid.rules.directory.access_texts import GONE, duration, name_role, role_end_sentence, role_sentence
 from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.invitations import is_redirection
 from corpid.rules.directory.records import (
@@ -88,8 +88,9 @@ def _describe_role(change: Change, row: Assignment | ThirdPartyAssignment, names
     entity = names.entities.get(entity_id, entity_id)
     if change.verb == "change":
         return phrase(
-            "The access of {person} at {service} for {entity} changes.", person=person, service=service, entity=entity
-        )
+            "The access of {person} at {service} for {entity} changes: {role}",
+            person=person, service=service, entity=entity, role=name_role(row),
+        )  # fmt: skip
     if change.verb == "remove":
         return role_end_sentence(person, row, service=service, entity=entity)
     return role_sentence(person, row, service=service, entity=entity)
@@ -117,8 +118,8 @@ def _describe_grant(change: Change, grant: ThirdPartyGrant, names: RequestNames)
         )  # fmt: skip
     if change.verb == "change" and getattr(change.before, "state", "") == grant.state:
         return phrase(
-            "What {third_party} may do for {client} at {service} changes.",
-            third_party=third_party, client=client, service=service,
+            "What {third_party} may do for {client} at {service} changes: {role}",
+            third_party=third_party, client=client, service=service, role=name_role(grant),
         )  # fmt: skip
     allowed = describe_authorisation(grant, client=client, third_party=third_party, service=service)
     if grant.state == "offered":
