@@ -64,7 +64,7 @@ async def test_a_request_names_what_is_asked_for_whom_and_links_to_it() -> None:
         browser = await in_console(made, "auditor", "audit?action=approval.request")
         text = browser.page.text
         assert f"A change was requested: mira may act as Maker at Permits for {NAME}" in text
-        assert "A change was requested: (invited) noor@harbour.example is invited to the organisation." in text
+        assert "A change was requested: (invited) noor@harbour.example (Noor) is invited to the organisation." in text
         assert {"/console/people/id-mira", f"/console/entities/{HARBOUR}"} <= {
             target for target, _ in browser.page.links
         }

@@ -356,7 +356,7 @@ async def test_all_access_of_several_people_is_removed_by_one_selection_and_one_
     await due(made)
     browser = await in_portal(made, REVIEW)
     ticked = seen(browser, "marcus") | seen(browser, "nadia")
-    await browser.fill_and_submit(**ticked, button="Remove all access")
+    await browser.fill_and_submit(**ticked, button="Remove roles")
     assert browser.page.heading == "Remove access?"
     assert "2 people lose 3 roles." in browser.page.text
     assert len(await roles(made)) == 2
@@ -374,6 +374,6 @@ async def test_access_of_somebody_who_was_renamed_since_the_list_was_shown_is_no
     browser = await in_portal(made, REVIEW)
     found = (await made.provider.registry.directory.read(Membership, [("id-marcus", ACME)]))["id-marcus", ACME]
     await made.write(replace(found, name="Marcus Tan"))
-    await browser.fill_and_submit(**seen(browser, "marcus"), button="Remove all access")
+    await browser.fill_and_submit(**seen(browser, "marcus"), button="Remove roles")
     assert "Names have changed since you looked." in browser.page.text
     assert len(await roles(made)) == 1

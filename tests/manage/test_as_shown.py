@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import nullcontext, suppress
+from datetime import UTC
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,21 +15,26 @@ from corpid.flows.directory.appointments import appoint_owner, find_new_owner
 from corpid.flows.directory.bulk_members import preview_bulk, select_members, write_bulk
 from corpid.flows.directory.member_changes import change_member
 from corpid.flows.directory.members import query_members
+from corpid.flows.directory.notice_texts import RequestInWords, build_waiting_email
 from corpid.flows.directory.write import RequestDetails
 from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.change_texts import RequestNames, summarise_changes
 from corpid.rules.directory.changes import ChangedMeanwhile, Conflict
 from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.member_details import details_of
 from corpid.rules.directory.queries import MemberQuery
-from corpid.rules.directory.records import Change, Membership, Service, User
+from corpid.rules.directory.records import Administrator, Change, Membership, Service, User
 from corpid.rules.directory.values import Parameter, ParameterDefinition
+from corpid.web.pages.emails import EmailRenderer
+from tests.console.scene import WITHOUT_PASSKEY, in_console
 from tests.manage.access_scene import checker, roles, staffed
 from tests.manage.scene import ACME, appoint, go, in_portal
 from tests.manage.test_attacks_on_names import EVIL, free, held
+from tests.manage.test_identification import READER
 from tests.manage.test_requests import ROLE, acme, requested
 from tests.manage.test_third_parties import GRANT, three
 from tests.manage.test_who_is_meant import INVITED, TOKEN, limit, member, owner, provisioned
-from tests.sign_in.world import entity
+from tests.sign_in.world import entity, new_world
 
 if TYPE_CHECKING:
     from tests.sign_in.world import World
@@ -174,3 +181,63 @@ async def test_the_approver_reads_which_authorisation_changes(made: World) -> No
     for page in (f"requests/{found.request_id}", f"requests/decide/{found.request_id}", "requests"):
         await go(made, browser, page)
         assert {each for each in ("Checker", "Treasury") if each not in browser.page.text} == set()
+
+
+async def test_nobody_is_invited_whom_the_list_did_not_show(made: World) -> None:
+    """D60, D68: the page that asks has the fields, too; whoever changes them is asked again."""
+    await staffed(made)
+    browser = await in_portal(made, "invite/several")
+    await browser.fill_and_submit("people", people="ian@acme.example")
+    assert browser.page.heading == "Invite 1 person?"
+    await browser.fill_and_submit("people", people="ian@acme.example\nmallory@evil.example", access="PERMITS/Maker")
+    found = await made.provider.registry.directory.page(Membership, {"entity_id": ACME}, after=("", ""), limit=100)
+    assert [each.email for each in found if each.invited] == []
+    assert browser.page.heading == "Invite 2 people?"
+
+
+async def test_the_review_says_what_stays_when_roles_are_removed(made: World) -> None:
+    """D57: a level, and roles for other organisations."""
+    await staffed(made)
+    level = Administrator(user_id="id-nadia", entity_id=ACME, level="sub_administrator", services="all")
+    await made.write(checker("nadia"), level)
+    browser = await in_portal(made, "access-review?begin=yes")
+    assert browser.response is not None
+    [name] = re.findall(r'name="(select-m-nadia[^"]*)"', browser.response.text)
+    await browser.fill_and_submit(**{name: "yes"}, button="remove")
+    assert "levels such as sub-administrator stay" in browser.page.text
+
+
+async def test_a_part_that_somebody_typed_is_no_link_in_the_email_about_a_request(made: World) -> None:
+    """D68: mail programs make a link of an address."""
+    await acme(made)
+    ended = replace(ROLE, sub_entity="www.evil.example/approve", end_date="2026-06-30")
+    await made.write(ended)
+    found = await requested(made, Change(ended, replace(ended, end_date="2099-12-31")))
+    names = RequestNames(people={"id-cora": "cora (Cora Chan)"}, entities={}, services={})
+    words = RequestInWords(record=found, change=summarise_changes(found.changes, names), requester="bob")
+    sent = EmailRenderer(name="CorpID", timezone=UTC).render(build_waiting_email(READER, [words], 1))
+    for text in (sent.text, sent.html, str(sent.subject)):
+        assert "evil.example" not in text
+        assert "evil.\u2060example" in text, text
+
+
+async def test_an_operator_reads_for_which_invitation_a_role_was_requested() -> None:
+    """D57, D68: as the portal says it."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        await acme(made)
+        await made.write(placeholder(INVITED), INVITED)
+        await requested(made, Change(None, replace(ROLE, user_id=INVITED.user_id)))
+        browser = await in_console(made, "operator", f"audit?entity={ACME}")
+        assert "(invited) gina@acme.example" in browser.page.text
+        assert "removed person" not in browser.page.text
+
+
+async def test_an_operator_reads_an_address_in_small_letters() -> None:
+    """D68: a capital I looks like a small l."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        await acme(made)
+        await made.write(entity(ACME, "Acme Pte. Ltd.", approvals="all"))
+        address = "Ian@harbourIabs.example"
+        await requested(made, Change(None, replace(INVITED, email=address, user_name=address)))
+        browser = await in_console(made, "operator", f"audit?entity={ACME}")
+        assert "(invited) ian@harbouriabs.example" in browser.page.text

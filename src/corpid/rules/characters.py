@@ -57,11 +57,12 @@ def name_character(character: str) -> str:
     return f"U+{ord(character):04X} ({name})" if name else f"U+{ord(character):04X}"
 
 
-def _escape(character: str) -> str:
+def escape_character(character: str) -> str:
+    r"""An escape sequence, such as `\x1b`."""
     return character.encode("unicode_escape").decode("ascii")
 
 
-def printable(text: str, *, escape: Callable[[str], str] = _escape) -> str:
+def printable(text: str, *, escape: Callable[[str], str] = escape_character) -> str:
     r"""The text with invisible and misleading characters escaped.
 
     `\x1b` and `\u202e`, for example. Those are control characters (C0 with line ends, C1), bidirectional controls,

@@ -265,14 +265,15 @@ async def _check_taken_over(registry: Registry, found: Member, details: MemberDe
 
     No client has named the member yet, so it was found by the account's user name, which may be chosen. Raises Conflict. Source: D65, D68
     """
-    named = found.membership.user_name or found.membership.external_id or found.membership.invited
+    named = found.membership.user_name or found.membership.invited
     if named or not details.email or has_address(found, details.email):
         return
     stored = await registry.directory.sourced(User, [found.user.key])
     if any(channel(each.sources.record, found.user.user_id) == "person" for each in stored.values()):
         raise Conflict(
             "the person chose this userName, and their account has another address than the one in emails. If you mean "
-            "this person, send the address of the account first; if not, choose another userName"
+            "this person, let an administrator of the entity enter the user name in the portal first; if not, choose "
+            "another userName"
         )
 
 

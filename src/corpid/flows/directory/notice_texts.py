@@ -281,7 +281,7 @@ def build_waiting_email(reader: Reader, requests: Sequence[RequestInWords], coun
     entity, first = reader.entity.name, requests[0]
     rows: list[tuple[tuple[Phrase, str | datetime], ...]] = [
         (
-            (_CHANGE, each.change),
+            (_CHANGE, unlinked(each.change)),
             (phrase("Requested by"), each.requester),
             (_REASON, unlinked(each.record.reason)),
             (phrase("Decide by"), to_email_time(each.record.created_at + LIFETIME_SECONDS)),
@@ -295,7 +295,7 @@ def build_waiting_email(reader: Reader, requests: Sequence[RequestInWords], coun
         entity=entity,
     )
     if count == 1:
-        subject = phrase("Request at {entity}: {change}", entity=entity, change=first.change)
+        subject = phrase("Request at {entity}: {change}", entity=entity, change=unlinked(first.change))
         preview = phrase("Requested by {name}. Approve or decline it within 14 days.", name=first.requester)
         action = _link_portal(reader, phrase("See the request"), _request_page(first))
         command = f"corpid approval show {first.record.request_id}"
@@ -322,7 +322,7 @@ def build_decided_email(reader: Reader, requests: Sequence[RequestInWords], coun
     entity, first = reader.entity.name, requests[0]
     rows: list[tuple[tuple[Phrase, str | datetime], ...]] = [
         (
-            (_CHANGE, each.change),
+            (_CHANGE, unlinked(each.change)),
             (phrase("Outcome"), _OUTCOMES[each.record.state]),
             *([(phrase("Decided by"), each.decided_by)] if each.decided_by else []),
             *([(_REASON, _say_reason(each.record))] if each.record.decided_reason else []),
@@ -337,7 +337,7 @@ def build_decided_email(reader: Reader, requests: Sequence[RequestInWords], coun
         entity=entity,
     )
     if count == 1:
-        subject = _DECISIONS[first.record.state](entity=entity, change=first.change)
+        subject = _DECISIONS[first.record.state](entity=entity, change=unlinked(first.change))
     else:
         subject = phrase("{count} of your requests at {entity} were decided", count=count, entity=entity)
     reason = _say_reason(first.record) if first.record.decided_reason else ""
@@ -354,8 +354,7 @@ def build_decided_email(reader: Reader, requests: Sequence[RequestInWords], coun
 
 def _say_reason(request: ChangeRequest) -> str | Phrase:
     """The reason of a decision; what somebody typed becomes no link."""
-    reason = decision_reason(request)
-    return reason if isinstance(reason, Phrase) else unlinked(reason)
+    return unlinked(decision_reason(request))
 
 
 def _list_requests(

@@ -9,7 +9,7 @@ import msgspec
 
 from corpid.flows.directory import approvals
 from corpid.flows.directory.members import find_member, refuse_several
-from corpid.flows.directory.person_names import name_as_known, name_people, read_people
+from corpid.flows.directory.person_names import name_as_known, name_people, read_people, read_requested_names
 from corpid.flows.operations import audit
 from corpid.rules.audit_actions import INVITED_PERSON, ROLE_PARTS, AuditAction
 from corpid.rules.audit_records import AuditPart, AuditQuery
@@ -299,7 +299,9 @@ async def names_for_operator(
     people = await audit.read_names(registry, entries, actor=actor)
     people |= await audit.name_people(registry, named_in_requests("user_id") - people.keys(), actor=actor)
     people |= {
-        each.user_id: label_invited(each.email) for each in asked if isinstance(each, Membership) and each.invited
+        each.user_id: label_invited(each.email.lower())
+        for each in asked
+        if isinstance(each, Membership) and each.invited
     }
     users = await registry.directory.read(User, [(each,) for each in sorted(people)])
     entity_ids = {each for entry in entries for each in (entry.entity_id, entry.other_entity_id)}
@@ -318,7 +320,6 @@ async def names_for_operator(
         entities={entity_id: each.name_for("") for (entity_id,), each in entities.items()},
         services={service_id: each.name for (service_id,), each in services.items()},
     )
-    changes = {each.request_id: each.changes for each in requests}
     return HistoryNames(
         people=people,
         outside=frozenset(),
@@ -326,7 +327,13 @@ async def names_for_operator(
         services=named.services,
         entities=named.entities,
         clients={each.client_id: each.client_id for each in clients if each is not None},
-        requests=approvals.ChangesWithNames(changes=changes, names=dict.fromkeys(changes, named)),
+        requests=approvals.ChangesWithNames(
+            changes={each.request_id: each.changes for each in requests},
+            names={
+                each.request_id: msgspec.structs.replace(named, people=people | read_requested_names(each))
+                for each in requests
+            },
+        ),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from corpid.rules.directory.names import canonical, fold_text, is_user_id, label_identity
+from corpid.rules.directory.names import canonical, label_identity
 from corpid.rules.directory.records import MemberDetails
 from corpid.rules.directory.values import address
 from corpid.rules.fields import documented_fields, fields_of
@@ -55,10 +55,6 @@ def check_details(details: MemberDetails, *, named: bool = True) -> MemberDetail
             faults.append((member, error.reason))
             if error.remedy is not None:
                 remedies[member] = error.remedy
-    if is_user_id(fold_text(read.get("user_name", ""))):
-        faults.append(
-            ("user_name", "a name in the form of an identifier of CorpID is not allowed: it could mean another person")
-        )
     if named and not faults and not (read["user_name"] or read["email"]):
         faults.append(("user_name", "a name for this member is required, such as an e-mail address"))
     if faults:

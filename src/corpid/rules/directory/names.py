@@ -15,12 +15,10 @@ from unicodedata import category
 
 from corpid.rules.characters import JOINERS
 from corpid.rules.readers import InvisibleCharacter
-from corpid.texts import phrase
+from corpid.texts import Phrase, phrase
 
 if TYPE_CHECKING:
     from precis_i18n.profile import Profile
-
-    from corpid.texts import Phrase
 
 USER_NAME_CHARACTERS: Final = 128
 
@@ -58,7 +56,7 @@ _OF_LATIN: Final = frozenset("ßæøœđłþð")
 """ordinary letters of Latin that are no letter of ASCII with a mark"""
 _BRACKETS: Final = {"Ps": "[", "Pe": "]"}
 _OF_ADDRESSES: Final = re.compile(r"[.:/@](?=\S)")
-_SEPARATORS: Final = re.compile('[;,:·"“”„‟«»；，：、]')  # noqa: RUF001
+_WITHIN_VALUES: Final = frozenset(" .-_/'&+#")
 _QUOTATION_MARKS: Final = re.compile('["“”„‟«»]')
 _CHARACTERS: Final = 60
 """of a name next to an identity"""
@@ -239,9 +237,17 @@ def bound_name(name: str) -> str:
 def unlinked(text: str) -> str:
     """A text that somebody typed, of which mail programs make no link.
 
-    A word joiner follows each character that an address has. Source: D68
+    A word joiner follows each character that an address has; in a phrase, of its values only. Source: D68
     """
+    if isinstance(text, Phrase):
+        return Phrase(text.message, text.many, {name: _unlinked(value) for name, value in text.values.items()})
     return _OF_ADDRESSES.sub("\\g<0>\u2060", text)
+
+
+def _unlinked(value: object) -> object:
+    if isinstance(value, tuple):
+        return tuple(map(_unlinked, value))
+    return unlinked(value) if isinstance(value, str) else value
 
 
 def quoted(text: str) -> str:
@@ -255,9 +261,9 @@ def quoted(text: str) -> str:
 def set_apart(value: str) -> str:
     """A value in a line of several.
 
-    In quotation marks if it could read like two of them. Source: D68
+    In quotation marks if a character of it could separate two of them. Source: D68
     """
-    if not _SEPARATORS.search(value):
+    if all(each.isalnum() or each in _WITHIN_VALUES or category(each).startswith("M") for each in value):
         return value
     plain = _QUOTATION_MARKS.sub("'", value)
     return f"“{plain}”"

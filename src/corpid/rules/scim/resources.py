@@ -169,6 +169,8 @@ class Group(Resource[Any]):
     members: list[GroupMember] | None = None
 
 
+USER.model_rebuild()  # a User names Group: until then no filter finds its attributes
+
 POLICY: Final = ScimPolicy(
     unknown=ScimPolicy.Unknown.ignore,
     remove_value_as_filter=ScimPolicy.RemoveValue.apply,

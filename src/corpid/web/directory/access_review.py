@@ -68,6 +68,9 @@ _BEGIN: Final = "begin"
 """the parameter that shows the list before the review is due"""
 HEADING: Final = phrase("Access review")
 _REMOVE: Final = "remove"
+_STAYS: Final = phrase(
+    "Roles for other organisations and levels such as sub-administrator stay: change these on the person's page."
+)
 """the decision"""
 _SHOWN_HERE: Final = "shown-"
 """the prefix of the hidden fields that name everybody of a page"""
@@ -77,7 +80,7 @@ _BEGIN_IT: Final = phrase(
     "In a review you check what each person may do, and keep it or end the membership. You can begin before it is due."
 )
 _HOW: Final = phrase(
-    "Keep what each person may do, remove a role or all access, or end the membership. If anything changes after you kept "
+    "Keep what each person may do, remove roles, or end the membership. If anything changes after you kept "
     "somebody, they are listed again."
 )
 _CHANGED: Final = phrase("Somebody's access has changed since you looked. Check it again, then keep it.")
@@ -187,7 +190,7 @@ async def _table(at: PortalContext, found: lists.ListPage[Found], begin: Mapping
         rows=tuple(rows if choices else (row[1:] for row in rows)),
         selection=Selection(
             action=at.path(REVIEW, **begin, after=after),
-            buttons=(("keep", phrase("Keep access")), (_REMOVE, phrase("Remove all access"))),
+            buttons=(("keep", phrase("Keep access")), (_REMOVE, phrase("Remove roles"))),
             everything=phrase("Select everybody on this page"),
             kept=tuple((f"{_SHOWN_HERE}{each.value}", "yes") for each in choices),
         )
@@ -273,7 +276,8 @@ async def ask_decision(at: PortalContext) -> Check:
     mine = [each for each in roles if each.member.user.user_id not in protected]
     chosen = tuple((name, "yes") for name in at.form if name.startswith((SELECT, _SHOWN_HERE)) or name == "all")
     back = Link(url=up.url, text=phrase("Keep access") if mine else phrase("Go back"))
-    return check_end(at, mine, len(roles) - len(mine), hidden=chosen, back=back, page=REVIEW, decision=_REMOVE)
+    asked = check_end(at, mine, len(roles) - len(mine), hidden=chosen, back=back, page=REVIEW, decision=_REMOVE)
+    return replace(asked, parts=(*asked.parts, Paragraph(_STAYS, look="hint")))
 
 
 async def _chosen(at: PortalContext) -> list[Member]:

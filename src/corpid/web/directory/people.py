@@ -73,6 +73,7 @@ from corpid.web.sites import (
     Section,
     SeeOther,
     await_found,
+    version_of,
 )
 
 if TYPE_CHECKING:
@@ -814,6 +815,8 @@ async def _check_invitations(
             raise InvalidInput(phrase("With access, invite at most {most} people at once.", most=most), field="people")
         access = _role_of(at, form)
 
+    at_once = not always and access is None
+
     async def invite() -> FormResult:
         return await _submit_invitations(at, people, access)
 
@@ -829,9 +832,10 @@ async def _check_invitations(
             ),
             *(_say_access(at, form.service, access) if form and access else ()),
         ),
-        at_once=not always and access is None,
+        at_once=at_once,
         upload=always,
         hidden=(),
+        names="" if at_once else version_of(*people, access),
         fields=(Disclosure(summary=phrase("Change people or access"), parts=(*fields, await _ask_access(at))),),
         button=counted(number, "Send {count} invitation", "Send {count} invitations"),
         other=(_CHECK, phrase("Check again")),

@@ -196,18 +196,21 @@ def _link_names(at: ConsoleContext, names: HistoryNames) -> HistoryNames:
             for key, name in known.items()
         }
 
-    named = RequestNames(
-        people=linked(names.people, "people", names.user_names),
-        services=linked(names.services, "services", names.services),
-        entities=linked(names.entities, "entities", names.entities),
-    )
+    services = linked(names.services, "services", names.services)
+    entities = linked(names.entities, "entities", names.entities)
+    asked = {
+        request_id: RequestNames(
+            people=linked(each.people, "people", names.user_names), services=services, entities=entities
+        )
+        for request_id, each in names.requests.names.items()
+    }
     return replace(
         names,
-        people=named.people,
-        services=named.services,
-        entities=named.entities,
+        people=linked(names.people, "people", names.user_names),
+        services=services,
+        entities=entities,
         clients=linked(names.clients, "client", names.clients),
-        requests=msgspec.structs.replace(names.requests, names=dict.fromkeys(names.requests.changes, named)),
+        requests=msgspec.structs.replace(names.requests, names=asked),
     )
 
 

@@ -15,7 +15,7 @@ from unicodedata import east_asian_width
 from jinja2 import PackageLoader
 from markupsafe import escape
 
-from corpid.rules.characters import printable
+from corpid.rules.characters import escape_character, printable
 from corpid.rules.emails import Action, Code, Facts, RenderedEmail, UrlLine
 from corpid.texts import Phrase, phrase
 from corpid.web.pages.compilation import CompiledTemplates
@@ -119,7 +119,9 @@ class EmailRenderer:
         """A time in the zone, a name on one line."""
         if isinstance(value, datetime):
             return value.astimezone(self._zone)
-        return _short(printable(" ".join(value.split())), LONGEST_NAME) if isinstance(value, str) else value
+        if not isinstance(value, str):
+            return value
+        return _short(printable(" ".join(value.split()), escape=_escape), LONGEST_NAME)
 
     def _html(self, language: Language, said: _Said) -> str:
         """The HTML of an e-mail.
@@ -209,6 +211,14 @@ def _text(greeting: str, parts: list[tuple[str, Any]], foot: list[str]) -> str:
             case _:
                 blocks.append(_wrapped(part))
     return "\n\n".join([*blocks, *map(_wrapped, foot)])
+
+
+def _escape(character: str) -> str:
+    """An invisible character, escaped.
+
+    A word joiner stays: it keeps mail programs from making a link of a name (`names.unlinked`).
+    """
+    return character if character == "\u2060" else escape_character(character)
 
 
 def _wrapped(paragraph: str) -> str:
