@@ -646,7 +646,7 @@ def _check(
     at: PortalContext, found: Authorisation, changes: Sequence[Change], row: ThirdPartyAssignment, person: str,
     names: str, was: ThirdPartyAssignment | None = None,
 ) -> Check:  # fmt: skip
-    """The check of a person's access: `row`, in place of `was` if given."""
+    """The check of a person's access, `was` before if there was any."""
     sees = phrase("{name} sees that this person acts for it, with the user name.", name=at.name_of(found.client_entity))
     return _confirm(
         at,
