@@ -22,14 +22,7 @@ from corpid.rules.limits import DAY
 from corpid.rules.references import find_reference
 from corpid.texts import Phrase, phrase
 from corpid.web.operations.jobs import VERIFY
-from corpid.web.operations.page_context import (
-    AT_ONCE,
-    KEPT_BY_AUDIT,
-    REASON,
-    ConsoleContext,
-    ConsolePage,
-    record_page,
-)
+from corpid.web.operations.page_context import AT_ONCE, KEPT_BY_AUDIT, REASON, ConsoleContext, ConsolePage, record_page
 from corpid.web.pages import change_sentences
 from corpid.web.pages.components import (
     Actions,
