@@ -53,7 +53,7 @@ async def test_an_owner_appoints_a_sub_administrator_for_chosen_services_after_a
     await browser.fill_and_submit("level", **{"service-TAX": "yes"})
     assert "bob (Bob Lim) becomes a sub-administrator of Acme Pte. Ltd. for Tax filing." in browser.page.text
     assert await level_of(made) is None
-    await browser.fill_and_submit("confirm")
+    await browser.fill_and_submit("confirmed")
     assert "The level has been changed." in browser.page.text
     held = await level_of(made)
     assert held is not None
@@ -80,7 +80,7 @@ async def test_a_sub_administrator_needs_a_service_and_every_appointment_a_level
 
 @pytest.mark.parametrize("level", ["owner", "administrator"])
 @pytest.mark.parametrize("ticked", ["service-TAX", "all_services"])
-@pytest.mark.parametrize("confirm", [{}, {"confirm": "yes"}])
+@pytest.mark.parametrize("confirm", [{}, {"confirmed": "yes"}])
 async def test_services_of_a_level_that_has_every_service_are_refused_and_appoint_nobody(
     made: World, level: str, ticked: str, confirm: dict[str, str]
 ) -> None:
@@ -137,7 +137,7 @@ async def test_a_sub_administrator_who_becomes_an_administrator_loses_the_list_a
     browser = await in_portal(made, f"administrators/{bob}")
     await browser.fill_and_submit("level", level="administrator")
     assert "This applies to every service, including future ones." in browser.page.text
-    await browser.fill_and_submit("confirm")
+    await browser.fill_and_submit("confirmed")
     held = await level_of(made)
     assert held is not None
     assert (held.level, held.services) == ("administrator", ())
@@ -190,7 +190,7 @@ async def test_an_administrator_changes_neither_owners_nor_other_administrators_
     assert {each.value for each in form.controls if each.name == "level"} == {"sub_administrator"}
     assert "all_services" in form.names()
     token = form_of(browser, "level")
-    higher = await send(made, browser, f"administrators/{carol}", **{**token, "level": "owner", "confirm": "yes"})
+    higher = await send(made, browser, f"administrators/{carol}", **{**token, "level": "owner", "confirmed": "yes"})
     shown = version_of(await level_of(made))
     down = await send(made, browser, f"administrators/{bob}/remove", **{**token, "step": shown})
     for refused in (higher, down):
@@ -229,7 +229,7 @@ async def test_a_form_that_comes_after_another_change_is_not_used(made: World) -
     browser = await in_portal(made, f"administrators/{bob}")
     token = form_of(browser, "level")
     await appoint(made, level="administrator", who="bob")
-    answer = await send(made, browser, f"administrators/{bob}", **token, level="owner", confirm="yes")
+    answer = await send(made, browser, f"administrators/{bob}", **token, level="owner", confirmed="yes")
     answer = await shown_again(browser, answer)
     assert "has changed in the meantime" in answer.text
     held = await level_of(made)
@@ -247,10 +247,10 @@ async def test_where_approval_is_asked_for_an_appointment_becomes_a_request_with
     browser = await in_portal(made, f"administrators/{bob}")
     await browser.fill_and_submit("level", level="administrator")
     assert browser.page.heading == "Check and confirm"
-    await browser.fill_and_submit("confirm")
+    await browser.fill_and_submit("confirmed")
     assert "Say why, for the person who approves it." in browser.page.text
     assert await directory.page(ChangeRequest, {"state": "pending"}, after=("",), limit=5) == []
-    await browser.fill_and_submit("confirm", reason="Second pair of hands")
+    await browser.fill_and_submit("confirmed", reason="Second pair of hands")
     assert "Your request has been sent." in browser.page.text
     assert await level_of(made) is None
     [waiting] = await directory.page(ChangeRequest, {"state": "pending"}, after=("",), limit=5)

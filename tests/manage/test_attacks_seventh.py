@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows.account.enrolment_steps import PLACES_OF_NAMES
+from corpid.flows.account.enrolment_steps import RESERVED_NAMES
 from corpid.flows.authentication.own_pages import RECOVERY_PATH
 from corpid.flows.directory import access_review
 from corpid.flows.directory.access_review import KeepDecision
@@ -161,7 +161,7 @@ async def test_names_with_signs_of_repetition_and_length_are_chosen(made: World,
 def test_the_word_for_the_reader_is_kept_in_every_language() -> None:
     """D68: the list has what the catalogues say."""
     said = {translator(each).gettext("You").casefold() for each in LANGUAGES}
-    assert said <= PLACES_OF_NAMES
+    assert said <= RESERVED_NAMES
 
 
 async def test_who_has_only_codes_by_email_is_promised_no_link_for_a_password() -> None:

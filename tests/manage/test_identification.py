@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows.account.enrolment_steps import PLACES_OF_NAMES
+from corpid.flows.account.enrolment_steps import RESERVED_NAMES
 from corpid.flows.directory import approvals
 from corpid.flows.directory.acceptance import accept_with_account
 from corpid.flows.directory.members import AmbiguousName, find_member
@@ -231,7 +231,7 @@ def test_what_stands_for_somebody_is_kept_in_every_language(language: Any) -> No
     for text in PLACES:
         said = translator(language).gettext(text).lower()
         bare = "".join(each for each in said if not each.isspace() and each not in ".-_+,()（）")  # noqa: RUF001
-        assert bare in PLACES_OF_NAMES, said
+        assert bare in RESERVED_NAMES, said
 
 
 @pytest.mark.parametrize(

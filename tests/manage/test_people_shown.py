@@ -94,7 +94,7 @@ async def test_a_level_confirmed_for_one_address_is_not_given_to_another(made: W
     await browser.fill_and_submit("level", level="owner")
     assert "gina@acme.example (Gina Teo) becomes an owner of Acme Pte. Ltd." in browser.page.text
     await rename(made, await member(made, "f1e2"), "Gina Teo", email=OTHER)
-    await browser.fill_and_submit("confirm")
+    await browser.fill_and_submit("confirmed")
     assert await made.provider.registry.directory.read(Administrator, [("f1e2", ACME)]) == {}
     assert LOOK_AGAIN in browser.page.text
     assert OTHER in browser.page.text

@@ -29,11 +29,10 @@ class Check(ViewPart, frozen=True, kw_only=True):
     """reads parts that are only shown"""
     fields: tuple[Part, ...] = ()
     """of the form"""
-    hidden: tuple[tuple[str, str], ...] = (("decision", "yes"),)
-    selected: bool = False
-    """whether the form of a list leads here, with the rows that it concerns: then `hidden` keeps them"""
+    hidden: tuple[tuple[str, str], ...] = ()
+    """what the form sends again, such as the rows that were selected"""
     at_once: bool = False
-    """whether what was entered needs no check"""
+    """whether the form that leads here needs no check"""
     upload: bool = False
     """whether it may have a file, and what is long"""
     button: Phrase
@@ -95,6 +94,7 @@ class Check(ViewPart, frozen=True, kw_only=True):
             self.heading,
             *self.show(*further, reason=at.reason_hint),
             up=self.up,
+            back=None if self.other else "",
             names=self.names,
             step_name=self.step_name,
             errors=(*at.errors, *self.errors),
@@ -103,7 +103,7 @@ class Check(ViewPart, frozen=True, kw_only=True):
     def is_confirmed(self, at: PageContext[Any]) -> bool:
         """Return whether its own form was sent, to change something."""
         decided_otherwise = self.other is not None and at.form.get("decision") == self.other[0]
-        return at.form.get(CONFIRMED) == "yes" and not decided_otherwise
+        return self.at_once or (at.form.get(CONFIRMED) == "yes" and not decided_otherwise)
 
 
 def check_page(
@@ -127,7 +127,7 @@ def check_page(
 
     async def submit(at: At) -> FormResult:
         asked = await ask(at)
-        if isinstance(asked, Page) or ((form or asked.selected) and not asked.at_once and not asked.is_confirmed(at)):
+        if isinstance(asked, Page) or not asked.is_confirmed(at):
             raise ConfirmationRequired
         try:
             if asked.step_name:

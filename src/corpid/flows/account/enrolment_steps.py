@@ -54,7 +54,7 @@ _NO_USER_NAME: Final = phrase(
     count=names.USER_NAME_CHARACTERS,
 )
 _SYMBOLS: Final = frozenset(".-_+")
-PLACES_OF_NAMES: Final = frozenset(
+RESERVED_NAMES: Final = frozenset(
     """
     you nobody none unknown anonymous removed person somebody system corpid operator operators administrator owner
     subadministrator support auditor invited theoperator anoperator aremovedperson nobodyatpresent
@@ -103,7 +103,7 @@ async def submit_profile(context: RequestContext, loaded: EnrolmentContext, *, u
     registry = context.provider.registry
     named = await registry.directory.user_by_name(key)
     if (
-        key.translate(_WITHOUT_SYMBOLS) in PLACES_OF_NAMES
+        key.translate(_WITHOUT_SYMBOLS) in RESERVED_NAMES
         or named is not None
         or await _is_called_so(registry, invited.membership, key)
     ):

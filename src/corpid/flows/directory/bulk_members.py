@@ -166,9 +166,9 @@ async def write_bulk(
 ) -> BulkOutcome:
     """Change many members as it was previewed, or request it.
 
-    Each is as the preview showed them: an invitation that goes elsewhere by now gets nothing (D68). A hundred are one transaction or one request, all or nothing; after a part that is refused nothing more is changed.
-    Roles and levels end with a membership. Raises what the first part is refused with, as
-    `member_changes.submit_switch`. Source: D81
+    Each must be as the preview showed them, such as the address of an invitation. A hundred are one transaction or one
+    request, all or nothing; after a part that is refused nothing more is changed. Roles and levels end with a
+    membership. Raises what the first part is refused with, as `member_changes.submit_switch`. Source: D68, D81
     """
 
     async def plan_ends(part: Sequence[Change]) -> list[Change]:

@@ -16,13 +16,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import asdict, replace
 
 from corpid.flows.directory.members import has_address, load_member
-from corpid.flows.directory.write import (
-    IdentifierConflict,
-    Refused,
-    authorise_changes,
-    guard_records,
-    write_changes,
-)
+from corpid.flows.directory.write import IdentifierConflict, Refused, authorise_changes, guard_records, write_changes
 from corpid.rules.directory.access import OWNER_STAYS, Forbidden, Object, refuse_early
 from corpid.rules.directory.actors import ProvisioningToken
 from corpid.rules.directory.approvals import MOST_CHANGES
@@ -261,9 +255,10 @@ async def change_member(
 
 
 async def _check_taken_over(registry: Registry, found: Member, details: MemberDetails) -> None:
-    """Refuse to write somebody else on a member of that name.
+    """Refuse the details of somebody else with the same user name.
 
-    No client has named the member yet, so it was found by the account's user name, which may be chosen. Raises Conflict. Source: D65, D68
+    No client has named the member yet: it was found by the account's user name, which its person may have chosen.
+    Raises Conflict. Source: D65, D68
     """
     named = found.membership.user_name or found.membership.invited
     if named or not details.email or has_address(found, details.email):

@@ -70,6 +70,11 @@ _OF_MEMBERSHIP: Final[Mapping[str, tuple[Callable[..., Phrase], Callable[..., Ph
     ),
 }
 """subjects of an e-mail about the membership alone, and its first sentence"""
+_OF_ACCESS: Final = (
+    lambda **named: phrase("What you may do for {entity} has changed", **named),
+    lambda **named: phrase("{name} changed what you may do for {entity}.", **named),
+)
+"""the same of any other change"""
 _DECISIONS: Final[Mapping[str, Callable[..., Phrase]]] = {
     "approved": lambda **named: phrase("Your request at {entity} was approved: {change}", **named),
     "declined": lambda **named: phrase("Your request at {entity} was declined: {change}", **named),
@@ -134,17 +139,12 @@ def build_access_email(
     """
     entity, first = reader.entity.name, changes[0]
     rows = [(_CHANGES[each.change], _describe_change(each, entity)) for each in changes[:MOST_LISTED]]
-    of_membership = (
-        _OF_MEMBERSHIP.get(first.change) if len(changes) == 1 and first.role is None and not first.level else None
-    )
-    if len(by) != 1:
-        lead = phrase("What you may do for {entity} was changed.", entity=entity)
-    elif of_membership:
-        lead = of_membership[1](name=by[0], entity=entity)
-    else:
-        lead = phrase("{name} changed what you may do for {entity}.", name=by[0], entity=entity)
+    of_membership = len(changes) == 1 and first.role is None and not first.level
+    subject_of, lead_of = _OF_MEMBERSHIP.get(first.change, _OF_ACCESS) if of_membership else _OF_ACCESS
     parts: tuple[EmailPart, ...] = (
-        lead,
+        lead_of(name=by[0], entity=entity)
+        if len(by) == 1
+        else phrase("What you may do for {entity} was changed.", entity=entity),
         Facts((*rows, *_describe_making(by, at))),
         *_count_further(len(changes)),
         phrase("If you did not expect this, ask an administrator of {entity}.", entity=entity),
@@ -154,11 +154,7 @@ def build_access_email(
         subject = _SUBJECTS[first.change](entity=entity, what=_describe_role(_drop_end(first.role)))
         preview = phrase("If you did not expect this, ask an administrator of {entity}.", entity=entity)
     else:
-        subject = (
-            of_membership[0](entity=entity)
-            if of_membership
-            else phrase("What you may do for {entity} has changed", entity=entity)
-        )
+        subject = subject_of(entity=entity)
         preview = phrase("{name}: {value}", name=rows[0][0], value=rows[0][1])
     return _build_email(reader, subject, preview, parts)
 

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from corpid.rules.audit_records import AuditEntry
     from corpid.rules.directory.actors import DeploymentOperator, EntityAdministrator
     from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
+    from corpid.stores.sql.registry import Registry
 
     _Row = Assignment | ThirdPartyAssignment
-    from corpid.stores.sql.registry import Registry
 
 _PARTS: Final = 5
 """how often a page looks further for entries that fit"""
@@ -125,7 +125,7 @@ async def _find_giving(
     return {row: found[name] for row, name in objects.items() if name in found and _is_of(found[name], row)}
 
 
-def _is_of(entry: AuditEntry, row: Assignment | ThirdPartyAssignment) -> bool:
+def _is_of(entry: AuditEntry, row: _Row) -> bool:
     """Return whether an entry is about a role.
 
     The objects of two roles are alike if their parts have slashes: then the members that were recorded tell.

@@ -10,12 +10,7 @@ from corpid.rules.directory.values import NO_BEGINNING, NO_END
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.records import (
-        Assignment,
-        Service,
-        ThirdPartyAssignment,
-        ThirdPartyGrant,
-    )
+    from corpid.rules.directory.records import Assignment, Service, ThirdPartyAssignment, ThirdPartyGrant
     from corpid.texts import Phrase
 
 GONE: Final = phrase("(removed person)")
@@ -97,11 +92,14 @@ def duration(start_date: str, end_date: str, today: date | None = None) -> Phras
     return phrase("until {until}", until=last) if last is not None else phrase("with no end date")
 
 
-def details(row: Assignment | ThirdPartyAssignment) -> tuple[Phrase, ...]:
-    """The limits of a role: part of the organisation, parameters."""
-    part, reference = _identifying(row)
+def details(row: Assignment | ThirdPartyAssignment, *, part: bool = True) -> tuple[Phrase, ...]:
+    """The limits of a role: its parameters and its reference.
+
+    With `part` also the part of the organisation.
+    """
+    sub_entity, reference = _identifying(row)
     given = (phrase("{name}: {value}", name=each.name, value=set_apart(each.value)) for each in row.parameters)
-    return (*part, *given, *reference)
+    return (*(sub_entity if part else ()), *given, *reference)
 
 
 def name_role(row: Assignment | ThirdPartyAssignment | ThirdPartyGrant) -> Phrase:

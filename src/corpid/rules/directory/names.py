@@ -167,16 +167,12 @@ def is_distinct(name: str) -> bool:
     丨 is read as l there, and ё as ë. `name` is in small letters. Source: D51, D68, Unicode TS 39 §4, §5.2
     """
     other = {character for character in name if not character.isascii()}
-    letters = {character for character in other if character.isalpha()}
-    scripts = {_script(character) for character in letters}
-    marks = (unicodedata.category(each).startswith("M") and _script(each) in scripts for each in other - letters)
-    ordinary = (
-        _script(each) != "LATIN" or each in _OF_LATIN or unicodedata.normalize("NFD", each)[0].isascii()
-        for each in letters
-    )
-    like_latin = bool(letters) and {unicodedata.normalize("NFD", each)[0] for each in letters} <= _LIKE_LATIN
-    with_latin = bool(scripts - {"LATIN"}) and any(_script(each) == "LATIN" for each in name if each.isalpha())
-    mixed = with_latin or mixed_scripts(name)
+    letters = {each: unicodedata.normalize("NFD", each)[0] for each in other if each.isalpha()}
+    scripts = {_script(each) for each in name if each.isalpha()}
+    marks = (category(each).startswith("M") and _script(each) in scripts for each in other - letters.keys())
+    ordinary = (_script(each) != "LATIN" or each in _OF_LATIN or base.isascii() for each, base in letters.items())
+    like_latin = bool(letters) and _LIKE_LATIN.issuperset(letters.values())
+    mixed = ("LATIN" in scripts and len(scripts) > 1) or mixed_scripts(name)
     return scripts <= _SCRIPTS and not mixed and not like_latin and all(marks) and all(ordinary)
 
 

@@ -27,21 +27,8 @@ from corpid.rules.directory.tables import ACCESS_COLUMNS, MOST_ACCESS_LINES, MOS
 from corpid.texts import counted, phrase
 from corpid.web.check import Check, check_page
 from corpid.web.directory.member_texts import REFUSALS, access_refusal, rejected
-from corpid.web.directory.page_context import (
-    PortalContext,
-    PortalPage,
-    names_shown,
-    saved_or_requested,
-)
-from corpid.web.directory.people import (
-    FIND,
-    PEOPLE,
-    PERSON,
-    PERSON_CHOSEN,
-    UPLOADED,
-    choose_person,
-    choose_role,
-)
+from corpid.web.directory.page_context import PortalContext, PortalPage, names_shown, saved_or_requested
+from corpid.web.directory.people import FIND, PEOPLE, PERSON, PERSON_CHOSEN, UPLOADED, choose_person, choose_role
 from corpid.web.pages import role_fields
 from corpid.web.pages.components import (
     Actions,
@@ -60,14 +47,7 @@ from corpid.web.pages.components import (
 from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import Field, Link
 from corpid.web.pages.responses import CsvFile
-from corpid.web.sites import (
-    ConfirmationRequired,
-    FormResult,
-    InvalidForm,
-    NotFound,
-    Section,
-    version_of,
-)
+from corpid.web.sites import ConfirmationRequired, FormResult, InvalidForm, NotFound, Section, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -316,7 +296,7 @@ async def _check(at: PortalContext, page: Page, person: Member, form: RoleForm) 
         notes=(*at.notes, *explain_no_effect(person)),
         parts=(
             *_confirm(
-                at, person, row, service, needs=needs, button=_GIVE, kept=(*kept, (role_fields.CHECK, role_fields.EVERYTHING)),
+                at, person, row, service, needs=needs, button=_GIVE, kept=kept,
                 again=at.path(NEW, **dict(kept)),
             ),
             *already_given(await _held(at, person)),
@@ -336,10 +316,10 @@ def _confirm(
     again: str,
 ) -> tuple[Part, ...]:
     """A role in a sentence, and the form that confirms it."""
-    back = Link(url=again, text=phrase("Change something"))
+    back, asked = Link(url=again, text=phrase("Change something")), (role_fields.CHECK, role_fields.EVERYTHING)
     return (
         *_as_it_is(at, person, row, service),
-        Form(hidden=kept, needs_approval=needs, button=button, back=back),
+        Form(hidden=(*kept, asked), needs_approval=needs, button=button, back=back),
     )
 
 
@@ -412,7 +392,7 @@ async def show_change(at: PortalContext) -> View:
     why = await explain_refusal(at, person, role.service)
     if why is not None:
         return replace(page, parts=(*was, *_refuse(why)))
-    as_it_is, is_complete = form_of(role.row, role.service), given.get(role_fields.CHECK) == "all"
+    as_it_is, is_complete = form_of(role.row, role.service), given.get(role_fields.CHECK) == role_fields.EVERYTHING
     # Of a complete form, what was emptied is not sent.
     form = role_fields.read(given, role.service, otherwise=None if is_complete else as_it_is)
     wrong = role_fields.find_errors(form, at.context.day) if is_complete else ()
@@ -449,7 +429,7 @@ async def show_change(at: PortalContext) -> View:
             Heading(phrase("From now on")),
             *_confirm(
                 at, person, becomes, role.service, needs=needs, button=_CHANGE,
-                kept=(*kept, (role_fields.CHECK, role_fields.EVERYTHING)), again=at.path(at.page, **dict(kept)),
+                kept=kept, again=at.path(at.page, **dict(kept)),
             ),
         ),
     )  # fmt: skip

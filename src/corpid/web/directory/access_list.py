@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final, cast, get_args
 
-import msgspec
-
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import role_assignment
 from corpid.flows.directory.lists import read_all
@@ -17,14 +15,8 @@ from corpid.rules.directory.queries import RoleOrder
 from corpid.rules.directory.values import NO_BEGINNING
 from corpid.texts import Phrase, counted, phrase
 from corpid.web.check import Check, check_page
-from corpid.web.directory.page_context import (
-    REQUESTED,
-    PortalContext,
-    PortalPage,
-    await_change,
-    names_shown,
-)
-from corpid.web.directory.people import PERSON, SORT, export_list, sorting_column
+from corpid.web.directory.page_context import REQUESTED, PortalContext, PortalPage, await_change, names_shown
+from corpid.web.directory.people import PERSON, SORT, choice_filter, export_list, sorting_column
 from corpid.web.pages.change_sentences import list_parameters
 from corpid.web.pages.components import (
     SELECT,
@@ -68,7 +60,6 @@ _MOST_ENDED: Final = 1000
 """roles of one selection"""
 _READ_AT_ONCE: Final = 500
 _ENDS: Final[Mapping[str, Phrase]] = {
-    "": phrase("Any"),
     str(SOON_DAYS): phrase("Within 30 days"),
     "dated": phrase("On a day"),
     "over": phrase("Already ended"),
@@ -125,6 +116,7 @@ async def show_access(at: PortalContext) -> View:
         role_assignment.list_entity_roles(at.registry, at.actor, wanted, after=after, before=before, limit=_SHOWN)
     )
     services = await role_assignment.list_services(at.registry, at.actor, at.entity)
+    at_service = tuple((each.service_id, each.name) for each in services)
     service = next((each for each in services if each.service_id == filters["service"]), None)
     protected = await role_assignment.find_protected(at.registry, at.actor, found.found)
     kept = {name: value for name, value in filters.items() if value}
@@ -149,16 +141,13 @@ async def show_access(at: PortalContext) -> View:
                         name=_SEARCH, kind="search", label=phrase("Name, user name or e-mail address"),
                         value=filters[_SEARCH],
                     ),
-                    _words(phrase("Service"), "service", filters, {each.service_id: each.name for each in services}),
+                    choice_filter(phrase("Service"), "service", filters["service"], at_service),
                     *(
-                        (_words(phrase("Role"), "role", filters, {each: each for each in service.roles}),)
+                        (choice_filter(phrase("Role"), "role", filters["role"], ((each, each) for each in service.roles)),)
                         if service is not None and service.roles
                         else ()
                     ),
-                    Field(
-                        name="ends", kind="words", label=phrase("Ends"), value=filters["ends"],
-                        words=tuple(_ENDS.items()),
-                    ),
+                    choice_filter(phrase("Ends"), "ends", filters["ends"], _ENDS.items()),
                 ),
                 kept=((SORT, filters[SORT]),) if filters[SORT] else (),
             ),
@@ -190,11 +179,6 @@ async def show_access(at: PortalContext) -> View:
     )  # fmt: skip
 
 
-def _words(label: Phrase, name: str, filters: Mapping[str, str], options: Mapping[str, str]) -> Field:
-    words = (("", phrase("Any")), *options.items())
-    return Field(name=name, kind="words", label=label, value=filters[name], words=words)
-
-
 def _empty(at: PortalContext, narrowed: bool) -> Cell:
     if narrowed:
         everything = at.link(ACCESS, phrase("Show all access"))
@@ -218,11 +202,10 @@ def _row(at: PortalContext, role: EntityRole) -> tuple[Value, ...]:
     person = at.link(f"{PERSON}/{member.membership.membership_id}", member.name)
     state = access_texts.state(row, at.context.day)
     until = last_day(row.end_date)
-    limits = (each for each in access_texts.details(msgspec.structs.replace(row, sub_entity="")))
     return (
         person,
         role.service.name,
-        Cell(values=(row.role or None,), notes=tuple(limits)),
+        Cell(values=(row.role or None,), notes=access_texts.details(row, part=False)),
         row.sub_entity or None,
         Cell(values=(until, Label(state, "warning"))) if state else until,
     )
@@ -349,7 +332,6 @@ def check_end(
         heading=phrase("Remove access?"),
         parts=tuple(parts),
         refused=None if roles else _CHOOSE,
-        selected=True,
         hidden=hidden,
         decision=decision,
         button=_TAKE_AWAY,

@@ -24,29 +24,10 @@ from corpid.web.check import Check, check_page
 from corpid.web.directory.access import FROM, REMOVE, this_member
 from corpid.web.directory.access_list import check_end
 from corpid.web.directory.member_texts import REFUSALS, STATES, level_sentence, rejected
-from corpid.web.directory.page_context import (
-    SETTINGS,
-    PortalContext,
-    names_shown,
-    saved_or_requested,
-)
+from corpid.web.directory.page_context import SETTINGS, PortalContext, names_shown, saved_or_requested
 from corpid.web.directory.people import PERSON
-from corpid.web.directory.person import (
-    ask_about,
-    membership_id_of,
-    name_role,
-)
-from corpid.web.pages.components import (
-    SELECT,
-    Actions,
-    Cell,
-    Choice,
-    Column,
-    Label,
-    Paragraph,
-    Selection,
-    Table,
-)
+from corpid.web.directory.person import ask_about, membership_id_of, name_role
+from corpid.web.pages.components import SELECT, Actions, Cell, Choice, Column, Label, Paragraph, Selection, Table
 from corpid.web.pages.layout import Link, pager_of
 from corpid.web.sites import NAMES_CHANGED, FormResult, NotFound, Section, await_found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import appointments
@@ -14,12 +14,7 @@ from corpid.rules.directory.lists import SERVICES
 from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, Administrator, Change, Service
 from corpid.texts import phrase
 from corpid.web.check import Check, check_page
-from corpid.web.directory.page_context import (
-    SETTINGS,
-    PortalContext,
-    PortalPage,
-    names_shown,
-)
+from corpid.web.directory.page_context import SETTINGS, PortalContext, PortalPage, names_shown
 from corpid.web.directory.people import choose_person
 from corpid.web.pages.components import (
     DISABLED,
@@ -37,7 +32,7 @@ from corpid.web.pages.components import (
     table,
 )
 from corpid.web.pages.layout import Link
-from corpid.web.sites import ConfirmationRequired, FormResult, InvalidForm, NotFound, Section, version_of
+from corpid.web.sites import FormResult, InvalidForm, NotFound, Section, SeeOther, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -291,16 +286,6 @@ def _explains(at: PortalContext) -> bool:
     return kind_needs_approval("administrator", at.entity)
 
 
-class _LevelInput(NamedTuple):
-    """The level that a form gives."""
-
-    held: MemberLevel
-    level: AdministratorLevel
-    services: AdministratorServices
-    names: Mapping[str, str]
-    """of the services, by identifier"""
-
-
 async def _read_wanted(at: PortalContext) -> tuple[MemberLevel, AdministratorLevel]:
     """The person, and the level that the form gives."""
     held = await _load_held(at)
@@ -312,37 +297,6 @@ async def _read_wanted(at: PortalContext) -> tuple[MemberLevel, AdministratorLev
     if (why := _why_not(at, held, wanted)) is not None:
         raise InvalidInput(why, field="level")
     return held, wanted
-
-
-async def _read_level(at: PortalContext) -> _LevelInput:
-    """The level of the form, with its services."""
-    held, wanted = await _read_wanted(at)
-    given = held.administrator.services if held.administrator else ()
-    services = {each.service_id: each.name for each in (await _services(at, held=given))[0]}
-    if errors := _scope_errors(at, wanted, services):
-        raise InvalidForm(*errors)
-    return _LevelInput(held, wanted, _ticked(at.form), services)
-
-
-async def save_level(at: PortalContext) -> FormResult:
-    """Save a chosen level, once confirmed. Raises InvalidInput, InvalidForm, ConfirmationRequired, NotFound.
-
-    A sub-administrator's services are chosen on the page whose address has the level (D73).
-    """
-    if at.form.get("level") == _SUB and not _ticked(at.form) and _SCOPE not in at.form:
-        await _read_wanted(at)
-        return FormResult("", f"{at.page}?level={_SUB}")
-    held, wanted, ticked, _ = await _read_level(at)
-    if "confirm" not in at.form:
-        raise ConfirmationRequired
-    try:
-        at.reason(needed=_explains(at))
-    except InvalidInput as rejected:
-        raise ConfirmationRequired((rejected.field, rejected.sentence)) from None
-    user_id, entity_id = held.membership.key
-    becomes = Administrator(user_id=user_id, entity_id=entity_id, level=wanted, services=ticked)
-    changes = [Change(held.administrator, becomes)] if becomes != held.administrator else []
-    return await at.submit_changes(changes, FormResult("level-changed", ADMINISTRATORS), of=held.membership)
 
 
 def _scope_errors(at: PortalContext, wanted: AdministratorLevel, services: Mapping[str, str]) -> list[FieldError]:
@@ -357,9 +311,19 @@ def _scope_errors(at: PortalContext, wanted: AdministratorLevel, services: Mappi
     return []
 
 
-async def check_level(at: PortalContext) -> View:
-    """The summary of the chosen level. Raises InvalidInput, InvalidForm, NotFound."""
-    held, wanted, ticked, services = await _read_level(at)
+async def ask_level(at: PortalContext) -> Check:
+    """The check before a level is given. Raises InvalidInput, InvalidForm, NotFound.
+
+    Raises SeeOther for a sub-administrator, whose services are chosen on the page whose address has the level (D73).
+    """
+    held, wanted = await _read_wanted(at)
+    ticked = _ticked(at.form)
+    if wanted == _SUB and not ticked and _SCOPE not in at.form:
+        raise SeeOther(f"{at.page}?level={_SUB}")
+    given = held.administrator.services if held.administrator else ()
+    services = {each.service_id: each.name for each in (await _services(at, held=given))[0]}
+    if errors := _scope_errors(at, wanted, services):
+        raise InvalidForm(*errors)
     entity, name = at.entity.name, held.name
     if wanted == "owner":
         summary = phrase("{name} becomes an owner of {entity}.", name=name, entity=entity)
@@ -377,20 +341,26 @@ async def check_level(at: PortalContext) -> View:
         consequences.append(phrase("Current level: {level}.", level=ADMINISTRATOR_LEVELS[held.administrator.level]))
     passed_on = {"level", "all_services", _SCOPE}
     kept = [(name, value) for name, value in at.form.items() if name in passed_on or name.startswith(_SERVICE)]
-    form = Form(
-        hidden=(*kept, ("confirm", "yes")),
+    user_id, entity_id = held.membership.key
+    becomes = Administrator(user_id=user_id, entity_id=entity_id, level=wanted, services=ticked)
+
+    async def change() -> FormResult:
+        at.reason(needed=_explains(at))
+        changes = [Change(held.administrator, becomes)] if becomes != held.administrator else []
+        return await at.submit_changes(changes, FormResult("level-changed", ADMINISTRATORS), of=held.membership)
+
+    return Check(
+        heading=phrase("Check and confirm"),
+        parts=(summary, *consequences),
+        hidden=tuple(kept),
         button=phrase("Confirm"),
         needs_approval=_explains(at),
-        back=Link(url=_path(at, held), text=_GO_BACK),
-    )
-    return at.build_page(
-        phrase("Check and confirm"),
-        summary,
-        *consequences,
-        form,
-        up=_to_list(at),
         names=names_shown(held),
         step_name=version_of(held.administrator),
+        outdated=_OUTDATED,
+        up=_to_list(at),
+        back=Link(url=_path(at, held), text=_GO_BACK),
+        change=change,
     )
 
 
@@ -416,7 +386,6 @@ async def ask_removal(at: PortalContext) -> Check:
             phrase("{name} will no longer be able to administer {entity}.", name=name, entity=entity),
             phrase("{name} still belongs to {entity} and keeps their access.", name=name, entity=entity),
         ),
-        hidden=(),
         button=phrase("Remove the level"),
         danger=True,
         needs_approval=_explains(at),
@@ -437,12 +406,10 @@ SECTION: Final = Section[PortalContext](
         _APPOINT: PortalPage(view=show_choice, needs=("write", "administrator")),
     },
     named_pages={
-        _PERSON: PortalPage(
-            view=show_level, submit=save_level, check=check_level, fresh=True, needs=("write", "administrator")
-        ),
+        _PERSON: check_page(ask_level, form=show_level, needs=("write", "administrator")),
         _REMOVE: check_page(ask_removal, needs=("delete", "administrator")),
     },
-    fields=frozenset({"level", "all_services", _SCOPE, "reason", "confirm"}),
+    fields=frozenset({"level", "all_services", _SCOPE, "reason"}),
     filters=frozenset({"query", "after", "level"}),
     prefixes=(_SERVICE,),
     changes={

@@ -50,16 +50,7 @@ from corpid.web.directory.page_context import (
     saved_or_requested,
 )
 from corpid.web.own_pages import forbidden_page, serve
-from corpid.web.pages.components import (
-    Alert,
-    Alerts,
-    Heading,
-    Label,
-    LinkList,
-    Paragraph,
-    Part,
-    Timeline,
-)
+from corpid.web.pages.components import Alert, Alerts, Heading, Label, LinkList, Paragraph, Part, Timeline
 from corpid.web.pages.responses import see_other
 from corpid.web.pages.views import Choice, ChooseEntity, Problem
 from corpid.web.sites import (
@@ -293,6 +284,7 @@ async def ask_undo(at: PortalContext) -> Check:
         button=phrase("Undo"),
         refused=phrase("Open the record, and change it there.") if at.errors else None,
         back=at.section_link(""),
+        at_once=True,
         change=lambda: _undo(at),
     )
 

@@ -37,7 +37,7 @@ from corpid.web.pages.components import (
 from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import Field, Link, pager_of
 from corpid.web.pages.responses import CsvFile
-from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator
+from corpid.web.pages.translations import translator_of
 from corpid.web.sites import NotFound, Section, read_number
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ async def export_history(at: PortalContext) -> View | Response:
     wanted, errors = _read_filters(at)
     if errors:
         return await show_history(at)
-    say = translator(lookup((at.visit.user.language,), LANGUAGES) or ENGLISH)
+    say = translator_of(at.visit.user.language)
     table = CsvFile()
     table.write([say.say(each) for each in _COLUMNS])
     before, left = 0, _MOST_EXPORTED

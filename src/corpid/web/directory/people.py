@@ -35,13 +35,7 @@ from corpid.web.directory.member_texts import (
     rejected,
     state_label,
 )
-from corpid.web.directory.page_context import (
-    REQUESTED,
-    PortalContext,
-    PortalPage,
-    names_shown,
-    saved_or_requested,
-)
+from corpid.web.directory.page_context import REQUESTED, PortalContext, PortalPage, names_shown, saved_or_requested
 from corpid.web.http.requests import UPLOAD
 from corpid.web.pages import role_fields
 from corpid.web.pages.components import (
@@ -65,16 +59,8 @@ from corpid.web.pages.components import (
 from corpid.web.pages.layout import ROW, Component, Field, Link, ViewPart, counted_pager, pager_of
 from corpid.web.pages.record_forms import advise, form_of
 from corpid.web.pages.responses import CsvFile
-from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator
-from corpid.web.sites import (
-    CHANGED_MEANWHILE,
-    FormResult,
-    InvalidForm,
-    Section,
-    SeeOther,
-    await_found,
-    version_of,
-)
+from corpid.web.pages.translations import translator_of
+from corpid.web.sites import CHANGED_MEANWHILE, FormResult, InvalidForm, Section, SeeOther, await_found, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -172,6 +158,7 @@ async def show_people(at: PortalContext) -> View:
     may_change = members.may_invite(at.actor)
     invite = at.link(INVITE, phrase("Invite people")) if may_change else None
     sorts = "" if page.by_word else sort or _USER_NAME
+    at_service = tuple((each.service_id, each.name) for each in services)
     columns = (
         sorting_column(at, PEOPLE, phrase("Name"), _NAME, sorts, kept),
         sorting_column(at, PEOPLE, phrase("User name"), _USER_NAME, sorts, kept),
@@ -204,11 +191,12 @@ async def show_people(at: PortalContext) -> View:
                             name=_SEARCH, label=phrase("Name, e-mail address or other details"), kind="search",
                             value=wanted.search, most=_CHARACTERS,
                         ),
-                        Field(
-                            name="state", label=phrase("State"), kind="words", value=wanted.state,
-                            words=(("", phrase("Any")), *STATES.items()),
+                        choice_filter(phrase("State"), "state", wanted.state, STATES.items()),
+                        *(
+                            [choice_filter(phrase("Has access at"), "service", wanted.service_id, at_service)]
+                            if services
+                            else []
                         ),
-                        *_service_filter(services, wanted.service_id),
                     ),
                     kept=tuple(sorted_by.items()),
                 ),
@@ -307,11 +295,10 @@ def _identity(member: Member) -> Cell:
     return Cell(values=(account,) if account else (), notes=(email,) if email and email != account else ())
 
 
-def _service_filter(services: Sequence[Service], chosen: str) -> list[Field]:
-    if not services:
-        return []
-    words = (("", phrase("Any")), *((each.service_id, each.name) for each in services))
-    return [Field(name="service", label=phrase("Has access at"), kind="words", value=chosen, words=words)]
+def choice_filter(label: Phrase, name: str, chosen: str, options: Iterable[tuple[str, Phrase | str]]) -> Field:
+    """The filter of a list by one of several values, or any."""
+    words = (("", phrase("Any")), *options)
+    return Field(name=name, kind="words", label=label, value=chosen, words=words)
 
 
 def _everything(page: FoundPage[MemberSummary]) -> Phrase | None:
@@ -347,7 +334,7 @@ async def export_list(
 
     The last line says so if there are more. Source: D83
     """
-    say = translator(lookup((at.visit.user.language,), LANGUAGES) or ENGLISH)
+    say = translator_of(at.visit.user.language)
     file, left = CsvFile(), MOST_EXPORTED
     file.write(say.say(each) if isinstance(each, Phrase) else each for each in columns)
     async for each in read_all(read, most=MOST_EXPORTED + 1, at_once=at_once):
@@ -834,7 +821,6 @@ async def _check_invitations(
         ),
         at_once=at_once,
         upload=always,
-        hidden=(),
         names="" if at_once else version_of(*people, access),
         fields=(Disclosure(summary=phrase("Change people or access"), parts=(*fields, await _ask_access(at))),),
         button=counted(number, "Send {count} invitation", "Send {count} invitations"),
@@ -842,6 +828,7 @@ async def _check_invitations(
         needs_approval=kind_needs_approval("membership", at.entity)
         or (form is not None and kind_needs_approval("assignment", at.entity, form.service)),
         up=up,
+        back=Link(url=up.url, text=phrase("Go back")),
         change=invite,
     )
 

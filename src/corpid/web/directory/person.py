@@ -32,13 +32,7 @@ from corpid.rules.limits import MINUTE, RESEND_SECONDS
 from corpid.rules.networks import neighbourhood
 from corpid.texts import Phrase, counted, phrase
 from corpid.web.check import Check, check_page
-from corpid.web.directory.access import (
-    CHANGE,
-    NEW,
-    REMOVE,
-    this_member,
-    to_person,
-)
+from corpid.web.directory.access import CHANGE, NEW, REMOVE, this_member, to_person
 from corpid.web.directory.history import HISTORY, show_last_changes
 from corpid.web.directory.member_texts import (
     EACH_GETS,
@@ -53,12 +47,7 @@ from corpid.web.directory.member_texts import (
     state_label,
     state_sentence,
 )
-from corpid.web.directory.page_context import (
-    PortalContext,
-    PortalPage,
-    names_shown,
-    saved_or_requested,
-)
+from corpid.web.directory.page_context import PortalContext, PortalPage, names_shown, saved_or_requested
 from corpid.web.directory.people import MEMBER, PEOPLE, PERSON, detail_errors
 from corpid.web.directory.requests import REQUESTS
 from corpid.web.pages import change_sentences
@@ -80,14 +69,7 @@ from corpid.web.pages.components import (
 )
 from corpid.web.pages.layout import Link, ViewPart, pager_of
 from corpid.web.pages.record_forms import RecordForm, advise, form_of
-from corpid.web.sites import (
-    FormResult,
-    InvalidForm,
-    NotFound,
-    Section,
-    await_found,
-    version_of,
-)
+from corpid.web.sites import FormResult, InvalidForm, NotFound, Section, await_found, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -331,15 +313,13 @@ def _row(
     if tag is None and state == "active" and reasons(role, today.isoformat()):
         tag = phrase("Not in effect")
     named = row.role or phrase("The service as a whole")
-    given = tuple(phrase("{name}: {value}", name=each.name, value=each.value) for each in row.parameters)
-    reference = (phrase("Reference: {ref}", ref=row.ref),) if row.ref else ()
     begins = (
         (phrase("From {start}", start=date.fromisoformat(row.start_date)),)
         if row.start_date > today.isoformat()
         else ()
     )
     cells: tuple[Value, ...] = (
-        Cell(values=(named, *([Label(tag)] if tag else [])), notes=(*given, *reference)),
+        Cell(values=(named, *([Label(tag)] if tag else [])), notes=access_texts.details(row, part=False)),
         role.service.name,
         row.sub_entity,
         Cell(values=(last_day(row.end_date),), notes=begins),

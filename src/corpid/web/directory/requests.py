@@ -362,7 +362,6 @@ async def ask_withdrawal(at: PortalContext) -> Check:
             *_show_changes(found, names=False),
             phrase("Nobody can approve it any more, and nothing changes."),
         ),
-        hidden=(),
         button=phrase("Withdraw the request"),
         danger=True,
         reason=phrase("You can leave it empty."),

@@ -19,23 +19,9 @@ from corpid.rules.directory.values import NO_BEGINNING, NO_END
 from corpid.texts import Phrase, counted, phrase
 from corpid.web.check import Check, check_page
 from corpid.web.directory.history import HISTORY, show_last_changes
-from corpid.web.directory.page_context import (
-    PortalContext,
-    PortalPage,
-)
+from corpid.web.directory.page_context import PortalContext, PortalPage
 from corpid.web.pages.change_sentences import list_parameters
-from corpid.web.pages.components import (
-    Actions,
-    Cell,
-    Column,
-    Facts,
-    Filters,
-    Label,
-    Paragraph,
-    Part,
-    Table,
-    Value,
-)
+from corpid.web.pages.components import Actions, Cell, Column, Facts, Filters, Label, Paragraph, Part, Table, Value
 from corpid.web.pages.layout import Field, Link, pager_of
 from corpid.web.sites import FormResult, NotFound, Section, await_found, version_of
 
@@ -315,7 +301,6 @@ def ask_change(
         needs_approval=asks_reason and kind_needs_approval("grant", at.entity, service),
         names=names,
         step_name=version_of(record),
-        hidden=(),
         up=up,
         back=Link(url=up.url, text=phrase("Go back")),
         change=lambda: at.submit_changes([Change(record, becomes)], done),

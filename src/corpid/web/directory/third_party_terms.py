@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -29,12 +29,7 @@ from corpid.texts import Phrase, phrase
 from corpid.web.check import Check, check_page
 from corpid.web.context import ENTERED
 from corpid.web.directory.access import already_given, held_line
-from corpid.web.directory.page_context import (
-    PortalContext,
-    PortalPage,
-    await_change,
-    names_shown,
-)
+from corpid.web.directory.page_context import PortalContext, await_change, names_shown
 from corpid.web.directory.people import PERSON_CHOSEN, choose_person
 from corpid.web.directory.third_parties import (
     EDIT,
@@ -57,18 +52,10 @@ from corpid.web.pages import role_fields
 from corpid.web.pages.components import Actions, Facts, Form, Page, Paragraph, Radios, table
 from corpid.web.pages.layout import Field, Link, ViewPart
 from corpid.web.pages.role_fields import PARAMETER, value_field
-from corpid.web.sites import (
-    NOTHING_DIFFERENT,
-    ConfirmationRequired,
-    FormResult,
-    InvalidForm,
-    NotFound,
-    Section,
-    version_of,
-)
+from corpid.web.sites import CONFIRMED, NOTHING_DIFFERENT, FormResult, InvalidForm, NotFound, Section, version_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from corpid.flows.directory.grants import ThirdPartyRole
     from corpid.rules.directory.access import Action, ObjectKind
@@ -84,7 +71,7 @@ if TYPE_CHECKING:
 NO_END_HINT: Final = phrase("Leave it empty for no end.")
 ANY: Final = "*"
 """the value of the field `role` for any"""
-FIELDS: Final = frozenset({"role", "sub_entity", "start", "end", "reason", "confirmed", "decision"})
+FIELDS: Final = frozenset({"role", "sub_entity", "start", "end", "reason", "decision"})
 _SUB_ENTITY_HINT: Final = phrase("Leave it empty to allow any.")
 
 
@@ -109,42 +96,30 @@ def allow_editing(at: PortalContext) -> None:
         raise InvalidForm
 
 
-def require_confirmation(at: PortalContext) -> None:
-    """Raise ConfirmationRequired until a form is confirmed."""
-    if at.form.get("confirmed") != "yes":
-        raise ConfirmationRequired
-
-
 def repeated_fields(at: PortalContext) -> tuple[tuple[str, str], ...]:
     """The fields of the form that a confirmation sends again."""
-    every_page_has = {"form_token", "step", "names", "confirmed", "decision", ENTERED}
+    every_page_has = {"form_token", "step", "names", CONFIRMED, "decision", ENTERED}
     return tuple((name, text) for name, text in at.form.items() if name not in every_page_has)
 
 
 def _confirm(
-    at: PortalContext, heading: Phrase, sentence: Phrase, button: Phrase,
-    row: ThirdPartyGrant | ThirdPartyAssignment, *consequences: Phrase, up: Link | None = None, names: str = "",
-    step_name: str = "", danger: bool = False,
-) -> Page:  # fmt: skip
+    at: PortalContext, heading: Phrase, sentence: Phrase, button: Phrase, changes: Sequence[Change],
+    row: ThirdPartyGrant | ThirdPartyAssignment, done: FormResult, *consequences: Phrase, up: Link | None = None,
+    names: str = "", step_name: str = "", danger: bool = False,
+) -> Check:  # fmt: skip
     """The check of terms, whose second button shows their form again."""
-    hidden = repeated_fields(at)
-    form = Form(
-        hidden=(*hidden, ("confirmed", "yes")),
+    hidden, terms = repeated_fields(at), facts(row)
+    return Check(
+        heading=heading,
+        parts=(Paragraph(sentence, look="summary"), Facts(terms) if terms else None, *consequences),
+        hidden=hidden,
         button=phrase("Send for approval") if any(name == "reason" for name, _ in hidden) else button,
         danger=danger,
         other=(EDIT, phrase("Go back")),
-    )
-    terms = facts(row)
-    return at.build_page(
-        heading,
-        Paragraph(sentence, look="summary"),
-        Facts(terms) if terms else None,
-        *consequences,
-        form,
-        up=up,
         names=names,
         step_name=step_name,
-        back=None,
+        up=up,
+        change=lambda: at.submit_changes(changes, done),
     )
 
 
@@ -408,32 +383,6 @@ async def _offer_terms(at: PortalContext, to: Entity, service: Service) -> View:
     )
 
 
-class _Entered(NamedTuple):
-    """The changes of a form, and the page that asks before."""
-
-    changes: Sequence[Change]
-    check: Page
-    saved: FormResult
-
-
-def _terms_page(
-    view: Callable[[PortalContext], Awaitable[View]],
-    enter: Callable[[PortalContext], Awaitable[_Entered]],
-    needs: tuple[Action, ObjectKind],
-) -> PortalPage:
-    """A page of terms, with its check page and its change."""
-
-    async def save(at: PortalContext) -> FormResult:
-        entered = await enter(at)
-        require_confirmation(at)
-        return await at.submit_changes(entered.changes, entered.saved)
-
-    async def check(at: PortalContext) -> View:
-        return (await enter(at)).check
-
-    return PortalPage(view=view, submit=save, check=check, fresh=True, needs=needs)
-
-
 async def _plan(
     at: PortalContext, service: Service, was: ThirdPartyGrant | ThirdPartyAssignment | None,
     wanted: ThirdPartyGrant | ThirdPartyAssignment,
@@ -449,7 +398,7 @@ async def _plan(
     return changes
 
 
-async def _enter_offer(at: PortalContext) -> _Entered:
+async def _ask_offer(at: PortalContext) -> Check:
     to = await _organisation(at, at.form.get("to", ""))
     services = await grants.list_services(at.registry, at.actor)
     service = next((each for each in services if each.service_id == at.form.get("service", "")), None)
@@ -476,16 +425,17 @@ async def _enter_offer(at: PortalContext) -> _Entered:
         "{name} then chooses which of its people act for you. You see who they are, and can end it at any time.",
         name=name,
     )
-    page = _confirm(
+    return _confirm(
         at,
         phrase("Check the offer"),
         sentence(at, Authorisation(grant=wanted, client_entity=at.entity, third_party=to, service=service)),
         phrase("Make the offer"),
+        changes,
         wanted,
+        FormResult("grant-offered", page_of("grant", wanted)),
         phrase("It has no effect until {name} accepts it.", name=name),
         chooses,
     )
-    return _Entered(changes, page, FormResult("grant-offered", page_of("grant", wanted)))
 
 
 async def show_change(at: PortalContext) -> View:
@@ -509,7 +459,7 @@ async def show_change(at: PortalContext) -> View:
     )
 
 
-async def _enter_change(at: PortalContext) -> _Entered:
+async def _ask_change(at: PortalContext) -> Check:
     """The terms as the form changes them."""
     found = await authorisation(at)
     if not is_client(at, found):
@@ -521,18 +471,19 @@ async def _enter_change(at: PortalContext) -> _Entered:
     changes = await _plan(at, found.service, found.grant, wanted)
     becomes = changes[0].after
     assert isinstance(becomes, ThirdPartyGrant)  # noqa: S101 - a change of a grant
-    page = _confirm(
+    return _confirm(
         at,
         phrase("Check the change"),
         sentence(at, found, becomes),
         phrase("Change it"),
+        changes,
         becomes,
+        FormResult("grant-changed", page_of("grant", becomes)),
         _consequence(at, found, becomes),
         up=up(at, found),
         step_name=version_of(found.grant),
         danger=found.grant.state == "accepted",
     )
-    return _Entered(changes, page, FormResult("grant-changed", page_of("grant", becomes)))
 
 
 def _consequence(at: PortalContext, found: Authorisation, becomes: ThirdPartyGrant) -> Phrase:
@@ -552,8 +503,8 @@ def _consequence(at: PortalContext, found: Authorisation, becomes: ThirdPartyGra
 _OFFERING: Final[tuple[Action, ObjectKind]] = ("write", "grant")
 OFFERS_SECTION: Final = Section[PortalContext](
     name=THIRD_PARTIES,
-    pages={OFFER: _terms_page(show_offer, _enter_offer, _OFFERING)},
-    named_pages={named("change"): _terms_page(show_change, _enter_change, _OFFERING)},
+    pages={OFFER: check_page(_ask_offer, form=show_offer, needs=_OFFERING)},
+    named_pages={named("change"): check_page(_ask_change, form=show_change, needs=_OFFERING)},
     fields=FIELDS | {"to", "service"},
     filters=frozenset({"organisation", "to", "service"}),
     prefixes=(PARAMETER,),
@@ -669,7 +620,7 @@ def _sentence(at: PortalContext, found: Authorisation, row: ThirdPartyAssignment
     return access_texts.role_sentence(person, row, service=found.service.name, entity=at.name_of(found.client_entity))
 
 
-async def _enter_role(at: PortalContext) -> _Entered:
+async def _ask_role(at: PortalContext) -> Check:
     """The access that the form gives."""
     found = await _granted(at)
     person = await _member(at)
@@ -688,21 +639,28 @@ async def _enter_role(at: PortalContext) -> _Entered:
     if await grants.is_stored(at.registry, wanted):
         raise InvalidInput(phrase("{person} already has this access: change it in the list.", person=person.name))
     changes = await _plan(at, found.service, None, wanted)
-    page = _check(
-        at, found, wanted, person.name, names_shown(person), phrase("Check the access"), phrase("Give access")
-    )
-    return _Entered(changes, page, FormResult("role-given", page_of("grant", found.grant)))
+    return _check(at, found, changes, wanted, person.name, names_shown(person))
 
 
 def _check(
-    at: PortalContext, found: Authorisation, row: ThirdPartyAssignment, person: str, names: str, heading: Phrase,
-    button: Phrase, step_name: str = "",
-) -> Page:  # fmt: skip
+    at: PortalContext, found: Authorisation, changes: Sequence[Change], row: ThirdPartyAssignment, person: str,
+    names: str, was: ThirdPartyAssignment | None = None,
+) -> Check:  # fmt: skip
+    """The check of a person's access, `was` before if there was any."""
     sees = phrase("{name} sees that this person acts for it, with the user name.", name=at.name_of(found.client_entity))
     return _confirm(
-        at, heading, _sentence(at, found, row, person), button, row, sees, up=up(at, found), names=names,
-        step_name=step_name,
-    )  # fmt: skip
+        at,
+        phrase("Check the change") if was else phrase("Check the access"),
+        _sentence(at, found, row, person),
+        phrase("Change it") if was else phrase("Give access"),
+        changes,
+        row,
+        FormResult("role-changed" if was else "role-given", page_of("grant", found.grant)),
+        sees,
+        up=up(at, found),
+        names=names,
+        step_name=version_of(was) if was else "",
+    )
 
 
 async def _given_role(at: PortalContext) -> tuple[ThirdPartyRole, Authorisation]:
@@ -740,7 +698,7 @@ async def show_role_change(at: PortalContext) -> View:
     )
 
 
-async def _enter_role_change(at: PortalContext) -> _Entered:
+async def _ask_role_change(at: PortalContext) -> Check:
     """The access as the form changes it."""
     given, found = await _given_role(at)
     at.check_names(_names(given))
@@ -749,9 +707,7 @@ async def _enter_role_change(at: PortalContext) -> _Entered:
     terms = read_terms(at, found.service, within=found.grant, was=given.row)
     wanted = msgspec.structs.replace(given.row, **msgspec.structs.asdict(terms))
     changes = await _plan(at, found.service, given.row, wanted)
-    button, name = phrase("Change it"), given.name or GONE
-    page = _check(at, found, wanted, name, _names(given), phrase("Check the change"), button, version_of(given.row))
-    return _Entered(changes, page, FormResult("role-changed", page_of("grant", found.grant)))
+    return _check(at, found, changes, wanted, given.name or GONE, _names(given), given.row)
 
 
 async def ask_removal(at: PortalContext) -> Check:
@@ -779,8 +735,8 @@ _ASSIGNING: Final[tuple[Action, ObjectKind]] = ("write", "third-party row")
 PEOPLE_SECTION: Final = Section[PortalContext](
     name=THIRD_PARTIES,
     named_pages={
-        named("assign"): _terms_page(show_assignment, _enter_role, _ASSIGNING),
-        named("change-role"): _terms_page(show_role_change, _enter_role_change, _ASSIGNING),
+        named("assign"): check_page(_ask_role, form=show_assignment, needs=_ASSIGNING),
+        named("change-role"): check_page(_ask_role_change, form=show_role_change, needs=_ASSIGNING),
         named("take-away"): check_page(ask_removal, needs=("delete", "third-party row")),
     },
     fields=FIELDS | {PERSON_CHOSEN},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
@@ -22,14 +22,7 @@ from corpid.rules.limits import DAY
 from corpid.rules.references import find_reference
 from corpid.texts import Phrase, phrase
 from corpid.web.operations.jobs import VERIFY
-from corpid.web.operations.page_context import (
-    AT_ONCE,
-    KEPT_BY_AUDIT,
-    REASON,
-    ConsoleContext,
-    ConsolePage,
-    record_page,
-)
+from corpid.web.operations.page_context import AT_ONCE, KEPT_BY_AUDIT, REASON, ConsoleContext, ConsolePage, record_page
 from corpid.web.pages import change_sentences
 from corpid.web.pages.components import (
     Actions,
@@ -145,7 +138,9 @@ def _fields(given: Mapping[str, str]) -> tuple[Field, ...]:
     )
 
 
-async def entry_rows(at: ConsoleContext, entries: Sequence[AuditEntry]) -> tuple[tuple[Value, ...], ...]:
+async def entry_rows(
+    at: ConsoleContext, entries: Sequence[AuditEntry]
+) -> tuple[tuple[datetime, Value, Value, Value], ...]:
     """Rows of entries, by ENTRY_COLUMNS: sentences with links to what they name."""
     names = await history.names_for_operator(at.registry, at.actor, entries)
     linked = _link_names(at, names)
@@ -181,7 +176,7 @@ async def recent_entries(at: ConsoleContext, query: AuditQuery, kept: Mapping[st
     every = at.link(AUDIT, phrase("Show all in the audit"), **kept)
     own = bool(query.entity_id or query.client_id)
     entries = tuple(
-        TimelineEntry(text=what, by=Cell(values=(who, *([about] if about and not own else []))), at=when)  # type: ignore[arg-type]
+        TimelineEntry(text=what, by=Cell(values=(who, *([about] if about and not own else []))), at=when)
         for when, who, about, what in await entry_rows(at, part.entries)
     )
     return Timeline(entries) if entries else phrase("Nothing is recorded."), every

@@ -22,11 +22,7 @@ from corpid.web.operations.clients import (
     traffic_chart,
 )
 from corpid.web.operations.jobs import JOBS
-from corpid.web.operations.page_context import (
-    REASON,
-    ConsoleContext,
-    ConsolePage,
-)
+from corpid.web.operations.page_context import REASON, ConsoleContext, ConsolePage
 from corpid.web.pages.components import (
     PROBLEM,
     WARNING,

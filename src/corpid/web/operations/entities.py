@@ -64,14 +64,7 @@ from corpid.web.pages.components import (
 from corpid.web.pages.errors import reason_of
 from corpid.web.pages.layout import Field, Link
 from corpid.web.pages.record_forms import RecordForm, form_of
-from corpid.web.sites import (
-    NOTHING_DIFFERENT,
-    FormResult,
-    InvalidForm,
-    NotFound,
-    Section,
-    await_found,
-)
+from corpid.web.sites import NOTHING_DIFFERENT, FormResult, InvalidForm, NotFound, Section, await_found
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

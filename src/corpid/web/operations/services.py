@@ -30,15 +30,7 @@ from corpid.web.operations.page_context import (
     save_record,
     show_list,
 )
-from corpid.web.pages.components import (
-    Actions,
-    Facts,
-    Form,
-    Heading,
-    Value,
-    enabled_label,
-    table,
-)
+from corpid.web.pages.components import Actions, Facts, Form, Heading, Value, enabled_label, table
 from corpid.web.pages.layout import Link
 from corpid.web.pages.record_forms import RecordForm, form_of
 from corpid.web.sites import FormResult, InvalidForm, Section, await_found

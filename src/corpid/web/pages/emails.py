@@ -23,7 +23,7 @@ from corpid.web.pages.compiled_pages import CompiledPage, Slot
 from corpid.web.pages.layout import never_asks, run_by
 from corpid.web.pages.rendering import StaticFiles, page_environment
 from corpid.web.pages.theme import NO_THEME, TEXT_RATIO, contrast, palettes
-from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator
+from corpid.web.pages.translations import translator_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,7 +78,7 @@ class EmailRenderer:
 
     def render(self, email: Email) -> RenderedEmail:
         """The e-mail in its language, else in English."""
-        voice = translator(lookup((email.language,), LANGUAGES) or ENGLISH)
+        voice = translator_of(email.language)
 
         def say(said: Phrase) -> str:
             return voice.say(said, self._prepared)

@@ -274,3 +274,8 @@ def translator(language: Language, packages: tuple[str, ...] = OWN) -> Translato
 
 
 _translator: Final = cache(Translator)
+
+
+def translator_of(language: str) -> Translator:
+    """The translator of a person's language; English if it is not offered."""
+    return translator(lookup((language,), LANGUAGES) or ENGLISH)
