@@ -18,7 +18,7 @@ from corpid.web.pages.translations import LANGUAGES, translator
 from tests.manage.scene import ACME, in_portal, portal
 from tests.manage.test_requests import ROLE, acme, requested
 from tests.manage.test_who_is_meant import INVITED, owner
-from tests.sign_in.world import World, entity
+from tests.sign_in.world import World, entity, form_of
 
 if TYPE_CHECKING:
     from corpid.rules.directory.records import ChangeRequest
@@ -122,5 +122,7 @@ def test_the_word_is_in_every_language() -> None:
 async def test_what_is_offered_to_type_finds_both(made: World) -> None:
     """D68: nobody types the word; who is meant is asked."""
     await both(made)
-    text = (await in_portal(made, f"access/new?find={LABEL}")).page.text
+    browser = await in_portal(made, f"access/new?find={LABEL}")
+    text = browser.page.text
     assert "Several people match." in text
+    assert form_of(browser, "person", "find")["find"] == LABEL, "the search can be narrowed"

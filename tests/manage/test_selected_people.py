@@ -8,6 +8,7 @@ from urllib.parse import urljoin
 import pytest
 from msgspec.structs import replace
 
+from corpid.flows.directory.bulk_members import MOST_SELECTED
 from corpid.rules.directory.records import ChangeRequest, Membership
 from corpid.web.pages.role_fields import value_field
 from tests.manage.access_scene import HARBOUR, checker, demand, employed, requests, roles, staffed
@@ -38,6 +39,13 @@ async def choose(browser: Browser, action: str, *people: str, everybody: bool = 
 
 async def confirm(browser: Browser, action: str, **fields: str) -> None:
     await browser.fill_and_submit("confirmed", button=action, **fields)
+
+
+async def test_nobody_selects_all_of_a_list_that_is_too_long_to_be_changed_at_once(made: World) -> None:
+    """D81: five hundred people."""
+    await crowd(made, MOST_SELECTED + 1)
+    assert "Select all" not in (await in_portal(made, "people")).page.text
+    assert "Select all" in (await in_portal(made, "people?q=temp10")).page.text
 
 
 async def test_forty_people_are_suspended_by_one_selection_and_one_page(made: World) -> None:

@@ -84,7 +84,7 @@ class Client(KeyedRecord, frozen=True, kw_only=True):
         Field(
             read=readers.key_set, disclosure=Disclosure.SECRET,
             label=phrase("Or the key set itself"),
-            hint=phrase("Public keys: a key set, one key, PEM text or a certificate. Fill in this or the address, not both."),
+            hint=phrase("Public keys: a key set, or PEM text or certificates one below the other, first the key that signs. Fill in this or the address, not both."),
             help="A file with the client's public JSON Web Key Set.",
             doc="JSON Web Key Set, as YAML, as JSON or as one text; private members are dropped, and a private key "
             "inside another member is refused; a `kid` is printable "

@@ -204,25 +204,24 @@ async def _ask(
 ) -> Page:
     """The form, with what the person has already."""
     person = fitting[0] if len(fitting) == 1 else None
-    same = {"person": person.membership.membership_id} if person else {FIND: given.get(FIND, "").strip()}
-    who: Part = None
+    same = {"person": person.membership.membership_id} if person else {}
+    who: tuple[Part, ...] = ()
     another = at.path(NEW)
+    asked, find = phrase("Who gets access?"), given.get(FIND, "").strip()
     if person is None and fitting:
-        who = Radios(
-            name="person",
-            legend=phrase("Who gets access?"),
-            hint=phrase("Several people match."),
-            options=tuple((each.membership.membership_id, each.name, each.email) for each in fitting),
+        options = tuple((each.membership.membership_id, each.name, each.email) for each in fitting)
+        hint = phrase("Several people match.")
+        narrower = phrase("If nobody here is the person, enter more of their name or address.")
+        who = (
+            Radios(name="person", legend=asked, hint=hint, options=options),
+            Field(name=FIND, label=phrase("Name, user name or e-mail address"), hint=narrower, value=find),
         )
     elif person is None:
         everybody = await members.list_members(at.registry, MemberFilter(), actor=at.actor, after="", limit=_OFFERED)
-        label = phrase("Who gets access?")
         hint = phrase("Name, user name or e-mail address")
         names = tuple(each.member.label for each in everybody.found)
-        who = Field(name=FIND, label=label, hint=hint, value=given.get(FIND, ""), offered=names)
+        who = (Field(name=FIND, label=asked, hint=hint, value=find, offered=names),)
     further = [at.link(IMPORT, phrase("Give access to several people at once"))]
-    if person is None and fitting:
-        further.insert(0, Link(url=another, text=phrase("Search for somebody else")))
     if person is not None:
         copying = phrase("Copy a colleague's access instead")
         further.append(at.link(COPY, copying, **same))
@@ -236,8 +235,8 @@ async def _ask(
             *(already_given(await _held(at, person)) if person else ()),
             Form(
                 get=True,
-                parts=(who, *await choose_role(at, services, form, phrase("What may the person do?"))),
-                hidden=tuple((name, value) for name, value in same.items() if value and (person or fitting)),
+                parts=(*who, *await choose_role(at, services, form, phrase("What may the person do?"))),
+                hidden=tuple(same.items()),
                 button=phrase("Continue"),
                 back=Link(url=page.frame.up.url, text=phrase("Cancel")) if page.frame.up else None,
             ),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, TypedDict, TypeVar, cast, get_args
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import member_changes, members, role_assignment
-from corpid.flows.directory.bulk_members import preview_bulk, select_filtered, select_members, write_bulk
+from corpid.flows.directory.bulk_members import MOST_SELECTED, preview_bulk, select_filtered, select_members, write_bulk
 from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.lists import ListPage as FoundPage
 from corpid.flows.directory.lists import read_all
@@ -302,12 +302,15 @@ def choice_filter(label: Phrase, name: str, chosen: str, options: Iterable[tuple
 
 
 def _everything(page: FoundPage[MemberSummary]) -> Phrase | None:
-    """The text that selects the whole list, if it has several people."""
+    """The text that selects the whole list.
+
+    None for one person, and for more than can be changed at once.
+    """
     if not (page.after or page.before):
         count = len(page.found)
         return phrase("Select all {count} in this list", count=count) if count > 1 else None
-    if page.total is None or not page.total.exact:
-        return phrase("Select everybody in this list, not only on this page")
+    if page.total is None or not page.total.exact or page.total.count > MOST_SELECTED:
+        return None
     return counted(
         page.total.count, "Select all {count} in this list", "Select all {count} in this list, not only on this page"
     )

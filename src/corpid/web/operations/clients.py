@@ -595,7 +595,7 @@ async def show_check(at: ConsoleContext) -> View:
         phrase("Register {name}?", name=name) if new else phrase("Change {name}?", name=name),
         phrase("What was pasted does not say everything about its keys. They will be registered like this:"),
         describe_keys(at.form.get("jwks", "")),
-        phrase("Give each private key the same kid."),
+        phrase("Give each private key the kid that its public key has here."),
         Form(
             hidden=tuple((each, at.form[each]) for each in ("client_id", *FIELDS, REASON) if each in at.form),
             button=phrase("Register") if new else phrase("Save"),
