@@ -161,6 +161,7 @@ def test_keys(examples: int) -> None:
         assert verifier.algorithm is algorithm
         numbers, size = public.public_numbers(), algorithm.size
         again: dict[str, object] = {
+            "kty": "EC",
             "crv": algorithm.curve_name,
             "x": b64(numbers.x.to_bytes(size)),
             "y": b64(numbers.y.to_bytes(size)),

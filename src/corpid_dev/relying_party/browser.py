@@ -112,7 +112,7 @@ class HtmlPage:
 def parse(html: str) -> HtmlPage:
     """Read a page."""
     reader = _Reader()
-    reader.feed(html)
+    reader.feed(html.replace("<wbr>", ""))  # a line may break there; it is no space
     reader.close()
     for owner, button in reader.elsewhere:
         for form in [form for form in reader.page.forms if form.id == owner][:1]:
@@ -137,7 +137,6 @@ class _Reader(HTMLParser):
 
     def feed(self, data: str) -> None:
         """Read a page, quickly while its parts are plain."""
-        data = data.replace("<wbr>", "")  # a line may break there; it is no space
         place = 0
         while (found := _PLAIN.match(data, place)) is not None:
             text, ended, begun, attributes, at_once = found.groups()

@@ -13,7 +13,7 @@ from corpid.flows.directory.lists import ListPage, cut_page, format_place, list_
 from corpid.flows.directory.write import Refused, authorise_changes
 from corpid.rules.directory.access import Forbidden, Level, Object, authorise
 from corpid.rules.directory.lists import MEMBERS, MOST_COUNTED
-from corpid.rules.directory.names import canonical, fold_ascii, is_storable
+from corpid.rules.directory.names import canonical, fold_ascii, fold_text, is_storable, is_user_id
 from corpid.rules.directory.queries import Member, MemberQuery, MemberState
 from corpid.rules.directory.records import (
     Administrator,
@@ -126,13 +126,16 @@ async def find_one_member(registry: Registry, actor: EntityAdministrator, member
 async def find_member(registry: Registry, entity_id: str, named: str) -> Member | None:
     """Return the member whom a user name means; None for nobody.
 
-    The user name of the account and what the entity wrote are asked together; never the address. Raises AmbiguousName
-    if they are those of different members, StoreUnavailable. Source: D68
+    The user name of the account and what the entity wrote are asked together; never the address. What has the form of
+    a person's identifier is an account's alone: the entity could write that of another one. Raises AmbiguousName if
+    they are those of different members, StoreUnavailable. Source: D68
     """
     if not named or not is_storable(named):
         return None
     query = MemberQuery(entity_id=entity_id, conditions=(("any_user_name", "eq", named),), limit=_CANDIDATES)
     _, found = await registry.provisioning.members(query)
+    if is_user_id(fold_text(named)):
+        found = [each for each in found if canonical(each.user.user_name) == canonical(named)]
     known = {each.membership.membership_id: each.name for each in found}
     if known:  # an address identifies whom it invites, and means nobody (D68)
         known |= {

@@ -61,8 +61,7 @@ from corpid.rules.directory.changes import (
 )
 from corpid.rules.directory.document import Current
 from corpid.rules.directory.invitations import CARRIED, is_invitation, is_redirection, shown_invitation
-from corpid.rules.directory.member_details import InvalidDetails
-from corpid.rules.directory.names import canonical, fold_text, is_user_id
+from corpid.rules.directory.names import canonical, fold_text
 from corpid.rules.directory.plan import APPROVERS
 from corpid.rules.directory.queries import MemberCondition, MemberQuery
 from corpid.rules.directory.records import (
@@ -432,8 +431,6 @@ async def _refuse_taken(registry: Registry, member: Membership, before: KeyedRec
     """
     wanted: list[tuple[str, *tuple[MemberCondition, ...]]] = []
     if member.user_name and member.user_name != getattr(before, "user_name", ""):
-        if is_user_id(fold_text(member.user_name)):
-            raise InvalidDetails((("user_name", "a name in the form of an identifier could mean another person"),))
         alike = dict.fromkeys((member.user_name, fold_text(member.user_name)))
         wanted += [("user_name", ("any_user_name", "eq", each)) for each in alike]
         if "@" in member.user_name:
