@@ -122,11 +122,6 @@ def version_of(*shown: object) -> str:
     return sha256(msgspec.json.encode(shown)).hexdigest()
 
 
-def read_number(text: str) -> int:
-    """The number of an entry in an address; 0 for anything else."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else 0
-
-
 Visit = TypeVar("Visit", bound=SelfServiceRequest)
 
 

@@ -177,8 +177,8 @@ async def appoint_owner(
     """Make somebody an owner, also in place of another one.
 
     `owner` is a member as `find_new_owner` gave them, or somebody to invite. `instead_of` is the user identifier of an
-    owner, who stays a member without a level. Both changes are made or none. Raises InvalidInput, InvalidDetails, Refused,
-    access.Forbidden, Conflict, StoreUnavailable. Source: D53, D54, D60
+    owner, who stays a member without a level. Both changes are made or none. Raises InvalidInput, InvalidDetails,
+    Refused, access.Forbidden, Conflict, StoreUnavailable. Source: D53, D54, D60
     """
     await find_entity(registry, entity_id, actor=actor)
     held = {each.record.user_id: each.record for each in await registry.directory.administrators(entity_id)}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from corpid.flows.directory.member_changes import plan_invitation, translate_refusals
-from corpid.flows.directory.members import AmbiguousName, find_member, has_address, other_address
+from corpid.flows.directory.members import AmbiguousName, find_member, other_address
 from corpid.flows.directory.person_names import digest_names, name_as_known
 from corpid.flows.directory.role_assignment import find_stored_role, list_services
 from corpid.flows.directory.write import (
@@ -131,7 +131,7 @@ class _ImportPlanner:
 
     async def _plan(self, line: AccessLine) -> None:
         person = await self._find_person(line)
-        if not has_address(person, line.cells.get("email", "")):
+        if not person.has_address(line.cells.get("email", "")):
             raise _LineRefused(other_address(person))
         named = line.cells.get("service")
         if not named:

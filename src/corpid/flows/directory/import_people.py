@@ -10,7 +10,7 @@ import msgspec
 from corpid.flows.directory.apply import prepare_document
 from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.member_changes import plan_invitation
-from corpid.flows.directory.members import AmbiguousName, find_member, has_address, other_address
+from corpid.flows.directory.members import AmbiguousName, find_member, other_address
 from corpid.flows.directory.write import (
     IdentifierConflict,
     authorise_changes,
@@ -196,8 +196,7 @@ async def _find_other(registry: Registry, entity_id: str, details: MemberDetails
         found = await find_member(registry, entity_id, details.user_name)
     except AmbiguousName as several:
         return str(several)
-    is_other = found is not None and not has_address(found, details.email)
-    return other_address(found) if found is not None and is_other else ""
+    return other_address(found) if found is not None and not found.has_address(details.email) else ""
 
 
 def _others(document: DirectoryDocument, changes: tuple[Change, ...]) -> Iterator[FileProblem]:

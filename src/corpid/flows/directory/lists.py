@@ -171,8 +171,8 @@ async def list_records(
 
     `where` narrows by columns of the list's filters. `search` are words of people, entities, members, services or
     clients, of other records the beginning of the identifier; `state` and `service_id` narrow members. `after` and
-    `before` are places of another page, `count_to` asks for the total, up to a number. Raises UnknownPlace, UnknownSort, Refused for a text
-    that no record has, access.Forbidden, StoreUnavailable. Source: D53, D83
+    `before` are places of another page, `count_to` asks for the total, up to a number. Raises UnknownPlace,
+    UnknownSort, Refused for a text that no record has, access.Forbidden, StoreUnavailable. Source: D53, D83
     """
     where = where or {}
     thing = object_of_list(listed, where)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import asdict, replace
 
-from corpid.flows.directory.members import has_address, load_member
+from corpid.flows.directory.members import load_member
 from corpid.flows.directory.write import IdentifierConflict, Refused, authorise_changes, guard_records, write_changes
 from corpid.rules.directory.access import OWNER_STAYS, Forbidden, Object, refuse_early
 from corpid.rules.directory.actors import ProvisioningToken
@@ -44,7 +44,7 @@ from corpid.rules.directory.records import (
     ThirdPartyAssignment,
     User,
 )
-from corpid.rules.directory.sources import channel
+from corpid.rules.directory.sources import is_made_by_person
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -261,10 +261,10 @@ async def _check_taken_over(registry: Registry, found: Member, details: MemberDe
     Raises Conflict. Source: D65, D68
     """
     named = found.membership.user_name or found.membership.invited
-    if named or not details.email or has_address(found, details.email):
+    if named or not details.email or found.has_address(details.email):
         return
-    stored = await registry.directory.sourced(User, [found.user.key])
-    if any(channel(each.sources.record, found.user.user_id) == "person" for each in stored.values()):
+    stored = (await registry.directory.sourced(User, [found.user.key])).get(found.user.key)
+    if stored is not None and is_made_by_person(found.user, stored.sources):
         raise Conflict(
             "the person chose this userName, and their account has another address than the one in emails. If you mean "
             "this person, let an administrator of the entity enter the user name in the portal first; if not, choose "

@@ -13,7 +13,7 @@ from corpid.flows.directory.lists import ListPage, cut_page, format_place, list_
 from corpid.flows.directory.write import Refused, authorise_changes
 from corpid.rules.directory.access import Forbidden, Level, Object, authorise
 from corpid.rules.directory.lists import MEMBERS, MOST_COUNTED
-from corpid.rules.directory.names import canonical, fold_ascii, fold_text, is_storable, is_user_id
+from corpid.rules.directory.names import canonical, fold_text, is_storable, is_user_id
 from corpid.rules.directory.queries import Member, MemberQuery, MemberState
 from corpid.rules.directory.records import (
     Administrator,
@@ -24,7 +24,6 @@ from corpid.rules.directory.records import (
     User,
 )
 from corpid.rules.directory.roles import RoleRecords
-from corpid.rules.directory.values import as_stored
 from corpid.rules.limits import PROVISIONING_CONDITIONS
 from corpid.texts import phrase
 
@@ -218,17 +217,6 @@ async def list_invited_at(registry: Registry, entity_id: str, address: str) -> l
     query = MemberQuery(entity_id=entity_id, conditions=at_address, limit=_CANDIDATES)
     _, found = await registry.provisioning.members(query)
     return found
-
-
-def has_address(found: Member, written: str) -> bool:
-    """Return whether an address is that of a member.
-
-    That of the account, or that to which an invitation went: another one, which the membership may have, tells nobody
-    apart. True if nothing is written, or nothing known. Source: D68
-    """
-    membership, asked = found.membership, fold_ascii(as_stored(written))
-    known = membership.email if membership.invited else found.user.email
-    return not asked or not (known or membership.email) or asked == fold_ascii(known)
 
 
 def other_address(found: Member) -> Phrase:

@@ -17,7 +17,7 @@ from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.change_texts import RequestNames
 from corpid.rules.directory.member_details import shown_name
 from corpid.rules.directory.names import is_storable, label_invited, user_name
-from corpid.rules.directory.records import ChangeRequest, Entity, Membership, Service, User
+from corpid.rules.directory.records import ChangeRequest, Entity, Service, User
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -298,11 +298,6 @@ async def names_for_operator(
 
     people = await audit.read_names(registry, entries, actor=actor)
     people |= await audit.name_people(registry, named_in_requests("user_id") - people.keys(), actor=actor)
-    people |= {
-        each.user_id: label_invited(each.email.lower())
-        for each in asked
-        if isinstance(each, Membership) and each.invited
-    }
     users = await registry.directory.read(User, [(each,) for each in sorted(people)])
     entity_ids = {each for entry in entries for each in (entry.entity_id, entry.other_entity_id)}
     entity_ids |= {entry.object for entry in entries if noun(entry) == "entity"}

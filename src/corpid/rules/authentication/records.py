@@ -29,7 +29,7 @@ from corpid.rules.fields import (
     KeyedRecord,
 )
 
-LATER_BOOKKEEPING: Final = Field(added=True, disclosure=Disclosure.BOOKKEEPING)
+_LATER_BOOKKEEPING: Final = Field(added=True, disclosure=Disclosure.BOOKKEEPING)
 SetBy = Literal["directory", "operator", "user"]
 SessionPurpose: TypeAlias = Literal["sign_in", "account", "manage", "console"]
 """single sign-on for clients (D30), or the provider's own pages: account, portal or console"""
@@ -211,11 +211,11 @@ class FactorLink(msgspec.Struct, frozen=True, kw_only=True):
     factors: Annotated[str, BOOKKEEPING]
     """fingerprint of the person's factors when it was made (base64url), of an entity's invitation that of the address
     that it went to: a later change makes it void"""
-    entity_id: Annotated[str, LATER_BOOKKEEPING] = ""
+    entity_id: Annotated[str, _LATER_BOOKKEEPING] = ""
     """the entity whose administrator asked for it (D69); empty: nobody there did"""
-    asked_by: Annotated[str, LATER_BOOKKEEPING] = ""
+    asked_by: Annotated[str, _LATER_BOOKKEEPING] = ""
     """the user identifier of that administrator"""
-    sent_to: Annotated[str, LATER_BOOKKEEPING] = ""
+    sent_to: Annotated[str, _LATER_BOOKKEEPING] = ""
     """fingerprint of the address that its owner had, and to which it may have gone; empty: none"""
 
 

@@ -7,8 +7,9 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from corpid.rules.directory import member_details
-from corpid.rules.directory.names import bound_name, label_identity
+from corpid.rules.directory.names import bound_name, fold_ascii, label_identity
 from corpid.rules.directory.records import Assignment, Membership, User
+from corpid.rules.directory.values import as_stored
 
 MemberName: TypeAlias = Literal[
     "membership_id", "user_name", "any_user_name", "external_id", "email", "active", "invited"
@@ -64,6 +65,16 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
         """
         address = member_details.member_email(self.membership, self.user)
         return address.lower() if self.membership.invited else address
+
+    def has_address(self, written: str) -> bool:
+        """Return whether an address is that of the member.
+
+        That of the account, or that to which an invitation went: another one, which the membership may have, tells
+        nobody apart. True if nothing is written, or nothing known. Source: D68
+        """
+        membership, asked = self.membership, fold_ascii(as_stored(written))
+        known = membership.email if membership.invited else self.user.email
+        return not asked or not (known or membership.email) or asked == fold_ascii(known)
 
     @property
     def state(self) -> MemberState:

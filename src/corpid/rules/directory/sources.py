@@ -110,13 +110,21 @@ def in_words(actor: str, user_names: Mapping[str, str], owner: str = "") -> str:
     return ""
 
 
+def is_made_by_person(user: User, sources: Sources) -> bool:
+    """Return whether a person set up their account themselves.
+
+    Then they chose its user name, too. Source: D65, D68
+    """
+    return channel(sources.record, user.user_id) == "person"
+
+
 def means_another(entry: DocumentEntry | None, user: User, sources: Sources) -> bool:
     """Return whether a document does not mean the account of a name.
 
     Whoever sets up an account chooses its user name: of the person, only its address is proven. `entry` is the one of
     the user, if there is one. Source: D65, D68
     """
-    if channel(sources.record, user.user_id) != "person" or (entry is not None and "user_id" in entry.fields):
+    if not is_made_by_person(user, sources) or (entry is not None and "user_id" in entry.fields):
         return False
     address = str(entry.fields.get("email", "")) if entry is not None else ""
     return fold_ascii(address) != fold_ascii(user.email) or not address

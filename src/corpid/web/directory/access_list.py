@@ -358,7 +358,8 @@ def _line(role: EntityRole) -> Iterable[str]:
     first = "" if row.start_date == NO_BEGINNING else row.start_date
     last = last_day(row.end_date)
     return (
-        member.name_alone, member.marked_identity, member.email, role.service.name, row.role, row.sub_entity, list_parameters(row.parameters),
+        member.name_alone, member.marked_identity, member.email, role.service.name, row.role, row.sub_entity,
+        list_parameters(row.parameters),
         first, str(last) if isinstance(last, date) else "",
     )  # fmt: skip
 

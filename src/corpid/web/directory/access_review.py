@@ -49,10 +49,10 @@ _BEGIN: Final = "begin"
 """the parameter that shows the list before the review is due"""
 HEADING: Final = phrase("Access review")
 _REMOVE: Final = "remove"
+"""the decision"""
 _STAYS: Final = phrase(
     "Roles for other organisations and levels such as sub-administrator stay: change these on the person's page."
 )
-"""the decision"""
 _SHOWN_HERE: Final = "shown-"
 """the prefix of the hidden fields that name everybody of a page"""
 _SHOWN: Final = 40
@@ -251,8 +251,11 @@ async def ask_decision(at: PortalContext) -> Check:
         return Check(heading=HEADING, parts=(), button=HEADING, up=up, at_once=True, change=lambda: _keep_access(at))
     people = await _chosen(at)
     held = [await role_assignment.list_roles(at.registry, at.actor, each.user.user_id) for each in people]
-    rows = [role.row for page in held for role in page.found]
-    roles = await role_assignment.load_roles(at.registry, at.actor, [object_id(row.key) for row in rows])
+    roles = [
+        role_assignment.EntityRole(member=each, row=role.row, service=role.service)
+        for each, page in zip(people, held, strict=True)
+        for role in page.found
+    ]
     protected = await role_assignment.find_protected(at.registry, at.actor, roles)
     mine = [each for each in roles if each.member.user.user_id not in protected]
     chosen = tuple((name, "yes") for name in at.form if name.startswith((SELECT, _SHOWN_HERE)) or name == "all")

@@ -35,10 +35,10 @@ from corpid.web.pages.components import (
     table,
 )
 from corpid.web.pages.errors import refusal_of
-from corpid.web.pages.layout import Field, Link, pager_of
+from corpid.web.pages.layout import Field, Link, pager_of, read_number
 from corpid.web.pages.responses import CsvFile
 from corpid.web.pages.translations import translator_of
-from corpid.web.sites import NotFound, Section, read_number
+from corpid.web.sites import NotFound, Section
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -37,9 +37,9 @@ from corpid.web.pages.components import (
     Timeline,
     TimelineEntry,
 )
-from corpid.web.pages.layout import Field, Link, pager_of
+from corpid.web.pages.layout import Field, Link, pager_of, read_number
 from corpid.web.pages.responses import NO_STORE
-from corpid.web.sites import FormResult, InvalidForm, NotFound, Section, SeeOther, read_number
+from corpid.web.sites import FormResult, InvalidForm, NotFound, Section, SeeOther
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

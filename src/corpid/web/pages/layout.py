@@ -249,6 +249,14 @@ def pager_of(
     )
 
 
+def read_number(text: str, *, digits: int = 18) -> int:
+    """The number in an address; 0 for anything else.
+
+    That includes a number of more `digits`.
+    """
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= digits else 0
+
+
 def counted_pager(
     here: str,
     kept: Mapping[str, str],
@@ -263,7 +271,7 @@ def counted_pager(
     `query` is that of the address, in which ROW has the first one's, and `most` the rows of a page. Source: D83
     """
     came, typed = bool(query.get("after") or page.before), query.get(ROW, "")
-    first = 1 if not came else int(typed) if typed.isascii() and typed.isdigit() and len(typed) <= _DIGITS else 0
+    first = read_number(typed, digits=_DIGITS) if came else 1
     last = first + len(page.found) - 1
     pager = pager_of(here, kept, came=came, after=page.after, before=page.before, searched_on=searched_on)
     if page.total is None or not page.found:
