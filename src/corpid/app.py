@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from corpid import __version__, engines, periodic_tasks
-from corpid.engines import StartError, new_id, new_user_id
+from corpid.engines import Engines, StartError, new_id, new_user_id
 from corpid.flows import rate_limits
 from corpid.flows.background_tasks import BackgroundTasks
 from corpid.flows.oauth.client_clocks import ClockSkews
@@ -33,18 +33,18 @@ from corpid.jose.keys import ALGORITHMS, load_aws_lc, working_algorithms
 from corpid.outbound.audit_targets import UnusableAuthorities, audit_target
 from corpid.outbound.client_keys import Egress, FetchedClientKeys
 from corpid.outbound.destinations import DEVELOPER, INTERNET
-from corpid.outbound.network_names import FileOfNetworks, NetworksUnreadable, NoNetworks
-from corpid.outbound.passwords import Argon2Passwords, parameters
+from corpid.outbound.network_names import FileOfNetworks, NetworkNames, NetworksUnreadable, NoNetworks
+from corpid.outbound.passwords import Argon2Passwords, Passwords, parameters
 from corpid.rules import audit_stream
 from corpid.rules.authentication.passkeys import passkeys_work_at
 from corpid.rules.directory.names import user_name_profile
 from corpid.rules.oauth import api_client
 from corpid.rules.oauth.generations import GENERATIONS, AuthenticationRules
-from corpid.rules.oauth.records import FIRST_ISSUER
+from corpid.rules.oauth.records import FIRST_ISSUER, Client
 from corpid.rules.server_processes import ServerProcess
-from corpid.settings import diagnostics
+from corpid.settings import Settings, diagnostics
 from corpid.settings.issuers import client_rules, issuers
-from corpid.stores.sql.registry import load_stores
+from corpid.stores.sql.registry import Registry, load_stores
 from corpid.stores.transient import engine_type
 from corpid.web.context import Access, WebContext
 from corpid.web.http.addresses import ClientAddresses
@@ -58,14 +58,8 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
-    from corpid.engines import Engines
     from corpid.flows.operations.signing_keys import SigningKeys
     from corpid.outbound.mail import Mail
-    from corpid.outbound.network_names import NetworkNames
-    from corpid.outbound.passwords import Passwords
-    from corpid.rules.oauth.records import Client
-    from corpid.settings import Settings
-    from corpid.stores.sql.registry import Registry
     from corpid.web.pages.theme import Theme
     from corpid.web.telemetry.metrics import GaugeSources, Metrics
     from corpid.web.telemetry.spans import Spans

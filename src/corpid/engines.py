@@ -14,7 +14,7 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from functools import cached_property, partial
@@ -24,18 +24,18 @@ import msgspec
 
 from corpid.flows.operations.signing_keys import ensure_first_keys, ensure_standby_key
 from corpid.jose.encoding import base64url
-from corpid.outbound.mail import NoMail, mail_server
+from corpid.outbound.mail import Mail, NoMail, mail_server
 from corpid.rules import probes
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.actors import CommandLine
 from corpid.rules.failures import StoreUnavailable
 from corpid.rules.limits import CLOCKS_APART_SECONDS
-from corpid.stores import data_loss, encryption_at_rest
+from corpid.stores import Clock, data_loss, encryption_at_rest
 from corpid.stores.data_loss import SinceRestore
 from corpid.stores.sql import database_identity, migration, schema
 from corpid.stores.sql.deployment import SqlOrderlyStops
 from corpid.stores.sql.migration import SchemaError
-from corpid.stores.sql.open import open_postgresql, open_sqlite
+from corpid.stores.sql.open import SqlStores, open_postgresql, open_sqlite
 from corpid.stores.sql.registry import Registry
 from corpid.stores.sql.sqlite import SqliteDatabase, hold_in_use
 from corpid.stores.sql.transient import SqlTransientEngine
@@ -43,15 +43,10 @@ from corpid.stores.transient import OrderlyStops, TransientEngine, TransientStor
 from corpid.stores.wrapped_store import JoinedBatches
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-
-    from corpid.outbound.mail import Mail
     from corpid.outbound.passwords import Passwords
     from corpid.rules.authentication.passwords import HashCost
     from corpid.settings import Settings
-    from corpid.stores import Clock
     from corpid.stores.sql.audit_retention import PruneResult  # noqa: TC004 - one command needs it
-    from corpid.stores.sql.open import SqlStores
     from corpid.stores.sql.schema import MigrationPlan
     from corpid.web.pages.emails import EmailRenderer
     from corpid.web.pages.theme import Theme

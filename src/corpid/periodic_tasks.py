@@ -21,8 +21,8 @@ from corpid.flows.operations.process_reports import (
     Registration,
     SettingsReporter,
 )
-from corpid.flows.operations.readiness import DATABASE
-from corpid.flows.operations.signing_keys import ensure_standby_key
+from corpid.flows.operations.readiness import DATABASE, Readiness
+from corpid.flows.operations.signing_keys import SigningKeys, ensure_standby_key
 from corpid.rules.failures import StoreUnavailable
 from corpid.web.telemetry import access_log
 
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Sequence
 
     from corpid.flows.operations.audit_stream import AuditStream
-    from corpid.flows.operations.readiness import Readiness
-    from corpid.flows.operations.signing_keys import SigningKeys
     from corpid.flows.request_context import Provider
     from corpid.web.telemetry.metrics import Metrics
 

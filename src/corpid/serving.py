@@ -28,7 +28,7 @@ from corpid.settings.diagnostics import examine_settings
 from corpid.settings.issuers import issuers
 from corpid.web.http import server
 from corpid.web.http.addresses import ClientAddresses, OwnHosts, bracket_host
-from corpid.web.http.connections import ConnectionShares, Limits, files_for
+from corpid.web.http.connections import ConnectionShare, ConnectionShares, Limits, files_for
 from corpid.web.routes import load_rare_pages
 from corpid.web.telemetry import access_log, tracing
 
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
     from corpid.own_certificates import OwnCertificate
     from corpid.settings import Settings
-    from corpid.web.http.connections import ConnectionShare
 
     Work = Callable[[Callable[[], None], int], int]
 

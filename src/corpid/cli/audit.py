@@ -16,7 +16,7 @@ from corpid.cli import output
 from corpid.cli.running import with_stores
 from corpid.flows.operations import audit, audit_seals, audit_stream
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditQuery
+from corpid.rules.audit_records import AuditEntry, AuditQuery
 from corpid.rules.directory import audit_reading
 from corpid.rules.directory.names import is_user_id
 from corpid.stores import private_files
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from corpid.engines import Stores
     from corpid.flows.operations.audit_seals import SealVerification
     from corpid.flows.operations.audit_stream import Progress
-    from corpid.rules.audit_records import AuditEntry
     from corpid.settings import Settings
 
 app = typer.Typer(no_args_is_help=True)

@@ -16,13 +16,13 @@ from corpid.cli import listing, output, records
 from corpid.cli.running import with_stores
 from corpid.flows.directory import clients
 from corpid.flows.operations.buffers import REFUSALS_KEPT, list_refusals
-from corpid.flows.operations.migration_report import report
+from corpid.flows.operations.migration_report import ClientUse, report
 from corpid.rules.limits import API_TOKEN_SECONDS
 from corpid.rules.oauth import acr, api_client
 from corpid.rules.oauth.client_registration import find_unserved_reason, is_registered_at, used_generations
 from corpid.rules.oauth.discovery import DISCOVERY_PATH
 from corpid.rules.oauth.errors import reason_of
-from corpid.rules.oauth.generations import GENERATIONS, SCOPES
+from corpid.rules.oauth.generations import GENERATIONS, SCOPES, Generation
 from corpid.rules.oauth.records import Client
 from corpid.rules.oauth.tokens import registered_wrap
 from corpid.settings.issuers import client_rules, issuers
@@ -34,10 +34,8 @@ if TYPE_CHECKING:
     from corpid.cli.output import Lines
     from corpid.engines import Stores
     from corpid.flows.directory.apply import ApplyResult
-    from corpid.flows.operations.migration_report import ClientUse
     from corpid.rules.oauth.api_client import RegisteredApiClient
     from corpid.rules.oauth.client_registration import RegistrationRules
-    from corpid.rules.oauth.generations import Generation
     from corpid.rules.oauth.refusals import ClientRefusal
     from corpid.settings import Settings
 

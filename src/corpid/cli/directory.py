@@ -9,7 +9,7 @@ import typer
 
 from corpid.cli import output
 from corpid.cli.running import with_stores
-from corpid.engines import new_user_id
+from corpid.engines import Stores, new_user_id
 from corpid.flows.directory import apply as apply_flow
 from corpid.rules.directory.actors import DirectoryFile
 from corpid.rules.directory.differences import remarks
@@ -18,7 +18,6 @@ from corpid.settings.issuers import client_rules
 from corpid.stores import private_files
 
 if TYPE_CHECKING:
-    from corpid.engines import Stores
     from corpid.settings import Settings
 
 

@@ -28,14 +28,13 @@ from corpid.rules.server_processes import live
 from corpid.stores.data_loss import RestoreRefused
 from corpid.stores.encryption_at_rest import EMBEDDED_KEY_NAME
 from corpid.stores.sql import backup as copies
-from corpid.stores.sql.audit_retention import RetentionPeriods
+from corpid.stores.sql.audit_retention import PruneResult, RetentionPeriods
 from corpid.stores.transient import engine_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corpid.settings import Settings
-    from corpid.stores.sql.audit_retention import PruneResult
     from corpid.stores.sql.backup import RestoreResult
     from corpid.stores.sql.schema import MigrationPlan, PlannedMigration
 

@@ -9,7 +9,7 @@ import typer
 
 from corpid.cli import listing, output, records
 from corpid.cli.running import with_stores
-from corpid.engines import new_user_id
+from corpid.engines import Stores, new_user_id
 from corpid.flows.directory import invitations, member_changes
 from corpid.flows.directory.apply import ApplyResult
 from corpid.flows.directory.finding import find_entity
@@ -21,12 +21,10 @@ from corpid.rules.directory.differences import difference
 from corpid.rules.directory.invitations import UNREACHABLE, is_unreachable, placeholder
 from corpid.rules.directory.member_details import InvalidDetails
 from corpid.rules.directory.nodes import FileProblem
-from corpid.rules.directory.records import MemberDetails
+from corpid.rules.directory.records import MemberDetails, Membership
 from corpid.rules.fields import fields_of
 
 if TYPE_CHECKING:
-    from corpid.engines import Stores
-    from corpid.rules.directory.records import Membership
     from corpid.settings import Settings
 
 app = records.commands_of("membership")

@@ -9,16 +9,14 @@ import typer
 
 from corpid.cli import listing, output
 from corpid.cli.running import with_stores
-from corpid.engines import new_id, new_user_id
+from corpid.engines import Stores, new_id, new_user_id
 from corpid.flows.directory import provisioning_tokens
 from corpid.flows.directory.apply import ApplyResult
 from corpid.flows.directory.person_names import name_actors
 from corpid.rules.directory.differences import Difference
-from corpid.rules.directory.provisioning_tokens import LONGEST_LIFE_DAYS
+from corpid.rules.directory.provisioning_tokens import LONGEST_LIFE_DAYS, RegisteredProvisioningToken
 
 if TYPE_CHECKING:
-    from corpid.engines import Stores
-    from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
     from corpid.settings import Settings
 
 app = typer.Typer(no_args_is_help=True)

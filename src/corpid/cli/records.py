@@ -43,12 +43,12 @@ from corpid.rules.directory.lists import (
     RecordList,
 )
 from corpid.rules.directory.names import label_identity
-from corpid.rules.directory.objects import MEMBERSHIP, to_json_object
+from corpid.rules.directory.objects import MEMBERSHIP, Resource, to_json_object
 from corpid.rules.directory.records import Entity, Membership, Operator, User
 from corpid.rules.directory.roles import RoleRecords, last_day, reasons
 from corpid.rules.directory.tables import CsvRows
 from corpid.rules.directory.values import ALL, NO_BEGINNING, NO_END
-from corpid.rules.fields import NOTHING
+from corpid.rules.fields import NOTHING, Field
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.settings.issuers import client_rules
 
@@ -60,10 +60,8 @@ if TYPE_CHECKING:
     from corpid.flows.directory.apply import ApplyResult
     from corpid.flows.directory.lists import Appointment, Belonging, EntityMember, ListPage, PageOptions
     from corpid.flows.directory.single_records import NamedRecord
-    from corpid.rules.directory.objects import Resource
     from corpid.rules.directory.queries import Member
     from corpid.rules.directory.sections import Kind
-    from corpid.rules.fields import Field
     from corpid.rules.oauth.records import Client
     from corpid.settings import Settings
 

@@ -7,19 +7,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from corpid import settings
 from corpid.cli import output
-from corpid.engines import StartError, open_registry
+from corpid.engines import StartError, Stores, open_registry
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.changes import Conflict, LastOwnerRemoved
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.failures import PasswordsBusy, SecretUnreadable, StoreUnavailable
-from corpid.settings import SettingsError
+from corpid.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
-    from corpid.engines import Stores
-    from corpid.settings import Settings
 
 T = TypeVar("T")
 

@@ -14,17 +14,17 @@ import typer
 from corpid.cli import listing, output, records
 from corpid.cli.records import LEVELS, View, list_obstacles, role_data
 from corpid.cli.running import with_stores
-from corpid.engines import new_id, new_user_id, open_mail
+from corpid.engines import Stores, new_id, new_user_id, open_mail
 from corpid.flows.account.links import PURPOSES
 from corpid.flows.directory import import_people, people
-from corpid.flows.directory.people import LinkDependencies
-from corpid.flows.directory.person_records import load_person
+from corpid.flows.directory.people import IssuedLink, LinkDependencies
+from corpid.flows.directory.person_records import PersonRecords, load_person
 from corpid.flows.directory.single_records import add_record
 from corpid.flows.operations import erasure
 from corpid.rules.authentication.totp import SECRET_BYTES, otpauth_uri, secret_from
 from corpid.rules.directory.nodes import SHOWN, locate_problem
 from corpid.rules.directory.records import Administrator, Membership, Operator, User
-from corpid.rules.directory.roles import name_entity, sentence
+from corpid.rules.directory.roles import RoleRecords, name_entity, sentence
 from corpid.rules.directory.sources import channel, in_words
 from corpid.rules.limits import HOUR, MINUTE
 
@@ -32,13 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
     from zoneinfo import ZoneInfo
 
-    from corpid.engines import Stores
     from corpid.flows.directory.lists import Belonging
-    from corpid.flows.directory.people import IssuedLink
-    from corpid.flows.directory.person_records import PersonRecords
     from corpid.flows.operations.erasure import ErasureResult
     from corpid.rules.authentication.records import EmailChange, LinkPurpose, PersonFactors
-    from corpid.rules.directory.roles import RoleRecords
     from corpid.rules.oauth.consent import Consent
     from corpid.settings import Settings
 

@@ -7,7 +7,7 @@ have them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from operator import attrgetter
@@ -22,8 +22,6 @@ from corpid.rules.oauth.records import Grant
 from corpid.rules.transient import PipelinedVerb
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from corpid.stores.transient import TransientBatch, TransientStore
 
 T = TypeVar("T")

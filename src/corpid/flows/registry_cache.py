@@ -6,20 +6,18 @@ import copy
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from corpid.rules.directory.records import Entity
+from corpid.rules.directory.records import ActingPerson, Assignment, Entity, Service, ThirdPartyRow
 from corpid.rules.limits import LIVE_STATE_SECONDS
 from corpid.rules.oauth.client_registration import is_registered_at
 from corpid.rules.oauth.errors import TemporarilyUnavailable
-from corpid.rules.oauth.records import FIRST_ISSUER
+from corpid.rules.oauth.records import FIRST_ISSUER, Client
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable
 
     from corpid.rules.directory.entity_choice import Form
-    from corpid.rules.directory.records import ActingPerson, Assignment, Service, ThirdPartyRow
     from corpid.rules.oauth.api_client import RegisteredApiClient
-    from corpid.rules.oauth.records import Client
     from corpid.stores.sql.registry import Registry
 
 V = TypeVar("V")

@@ -8,16 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from corpid.flows.rate_limits import LimitCounts
+from corpid.flows.rate_limits import LimitCounts, RateLimits
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication import devices
-from corpid.rules.oauth.records import FIRST_ISSUER
+from corpid.rules.oauth.records import FIRST_ISSUER, Client
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
-    from typing import Literal
     from zoneinfo import ZoneInfo
 
     from corpid.flows.background_tasks import BackgroundTasks
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from corpid.flows.operations.buffers import DeprecatedUsage, HourlyCounters, RecentRefusals
     from corpid.flows.operations.jobs import Jobs
     from corpid.flows.operations.signing_keys import ServerKeys, SigningKeys
-    from corpid.flows.rate_limits import RateLimits
     from corpid.flows.registry_cache import RegistryCache
     from corpid.outbound.client_keys import ClientKeys
     from corpid.outbound.mail import Mail
@@ -37,7 +35,6 @@ if TYPE_CHECKING:
     from corpid.rules.diagnostics import Finding
     from corpid.rules.directory.actors import Actor
     from corpid.rules.oauth.generations import AuthenticationRules, Generation
-    from corpid.rules.oauth.records import Client
     from corpid.rules.server_processes import ServerProcess
     from corpid.stores.sql.registry import Registry
     from corpid.stores.transient import TransientStore

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 from cryptography.exceptions import InvalidTag
@@ -23,12 +23,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.keywrap import aes_key_wrap
 
 from corpid.jose.encoding import MalformedToken, base64url, base64url_bytes, from_base64url
-from corpid.jose.keys import public_jwk
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from corpid.jose.keys import EncryptionKey
+from corpid.jose.keys import EncryptionKey, public_jwk
 
 CONTENT_ENCRYPTIONS: Final = ("A256CBC-HS512", "A256GCM")
 """key management algorithms of ID tokens, and of userinfo except in the oldest generation (D21, D22)"""

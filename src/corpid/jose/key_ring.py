@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -14,9 +14,6 @@ from corpid.jose import compact
 from corpid.jose.compact import BadSignature
 from corpid.jose.encoding import base64url, from_base64url, json_object
 from corpid.jose.keys import ALGORITHMS, Verifier, coordinates, public_jwk, thumbprint
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _ES256 = ALGORITHMS["ES256"]
 ACCESS_TOKEN: Final = "at+jwt"

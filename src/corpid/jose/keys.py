@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from codecs import BOM_UTF8
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from hashlib import sha256
 from types import MappingProxyType
@@ -24,8 +24,6 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from corpid.jose.encoding import JoseError, base64url, from_base64url, json_object, without_null
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from awscrt.crypto import EC
 
 Accepts: TypeAlias = Callable[[bytes, bytes], bool]

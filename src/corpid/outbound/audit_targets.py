@@ -27,8 +27,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import msgspec
 
-from corpid.rules.audit_records import AuditEntry
-from corpid.rules.audit_stream import json_line, octet_counted, syslog_message
+from corpid.rules.audit_stream import StreamTarget, json_line, octet_counted, syslog_message
 from corpid.rules.failures import StreamFailed, StreamInterrupted
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from corpid.rules.audit_records import AuditEntry
-    from corpid.rules.audit_stream import StreamTarget
+
 
 _SECONDS: Final = 5.0
 """for one step: to connect, to send, to be acknowledged; far below the time after which another process takes over"""

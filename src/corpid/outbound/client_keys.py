@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
 from corpid.event_log import log
-from corpid.jose.keys import KeySetError, parse_client_key_set
+from corpid.jose.keys import ClientKeySet, KeySetError, parse_client_key_set
 from corpid.outbound.destinations import INTERNET, EgressRules, HttpClientError
 from corpid.rules.failures import KeySetUnavailable, StoreUnavailable
 from corpid.rules.limits import DESCRIPTION_CHARACTERS, LIVE_STATE_SECONDS
@@ -25,10 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Sequence
     from pathlib import Path
 
-    from corpid.jose.keys import ClientKeySet
     from corpid.outbound.http_client import HttpClient
     from corpid.rules.audit_records import AuditEvent
-    from corpid.rules.oauth.records import HasKeys
 
 FRESH_SECONDS: Final = 3600
 GOOD_SECONDS: Final = 86400

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import anyio
 import h11
 import httpx
-from anyio.abc import ByteStream
+from anyio.abc import ByteStream, SocketStream
 from anyio.streams.tls import TLSStream
 
 from corpid import __version__
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from pathlib import Path
-
-    from anyio.abc import SocketStream
 
     Address: TypeAlias = IPv4Address | IPv6Address
     Resolve: TypeAlias = Callable[[str, int], Sequence[str]]

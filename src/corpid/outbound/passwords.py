@@ -16,7 +16,7 @@ from functools import cache
 from itertools import count, product
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
-from argon2 import PasswordHasher
+from argon2 import Parameters, PasswordHasher
 from argon2.exceptions import VerificationError, VerifyMismatchError
 from argon2.profiles import RFC_9106_LOW_MEMORY
 
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from collections.abc import Set as AbstractSet
 
-    from argon2 import Parameters
 
 WAITING_PER_THREAD: Final = 16
 

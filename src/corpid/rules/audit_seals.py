@@ -11,23 +11,18 @@ off, the rest of the database may still show what was there.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 from corpid.jose import compact
 from corpid.jose.encoding import JoseError, base64url, from_base64url
-from corpid.jose.keys import ALGORITHMS
+from corpid.jose.keys import ALGORITHMS, Verifier
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.limits import CLOCK_AHEAD_SECONDS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from corpid.jose.keys import Verifier
 
 TYP: Final = "audit-seal+jwt"
 ALGORITHM: Final = ALGORITHMS["ES256"]

@@ -7,20 +7,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import date
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
 from corpid.rules.characters import is_invisible, is_needed, name_character, typed_number, with_ascii_digits
-from corpid.texts import phrase
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from corpid.texts import Phrase
+from corpid.texts import Phrase, phrase
 
 
 class Scalar(msgspec.Struct, frozen=True):

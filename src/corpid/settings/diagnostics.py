@@ -14,13 +14,11 @@ from corpid.rules.authentication.passkeys import passkeys_work_at
 from corpid.rules.diagnostics import Finding, ok, problem, sentence, warning
 from corpid.settings import named_secret_files, settings_file
 from corpid.settings.checks import is_local
-from corpid.settings.fields import SECRETS
+from corpid.settings.fields import SECRETS, Settings
 from corpid.settings.issuers import issuers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from corpid.settings.fields import Settings
 
 
 _CGROUP_LIMIT: Final = Path("/sys/fs/cgroup/memory.max")

@@ -6,10 +6,10 @@ A preset is the lowest layer: whatever the environment, corpid.toml or an overri
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, Self, TypeVar, cast
+from typing import Annotated, ClassVar, Final, Literal, Self, TypeVar, cast
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
@@ -30,13 +30,8 @@ from corpid.rules.authentication.passwords import HashCost, parse_hash_cost
 from corpid.rules.networks import Network
 from corpid.rules.oauth.records import ALG_OF_KEY
 from corpid.settings import checks
-from corpid.stores.transient import engine_type, transient_urls
+from corpid.stores.transient import EngineType, engine_type, transient_urls
 from corpid.web.http.addresses import ForwardingHeader, bracket_host
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from corpid.stores.transient import EngineType
 
 
 class Secret:

@@ -11,12 +11,10 @@ from corpid.rules.oauth.client_registration import IssuerRules, RegistrationRule
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import FIRST_ISSUER
 from corpid.settings import checks
-from corpid.settings.fields import PRESETS
+from corpid.settings.fields import PRESETS, Issuer, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from corpid.settings.fields import Issuer, Settings
 
 
 def issuers(settings: Settings) -> dict[str, Settings]:

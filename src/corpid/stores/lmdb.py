@@ -44,17 +44,14 @@ import lmdb
 
 from corpid.rules.data_loss import NO_LOSS, DataLoss
 from corpid.rules.failures import StoreUnavailable
-from corpid.rules.transient import EngineCondition
-from corpid.stores import READINESS, READINESS_SECONDS, machine_start, milliseconds
-from corpid.stores.transient import TransientEngine
+from corpid.rules.transient import EngineCondition, PipelinedVerb
+from corpid.stores import READINESS, READINESS_SECONDS, Clock, machine_start, milliseconds
+from corpid.stores.transient import OrderlyStops, TransientEngine, TransientStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
 
-    from corpid.rules.transient import PipelinedVerb
-    from corpid.stores import Clock
-    from corpid.stores.transient import OrderlyStops, TransientStore
 
 _HEAD: Final = Struct(">Qq")
 _EXPIRY: Final = Struct(">Q")

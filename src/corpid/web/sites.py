@@ -19,10 +19,10 @@ from corpid.flows.account.own_sessions import SelfServiceRequest
 from corpid.flows.authentication.own_pages import PATHS, SIGN_OUT_PATH
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory.write import Refused
-from corpid.texts import phrase
-from corpid.web.context import ENTERED
-from corpid.web.pages.components import Page
-from corpid.web.pages.layout import Link, ViewPart
+from corpid.texts import Phrase, phrase
+from corpid.web.context import ENTERED, WebContext
+from corpid.web.pages.components import Page, Part
+from corpid.web.pages.layout import FieldError, Frame, Link, ViewPart
 
 if TYPE_CHECKING:
     import re
@@ -34,10 +34,6 @@ if TYPE_CHECKING:
     from corpid.rules.authentication.records import SessionPurpose
     from corpid.rules.directory.access import Action, ObjectKind
     from corpid.stores.sql.registry import Registry
-    from corpid.texts import Phrase
-    from corpid.web.context import WebContext
-    from corpid.web.pages.components import Part
-    from corpid.web.pages.layout import FieldError, Frame
     from corpid.web.pages.views import View
 
 SAVED: Final = "saved"

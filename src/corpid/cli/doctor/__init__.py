@@ -17,17 +17,15 @@ import typer
 from corpid import settings
 from corpid.cli import output
 from corpid.cli.doctor import deployment, local_checks, request_checks
-from corpid.cli.doctor.deployment import NoResponse, Origin
+from corpid.cli.doctor.deployment import ExaminedDeployment, NoResponse, Origin
 from corpid.rules import diagnostics
-from corpid.rules.diagnostics import Finding, SkippedCheck, count_noun, not_looked_at
+from corpid.rules.diagnostics import Finding, Reported, SkippedCheck, count_noun, not_looked_at
 from corpid.settings.issuers import issuers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from corpid.cli.doctor.deployment import ExaminedDeployment
     from corpid.cli.doctor.request_checks import Check
-    from corpid.rules.diagnostics import Reported
     from corpid.settings import Settings
 
 

@@ -19,7 +19,7 @@ from corpid import engines
 from corpid.cli.doctor import deployment, request_checks
 from corpid.cli.doctor.deployment import NoResponse, Origin
 from corpid.rules import diagnostics, probes
-from corpid.rules.diagnostics import Finding, not_looked_at, ok, plain, problem, sentence, warning
+from corpid.rules.diagnostics import Finding, Reported, not_looked_at, ok, plain, problem, sentence, warning
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.settings import Settings
 from corpid.settings.diagnostics import examine_settings
@@ -32,8 +32,6 @@ from corpid.web.http.addresses import bracket_host
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from corpid.rules.diagnostics import Reported
 
     Address = IPv4Address | IPv6Address
 

@@ -12,7 +12,7 @@ import secrets
 import ssl
 import time
 import warnings
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final
@@ -23,7 +23,7 @@ from cryptography import x509
 from corpid.cli.doctor.deployment import FORM, ExaminedDeployment, NoResponse, Origin, create_unchecked_context
 from corpid.jose.encoding import base64url
 from corpid.rules import probes
-from corpid.rules.diagnostics import Finding, count_noun, not_looked_at, ok, problem, warning
+from corpid.rules.diagnostics import Finding, Reported, count_noun, not_looked_at, ok, problem, warning
 from corpid.rules.limits import (
     BODY_BYTES,
     CLOCK_AHEAD_SECONDS,
@@ -40,10 +40,8 @@ from corpid.web.http.middleware import PAGE_HEADERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from concurrent.futures import Future
 
     from corpid.cli.doctor.deployment import ExaminedDeployment, Fields, RawResponse
-    from corpid.rules.diagnostics import Reported
     from corpid.settings import Settings
 
     Check = Callable[[ExaminedDeployment], Reported | Sequence[Reported] | None]

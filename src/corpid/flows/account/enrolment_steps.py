@@ -6,13 +6,13 @@ What a person still has is verified first, then new factors are accepted; they a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
 from corpid.flows import notifications
 from corpid.flows.account import enrolments, links
-from corpid.flows.account.enrolments import NotHere
+from corpid.flows.account.enrolments import Enrolment, EnrolmentContext, NotHere
 from corpid.flows.account.links import EnrolmentStep
 from corpid.flows.authentication import factors as factor_checks
 from corpid.flows.authentication import passkeys, sessions, sign_in, throttle
@@ -22,7 +22,7 @@ from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import records
 from corpid.rules.authentication.passkeys import PasskeyRefused
 from corpid.rules.authentication.passwords import PasswordRefused
-from corpid.rules.authentication.records import Credentials, FactorChange
+from corpid.rules.authentication.records import Credentials, FactorChange, Passkey
 from corpid.rules.authentication.sign_in import SecondFactorMethod, StaleStep
 from corpid.rules.authentication.totp import WrongCode
 from corpid.rules.characters import typed_code
@@ -35,13 +35,9 @@ from corpid.rules.readers import display_name
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from typing import Literal
-
-    from corpid.flows.account.enrolments import Enrolment, EnrolmentContext
     from corpid.flows.authentication.throttle import Attempt
     from corpid.flows.request_context import RequestContext
     from corpid.rules.audit_records import AuditEvent
-    from corpid.rules.authentication.records import Passkey
     from corpid.rules.authentication.throttling import CodeGuesses
     from corpid.rules.directory.invitations import OpenInvitation
     from corpid.rules.directory.records import Membership, User

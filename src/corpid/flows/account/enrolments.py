@@ -32,11 +32,11 @@ from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.authentication.throttle import SentForm, Throttled
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication import records, totp
-from corpid.rules.authentication.records import LinkPurpose, Passkey
+from corpid.rules.authentication.records import EmailChange, FactorLink, LinkPurpose, Passkey
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory import names
 from corpid.rules.directory.actors import ANONYMOUS, SYSTEM
-from corpid.rules.directory.records import User
+from corpid.rules.directory.records import Entity, User
 from corpid.rules.failures import StoreUnavailable
 from corpid.rules.limits import (
     ENROLMENT_EXTENSIONS,
@@ -54,9 +54,7 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.authentication.records import EmailChange, FactorLink
     from corpid.rules.directory.invitations import OpenInvitation
-    from corpid.rules.directory.records import Entity
     from corpid.stores.transient import TransientBatch
 
 _PURPOSE: Final = "enrolment"

@@ -16,11 +16,11 @@ from corpid.jose.encoding import base64url, tuple_bytes
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication import records
-from corpid.rules.authentication.records import Credentials, FactorLink, NewLink
+from corpid.rules.authentication.records import Credentials, EmailChange, FactorLink, LinkPurpose, NewLink
 from corpid.rules.authentication.sign_in import fingerprint
-from corpid.rules.directory.access import Forbidden, Object, authorise
-from corpid.rules.directory.actors import EntityAdministrator
-from corpid.rules.directory.records import Administrator, Membership, Operator
+from corpid.rules.directory.access import Forbidden, Object, ObjectKind, authorise
+from corpid.rules.directory.actors import Actor, EntityAdministrator
+from corpid.rules.directory.records import Administrator, Membership, Operator, User
 from corpid.rules.limits import (
     DAY,
     EMAIL_UNDO_SECONDS,
@@ -31,20 +31,15 @@ from corpid.rules.limits import (
     SECOND_FACTOR_LINK_SECONDS,
     SET_UP_LINK_SECONDS,
 )
-from corpid.texts import phrase
+from corpid.texts import Phrase, phrase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from collections.abc import Set as AbstractSet
 
     from corpid.flows.notifications import Notice
-    from corpid.rules.authentication.records import EmailChange, LinkPurpose
-    from corpid.rules.directory.access import ObjectKind
-    from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.invitations import OpenInvitation
-    from corpid.rules.directory.records import User
     from corpid.stores.sql.registry import Registry
-    from corpid.texts import Phrase
 
 
 class EnrolmentStep(Enum):

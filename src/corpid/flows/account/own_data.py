@@ -18,10 +18,10 @@ from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditQuery
 from corpid.rules.authentication.sign_in import StaleStep
-from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.access import Action, Object, ObjectKind, authorise
 from corpid.rules.directory.actors import Person
 from corpid.rules.directory.audit_reading import format_moment, own_event
-from corpid.rules.directory.changes import ChangedMeanwhile, MissingReference, Precondition
+from corpid.rules.directory.changes import ChangedMeanwhile, MissingReference, Precondition, StoreChange
 from corpid.rules.directory.member_details import details_of
 from corpid.rules.directory.records import (
     Administrator,
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
     from corpid.flows.account.account_sessions import AccountRequest
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.directory.access import Action, ObjectKind
-    from corpid.rules.directory.changes import StoreChange
     from corpid.rules.directory.records import Account
 
 FORMAT: Final = "corpid-personal-data-1"

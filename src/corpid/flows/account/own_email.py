@@ -14,7 +14,7 @@ import msgspec
 
 from corpid.flows import namespaces, notifications
 from corpid.flows.account import account_sessions, links, own_factors
-from corpid.flows.account.enrolments import NotHere
+from corpid.flows.account.enrolments import NotHere, OpenedLink
 from corpid.flows.authentication import factors, throttle
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.rules.audit_actions import AuditAction
@@ -38,7 +38,6 @@ from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from corpid.flows.account.account_sessions import AccountRequest
-    from corpid.flows.account.enrolments import OpenedLink
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import Provider, RequestContext

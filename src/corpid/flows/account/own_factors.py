@@ -25,7 +25,7 @@ from corpid.jose.encoding import base64url
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import records
 from corpid.rules.authentication.passwords import PasswordRefused
-from corpid.rules.authentication.records import FactorChange
+from corpid.rules.authentication.records import Credentials, FactorChange, Passkey, PersonFactors
 from corpid.rules.authentication.sign_in import StaleStep, fingerprint
 from corpid.rules.authentication.totp import STEP_SECONDS
 from corpid.rules.directory.access import Object, authorise
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from corpid.flows.namespaces import Entry
     from corpid.flows.notifications import Notice
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.authentication.records import Credentials, Passkey, PersonFactors
 
 MEANWHILE: Final = phrase("Your sign-in was changed on another page. Check it before you continue.")
 

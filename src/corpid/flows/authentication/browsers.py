@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 import msgspec
 
 from corpid.flows import namespaces
-from corpid.flows.namespaces import NEW_BROWSER_SECONDS
+from corpid.flows.namespaces import NEW_BROWSER_SECONDS, Entry, Namespace
 from corpid.jose.encoding import MalformedToken, base64url, from_base64url
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import sign_in
@@ -23,9 +23,6 @@ from corpid.rules.directory.actors import ANONYMOUS
 from corpid.rules.limits import CLOCKS_APART_SECONDS, OWN_SESSIONS, REPEAT_MISSES
 
 if TYPE_CHECKING:
-    from typing import Any
-
-    from corpid.flows.namespaces import Entry, Namespace
     from corpid.flows.request_context import RequestContext
     from corpid.rules.authentication.records import Session, SessionPurpose
     from corpid.rules.oauth.authorization_request import AuthorizationRequest

@@ -25,7 +25,7 @@ from corpid.rules.oauth.errors import (
     without_query,
 )
 from corpid.rules.oauth.generations import GENERATIONS
-from corpid.rules.oauth.records import Grant, RequestingClient
+from corpid.rules.oauth.records import Client, Grant, RequestingClient
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from corpid.rules.audit_records import AuditEvent
     from corpid.rules.oauth.authorization_request import AuthorizationRequest, AuthorizationResponse
     from corpid.rules.oauth.errors import OAuthError
-    from corpid.rules.oauth.records import Client
     from corpid.stores.transient import TransientBatch
 
 OF_SESSION: Final = "session"

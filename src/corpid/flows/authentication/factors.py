@@ -19,21 +19,19 @@ from corpid.rules.authentication.sign_in import SecondFactorMethod
 from corpid.rules.authentication.totp import DIGITS, WrongCode
 from corpid.rules.characters import typed_code
 from corpid.rules.directory import names
-from corpid.rules.directory.records import Account
+from corpid.rules.directory.records import Account, User
 from corpid.rules.failures import PasswordsBusy
 from corpid.rules.limits import CODE_MISSES, MAILED_CODE_SECONDS, MAILED_CODES_PER_SIGN_IN
 from corpid.rules.networks import neighbourhood
-from corpid.texts import counted
+from corpid.texts import Phrase, counted
 
 if TYPE_CHECKING:
     from corpid.flows.authentication.throttle import Attempt
     from corpid.flows.request_context import RequestContext
     from corpid.outbound.passwords import Passwords
     from corpid.rules.audit_records import AuditEvent
-    from corpid.rules.directory.records import User
     from corpid.stores.sql.registry import Registry
     from corpid.stores.transient import TransientBatch
-    from corpid.texts import Phrase
 
 
 async def held_factors(registry: Registry, user_id: str) -> PersonFactors:

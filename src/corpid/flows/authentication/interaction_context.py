@@ -15,13 +15,12 @@ from corpid.flows.authentication.browsers import Browser, SubmittedForm
 from corpid.flows.authentication.factors import PendingSecondFactor
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.records import Session
-from corpid.rules.authentication.sign_in import Interaction
+from corpid.rules.authentication.sign_in import Interaction, SignInEvent, SignInState
 from corpid.rules.directory.records import Account, User
 from corpid.rules.oauth.records import Client
 
 if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.authentication.sign_in import SignInEvent, SignInState
 
 
 class InteractionContext(msgspec.Struct, frozen=True, kw_only=True):

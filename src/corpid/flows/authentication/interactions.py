@@ -23,7 +23,7 @@ from corpid.rules.authentication.sign_in import Interaction, StaleStep, fingerpr
 from corpid.rules.limits import ARRIVALS_PER_BROWSER
 from corpid.rules.oauth.errors import TemporarilyUnavailable
 from corpid.rules.oauth.refusals import Reason
-from corpid.texts import phrase
+from corpid.texts import Phrase, phrase
 
 if TYPE_CHECKING:
     from corpid.flows.authentication.browsers import Browser
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
     from corpid.rules.authentication.records import Credentials
     from corpid.stores.transient import TransientBatch
-    from corpid.texts import Phrase
 
 INTERACTION: Final = namespaces.INTERACTION.with_record(Interaction)
 _LOST: Final = phrase("This site lost the sign-ins that were in progress a few minutes ago. This is not your fault.")

@@ -10,20 +10,20 @@ import hmac
 import threading
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 from msgspec.structs import replace
 
 from corpid.flows import namespaces, notifications
 from corpid.flows.authentication import browsers, sessions, sign_in, throttle
-from corpid.flows.authentication.sign_in import InvalidInput, event
+from corpid.flows.authentication.sign_in import InvalidInput, PasskeyOffer, event
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import passkeys as law
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.passkeys import CounterWentBack, PasskeyRefused, relying_party
 from corpid.rules.authentication.records import FactorChange, Passkey
-from corpid.rules.authentication.sign_in import SecondFactorMethod, SignInEvent, StaleStep
+from corpid.rules.authentication.sign_in import Interaction, SecondFactorMethod, SignInEvent, StaleStep
 from corpid.rules.directory import names
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
@@ -35,14 +35,11 @@ from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import Literal
 
     from corpid.flows.authentication.interaction_context import InteractionContext
-    from corpid.flows.authentication.sign_in import PasskeyOffer
     from corpid.flows.request_context import RequestContext
     from corpid.rules.audit_records import AuditEvent
     from corpid.rules.authentication.passkeys import NewPasskey, RelyingParty
-    from corpid.rules.authentication.sign_in import Interaction
     from corpid.rules.directory.records import Account, User
     from corpid.stores.transient import TransientBatch
 

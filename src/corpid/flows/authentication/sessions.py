@@ -20,13 +20,13 @@ from corpid.flows.authentication import (
     own_pages,
     throttle,
 )
-from corpid.flows.authentication.interaction_context import with_consent
+from corpid.flows.authentication.interaction_context import InteractionContext, with_consent
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import sign_in as machine
-from corpid.rules.authentication.records import Session
+from corpid.rules.authentication.records import Session, SessionPurpose
 from corpid.rules.authentication.sign_in import InteractionOutcome, SecondFactorMethod, SignInState, StaleStep
 from corpid.rules.directory import names
-from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.access import Action, Object, authorise
 from corpid.rules.directory.actors import Person
 from corpid.rules.directory.records import Account
 from corpid.rules.limits import INTERACTION_EXTENSIONS, INTERACTION_SECONDS, OWN_SESSIONS
@@ -36,11 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from corpid.flows.authentication.browsers import Browser
-    from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.authentication.records import SessionPurpose
     from corpid.rules.authentication.sign_in import Interaction
-    from corpid.rules.directory.access import Action
     from corpid.stores.transient import TransientBatch
 
 NOTED_SECONDS: Final = 120

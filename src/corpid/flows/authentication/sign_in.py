@@ -24,13 +24,13 @@ from corpid.flows.authentication import (
     sessions,
     throttle,
 )
-from corpid.flows.authentication.factors import SecondFactorQuestion
-from corpid.flows.authentication.interaction_context import with_consent
-from corpid.flows.authentication.throttle import Repeated, SentForm
+from corpid.flows.authentication.factors import PendingSecondFactor, SecondFactorQuestion
+from corpid.flows.authentication.interaction_context import InteractionContext, with_consent
+from corpid.flows.authentication.throttle import Attempt, Repeated, SentForm
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication import totp
-from corpid.rules.authentication.records import Credentials
+from corpid.rules.authentication.records import Credentials, Session
 from corpid.rules.authentication.sign_in import (
     InteractionOutcome,
     SecondFactorMethod,
@@ -38,7 +38,7 @@ from corpid.rules.authentication.sign_in import (
     SignInState,
     StaleStep,
 )
-from corpid.rules.authentication.throttling import pause_after
+from corpid.rules.authentication.throttling import CodeGuesses, pause_after
 from corpid.rules.authentication.totp import WrongCode
 from corpid.rules.directory import names
 from corpid.rules.directory.actors import ANONYMOUS, Person
@@ -53,17 +53,11 @@ from corpid.texts import Phrase, phrase
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.flows.authentication.factors import PendingSecondFactor
-    from corpid.flows.authentication.interaction_context import InteractionContext
-    from corpid.flows.authentication.throttle import Attempt
     from corpid.flows.request_context import RequestContext
     from corpid.rules.audit_records import AuditEvent
-    from corpid.rules.authentication.records import Session
     from corpid.rules.authentication.sign_in import Interaction
-    from corpid.rules.authentication.throttling import CodeGuesses
     from corpid.rules.directory.records import Account, ActingPerson, User
     from corpid.stores.transient import TransientBatch
-    from corpid.texts import Phrase
 
 _WRONG_CODE: Final[Mapping[SecondFactorMethod, Phrase]] = {
     SecondFactorMethod.APP: phrase("This code is not right. Wait for the next one in your app, then enter it."),

@@ -37,7 +37,7 @@ from corpid.rules.authentication.sign_in import fingerprint
 from corpid.rules.authentication.throttling import CodesPaused, blocking, bucket, delay, one_more, pause_after
 from corpid.rules.limits import CODE_GUESSES, FACTOR_CHANGES, HOUR, MINUTE
 from corpid.rules.networks import neighbourhood, site
-from corpid.texts import counted, phrase
+from corpid.texts import Phrase, counted, phrase
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from corpid.rules.authentication.records import Credentials
     from corpid.rules.authentication.throttling import Bucket, CodeGuesses
     from corpid.stores.transient import TransientBatch
-    from corpid.texts import Phrase
 
 _Who: TypeAlias = tuple[str, ...]
 _WINDOW_SECONDS: Final = int(namespaces.ATTEMPTS.seconds)

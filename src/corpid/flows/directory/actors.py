@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from corpid.rules.directory.access import Forbidden, authorise
-from corpid.rules.directory.actors import ApiClient, DeploymentOperator, EntityAdministrator, Person
+from corpid.rules.directory.access import Action, Forbidden, Object, authorise
+from corpid.rules.directory.actors import Actor, ApiClient, DeploymentOperator, EntityAdministrator, Person
 from corpid.rules.directory.approvals import approvers
 from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.records import Administrator, Entity, Membership, Operator, User
@@ -20,8 +20,6 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from corpid.rules.directory.access import Action, Object
-    from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.records import ActingPerson, AppointmentStatus
     from corpid.stores.sql.registry import Registry
 

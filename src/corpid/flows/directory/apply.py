@@ -56,8 +56,8 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     User,
 )
-from corpid.rules.directory.sections import KINDS, LEVELS, SECTIONS
-from corpid.rules.directory.sources import RELATIONS, UNKNOWN, Ownership, channel, people
+from corpid.rules.directory.sections import KINDS, LEVELS, SECTIONS, Kind
+from corpid.rules.directory.sources import RELATIONS, UNKNOWN, Ownership, SourcedRecord, channel, people
 from corpid.rules.fields import NOTHING, KeyedRecord
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.client_registration import (
@@ -78,14 +78,11 @@ if TYPE_CHECKING:
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.document import DirectoryDocument, DocumentEntry, Key
     from corpid.rules.directory.records import Sources
-    from corpid.rules.directory.sections import Kind
-    from corpid.rules.directory.sources import SourcedRecord
     from corpid.stores.sql.registry import Registry
 
     Records: TypeAlias = dict[Kind, dict[Key, KeyedRecord]]
     AllSources: TypeAlias = dict[Kind, dict[Key, Sources]]
     from corpid.rules.directory.records import Verb
-    from corpid.rules.directory.sections import Kind
 
 HASHED_AT_ONCE: Final = 4
 _BETWEEN: Final = ("client_entity_id", "entity_id", "service_id")

@@ -16,7 +16,7 @@ from corpid.flows.directory.member_changes import plan_invitation
 from corpid.flows.directory.members import find_person
 from corpid.flows.directory.person_names import read_members
 from corpid.flows.directory.write import write_changes
-from corpid.rules.directory.access import APPOINTS, Condition, Object, authorise, find_obstacle
+from corpid.rules.directory.access import APPOINTS, Condition, Level, Object, authorise, find_obstacle
 from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.queries import Member
 from corpid.rules.directory.records import (
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from corpid.outbound.passwords import Passwords
-    from corpid.rules.directory.access import Level
     from corpid.rules.directory.actors import Actor, EntityAdministrator
     from corpid.rules.directory.records import MemberDetails
     from corpid.stores.sql.registry import Registry

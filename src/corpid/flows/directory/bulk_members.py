@@ -10,9 +10,9 @@ import msgspec
 from msgspec.structs import replace
 
 from corpid.flows.directory.actors import assume_recent
-from corpid.flows.directory.lists import read_all
+from corpid.flows.directory.lists import ListPage, read_all
 from corpid.flows.directory.member_changes import plan_removals, translate_refusals
-from corpid.flows.directory.members import list_members, load_member
+from corpid.flows.directory.members import MemberFilter, MemberSummary, list_members, load_member
 from corpid.flows.directory.write import (
     Refused,
     authorise_changes,
@@ -22,7 +22,7 @@ from corpid.flows.directory.write import (
     write_parts,
 )
 from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.changes import Precondition
+from corpid.rules.directory.changes import Precondition, StoreChange
 from corpid.rules.directory.queries import Member
 from corpid.rules.directory.records import Assignment, Change, ChangeRequest, Membership
 from corpid.texts import phrase
@@ -30,11 +30,8 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
 
-    from corpid.flows.directory.lists import ListPage
-    from corpid.flows.directory.members import MemberFilter, MemberSummary
     from corpid.flows.directory.write import RequestDetails
     from corpid.rules.directory.actors import EntityAdministrator
-    from corpid.rules.directory.changes import StoreChange
     from corpid.stores.sql.registry import Registry
 
 MemberSwitch: TypeAlias = Literal["suspend", "restore", "end"]

@@ -9,8 +9,8 @@ import msgspec
 from msgspec.structs import replace
 
 from corpid.flows.directory.write import Refused
-from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.actors import DeploymentOperator
+from corpid.rules.directory.access import Action, Object, authorise
+from corpid.rules.directory.actors import Actor, DeploymentOperator
 from corpid.rules.directory.lists import RECORD_LISTS
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.names import user_name as mapped
@@ -21,8 +21,6 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from corpid.rules.directory.access import Action
-    from corpid.rules.directory.actors import Actor
     from corpid.stores.sql.registry import Registry
 
 K = TypeVar("K", Entity, Service)

@@ -29,8 +29,8 @@ from corpid.rules.directory.nodes import DirectoryError, FileProblem
 from corpid.rules.directory.queries import Member
 from corpid.rules.directory.records import Assignment, Change, MemberDetails, Membership, Service, User
 from corpid.rules.directory.role_forms import ENDLESS, ON_DAY, RoleForm, faults, form_of, row_of
-from corpid.rules.directory.tables import parse_access
-from corpid.texts import phrase
+from corpid.rules.directory.tables import AccessLine, parse_access
+from corpid.texts import Phrase, phrase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -40,9 +40,7 @@ if TYPE_CHECKING:
     from corpid.flows.directory.write import RequestDetails
     from corpid.rules.directory.actors import EntityAdministrator
     from corpid.rules.directory.records import ChangeRequest, Entity
-    from corpid.rules.directory.tables import AccessLine
     from corpid.stores.sql.registry import Registry
-    from corpid.texts import Phrase
 
 Verb = Literal["invite", "give", "change", "nothing"]
 _ROLE_CHARACTERS: Final = 200

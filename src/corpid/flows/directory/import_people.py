@@ -23,7 +23,7 @@ from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.differences import OTHER_PERSON
 from corpid.rules.directory.invitations import UNREACHABLE, is_unreachable
 from corpid.rules.directory.nodes import DirectoryError, FileProblem
-from corpid.rules.directory.records import User
+from corpid.rules.directory.records import Change, MemberDetails, User
 from corpid.rules.directory.sources import means_another
 from corpid.rules.directory.tables import parse_members, parse_people
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.document import DirectoryDocument
-    from corpid.rules.directory.records import Change, MemberDetails
     from corpid.stores.sql.registry import Registry
     from corpid.texts import Phrase
 

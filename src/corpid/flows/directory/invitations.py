@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Self
 from msgspec.structs import replace
 
 from corpid.flows.directory.actors import check_still_acting
-from corpid.flows.directory.lists import cut_page
+from corpid.flows.directory.lists import ListPage, cut_page
 from corpid.flows.directory.write import Refused, audit_event, guard_records, is_of_entity, name_invitation
 from corpid.flows.namespaces import INVITATIONS, count_each
 from corpid.flows.rate_limits import LimitCounts
@@ -23,7 +23,6 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from corpid.flows.directory.lists import ListPage
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.actors import Actor
     from corpid.stores.sql.registry import Registry

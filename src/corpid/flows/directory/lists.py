@@ -13,11 +13,11 @@ from corpid.flows.directory.finding import authorise_list, find_entity, find_ser
 from corpid.flows.directory.person_names import read_members
 from corpid.flows.directory.write import Refused, read_grants
 from corpid.rules.directory.access import Object, refuse_early
-from corpid.rules.directory.actors import ApiClient, DeploymentOperator
-from corpid.rules.directory.lists import ListQuery, ListTotal
+from corpid.rules.directory.actors import Actor, ApiClient, DeploymentOperator
+from corpid.rules.directory.lists import ListQuery, ListTotal, RecordList
 from corpid.rules.directory.member_details import identity
 from corpid.rules.directory.names import is_storable
-from corpid.rules.directory.queries import Member
+from corpid.rules.directory.queries import Member, MemberState
 from corpid.rules.directory.records import (
     Administrator,
     AdministratorServices,
@@ -36,9 +36,6 @@ from corpid.rules.directory.words import words_of_search
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
-    from corpid.rules.directory.actors import Actor
-    from corpid.rules.directory.lists import RecordList
-    from corpid.rules.directory.queries import MemberState
     from corpid.stores.sql.directory import Directory
     from corpid.stores.sql.registry import Registry
 

@@ -18,7 +18,7 @@ from msgspec.structs import asdict, replace
 from corpid.flows.directory.members import load_member
 from corpid.flows.directory.write import IdentifierConflict, Refused, authorise_changes, guard_records, write_changes
 from corpid.rules.directory.access import OWNER_STAYS, Forbidden, Object, refuse_early
-from corpid.rules.directory.actors import ProvisioningToken
+from corpid.rules.directory.actors import Actor, EntityAdministrator, ProvisioningToken
 from corpid.rules.directory.approvals import MOST_CHANGES
 from corpid.rules.directory.changes import (
     ChangedMeanwhile,
@@ -30,7 +30,7 @@ from corpid.rules.directory.changes import (
 )
 from corpid.rules.directory.invitations import is_redirection, refuse_unreachable
 from corpid.rules.directory.member_details import InvalidDetails, check_details, details_of
-from corpid.rules.directory.queries import Member, MemberQuery
+from corpid.rules.directory.queries import Member, MemberName, MemberQuery
 from corpid.rules.directory.records import (
     DUE,
     NOT_TO_BE_SENT,
@@ -52,8 +52,6 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.invitations import InvitationLimit
     from corpid.flows.directory.write import RequestDetails
-    from corpid.rules.directory.actors import Actor, EntityAdministrator
-    from corpid.rules.directory.queries import MemberName
     from corpid.stores.sql.registry import Registry
 
 MOST_INVITED: Final = MOST_CHANGES

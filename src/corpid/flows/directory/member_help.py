@@ -19,23 +19,19 @@ from corpid.flows.directory.actors import check_still_acting
 from corpid.flows.directory.write import Refused, audit_event
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditEvent
-from corpid.rules.directory.access import BELOW, Action, Forbidden, ObjectKind, authorise, find_obstacle
-from corpid.rules.directory.actors import SYSTEM
+from corpid.rules.directory.access import BELOW, Action, Condition, Forbidden, ObjectKind, authorise, find_obstacle
+from corpid.rules.directory.actors import SYSTEM, EntityAdministrator
 from corpid.rules.directory.changes import Conflict, Precondition
-from corpid.rules.directory.records import Administrator, Entity, Membership, Operator
+from corpid.rules.directory.records import Administrator, Entity, Membership, Operator, User
 from corpid.rules.failures import StoreUnavailable
 from corpid.rules.limits import HELP_LINKS_PER_MEMBER, HELP_LINKS_PER_PERSON, HELP_PER_ENTITY, UNLOCKS_PER_DAY
-from corpid.texts import phrase
+from corpid.texts import Phrase, phrase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.directory.access import Condition
-    from corpid.rules.directory.actors import EntityAdministrator
-    from corpid.rules.directory.records import User
     from corpid.stores.sql.registry import Registry
-    from corpid.texts import Phrase
 
 RenewalPurpose: TypeAlias = Literal["password", "second_factor"]
 Help: TypeAlias = RenewalPurpose | Literal["unlock"]

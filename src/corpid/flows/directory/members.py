@@ -11,10 +11,10 @@ from corpid.flows.directory.actors import assume_recent, is_allowed
 from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.lists import ListPage, cut_page, format_place, list_records, load_roles, parse_place
 from corpid.flows.directory.write import Refused, authorise_changes
-from corpid.rules.directory.access import Forbidden, Level, Object, authorise
+from corpid.rules.directory.access import Forbidden, Level, Object, ObjectKind, authorise
 from corpid.rules.directory.lists import MEMBERS, MOST_COUNTED
 from corpid.rules.directory.names import canonical, fold_text, is_storable, is_user_id
-from corpid.rules.directory.queries import Member, MemberQuery, MemberState
+from corpid.rules.directory.queries import Member, MemberCondition, MemberQuery, MemberState
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -25,16 +25,13 @@ from corpid.rules.directory.records import (
 )
 from corpid.rules.directory.roles import RoleRecords
 from corpid.rules.limits import PROVISIONING_CONDITIONS
-from corpid.texts import phrase
+from corpid.texts import Phrase, phrase
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from corpid.rules.directory.access import ObjectKind
     from corpid.rules.directory.actors import Actor, EntityAdministrator
-    from corpid.rules.directory.queries import MemberCondition
     from corpid.stores.sql.registry import Registry
-    from corpid.texts import Phrase
 
 _MOST_ROLES: Final = 1000
 """of one member, that are counted"""

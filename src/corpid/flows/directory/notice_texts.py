@@ -17,13 +17,12 @@ from corpid.rules.directory.approvals import LIFETIME_SECONDS, decision_reason, 
 from corpid.rules.directory.names import quoted, unlinked
 from corpid.rules.directory.records import ChangeRequest, Entity, User
 from corpid.rules.directory.values import NO_END
-from corpid.rules.emails import Action, Email, Facts, UrlLine, to_email_time
+from corpid.rules.emails import Action, Email, EmailPart, Facts, UrlLine, to_email_time
 from corpid.texts import Phrase, counted, phrase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from corpid.rules.emails import EmailPart
 
 MANAGE_PATH: Final = PATHS["manage"]
 """the pages of an entity's administrators"""

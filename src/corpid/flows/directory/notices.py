@@ -15,7 +15,7 @@ import msgspec
 from corpid.flows.directory.approvals import build_request_object
 from corpid.flows.directory.person_names import read_names
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
-from corpid.rules.audit_records import AuditQuery
+from corpid.rules.audit_records import AuditEntry, AuditQuery
 from corpid.rules.directory import access_review
 from corpid.rules.directory import notices as rules
 from corpid.rules.directory.lists import LAST
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.flows.request_context import Provider
-    from corpid.rules.audit_records import AuditEntry
     from corpid.rules.directory.notices import QueuedNotice
 
 

@@ -40,20 +40,13 @@ from corpid.rules.directory.objects import (
     to_json_object,
 )
 from corpid.rules.directory.plan import without_services
-from corpid.rules.directory.records import (
-    Administrator,
-    Change,
-    Membership,
-    Service,
-    ThirdPartyGrant,
-)
+from corpid.rules.directory.records import Administrator, Change, ChangeRequest, Membership, Service, ThirdPartyGrant
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.objects import ParsedObject, Resource
-    from corpid.rules.directory.records import ChangeRequest
     from corpid.rules.directory.sections import Kind
     from corpid.rules.fields import KeyedRecord
     from corpid.rules.oauth.client_registration import RegistrationRules

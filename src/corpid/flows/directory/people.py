@@ -14,7 +14,7 @@ from corpid.flows.directory.finding import authorise_on_person, find_user, refus
 from corpid.flows.directory.write import Refused, audit_event, write_changes
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.passwords import COMMAND_LINE, PasswordRefused
-from corpid.rules.authentication.records import Credentials, FactorChange
+from corpid.rules.authentication.records import Credentials, FactorChange, LinkPurpose, NewLink, PersonFactors
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.names import canonical
 from corpid.rules.directory.records import Change, User
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from corpid.outbound.mail import Mail
     from corpid.outbound.passwords import Passwords
     from corpid.rules.audit_records import AuditEvent
-    from corpid.rules.authentication.records import LinkPurpose, NewLink, PersonFactors
     from corpid.rules.directory.actors import Actor
     from corpid.stores.sql.registry import Registry
     from corpid.stores.transient import TransientStore

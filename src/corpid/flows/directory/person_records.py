@@ -16,9 +16,9 @@ from corpid.flows.directory.finding import authorise_on_person
 from corpid.flows.directory.lists import Belonging, ListPage, list_with_records
 from corpid.flows.directory.write import audit_event
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.authentication.records import EmailChange, PersonFactors
+from corpid.rules.authentication.records import EmailChange, PersonFactors, Session
 from corpid.rules.authentication.sign_in import fingerprint
-from corpid.rules.directory.access import Object, authorise, refuse_early
+from corpid.rules.directory.access import Action, Object, ObjectKind, authorise, refuse_early
 from corpid.rules.directory.lists import ASSIGNMENTS, MEMBERSHIPS, THIRD_PARTY_ASSIGNMENTS
 from corpid.rules.directory.records import (
     Administrator,
@@ -36,9 +36,7 @@ from corpid.rules.oauth.consent import Consent
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corpid.rules.authentication.records import Session
     from corpid.rules.authentication.throttling import CodeGuesses
-    from corpid.rules.directory.access import Action, ObjectKind
     from corpid.rules.directory.actors import Actor
     from corpid.rules.fields import KeyedRecord
     from corpid.stores.sql.registry import Registry

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.write import Refused, write_changes
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.actors import ProvisioningToken
+from corpid.rules.directory.actors import Actor, ProvisioningToken
 from corpid.rules.directory.changes import Precondition
 from corpid.rules.directory.provisioning_tokens import (
     LONGEST_LIFE_DAYS,
@@ -22,7 +22,6 @@ from corpid.rules.limits import DAY
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.actors import Actor
     from corpid.stores.sql.registry import Registry
 
 

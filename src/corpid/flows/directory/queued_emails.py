@@ -29,7 +29,7 @@ from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.approvals import state_at
 from corpid.rules.directory.change_texts import name_actor, summarise_changes
 from corpid.rules.directory.changes import Conflict
-from corpid.rules.directory.invitations import REFUSED, SENDING_SECONDS, being_sent
+from corpid.rules.directory.invitations import REFUSED, SENDING_SECONDS, OpenInvitation, being_sent
 from corpid.rules.directory.names import label_invited
 from corpid.rules.directory.notices import LONGEST_WAIT_SECONDS, NoticeKind, is_still_told, may_approve
 from corpid.rules.directory.records import Assignment, ChangeRequest, Entity, Operator, Service, ThirdPartyAssignment
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
     from corpid.flows.namespaces import Namespace
     from corpid.flows.request_context import Provider
-    from corpid.rules.directory.invitations import OpenInvitation
     from corpid.rules.directory.notices import NoticeGroup, QueuedNotice
     from corpid.rules.directory.records import Administrator
     from corpid.rules.emails import Email

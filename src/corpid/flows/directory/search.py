@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
@@ -13,15 +13,13 @@ from corpid.flows.directory.lists import ListPage
 from corpid.flows.directory.members import MemberFilter, MemberSummary, list_members
 from corpid.flows.directory.role_assignment import list_services
 from corpid.rules.directory.names import is_storable
-from corpid.rules.directory.records import Service
+from corpid.rules.directory.records import Entity, Service
 from corpid.rules.directory.words import has_words, words_of_search
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Final, TypeVar
 
     from corpid.rules.directory.actors import EntityAdministrator
-    from corpid.rules.directory.records import Entity
     from corpid.stores.sql.registry import Registry
 
     T = TypeVar("T")

@@ -53,7 +53,7 @@ from corpid.rules.directory.roles import in_words
 from corpid.rules.directory.sections import SECTIONS, Kind
 from corpid.rules.directory.values import NO_END
 from corpid.rules.oauth.api_client import RegisteredApiClient
-from corpid.rules.oauth.client_registration import PLAIN_RULES
+from corpid.rules.oauth.client_registration import PLAIN_RULES, RegistrationRules
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -61,7 +61,6 @@ if TYPE_CHECKING:
 
     from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor
-    from corpid.rules.oauth.client_registration import RegistrationRules
     from corpid.rules.oauth.records import Client
     from corpid.stores.sql.registry import Registry
 

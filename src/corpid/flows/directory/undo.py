@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from corpid.flows import namespaces
 from corpid.flows.directory.person_names import digest_names, read_requested_people
-from corpid.flows.directory.write import Refused, guard_records, write_changes
+from corpid.flows.directory.write import Refused, RequestDetails, guard_records, write_changes
 from corpid.flows.encrypted_values import decrypt_value, encrypt_value
 from corpid.jose.encoding import MalformedToken
 from corpid.rules.directory.changes import (
@@ -25,17 +25,15 @@ from corpid.rules.directory.changes import (
     encode_changes,
     is_undoable,
 )
-from corpid.rules.directory.records import Assignment, Change, Membership, ThirdPartyAssignment
+from corpid.rules.directory.records import Assignment, Change, ChangeRequest, Membership, ThirdPartyAssignment
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corpid.flows.directory.write import RequestDetails
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.actors import DeploymentOperator, EntityAdministrator
-    from corpid.rules.directory.records import ChangeRequest
     from corpid.rules.fields import KeyedRecord
 
 _KIND: Final = "undo"

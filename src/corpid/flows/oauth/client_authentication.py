@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows import namespaces, rate_limits
-from corpid.flows.oauth.client_clocks import UNKNOWN
+from corpid.flows.oauth.client_clocks import UNKNOWN, ClockSkew
 from corpid.flows.oauth.client_keys import no_key_set
 from corpid.jose.keys import ClientKeySet
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.actors import ANONYMOUS
 from corpid.rules.failures import KeySetUnavailable
 from corpid.rules.oauth import client_assertion, client_registration
-from corpid.rules.oauth.client_assertion import Assertion, KeyNotFound
+from corpid.rules.oauth.client_assertion import Assertion, Candidate, KeyNotFound
 from corpid.rules.oauth.discovery import PAR_PATH, TOKEN_PATH
 from corpid.rules.oauth.errors import (
     Explanation,
@@ -29,19 +29,16 @@ from corpid.rules.oauth.errors import (
     clip_text,
     list_values,
 )
-from corpid.rules.oauth.records import FIRST_ISSUER, Client
+from corpid.rules.oauth.records import FIRST_ISSUER, Client, HasKeys
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from corpid.flows.namespaces import Entry
-    from corpid.flows.oauth.client_clocks import ClockSkew
     from corpid.flows.request_context import RequestContext
     from corpid.outbound.client_keys import ClientKeys
-    from corpid.rules.oauth.client_assertion import Candidate
     from corpid.rules.oauth.generations import Generation
-    from corpid.rules.oauth.records import HasKeys
 
 _PATHS: Final[Mapping[str, str]] = MappingProxyType({rate_limits.PAR: PAR_PATH, rate_limits.TOKEN: TOKEN_PATH})
 

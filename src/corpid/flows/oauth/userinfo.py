@@ -17,9 +17,9 @@ from corpid.jose import encryption
 from corpid.rules.directory import roles
 from corpid.rules.directory.parties import entity_attributes
 from corpid.rules.oauth import authorization_request, client_registration, tokens
-from corpid.rules.oauth.dpop import ProofTarget
+from corpid.rules.oauth.dpop import Proof, ProofTarget
 from corpid.rules.oauth.errors import InvalidToken, RequestOf, ServerError, shorten_value
-from corpid.rules.oauth.generations import ENTITY_SCOPES
+from corpid.rules.oauth.generations import ENTITY_SCOPES, Generation, ProtectedResource
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.records import ActingPerson
-    from corpid.rules.oauth.dpop import Proof
-    from corpid.rules.oauth.generations import Generation, ProtectedResource
     from corpid.rules.oauth.records import Client
     from corpid.rules.oauth.tokens import AccessToken
 

@@ -13,7 +13,7 @@ from corpid.flows.operations.signing_keys import new_key, open_key
 from corpid.jose import compact
 from corpid.jose.encoding import base64url
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditQuery
+from corpid.rules.audit_records import AuditQuery, StoredEntry
 from corpid.rules.audit_seals import (
     ALGORITHM,
     ENTRIES,
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
 
     from corpid.jose.key_ring import SigningKey
-    from corpid.rules.audit_records import StoredEntry
     from corpid.rules.audit_seals import Digest, Row, SealClaims
     from corpid.rules.directory.actors import Actor
     from corpid.rules.signing_keys import ProviderKey

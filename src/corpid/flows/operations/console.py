@@ -21,7 +21,7 @@ from corpid.flows.directory.lists import (
 )
 from corpid.rules.authentication.records import PersonFactors, Session
 from corpid.rules.authentication.throttling import CodeGuesses
-from corpid.rules.directory.access import Forbidden, Object, authorise
+from corpid.rules.directory.access import Action, Forbidden, Object, ObjectKind, authorise
 from corpid.rules.directory.lists import ADMINISTRATORS, ASSIGNMENTS, GRANTS, MEMBERSHIPS
 from corpid.rules.directory.queries import Member, MemberQuery
 from corpid.rules.directory.records import Entity, Operator, OperatorLevel, ThirdPartyGrant, User
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.directory.access import Action, ObjectKind
     from corpid.rules.directory.actors import DeploymentOperator
     from corpid.stores.sql.registry import Registry
 

@@ -13,15 +13,13 @@ from corpid.flows.directory.write import audit_event
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.actors import SYSTEM
+from corpid.rules.directory.actors import SYSTEM, Actor
 from corpid.rules.failures import StoreUnavailable
-from corpid.rules.jobs import HEARTBEAT_SECONDS, KEPT_SECONDS, Job, judge
+from corpid.rules.jobs import HEARTBEAT_SECONDS, KEPT_SECONDS, Job, JobKind, judge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from corpid.rules.directory.actors import Actor
-    from corpid.rules.jobs import JobKind
     from corpid.stores.sql.registry import Registry
 
     Work = Callable[["JobProgress"], Coroutine[None, None, str]]

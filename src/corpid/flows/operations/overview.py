@@ -26,11 +26,11 @@ from corpid.rules.diagnostics import Finding
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.hourly_counts import COMPLETED, LatestUse, Period, Point, list_beginnings, series
 from corpid.rules.limits import DAY, HOUR
-from corpid.rules.oauth.client_registration import PLAIN_RULES
+from corpid.rules.oauth.client_registration import PLAIN_RULES, RegistrationRules
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import Client
-from corpid.rules.server_processes import find_differing, is_live, live
-from corpid.rules.signing_keys import KeyDate
+from corpid.rules.server_processes import ServerProcess, find_differing, is_live, live
+from corpid.rules.signing_keys import KeyDate, ProviderKey
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
 
     from corpid.flows.request_context import Provider
     from corpid.rules.directory.actors import Actor
-    from corpid.rules.oauth.client_registration import RegistrationRules
-    from corpid.rules.server_processes import ServerProcess
-    from corpid.rules.signing_keys import ProviderKey
     from corpid.stores.sql.registry import Registry
 
 _READ_AT_ONCE_SECONDS: Final = 7 * DAY

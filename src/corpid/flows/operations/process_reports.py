@@ -11,14 +11,13 @@ import msgspec
 
 from corpid.flows.operations.readiness import recovering_until
 from corpid.rules.data_loss import may_not_record
-from corpid.rules.server_processes import KEPT_SECONDS, SEEN_EVERY_SECONDS, VERSION, differences, live
+from corpid.rules.server_processes import KEPT_SECONDS, SEEN_EVERY_SECONDS, VERSION, ServerProcess, differences, live
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from corpid.flows.operations.signing_keys import SigningKeys
     from corpid.flows.request_context import Provider
-    from corpid.rules.server_processes import ServerProcess
     from corpid.stores.sql.registry import Registry
 
     Report = Callable[[str, str], None]

@@ -13,20 +13,18 @@ import msgspec
 from corpid.flows.directory.write import Refused, audit_event
 from corpid.jose import key_ring
 from corpid.jose.encoding import base64url, from_base64url, json_object, tuple_bytes
-from corpid.jose.key_ring import generate_private_jwk
+from corpid.jose.key_ring import KeyRing, SigningKey, generate_private_jwk
 from corpid.rules import signing_keys as rules
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.actors import ApiClient
+from corpid.rules.directory.actors import Actor, ApiClient
 from corpid.rules.limits import LIVE_STATE_SECONDS
 from corpid.rules.signing_keys import AGREED_SECONDS, KEPT_SECONDS, STANDBY, KeyTransition, ProviderKey
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
-    from corpid.jose.key_ring import KeyRing, SigningKey
-    from corpid.rules.directory.actors import Actor
     from corpid.stores.sql.registry import Registry
 
 _NONCE_SECONDS: Final = 120

@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from corpid.texts import phrase
+from corpid.texts import Phrase, phrase
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
-
-    from corpid.texts import Phrase
 
 
 class HashCost(NamedTuple):

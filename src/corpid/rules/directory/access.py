@@ -6,7 +6,7 @@ and nobody has loaded count as unfavourable. docs/administration.md shows the ta
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 import msgspec
@@ -25,8 +25,6 @@ from corpid.rules.directory.third_parties import AuthorisationSide
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from corpid.rules.oauth.api_client import ApiScope
 
 Action: TypeAlias = Literal["read", "write", "delete"]

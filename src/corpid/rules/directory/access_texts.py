@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.rules.directory.names import set_apart
 from corpid.rules.directory.values import NO_BEGINNING, NO_END
-from corpid.texts import phrase
+from corpid.texts import Phrase, phrase
 
 if TYPE_CHECKING:
     from corpid.rules.directory.records import Assignment, Service, ThirdPartyAssignment, ThirdPartyGrant
-    from corpid.texts import Phrase
 
 GONE: Final = phrase("(removed person)")
 """the name of somebody who is no longer known"""

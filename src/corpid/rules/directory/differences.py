@@ -8,7 +8,7 @@ import msgspec
 
 from corpid.rules.directory.members import disclosures, mask_text, visible_members
 from corpid.rules.directory.nodes import FileProblem
-from corpid.rules.directory.sources import WHOLE, channel, in_words
+from corpid.rules.directory.sources import WHOLE, RetainedRecord, channel, in_words
 from corpid.rules.directory.values import Parameter, ParameterDefinition, RoleDescription
 from corpid.rules.fields import Disclosure
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from corpid.rules.directory.document import Key
     from corpid.rules.directory.records import Change
     from corpid.rules.directory.sections import Kind
-    from corpid.rules.directory.sources import RetainedRecord
 
 
 OTHER_PERSON: Final = (

@@ -24,14 +24,13 @@ from corpid.rules.directory.sections import (
     DocumentSection,
     Kind,
 )
-from corpid.rules.fields import NOTHING, KeyedRecord
+from corpid.rules.fields import NOTHING, Field, KeyedRecord
 from corpid.rules.readers import InvalidValue, Items, Node, Pairs, Scalar, quote_value, suggestion, unknown_field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from corpid.rules.directory.records import Membership, User
-    from corpid.rules.fields import Field
     from corpid.rules.readers import Reader
 
 MOST_PROBLEMS: Final = 1000

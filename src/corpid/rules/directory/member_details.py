@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from corpid.rules.directory.names import canonical, label_identity
-from corpid.rules.directory.records import MemberDetails
+from corpid.rules.directory.records import MemberDetails, Membership, User
 from corpid.rules.directory.values import address
 from corpid.rules.fields import documented_fields, fields_of
 from corpid.rules.readers import InvalidValue, Scalar
@@ -13,7 +13,6 @@ from corpid.rules.readers import InvalidValue, Scalar
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.rules.directory.records import Membership, User
     from corpid.texts import Phrase
 
 

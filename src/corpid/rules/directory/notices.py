@@ -14,7 +14,7 @@ import msgspec
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.actors import EntityAdministrator
-from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
+from corpid.rules.directory.records import Administrator, AppointmentStatus, Assignment, ThirdPartyAssignment
 from corpid.rules.fields import KEY, OF_ENTITY, PERSON
 from corpid.rules.limits import DAY, MINUTE
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from corpid.rules.audit_records import AuditEntry
     from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
-    from corpid.rules.directory.records import Administrator, AppointmentStatus, Assignment
 
 NoticeKind: TypeAlias = Literal[
     "access", "access_ends", "access_of_others_ends", "owner", "token", "request", "decision", "review"

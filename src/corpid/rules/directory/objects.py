@@ -9,10 +9,10 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, TypeAlias, Union, get_args, get_origin
 
 import msgspec
 
@@ -36,9 +36,6 @@ from corpid.rules.directory.values import ALL, Parameter, ParameterDefinition, P
 from corpid.rules.fields import Field, KeyedRecord, documented_fields, fields_of
 from corpid.rules.oauth.records import Client
 from corpid.rules.readers import InvalidValue, Pairs, unknown_field
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Schema: TypeAlias = dict[str, Any]
 """a JSON Schema"""

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import msgspec
 
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.directory.document import NAMES_USERS, Current, Key
+from corpid.rules.directory.document import NAMES_USERS, Current, DirectoryDocument, DocumentEntry, Key
 from corpid.rules.directory.invitations import of_nobody
 from corpid.rules.directory.names import mixed_scripts
 from corpid.rules.directory.nodes import SHOWN, DirectoryError, FileProblem
@@ -42,10 +43,6 @@ from corpid.rules.oauth.records import Client
 from corpid.rules.readers import quote_value, suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, MutableMapping
-    from collections.abc import Set as AbstractSet
-
-    from corpid.rules.directory.document import DirectoryDocument, DocumentEntry
     from corpid.rules.directory.records import Verb
 
     Wanted: TypeAlias = Mapping[Kind, Mapping[Key, tuple[DocumentEntry, KeyedRecord]]]

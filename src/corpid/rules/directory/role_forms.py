@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.rules.directory.records import Assignment, Service
+from corpid.rules.directory.records import Assignment, Entity, Service, ThirdPartyAssignment
 from corpid.rules.directory.values import (
     NO_BEGINNING,
     NO_END,
@@ -22,16 +22,13 @@ from corpid.rules.directory.values import (
     stored_value,
     unfit_parameter,
 )
-from corpid.rules.readers import InvalidDate, InvalidValue, Scalar, display_name, real_day
-from corpid.texts import phrase
+from corpid.rules.readers import InvalidDate, InvalidValue, Reader, Scalar, display_name, real_day
+from corpid.texts import Phrase, phrase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from corpid.rules.directory.records import Entity, ThirdPartyAssignment
     from corpid.rules.directory.values import ParameterDefinition, ParameterKind
-    from corpid.rules.readers import Reader
-    from corpid.texts import Phrase
 
 VALUES_IN_USE: Final = 20
 """that a form offers for one field"""

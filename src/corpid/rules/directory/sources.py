@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from corpid.rules.directory.document import Key
+from corpid.rules.directory.document import DocumentEntry, Key
 from corpid.rules.directory.names import fold_ascii
 from corpid.rules.directory.records import Sources, User
 from corpid.rules.directory.sections import Kind
@@ -19,7 +19,6 @@ from corpid.rules.fields import KeyedRecord
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from corpid.rules.directory.document import DocumentEntry
 
 Channel: TypeAlias = Literal["file", "command line", "API", "SCIM", "page", "person", "unknown"]
 """through which a record or a member came"""

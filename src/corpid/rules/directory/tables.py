@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 
-from corpid.rules.directory.document import from_nodes
+from corpid.rules.directory.document import DirectoryDocument, from_nodes
 from corpid.rules.directory.member_details import InvalidDetails, check_details
 from corpid.rules.directory.names import fold_text, without_marks
 from corpid.rules.directory.nodes import DirectoryError, FileProblem
@@ -25,8 +25,6 @@ from corpid.texts import Phrase, phrase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-
-    from corpid.rules.directory.document import DirectoryDocument
 
 
 _SEPARATOR: Final = re.compile(r'"?sep=([,;\t|])"?')

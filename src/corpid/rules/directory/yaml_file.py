@@ -13,12 +13,11 @@ import yaml
 
 from corpid.rules.characters import printable, printable_lines
 from corpid.rules.directory.nodes import DEPTH, NESTED_TOO_DEEPLY, TOO_MANY_NODES, DirectoryError, FileProblem
-from corpid.rules.readers import Items, Pairs, Scalar, quote_value
+from corpid.rules.readers import Items, Node, Pairs, Scalar, quote_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from corpid.rules.readers import Node
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

@@ -8,7 +8,7 @@ Source: Spec 4.1, 4.2, 4.9, R-4.1, RFC 6749 §4.1.1, §4.1.2, RFC 9207, D10-D14,
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeAlias, get_args, get_origin
 
@@ -33,8 +33,6 @@ from corpid.rules.oauth.refusals import Reason
 from corpid.texts import Phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-
     from corpid.rules.oauth.errors import OAuthError
     from corpid.rules.oauth.generations import Generation
     from corpid.rules.oauth.records import Client

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -29,16 +29,12 @@ from corpid.jose.keys import (
     private_members,
 )
 from corpid.rules.oauth.acr import LEVELS
-from corpid.rules.oauth.generations import GENERATIONS, SCOPES, Generation
+from corpid.rules.oauth.generations import GENERATIONS, SCOPES, Generation, Nesting
 from corpid.rules.oauth.records import ALG_OF_KEY, CLIENT_MEMBERS, FIRST_ISSUER, Client
 from corpid.rules.oauth.urls import InvalidUrl, check_public_url, check_redirect_uri, shorten_url
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-
-    from corpid.jose.keys import ClientKeySet
     from corpid.rules.oauth.api_client import RegisteredApiClient
-    from corpid.rules.oauth.generations import Nesting
 
 DEFAULT: Final = "APP_AUTHENTICATION_DEFAULT"
 """the authentication_context_type that a client may name unless its registration lists others (D11)"""

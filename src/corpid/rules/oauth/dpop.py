@@ -13,7 +13,7 @@ import msgspec
 from corpid.jose import compact
 from corpid.jose.compact import BadSignature
 from corpid.jose.encoding import JoseError, base64url
-from corpid.jose.keys import UnusableKey, import_verifier, private_members, thumbprint
+from corpid.jose.keys import UnusableKey, Verifier, import_verifier, private_members, thumbprint
 from corpid.rules.limits import CLOCK_AHEAD_SECONDS, PROOF_AGE_SECONDS, SPENT_MARGIN_SECONDS
 from corpid.rules.oauth.errors import InvalidDPoPProof, InvalidRequest, abbreviate_hash, shorten_value, without_query
 from corpid.rules.oauth.jwt_claims import CHECK_CLOCK, BadClaim, ahead, jti, numeric_date, seconds
@@ -23,7 +23,6 @@ from corpid.rules.oauth.urls import DEFAULT_PORTS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from corpid.jose.keys import Verifier
 
 _JKT: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _URL: Final = re.compile(r"[!-~]+")

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from corpid.rules.characters import printable
 from corpid.rules.limits import DESCRIPTION_CHARACTERS
-from corpid.rules.oauth.refusals import Reason
+from corpid.rules.oauth.refusals import ErrorCode, Reason
 from corpid.rules.oauth.urls import DEFAULT_PORTS
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from corpid.rules.oauth.records import RequestingClient
-    from corpid.rules.oauth.refusals import ErrorCode
     from corpid.texts import Phrase
 
 _UNFIT: Final = re.compile(r'[^\x20-\x7e]|["\\]')

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import unquote
 
@@ -15,7 +15,7 @@ import msgspec
 
 from corpid.jose import compact
 from corpid.jose.encoding import JoseError, MalformedToken, base64url, tuple_bytes
-from corpid.jose.key_ring import ACCESS_TOKEN
+from corpid.jose.key_ring import ACCESS_TOKEN, KeyRing
 from corpid.rules.limits import ACCESS_TOKEN_SECONDS, ID_TOKEN_SECONDS, USERINFO_SECONDS
 from corpid.rules.oauth.errors import (
     CredentialsRequired,
@@ -27,15 +27,11 @@ from corpid.rules.oauth.errors import (
     without_query,
 )
 from corpid.rules.oauth.jwt_claims import BadClaim, jti, numeric_date, seconds
-from corpid.rules.oauth.records import ALG_OF_KEY
+from corpid.rules.oauth.records import ALG_OF_KEY, Client, Grant, SubjectMode
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
-
-    from corpid.jose.key_ring import KeyRing
     from corpid.rules.oauth.generations import Generation
-    from corpid.rules.oauth.records import Client, Grant, SubjectMode
 
 
 class LegacyClaims(msgspec.Struct, frozen=True, kw_only=True):

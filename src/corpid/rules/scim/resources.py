@@ -12,7 +12,7 @@ Source: RFC 7643 §3.1, §4.1, §4.2, §5, RFC 7644 §3.4.2.2, §3.4.2.3, §3.5.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
@@ -54,7 +54,7 @@ from scim2_models import (
     Sort,
     Uniqueness,
 )
-from scim2_models.path import AttrPath, CompareOperator, Comparison, LogicalExpr, LogicalOperator, ValuePath
+from scim2_models.path import AttrPath, CompareOperator, Comparison, FilterNode, LogicalExpr, LogicalOperator, ValuePath
 
 from corpid.rules.characters import printable
 from corpid.rules.directory import member_details
@@ -64,11 +64,6 @@ from corpid.rules.directory.records import ENTERPRISE_USER, GroupRole, MemberDet
 from corpid.rules.directory.records import User as Person
 from corpid.rules.directory.values import as_stored
 from corpid.rules.fields import fields_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from scim2_models.path import FilterNode
 
 PAGE: Final = 100
 """resources of a page if a client names no number"""
@@ -643,10 +638,6 @@ def holds_of(user: User, condition: FilterCondition) -> bool:
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from scim2_models.path import FilterNode
-
     Json = Any
 
 

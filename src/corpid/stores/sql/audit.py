@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from msgspec.structs import replace
 
 from corpid.rules.audit_actions import PERSONAL_DETAILS, AuditAction
-from corpid.rules.audit_records import AuditEntry, AuditEvent, AuditPart, StoredEntry
+from corpid.rules.audit_records import AuditEntry, AuditEvent, AuditPart, AuditQuery, StoredEntry
 from corpid.rules.audit_seals import AuditEnds, Seal, detail_digest
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.members import Members, compare_members
@@ -25,7 +25,7 @@ from corpid.stores.sql.columns import (
     text_parameter,
     text_parameters,
 )
-from corpid.stores.sql.statements import insert, parameters
+from corpid.stores.sql.statements import Database, Row, insert, parameters
 from corpid.stores.sql.tables import (
     COMPLETED_SIGN_IN,
     NO_COMPLETED_SIGN_IN,
@@ -37,13 +37,9 @@ from corpid.stores.sql.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from sqlalchemy.dialects.sqlite import Insert
 
-    from corpid.rules.audit_records import AuditQuery
     from corpid.stores import Clock
-    from corpid.stores.sql.statements import Database, Row
 
 WRITING_LOCK: Final = 0x436F72704945
 """the number of the lock that a trigger (migration 0005) makes every writer share until its transaction ends"""

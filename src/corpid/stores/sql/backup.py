@@ -22,20 +22,17 @@ import msgspec
 import sqlalchemy as sa
 
 from corpid.rules.failures import StoreUnavailable
-from corpid.stores import private_files
+from corpid.stores import Clock, private_files
 from corpid.stores.data_loss import COPY, end_everything
-from corpid.stores.encryption_at_rest import EncryptionError
+from corpid.stores.encryption_at_rest import EncryptionError, SecretCipher
 from corpid.stores.sql.migration import DatabaseBusy, SchemaError, SchemaNewer
-from corpid.stores.sql.open import open_sqlite
+from corpid.stores.sql.open import SqlStores, open_sqlite
 from corpid.stores.sql.sqlite import LOCK_NAME, is_busy, lock_for_use
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
     from corpid.rules.audit_records import AuditEvent
-    from corpid.stores import Clock
-    from corpid.stores.encryption_at_rest import SecretCipher
-    from corpid.stores.sql.open import SqlStores
     from corpid.stores.sql.statements import Database
 
     Opening = Callable[[], Awaitable[SqlStores]]

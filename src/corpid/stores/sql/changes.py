@@ -58,7 +58,7 @@ from corpid.rules.directory.records import (
 from corpid.rules.directory.sources import ABSENT, UNKNOWN, sources_after
 from corpid.rules.directory.third_parties import without_grant
 from corpid.stores.sql.columns import columns, select_columns, text_parameter
-from corpid.stores.sql.mappers import MEMBERSHIPS, fold_user_name
+from corpid.stores.sql.mappers import MEMBERSHIPS, Kinds, fold_user_name
 from corpid.stores.sql.tables import administrators, memberships, operators, users
 
 if TYPE_CHECKING:
@@ -68,7 +68,6 @@ if TYPE_CHECKING:
     from corpid.rules.directory.records import Sources
     from corpid.rules.fields import KeyedRecord
     from corpid.stores.sql.audit import Audit
-    from corpid.stores.sql.mappers import Kinds
     from corpid.stores.sql.sessions import SignOuts
     from corpid.stores.sql.statements import CompiledStatement, Database
 

@@ -32,7 +32,7 @@ from corpid.stores.sql.columns import (
     text_parameters,
 )
 from corpid.stores.sql.deployment import NamedValues
-from corpid.stores.sql.statements import insert, parameters, upsert
+from corpid.stores.sql.statements import Database, insert, parameters, upsert
 from corpid.stores.sql.tables import (
     COMPLETED_SIGN_IN,
     api_answers,
@@ -56,7 +56,6 @@ if TYPE_CHECKING:
 
     from corpid.rules.audit_records import AuditEvent
     from corpid.stores.sql.audit import Audit
-    from corpid.stores.sql.statements import Database
 
 
 _OF_CLIENTS: Final = ("client_id", "name", "enabled", "record")

@@ -12,14 +12,13 @@ import sqlalchemy as sa
 from msgspec.structs import replace
 
 from corpid.rules.fields import Field, fields_of
-from corpid.stores.sql.statements import insert, parameters, upsert
+from corpid.stores.sql.statements import Database, Row, Statement, insert, parameters, upsert
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects.sqlite import Insert
     from sqlalchemy.sql.schema import SchemaItem
 
     from corpid.stores.encryption_at_rest import SecretCipher
-    from corpid.stores.sql.statements import Database, Row, Statement
 
 T = TypeVar("T", bound=msgspec.Struct)
 Q = TypeVar("Q")

@@ -13,13 +13,12 @@ from corpid.rules.directory.members import Members
 from corpid.rules.jobs import Job
 from corpid.rules.server_processes import ServerProcess
 from corpid.stores.sql.columns import LIMIT, integer_parameter, record_table
-from corpid.stores.sql.statements import insert, parameters, upsert
+from corpid.stores.sql.statements import Database, insert, parameters, upsert
 from corpid.stores.sql.tables import deployment, jobs, server_processes
 
 if TYPE_CHECKING:
     from corpid.rules.audit_records import AuditEvent
     from corpid.stores.sql.audit import Audit
-    from corpid.stores.sql.statements import Database
 
 STORE_IN_USE: Final = "store_in_use"
 """the store identity of the transient store that was used last (stores.data_loss.use_store)"""

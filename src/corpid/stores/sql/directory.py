@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 import msgspec
 import sqlalchemy as sa
 
-from corpid.rules.directory.changes import NameRefused
-from corpid.rules.directory.entity_choice import FORMS
+from corpid.rules.directory.changes import NameRefused, StoreChange
+from corpid.rules.directory.entity_choice import FORMS, Form
 from corpid.rules.directory.lists import RECORD_LISTS
 from corpid.rules.directory.queries import EntityTotals
 from corpid.rules.directory.records import (
@@ -44,7 +44,7 @@ from corpid.stores.sql.columns import (
     text_parameter,
     text_parameters,
 )
-from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, PAGE, USERS, fold_user_name
+from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, PAGE, USERS, Kinds, RecordType, fold_user_name
 from corpid.stores.sql.tables import (
     HAS_END,
     administrators,
@@ -62,13 +62,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 
     from corpid.rules.audit_records import AuditEvent
-    from corpid.rules.directory.changes import StoreChange
-    from corpid.rules.directory.entity_choice import Form
     from corpid.rules.directory.records import A, OperatorLevel
     from corpid.stores.sql.audit import Audit
     from corpid.stores.sql.columns import Codec
     from corpid.stores.sql.lists import RecordLists
-    from corpid.stores.sql.mappers import Kinds, RecordType
     from corpid.stores.sql.sessions import SignOuts
     from corpid.stores.sql.statements import CompiledStatement, Database, Row
 

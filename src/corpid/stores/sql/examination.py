@@ -19,12 +19,11 @@ from corpid.stores.sql.columns import columns
 from corpid.stores.sql.database_identity import read_refusal
 from corpid.stores.sql.deployment import PROCESSES, sort_processes
 from corpid.stores.sql.members import select_waiting_invitations
-from corpid.stores.sql.migration import SchemaOlder
+from corpid.stores.sql.migration import MigrationTarget, SchemaOlder
 from corpid.stores.sql.sqlite import SqliteTarget
 
 if TYPE_CHECKING:
     from corpid.stores import Clock
-    from corpid.stores.sql.migration import MigrationTarget
 
 _CLOCK: Final = sa.text("SELECT extract(epoch FROM clock_timestamp())")
 _LIMIT: Final = sa.text("SELECT reset_val FROM pg_settings WHERE name = 'statement_timeout'")

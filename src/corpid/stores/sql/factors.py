@@ -26,9 +26,9 @@ from corpid.stores.sql.columns import (
     record_codec,
     record_table,
 )
-from corpid.stores.sql.mappers import USERS, fold_user_name
-from corpid.stores.sql.sessions import unless_there
-from corpid.stores.sql.statements import insert, parameters, upsert
+from corpid.stores.sql.mappers import USERS, Kinds, RecordType, fold_user_name
+from corpid.stores.sql.sessions import SignOuts, unless_there
+from corpid.stores.sql.statements import CompiledStatement, Database, Row, insert, parameters, upsert
 from corpid.stores.sql.tables import (
     audit,
     code_guesses,
@@ -48,9 +48,6 @@ if TYPE_CHECKING:
     from corpid.rules.authentication.records import FactorChange
     from corpid.stores.sql.audit import Audit
     from corpid.stores.sql.columns import Codec
-    from corpid.stores.sql.mappers import Kinds, RecordType
-    from corpid.stores.sql.sessions import SignOuts
-    from corpid.stores.sql.statements import CompiledStatement, Database, Row
 
 EmailChangeEnd: TypeAlias = Literal["changed", "dropped", "gone"]
 """the new address is in effect; it is not, since person or address are no longer as they were; somebody else finished

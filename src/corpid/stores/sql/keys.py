@@ -10,7 +10,7 @@ from corpid.rules.directory.changes import Conflict, MissingReference
 from corpid.rules.signing_keys import ProviderKey
 from corpid.stores.sql.columns import columns, encrypted_codec, record_codec
 from corpid.stores.sql.deployment import NamedValues
-from corpid.stores.sql.statements import insert, parameters
+from corpid.stores.sql.statements import Database, insert, parameters
 from corpid.stores.sql.tables import credentials, deployment, keys
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from corpid.rules.audit_records import AuditEvent
     from corpid.stores.encryption_at_rest import SecretCipher
     from corpid.stores.sql.audit import Audit
-    from corpid.stores.sql.statements import Database
 
 _KEYS: Final = record_codec(ProviderKey)
 _CHANGED: Final = tuple(name for name in _KEYS.written if name != "kid")

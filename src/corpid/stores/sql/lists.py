@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import sqlalchemy as sa
 from msgspec.structs import replace
 
-from corpid.rules.directory.lists import FIRST, FIRST_CHARACTER, LAST, MOST_COUNTED, ListQuery, ListTotal
+from corpid.rules.directory.lists import FIRST, FIRST_CHARACTER, LAST, MOST_COUNTED, ListQuery, ListTotal, RecordList
 from corpid.rules.directory.queries import Member
 from corpid.rules.directory.records import Entity, Membership, Service, User
 from corpid.rules.oauth.records import Client
 from corpid.stores.sql.columns import LIMIT, columns, decode_joined, number_texts, text_parameter, text_parameters
-from corpid.stores.sql.mappers import MEMBERSHIPS, USERS
+from corpid.stores.sql.mappers import MEMBERSHIPS, USERS, Kinds
 from corpid.stores.sql.tables import (
     BEGINNING_OF_ADDRESS,
     BEGINNING_OF_NAME,
@@ -37,8 +37,6 @@ from corpid.stores.sql.tables import (
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
-    from corpid.rules.directory.lists import RecordList
-    from corpid.stores.sql.mappers import Kinds
     from corpid.stores.sql.statements import Database, Row
 
 _EXPRESSIONS: Final[Mapping[tuple[type, str], str]] = {

@@ -35,13 +35,12 @@ from corpid.rules.oauth.records import Client
 from corpid.stores.sql import tables
 from corpid.stores.sql.clients import API_CLIENTS, CLIENTS
 from corpid.stores.sql.columns import LIMIT, Codec, encrypted_codec, record_codec, select_columns
-from corpid.stores.sql.statements import insert, parameters, upsert
+from corpid.stores.sql.statements import CompiledStatement, Database, insert, parameters, upsert
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from corpid.stores.encryption_at_rest import SecretCipher
-    from corpid.stores.sql.statements import CompiledStatement, Database
 
 R = TypeVar("R", bound=msgspec.Struct)
 

@@ -8,7 +8,7 @@ and on every later one that was not contracted since.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from operator import attrgetter
@@ -19,7 +19,6 @@ import msgspec
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Sequence
     from contextlib import AbstractContextManager
 
     import sqlalchemy as sa  # noqa: TC004 - as below

@@ -12,7 +12,7 @@ from corpid.rules.directory.access_review import AccessReview, ReviewDecision
 from corpid.rules.directory.changes import ChangedMeanwhile
 from corpid.rules.directory.invitations import SENDING_SECONDS
 from corpid.rules.directory.notices import NoticeGroup, QueuedNotice
-from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
+from corpid.rules.directory.records import Assignment, Membership, ThirdPartyAssignment, User
 from corpid.stores.sql.columns import (
     LIMIT,
     Query,
@@ -25,9 +25,9 @@ from corpid.stores.sql.columns import (
     text_parameters,
 )
 from corpid.stores.sql.deployment import NamedValues
-from corpid.stores.sql.mappers import MEMBERSHIPS, USERS
+from corpid.stores.sql.mappers import MEMBERSHIPS, USERS, Kinds
 from corpid.stores.sql.members import TOKENS
-from corpid.stores.sql.statements import insert
+from corpid.stores.sql.statements import Database, Row, insert
 from corpid.stores.sql.tables import (
     HAS_END,
     access_review_decisions,
@@ -47,9 +47,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
-    from corpid.rules.directory.records import Membership, User
-    from corpid.stores.sql.mappers import Kinds
-    from corpid.stores.sql.statements import Database, Row
 
 E = TypeVar("E", bound=Assignment | ThirdPartyAssignment)
 _NOTICES: Final = record_table(notices, QueuedNotice)

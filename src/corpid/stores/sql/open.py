@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditEvent
-from corpid.stores import machine_start
+from corpid.rules.audit_records import AuditEvent, AuditQuery
+from corpid.stores import Clock, machine_start
 from corpid.stores.data_loss import Takeovers, after_copy, after_machine_restart
 from corpid.stores.encryption_at_rest import SecretCipher
 from corpid.stores.sql import migration, schema
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from corpid.rules.audit_records import AuditQuery
-    from corpid.stores import Clock
     from corpid.stores.sql.audit_retention import PruneResult, RetentionPeriods
 
 POOL_SIZE: Final = 10

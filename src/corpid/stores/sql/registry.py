@@ -8,12 +8,11 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from corpid.stores import sql
+from corpid.stores import Clock, sql
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from corpid.stores import Clock
     from corpid.stores.encryption_at_rest import SecretCipher
     from corpid.stores.sql.statements import Database, Transaction
 

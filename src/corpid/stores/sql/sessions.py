@@ -15,16 +15,14 @@ import sqlalchemy as sa
 from corpid.rules.authentication.records import Credentials, Session, SessionFactors
 from corpid.rules.limits import BROWSER_NAMES
 from corpid.stores import milliseconds
-from corpid.stores.sql.columns import belongs_to_person, columns, record_table, text_parameter
-from corpid.stores.sql.statements import insert, parameters, upsert
+from corpid.stores.sql.columns import Codec, belongs_to_person, columns, record_table, text_parameter
+from corpid.stores.sql.statements import CompiledStatement, Database, insert, parameters, upsert
 from corpid.stores.sql.tables import browser_names, credentials, email_changes, links, passkeys, sessions, users
 
 if TYPE_CHECKING:
     from corpid.rules.audit_records import AuditEvent
     from corpid.stores.sql.audit import Audit
-    from corpid.stores.sql.columns import Codec
     from corpid.stores.sql.mappers import Kinds, RecordType
-    from corpid.stores.sql.statements import CompiledStatement, Database
 
 _SESSIONS: Final = record_table(sessions, Session)
 _SESSION_END: Final = len(_SESSIONS.columns)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import cached_property, partial
 from operator import itemgetter
-from types import FunctionType, MethodType
+from types import FunctionType, MethodType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias, cast
 
 import sqlalchemy as sa
@@ -24,7 +24,6 @@ from corpid.rules.oauth.errors import OAuthError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from types import TracebackType
 
     from sqlalchemy.sql.compiler import SQLCompiler
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 import sqlalchemy as sa
 
 from corpid.rules.data_loss import NO_LOSS, DataLoss
-from corpid.stores import READINESS, READINESS_SECONDS, in_turn, milliseconds
+from corpid.stores import READINESS, READINESS_SECONDS, Clock, in_turn, milliseconds
 from corpid.stores.sql.columns import LIMIT, integer_parameter
-from corpid.stores.sql.statements import Transaction, insert, parameters
+from corpid.stores.sql.statements import Database, Transaction, insert, parameters
 from corpid.stores.sql.tables import transient
-from corpid.stores.transient import TransientEngine
+from corpid.stores.transient import OrderlyStops, TransientEngine, TransientStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from sqlalchemy.dialects.sqlite import Insert
 
     from corpid.rules.transient import EngineCondition, PipelinedVerb
-    from corpid.stores import Clock
-    from corpid.stores.sql.statements import Database
-    from corpid.stores.transient import OrderlyStops, TransientStore
 
 _THIS: Final = sa.and_(transient.c.kind == sa.bindparam("kind"), transient.c.key == sa.bindparam("key"))
 _CHUNK: Final = 500

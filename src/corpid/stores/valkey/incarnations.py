@@ -44,13 +44,12 @@ import msgspec
 from corpid.event_log import log
 from corpid.rules.failures import OrderlyStopRefused, StoreUnavailable
 from corpid.stores import milliseconds
-from corpid.stores.valkey.link import ANSWER_SECONDS, connect, packed, parse_addresses
+from corpid.stores.valkey.link import ANSWER_SECONDS, Answer, EngineLink, connect, packed, parse_addresses
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from corpid.stores.transient import OrderlyStops
-    from corpid.stores.valkey.link import Answer, EngineLink
 
 NONE: Final = b""
 """before every other"""

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import hiredis
-from redis.asyncio.connection import Connection, parse_url
+from redis.asyncio.connection import AbstractConnection, Connection, parse_url
 from redis.exceptions import AuthenticationError, NoPermissionError, RedisError
 
 from corpid.rules.failures import StoreUnavailable
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from asyncio import StreamWriter
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from redis.asyncio.connection import AbstractConnection
 
 ANSWER_SECONDS: Final = 2.0
 """how long anything may take: to connect, or to answer"""

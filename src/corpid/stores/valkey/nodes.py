@@ -10,12 +10,11 @@ from redis.crc import key_slot
 from corpid.event_log import log
 from corpid.rules.failures import StoreUnavailable
 from corpid.stores.valkey import incarnations
-from corpid.stores.valkey.link import ANSWER_SECONDS, connect
+from corpid.stores.valkey.link import ANSWER_SECONDS, Answer, EngineAddress, EngineLink, connect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from corpid.stores.valkey.link import Answer, EngineAddress, EngineLink
 
 _UNKNOWN: Final = "?"
 _OF_ANOTHER_FORM: Final = (TypeError, ValueError, LookupError, AttributeError)

@@ -33,9 +33,9 @@ from corpid.rules.data_loss import NO_LOSS, DataLoss, are_known
 from corpid.rules.failures import StoreUnavailable
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.rules.oauth.errors import OAuthError
-from corpid.rules.transient import EngineCondition
-from corpid.stores import READINESS, READINESS_SECONDS, milliseconds
-from corpid.stores.transient import TransientEngine
+from corpid.rules.transient import EngineCondition, PipelinedVerb
+from corpid.stores import READINESS, READINESS_SECONDS, Clock, milliseconds
+from corpid.stores.transient import OrderlyStops, TransientEngine, TransientStore
 from corpid.stores.valkey import incarnations
 from corpid.stores.valkey.incarnations import Closing, NoOrderlyStops, StoreIncarnation
 from corpid.stores.valkey.link import ANSWER_SECONDS, connect, packed, parse_addresses
@@ -45,9 +45,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from types import TracebackType
 
-    from corpid.rules.transient import PipelinedVerb
-    from corpid.stores import Clock
-    from corpid.stores.transient import OrderlyStops, TransientStore
     from corpid.stores.valkey.link import Answer, Command, EngineAddress, EngineLink
 
 T = TypeVar("T")

@@ -24,7 +24,7 @@ from corpid.rules.oauth.refusals import Reason
 from corpid.rules.readers import suggestion
 from corpid.web.api.calls import CHANGE_REASON, Call
 from corpid.web.api.openapi import MOST_ID_CHARACTERS, build_document
-from corpid.web.api.operations import OPERATIONS
+from corpid.web.api.operations import OPERATIONS, Operation, Query
 from corpid.web.api.problems import Problem
 from corpid.web.http.documents import PublicDocument
 from corpid.web.http.requests import client_request, headers
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.flows.request_context import RequestContext
-    from corpid.web.api.operations import Operation, Query
     from corpid.web.context import WebContext
 
 _NOBODY: Final = ApiClient(client_id="", scopes=frozenset())

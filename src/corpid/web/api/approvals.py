@@ -16,7 +16,7 @@ from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import ALL_SCOPES
 from corpid.rules.directory.approvals import LIFETIME_SECONDS, ApprovalState
 from corpid.rules.readers import unknown_field
-from corpid.web.api.calls import JSON, MERGE_PATCH, Answer, respond, respond_page, show
+from corpid.web.api.calls import JSON, MERGE_PATCH, Answer, Call, respond, respond_page, show
 from corpid.web.api.problems import Problem
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from corpid.flows.directory.approvals import RequestSummary
     from corpid.rules.directory.nodes import Json
     from corpid.rules.directory.records import ChangeRequest
-    from corpid.web.api.calls import Call
 
 ACCEPTED: Final = 202
 _DECISIONS: Final = {

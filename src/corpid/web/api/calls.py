@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 import msgspec
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from corpid.flows import namespaces
@@ -21,7 +21,7 @@ from corpid.flows.large import in_thread_if_many
 from corpid.flows.operations.idempotency import KEY_CHARACTERS, once_at_end, run_once
 from corpid.rules.directory.members import visible_members
 from corpid.rules.directory.names import is_storable
-from corpid.rules.directory.nodes import DirectoryError, json_value
+from corpid.rules.directory.nodes import DirectoryError, Json, json_value
 from corpid.rules.limits import BODY_BYTES
 from corpid.rules.oauth.api_client import API_PATH, StoredResponse
 from corpid.web.api.problems import Problem
@@ -30,11 +30,8 @@ from corpid.web.http.requests import encoding_fault, headers
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
-    from starlette.requests import Request
-
     from corpid.flows.request_context import Provider, RequestContext
     from corpid.rules.directory.actors import ApiClient
-    from corpid.rules.directory.nodes import Json
     from corpid.stores.sql.registry import Registry
     from corpid.web.context import WebContext
 

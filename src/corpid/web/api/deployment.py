@@ -16,22 +16,20 @@ from corpid.flows.operations.overview import overview
 from corpid.rules import signing_keys as rules
 from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory import audit_reading
-from corpid.rules.directory.nodes import SHOWN, pointer
+from corpid.rules.directory.nodes import SHOWN, Json, pointer
 from corpid.rules.oauth.errors import reason_of
 from corpid.rules.readers import unknown_field
-from corpid.web.api.calls import JSON, Answer, parse_json, read_number, respond, respond_page, show
+from corpid.web.api.calls import JSON, Answer, Call, parse_json, read_number, respond, respond_page, show
 from corpid.web.api.problems import Problem
 from corpid.web.http.documents import PublicDocument
 
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-    from corpid.rules.directory.nodes import Json
     from corpid.rules.directory.objects import Resource
     from corpid.rules.oauth.api_client import StoredResponse
     from corpid.rules.oauth.refusals import ClientRefusal
     from corpid.rules.signing_keys import ProviderKey
-    from corpid.web.api.calls import Call
 
 _KEYS_CACHED_SECONDS: Final = 300
 KEY_SET: Final = "application/jwk-set+json"

@@ -6,17 +6,17 @@ from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from starlette.responses import StreamingResponse
+from starlette.responses import Response, StreamingResponse
 
 from corpid.flows.directory import apply, objects
 from corpid.flows.directory.lists import UnknownPlace, UnknownSort
 from corpid.flows.large import in_thread_if_many, without_collector
 from corpid.flows.oauth import token
 from corpid.rules.directory.access import Object, refuse_early
-from corpid.rules.directory.document import from_nodes, parse
+from corpid.rules.directory.document import DirectoryDocument, from_nodes, parse
 from corpid.rules.directory.lists import MOST_COUNTED, MOST_EXPORTED
-from corpid.rules.directory.nodes import MOST_NODES, SHOWN, DirectoryError, FileProblem, nodes
-from corpid.rules.directory.objects import InvalidObject
+from corpid.rules.directory.nodes import MOST_NODES, SHOWN, DirectoryError, FileProblem, JsonDocument, nodes
+from corpid.rules.directory.objects import InvalidObject, Resource
 from corpid.rules.directory.records import ChangeRequest, User
 from corpid.rules.directory.sections import KINDS
 from corpid.rules.limits import BODY_BYTES, BULK_BODY_BYTES
@@ -38,12 +38,8 @@ from corpid.web.pages.responses import CsvFile
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 
-    from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
 
-    from corpid.rules.directory.document import DirectoryDocument
-    from corpid.rules.directory.nodes import JsonDocument
-    from corpid.rules.directory.objects import Resource
     from corpid.rules.oauth.api_client import StoredResponse
     from corpid.web.api.calls import Call
 

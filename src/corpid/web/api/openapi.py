@@ -15,7 +15,7 @@ from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditEntry
 from corpid.rules.audit_seals import SealFinding
 from corpid.rules.directory.invitations import EmailState
-from corpid.rules.directory.objects import RESOURCES
+from corpid.rules.directory.objects import RESOURCES, Resource
 from corpid.rules.directory.records import MemberDetails
 from corpid.rules.directory.sections import SECTIONS
 from corpid.rules.fields import fields_of
@@ -25,7 +25,6 @@ from corpid.web.api.calls import CHANGE_REASON
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from corpid.rules.directory.objects import Resource
     from corpid.web.api.operations import Operation
 
 Schema = dict[str, Any]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from corpid.rules.directory.approvals import OF_ENTITIES
 from corpid.rules.directory.lists import FILTERS
-from corpid.rules.directory.objects import CLIENT, RESOURCES
+from corpid.rules.directory.objects import CLIENT, RESOURCES, Resource
 from corpid.rules.directory.records import RequestState
 from corpid.rules.hourly_counts import Period
 from corpid.web.api import approvals, deployment, objects, people
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from starlette.responses import Response
 
-    from corpid.rules.directory.objects import Resource
     from corpid.rules.oauth.api_client import ApiScope
     from corpid.web.api.calls import Call
 

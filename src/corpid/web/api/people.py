@@ -25,7 +25,7 @@ from corpid.rules.directory.lists import DELETION_REQUESTS
 from corpid.rules.directory.member_details import details_of
 from corpid.rules.directory.members import visible_members
 from corpid.rules.directory.names import is_storable
-from corpid.rules.directory.nodes import SHOWN
+from corpid.rules.directory.nodes import SHOWN, Json
 from corpid.rules.directory.objects import ENTITY, RESOURCES, InvalidObject, MemberFault, object_id
 from corpid.rules.directory.records import ChangeRequest, MemberDetails, Membership
 from corpid.rules.readers import unknown_field
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.access_review import ReviewedPerson
     from corpid.rules.authentication.records import Session
-    from corpid.rules.directory.nodes import Json
     from corpid.rules.directory.records import Assignment, ThirdPartyAssignment, User
     from corpid.rules.oauth.api_client import StoredResponse
     from corpid.rules.oauth.consent import Consent

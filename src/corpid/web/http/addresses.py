@@ -8,13 +8,12 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from corpid.rules.networks import is_loopback
+from corpid.rules.networks import Network, is_loopback
 from corpid.rules.oauth.urls import DEFAULT_PORTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from corpid.rules.networks import Network
 
 HEALTH_PATHS: Final = ("/healthz", "/readyz")
 """answered under every name, whatever base_url is"""

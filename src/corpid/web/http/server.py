@@ -21,7 +21,7 @@ import uvloop
 
 from corpid.web.http.addresses import ClientAddresses
 from corpid.web.http.connection import CallerConnection
-from corpid.web.http.connections import ConnectionRegistry, Limits, ServerState
+from corpid.web.http.connections import ConnectionRegistry, ConnectionShare, Limits, ServerState
 from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
-    from corpid.web.http.connections import ConnectionShare
 
 BACKLOG: Final = 2048
 _ACCEPTED_AT_ONCE: Final = 64

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Final
 from babel.dates import format_skeleton, format_time
 from markupsafe import Markup
 
-from corpid.texts import phrase
+from corpid.texts import Phrase, phrase
 from corpid.web.pages.layout import ViewPart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
-    from corpid.texts import Phrase
     from corpid.web.pages.components import Chart, Series
     from corpid.web.pages.translations import Translator
 

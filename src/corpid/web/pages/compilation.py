@@ -21,14 +21,13 @@ from typing import TYPE_CHECKING, Final, cast
 
 import babel
 import jinja2
-from jinja2.bccache import BytecodeCache
+from jinja2.bccache import Bucket, BytecodeCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from importlib.resources.abc import Traversable
     from types import CodeType
 
-    from jinja2.bccache import Bucket
 
 _DIGEST_BYTES: Final = 32
 _ALL: Final = "all"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from markupsafe import escape
 from msgspec.structs import replace
 
-from corpid.web.pages.layout import ButtonForm, ViewPart
+from corpid.web.pages.layout import ButtonForm, FieldError, Frame, TimeLimit, ViewPart
 from corpid.web.pages.views import (
     CHOICES_WITHOUT_SEARCH,
     ChooseEntity,
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from corpid.texts import Phrase
-    from corpid.web.pages.layout import FieldError, Frame, TimeLimit
     from corpid.web.pages.views import AskPasskey, View
 
 _MARK: Final = f"slot{secrets.token_hex(16)}"

@@ -36,10 +36,10 @@ from corpid.rules.oauth.parameters import lone
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import Phrase, counted, phrase
 from corpid.web.http.requests import headers
-from corpid.web.pages.layout import BARE, Frame, ViewPart, client_site
+from corpid.web.pages.layout import BARE, Frame, Link, ViewPart, client_site
 from corpid.web.pages.responses import page_response
 from corpid.web.pages.views import Problem
-from corpid.web.telemetry.access_log import exception_place
+from corpid.web.telemetry.access_log import LogFields, exception_place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,9 +47,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from corpid.rules.oauth.generations import AuthenticationRules
-    from corpid.web.pages.layout import Link
     from corpid.web.pages.rendering import Renderer
-    from corpid.web.telemetry.access_log import LogFields
 
 NOT_CACHED: Final = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 _NOT_AS_EXPECTED: Final = phrase(

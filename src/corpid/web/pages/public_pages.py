@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 import msgspec
 from starlette.responses import Response
@@ -21,18 +21,15 @@ from corpid.texts import phrase
 from corpid.web.http.documents import compress_content, takes_gzip
 from corpid.web.http.requests import headers
 from corpid.web.pages import errors, views
-from corpid.web.pages.layout import Frame
+from corpid.web.pages.layout import Frame, Link
 from corpid.web.pages.rendering import MEDIA_TYPES
 from corpid.web.pages.responses import LANGUAGE_COOKIES, NO_STORE, page_response, see_other, where_of
 from corpid.web.pages.translations import Pick, lookup
 
 if TYPE_CHECKING:
-    from urllib.parse import SplitResult
-
     from starlette.requests import Request
 
     from corpid.web.context import WebContext
-    from corpid.web.pages.layout import Link
 
 _PATH_CHARACTERS: Final = 2000
 _PAIR: Final = r"[A-Za-z0-9_-]+=[A-Za-z0-9_.~+%*-]*"

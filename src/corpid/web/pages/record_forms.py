@@ -9,13 +9,12 @@ import msgspec
 from corpid.rules.directory import values
 from corpid.rules.fields import Field, fields_of
 from corpid.rules.readers import InvalidValue, Scalar
-from corpid.texts import phrase
+from corpid.texts import Phrase, phrase
 from corpid.web.pages import layout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.texts import Phrase
     from corpid.web.pages.layout import FieldError
 
 _FLAGS: Final = ("false", "true")

@@ -14,7 +14,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from jinja2 import BaseLoader, ChoiceLoader, Environment, PackageLoader, StrictUndefined, nodes
+from jinja2 import BaseLoader, ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template, nodes
 from jinja2.ext import InternationalizationExtension
 from markupsafe import Markup, escape
 
@@ -22,21 +22,15 @@ from corpid.flows.authentication.own_pages import ACCOUNT_PATH, SIGN_OUT_PATH
 from corpid.texts import capitalise, has_full_stop, phrase
 from corpid.web.pages.charts import draw_chart
 from corpid.web.pages.compilation import CompiledTemplates
-from corpid.web.pages.compiled_pages import CONTENT, CompiledPage, FrameView, Slot, separate_slots
+from corpid.web.pages.compiled_pages import CONTENT, CachedView, CompiledPage, FrameView, Slot, separate_slots
 from corpid.web.pages.components import sentence_renderer, value_renderer
-from corpid.web.pages.layout import TimeLimit, never_asks, run_by
-from corpid.web.pages.theme import NO_THEME
-from corpid.web.pages.translations import ENGLISH, LANGUAGES, OWN, PSEUDO, translator
+from corpid.web.pages.layout import Frame, TimeLimit, never_asks, run_by
+from corpid.web.pages.theme import NO_THEME, Theme
+from corpid.web.pages.translations import ENGLISH, LANGUAGES, OWN, PSEUDO, Language, Translator, translator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jinja2 import Template
-
-    from corpid.web.pages.compiled_pages import CachedView
-    from corpid.web.pages.layout import Frame
-    from corpid.web.pages.theme import Theme
-    from corpid.web.pages.translations import Language, Translator
     from corpid.web.pages.views import View
 
 STATIC_PATH: Final = "/static/"

@@ -20,12 +20,12 @@ from corpid.rules.limits import INTERACTION_SECONDS
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
-from corpid.web.context import ARRIVE, SIGN_IN, SIGN_IN_PATH, interaction_path
+from corpid.web.context import ARRIVE, SIGN_IN, SIGN_IN_PATH, WebContext, interaction_path
 from corpid.web.http.middleware import FORM_POST_POLICY
 from corpid.web.http.requests import cookies, headers
 from corpid.web.pages.layout import BARE, Frame
-from corpid.web.pages.translations import LANGUAGES, Pick, choose, lookup
-from corpid.web.pages.views import Arrive, FormPost
+from corpid.web.pages.translations import LANGUAGES, Language, Pick, choose, lookup
+from corpid.web.pages.views import Arrive, FormPost, View
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,10 +37,7 @@ if TYPE_CHECKING:
     from corpid.flows.oauth.authorize import InteractionRedirect
     from corpid.flows.request_context import RequestContext
     from corpid.rules.oauth.authorization_request import AuthorizationResponse
-    from corpid.web.context import WebContext
     from corpid.web.pages.rendering import Renderer
-    from corpid.web.pages.translations import Language
-    from corpid.web.pages.views import View
 
 Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 """names in lower case"""

@@ -19,19 +19,16 @@ from corpid.rules.directory.role_forms import (
     faults,
     year_end,
 )
-from corpid.rules.directory.values import NO_BEGINNING
-from corpid.texts import phrase
+from corpid.rules.directory.values import NO_BEGINNING, ParameterDefinition
+from corpid.texts import Phrase, phrase
 from corpid.web.pages.components import Radios, RoleChoice, RoleGroup
-from corpid.web.pages.layout import Component, Field
+from corpid.web.pages.layout import Component, Field, FieldError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import date
 
     from corpid.rules.directory.role_forms import ValuesInUse
-    from corpid.rules.directory.values import ParameterDefinition
-    from corpid.texts import Phrase
-    from corpid.web.pages.layout import FieldError
 
 PARAMETER: Final = "parameter-"
 DAYS: Final = frozenset({"start", "start_date", "end", "end_date"})

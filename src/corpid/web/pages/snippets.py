@@ -14,7 +14,7 @@ import msgspec
 from corpid.jose.keys import WRAPS, KeySetError, parse_client_key_set
 from corpid.rules.directory.document import one_entry
 from corpid.rules.oauth import discovery
-from corpid.rules.oauth.records import CLIENT_MEMBERS
+from corpid.rules.oauth.records import CLIENT_MEMBERS, Client
 from corpid.web.pages.layout import ViewPart
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from corpid.rules.oauth.generations import Generation
-    from corpid.rules.oauth.records import Client
 
 
 class Example(ViewPart, frozen=True, kw_only=True):

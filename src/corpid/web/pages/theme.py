@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
-from corpid.texts import phrase
+from corpid.texts import Phrase, phrase
 from corpid.web.pages.layout import Link
 from corpid.web.pages.translations import ENGLISH, LANGUAGES
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from corpid.texts import Phrase
 
 TEXT_RATIO: Final = 4.5
 """least contrast of text (WCAG 2.2, 1.4.3); CorpID's own colours have 7"""

@@ -38,7 +38,7 @@ from scim2_server.errors import MethodNotAllowedException, UnsupportedMediaTypeE
 from scim2_server.handler import AsyncScimHandler
 from scim2_server.requests import ScimRequest
 from scim2_server.responses import SCIM_MEDIA_TYPE, ScimResponse
-from scim2_server.routing import ROUTES, Operation, match_pattern
+from scim2_server.routing import ROUTES, Operation, Target, match_pattern
 from scim2_server.service import ScimService, scim_exception_of
 from scim2_server.storage import AsyncScimStorage, SearchPage
 from starlette.responses import Response
@@ -54,15 +54,15 @@ from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.changes import ChangedMeanwhile, Conflict
 from corpid.rules.directory.member_details import InvalidDetails
 from corpid.rules.directory.nodes import DirectoryError, json_value
-from corpid.rules.directory.queries import MemberQuery
-from corpid.rules.directory.records import MemberDetails
+from corpid.rules.directory.queries import Member, MemberCondition, MemberQuery
+from corpid.rules.directory.records import GroupRole, MemberDetails
 from corpid.rules.fields import fields_of
 from corpid.rules.limits import BODY_BYTES
 from corpid.rules.oauth import tokens
 from corpid.rules.oauth.errors import CredentialsRequired, InvalidToken, TemporarilyUnavailable
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.scim import resources
-from corpid.rules.scim.resources import LONGEST_PAGE, PROVIDER, Group, User, holds
+from corpid.rules.scim.resources import LONGEST_PAGE, PROVIDER, FilterCondition, Group, MemberChanges, User, holds
 from corpid.texts import capitalise
 from corpid.web.http.requests import client_request, encoding_fault, headers
 from corpid.web.pages import errors
@@ -73,14 +73,10 @@ if TYPE_CHECKING:
 
     from scim2_models import BaseModel, Resource, ResourceType, ResponseParameters, SearchRequest
     from scim2_server.conditions import Conditions
-    from scim2_server.routing import Target
     from starlette.requests import Request
 
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.actors import ProvisioningToken
-    from corpid.rules.directory.queries import Member, MemberCondition
-    from corpid.rules.directory.records import GroupRole
-    from corpid.rules.scim.resources import FilterCondition, MemberChanges
     from corpid.web.context import WebContext
 
 _ATTRIBUTES: Final = {each.name: each.scim for each in fields_of(MemberDetails).values()}

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from select import PIPE_BUF
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TextIO, TypedDict, cast
 
 import msgspec
 
@@ -27,7 +27,6 @@ from corpid.rules.characters import printable_lines
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, MutableMapping
     from types import TracebackType
-    from typing import BinaryIO, TextIO
 
     from corpid.event_log import EventLog, Write
     from corpid.rules.oauth.refusals import Reason

@@ -26,7 +26,7 @@ from corpid.jose.keys import KeySetError, parse_client_key_set
 from corpid.rules.failures import StoreUnavailable
 from corpid.rules.signing_keys import STANDBY
 from corpid.web.http.addresses import OwnHosts
-from corpid.web.http.connections import Limits
+from corpid.web.http.connections import ConnectionRegistry, Limits
 from corpid.web.http.middleware import NO_ENDPOINT, named_hosts
 from corpid.web.http.requests import header_values
 from corpid.web.http.server import Server
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from corpid.flows.operations.signing_keys import SigningKeys
-    from corpid.web.http.connections import ConnectionRegistry
 
     _Several = Literal["livesum", "livemin", "livemax", "max", "mostrecent"]
 

@@ -7,7 +7,7 @@ if traces are enabled (`tracing`).
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
 from functools import wraps
 from inspect import iscoroutinefunction
 from types import SimpleNamespace
@@ -41,7 +41,6 @@ from corpid.web.http.requests import header_values, trace_parent
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-    from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
     from opentelemetry.trace import Span, Tracer
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
