@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from benchmarks import fill, people, statements
-from benchmarks.directory_lists import BY, CROWD_ID
-from benchmarks.in_turn import compared
+from benchmarks.directory_lists import BY, CROWD_ID, Places
+from benchmarks.in_turn import Call, compared
 from benchmarks.relying_party import FORM_HEADER, authentication, bound, generate_key, open_key, proof, public_jwk
 from benchmarks.steps import require
 from corpid.flows.directory.clients import add_api_client
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 
     import asyncpg
 
-    from benchmarks.directory_lists import Places
     from benchmarks.http_client import Answer
-    from benchmarks.in_turn import Call
     from benchmarks.stage import Stage
     from corpid.stores.encryption_at_rest import SecretCipher
 

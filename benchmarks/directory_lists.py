@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import asyncpg
 
 from benchmarks import fill, people
-from benchmarks.in_turn import Clock, compared
+from benchmarks.in_turn import Call, Clock, compared
 from corpid.engines import new_user_id
 from corpid.flows.directory import lists
 from corpid.flows.directory.import_people import import_people
@@ -19,15 +19,13 @@ from corpid.outbound.passwords import Argon2Passwords
 from corpid.rules.directory.actors import CommandLine
 from corpid.rules.directory.lists import ASSIGNMENTS, ENTITIES, MEMBERS, MOST_COUNTED, USERS, RecordList
 from corpid.rules.directory.records import Assignment, Change, Entity
-from corpid.stores.sql.open import open_postgresql
+from corpid.stores.sql.open import SqlStores, open_postgresql
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from benchmarks.fill import Size
-    from benchmarks.in_turn import Call
     from corpid.stores.encryption_at_rest import SecretCipher
-    from corpid.stores.sql.open import SqlStores
     from corpid.stores.sql.registry import Registry
 
 CROWD, LEAST_CROWD, CROWD_ID = 20_000, 1_000, "CROWD"

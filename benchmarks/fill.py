@@ -17,7 +17,7 @@ from corpid.rules.authentication.records import Credentials, Session
 from corpid.rules.directory.records import Assignment, Entity, Membership, Service, User
 from corpid.rules.oauth.records import Client
 from corpid.stores.sql import tables
-from corpid.stores.sql.columns import record_codec
+from corpid.stores.sql.columns import Codec, record_codec
 from corpid.stores.sql.mappers import prepare_record_types
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     import msgspec
 
-    from corpid.stores.sql.columns import Codec
     from corpid.stores.sql.open import SqlStores
 
 USERS, ENTITIES, CLIENTS, SERVICES = 1_000_000, 200_000, 10_000, 300

@@ -15,13 +15,12 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.keywrap import aes_key_wrap
 
-from benchmarks.generations import CURRENT
+from benchmarks.generations import CURRENT, Generation
 from benchmarks.relying_party import ES256, public_jwk, thumbprint
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from benchmarks.generations import Generation
 
 P256 = ec.SECP256R1()
 ROUNDS = 7

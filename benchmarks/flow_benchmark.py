@@ -9,17 +9,14 @@ from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 from benchmarks import engines, floor, steps, verification
-from benchmarks.generations import CURRENT, GENERATIONS
+from benchmarks.generations import CURRENT, GENERATIONS, Generation
 from benchmarks.load import Cost
-from benchmarks.relying_party import open_key
-from benchmarks.stage import opened
+from benchmarks.relying_party import Flow, open_key
+from benchmarks.stage import Cpus, Stage, opened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from benchmarks.generations import Generation
-    from benchmarks.relying_party import Flow
-    from benchmarks.stage import Cpus, Stage
 
 WHOLE, ALONE = "whole flow", "whole flow, one at a time"
 BATCH = 400

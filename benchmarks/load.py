@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 from httptools import HttpParserError
 
 from benchmarks.http_client import Client
-from benchmarks.steps import Wrong
+from benchmarks.steps import Step, Wrong
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from benchmarks.provider import Provider
     from benchmarks.relying_party import Flow
-    from benchmarks.steps import Step
 
 PROBLEMS_ENOUGH = 20
 

@@ -7,19 +7,16 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
 from benchmarks import steps
-from benchmarks.driver_hook import FORM_HEADERS, fill, people
+from benchmarks.driver_hook import FORM_HEADERS, Walk, fill, people
 from benchmarks.driver_hook import signed_in as cookie_of
-from benchmarks.http_client import encode
-from benchmarks.stage import opened
+from benchmarks.http_client import Answer, encode
+from benchmarks.stage import Cpus, Stage, opened
 from benchmarks.steps import Step, require
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from benchmarks.driver_hook import Walk
-    from benchmarks.http_client import Answer
     from benchmarks.relying_party import Flow
-    from benchmarks.stage import Cpus, Stage
 
 FEW = 10
 ARRIVE, PAGE, SEARCH, CHOOSE, LEAVE = "authorize", "page of entities", "search", "choose", "leave"

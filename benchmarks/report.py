@@ -10,13 +10,12 @@ import cryptography
 from cryptography.hazmat.backends.openssl import backend
 
 from benchmarks import engines, steps
-from benchmarks.flow_benchmark import ALONE, WHOLE
+from benchmarks.flow_benchmark import ALONE, WHOLE, Plan
 from benchmarks.generations import GENERATIONS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from benchmarks.flow_benchmark import Plan
     from benchmarks.stage import Cpus
 
 

@@ -20,9 +20,9 @@ from benchmarks.directory_lists import Places
 from benchmarks.driver_hook import Walk, people, sign_in
 from benchmarks.fill import Size
 from benchmarks.http_client import Jar
-from benchmarks.relying_party import Keys, generate_key, registration
+from benchmarks.relying_party import Flow, Keys, generate_key, registration
 from benchmarks.scale_report import LARGE, LEAST, SMALL
-from benchmarks.stage import opened
+from benchmarks.stage import Cpus, Stage, opened
 from corpid.flows.operations.audit_seals import Sealer
 from corpid.rules.directory.actors import CommandLine
 from corpid.stores.encryption_at_rest import SecretCipher, key_from_file
@@ -31,8 +31,6 @@ from corpid.stores.sql.open import open_postgresql
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
-    from benchmarks.relying_party import Flow
-    from benchmarks.stage import Cpus, Stage
     from tests.engines import PostgresServer
 
 BLOCK = 10

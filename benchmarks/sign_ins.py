@@ -24,14 +24,14 @@ from urllib.parse import urlsplit
 import asyncpg
 import pyotp
 import redis
-from aiosmtpd.smtp import SMTP
+from aiosmtpd.smtp import SMTP, Envelope, Session
 
 from benchmarks import counted, engines, statements, steps
 from benchmarks.driver_hook import Walk, people
 from benchmarks.http_client import Jar
 from benchmarks.provider import Clocks
 from benchmarks.sign_ins_report import OTHER, THIS
-from benchmarks.stage import opened
+from benchmarks.stage import Cpus, Stage, opened
 from benchmarks.steps import Wrong, require
 from tests.authenticator import Authenticator
 
@@ -39,10 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
     from pathlib import Path
 
-    from aiosmtpd.smtp import Envelope, Session
-
     from benchmarks.relying_party import Flow
-    from benchmarks.stage import Cpus, Stage
     from tests.engines import PostgresServer
 
 BLOCK = 5

@@ -16,7 +16,7 @@ from benchmarks.driver_hook import Walk, people, sign_in, signed_in
 from benchmarks.generations import CURRENT, Generation
 from benchmarks.http_client import Client, Jar
 from benchmarks.load import Load
-from benchmarks.relying_party import Endpoints, Keys, Maker, generate_key, registration
+from benchmarks.relying_party import Endpoints, Flow, Keys, Maker, generate_key, registration
 from benchmarks.verification import Verifier
 from benchmarks.workshop import Workshop
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
     from benchmarks.provider import Provider
-    from benchmarks.relying_party import Flow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,15 +15,13 @@ from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 from benchmarks import engines
-from benchmarks.flow_benchmark import WHOLE, Run
+from benchmarks.flow_benchmark import WHOLE, Plan, Run
 from benchmarks.generations import GENERATIONS
-from benchmarks.stage import opened
+from benchmarks.stage import Cpus, opened
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from benchmarks.flow_benchmark import Plan
-    from benchmarks.stage import Cpus
 
 PLACES = ("any processor", "the server's processor")
 

@@ -13,7 +13,7 @@ from corpid.cli.doctor import local_checks, request_checks
 from corpid.rules import readers
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import values
-from corpid.rules.directory.access import ACTIONS, CONDITIONS, OBJECT_KINDS, ROLES, RULES
+from corpid.rules.directory.access import ACTIONS, CONDITIONS, OBJECT_KINDS, ROLES, RULES, Action, ObjectKind
 from corpid.rules.directory.member_details import PLAIN_DETAILS
 from corpid.rules.directory.sections import SECTIONS
 from corpid.rules.oauth.api_client import API_SCOPE_MEANINGS
@@ -38,7 +38,6 @@ from scripts.reference import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from corpid.rules.directory.access import Action, ObjectKind
     from corpid.rules.directory.actors import Role
     from corpid.rules.fields import Field
     from corpid_dev.readiness.case import Source

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from corpid.rules.directory.parties import ENTITY_MEMBERS, USER_MEMBERS
 from corpid.rules.limits import ACCESS_TOKEN_SECONDS, ID_TOKEN_SECONDS, REQUEST_URI_SECONDS, USERINFO_SECONDS
 from corpid.rules.oauth.discovery import discovery
-from corpid.rules.oauth.generations import GENERATIONS
+from corpid.rules.oauth.generations import GENERATIONS, Generation, ProtectedResource
 from scripts.reference.shapes import (
     COMPACT_JWE,
     COMPACT_JWS,
@@ -35,7 +35,6 @@ from scripts.reference.shapes import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.rules.oauth.generations import Generation, ProtectedResource
     from scripts.reference.shapes import Shape
 
 MINUTES: Final = 60

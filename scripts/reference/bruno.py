@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from corpid.rules.oauth.authorization_request import PARAMETERS
-from corpid.rules.oauth.generations import GENERATIONS
-from scripts.reference.endpoints import ASSERTION_TYPE, endpoints
+from corpid.rules.oauth.generations import GENERATIONS, Generation
+from scripts.reference.endpoints import ASSERTION_TYPE, Endpoint, Parameter, endpoints
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.rules.oauth.generations import Generation
-    from scripts.reference.endpoints import Endpoint, Parameter
 
 FOLDER: Final = Path(__file__).parents[2] / "examples" / "bruno"
 LIBRARY: Final = "corpid.js"

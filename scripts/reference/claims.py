@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from corpid.rules.directory.parties import ENTITY_MEMBERS, USER_MEMBERS
-from corpid.rules.oauth.generations import CURRENT, FAPI2, INTERMEDIATE, LEGACY
+from corpid.rules.oauth.generations import CURRENT, FAPI2, INTERMEDIATE, LEGACY, Generation
 from scripts.reference import answers
-from scripts.reference.shapes import Either, ListOf, Record, Scalar, said, table
+from scripts.reference.shapes import Either, ListOf, Member, Record, Scalar, Shape, said, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from corpid.rules.oauth.generations import Generation
-    from scripts.reference.shapes import Member, Shape
 
 EXAMPLES: Final = Path(__file__).parents[2] / "docs" / "reference" / "examples"
 ORDER: Final = (CURRENT, FAPI2, INTERMEDIATE, LEGACY)

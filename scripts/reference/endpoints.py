@@ -22,7 +22,7 @@ from corpid.rules.limits import (
     METADATA_CACHE_SECONDS,
     REQUEST_URI_SECONDS,
 )
-from corpid.rules.oauth.authorization_request import PARAMETERS
+from corpid.rules.oauth.authorization_request import PARAMETERS, Documented
 from corpid.rules.oauth.discovery import AUTHORIZATION_PATH, DISCOVERY_PATH, JWKS_PATH, PAR_PATH, TOKEN_PATH
 from corpid.rules.oauth.refusals import Reason
 from corpid.web.http.addresses import HEALTH_PATHS
@@ -33,7 +33,6 @@ from scripts.reference.error_classes import CLASSES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.rules.oauth.authorization_request import Documented
     from corpid.rules.oauth.generations import Generation, ProtectedResource
     from scripts.reference.shapes import Record
 

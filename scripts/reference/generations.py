@@ -5,15 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from corpid.rules.oauth.generations import GENERATIONS, Generation, ProtectedResource
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
     {

@@ -6,12 +6,11 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from corpid_dev.relying_party.interfaces import CURRENT, FAPI2, INTERMEDIATE, LEGACY
-from tests.interop.library_matrix.declarations import LIBRARIES, RESULTS, ROOT, registration
+from tests.interop.library_matrix.declarations import LIBRARIES, RESULTS, ROOT, Library, registration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from tests.interop.library_matrix.declarations import Library
 
 _GENERATIONS: Final = (CURRENT, INTERMEDIATE, FAPI2, LEGACY)
 _FENCES: Final = {".mjs": "js", ".py": "python", ".go": "go", ".rs": "rust", ".java": "java"}

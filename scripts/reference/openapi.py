@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from corpid.rules.oauth.generations import GENERATIONS
+from corpid.rules.oauth.generations import GENERATIONS, Generation
 from scripts.reference import answers
 from scripts.reference.claims import recorded
-from scripts.reference.endpoints import FORM, JSON, JWT, endpoints
-from scripts.reference.shapes import schema, schemas_of
+from scripts.reference.endpoints import FORM, JSON, JWT, Endpoint, Parameter, endpoints
+from scripts.reference.shapes import Record, schema, schemas_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.rules.oauth.generations import Generation
-    from scripts.reference.endpoints import Endpoint, Parameter
-    from scripts.reference.shapes import Record
 
 _TEXT: Final = {"type": "string"}
 _REDIRECT: Final = 302

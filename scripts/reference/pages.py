@@ -18,15 +18,13 @@ from corpid.rules.limits import (
 )
 from scripts.reference import errors as error_page
 from scripts.reference.claims import MADE, ORDER, pretty, recorded
-from scripts.reference.endpoints import EVERY, Endpoint, endpoints
-from scripts.reference.shapes import said
+from scripts.reference.endpoints import EVERY, Endpoint, Parameter, endpoints
+from scripts.reference.shapes import Member, said
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from corpid.rules.oauth.generations import Generation
-    from scripts.reference.endpoints import Parameter
-    from scripts.reference.shapes import Member
 
 _SHOWN_CHARACTERS: Final = 48
 _LONG: Final = re.compile(rf"([\w-]{{{_SHOWN_CHARACTERS}}})[\w.-]{{20,}}")

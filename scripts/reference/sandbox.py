@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from corpid_dev.rules.orders import COMMON, ERRORS, KINDS
+from corpid_dev.rules.orders import COMMON, ERRORS, KINDS, OrderKind, OrderMember
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from corpid_dev.rules.orders import OrderKind, OrderMember
 
 
 def tables() -> str:

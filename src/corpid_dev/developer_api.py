@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -18,7 +18,6 @@ from corpid_dev.web.mode import KEY, key_cookie
 from corpid_dev.web.paths import CLIENTS_PATH, DEVELOPER_PATH, EXCHANGES_PATH, ORDERS_PATH, SIGN_INS_PATH
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
     from pathlib import Path
 
 DEFAULT_URL: Final = f"http://{PROVIDER_HOST}:{FIRST_PORT}{DEVELOPER_PATH}"

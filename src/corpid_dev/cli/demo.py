@@ -7,7 +7,7 @@ import shlex
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
+from contextlib import AbstractAsyncContextManager, ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +16,7 @@ import typer
 
 from corpid.cli import output
 from corpid.engines import StartError
-from corpid.own_certificates import OWN_MACHINE
+from corpid.own_certificates import OWN_MACHINE, OwnCertificate
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.oauth.discovery import DISCOVERY_PATH
 from corpid.settings import SettingsError
@@ -27,20 +27,15 @@ from corpid_dev.cli.stopping import stop_event
 from corpid_dev.demo import check as checking
 from corpid_dev.demo import demo as demonstration
 from corpid_dev.demo import demo_administration
-from corpid_dev.demo.demo import LOG, DemoError, running_issuers
+from corpid_dev.demo.demo import LOG, Demo, DemoError, running_issuers
 from corpid_dev.demo.new_rp import DEFAULT_ISSUER
-from corpid_dev.hosting import FIRST_PORT, HostUnusable
-from corpid_dev.relying_party.interfaces import CURRENT, INTERFACES
+from corpid_dev.hosting import FIRST_PORT, HostUnusable, NetworkHost
+from corpid_dev.relying_party.interfaces import CURRENT, INTERFACES, Interface
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from contextlib import AbstractAsyncContextManager
 
-    from corpid.own_certificates import OwnCertificate
     from corpid_dev.demo.check import Outcome
-    from corpid_dev.demo.demo import Demo
-    from corpid_dev.hosting import NetworkHost
-    from corpid_dev.relying_party.interfaces import Interface
 
     Start = Callable[[Path], AbstractAsyncContextManager[tuple[Demo, ...]]]
 

@@ -18,12 +18,11 @@ from corpid_dev.readiness import report as renderings
 from corpid_dev.readiness.cases import BASELINE, CASES
 from corpid_dev.readiness.driver import Options, check
 from corpid_dev.readiness.observation import Verdict
-from corpid_dev.readiness.report import ReadinessError
+from corpid_dev.readiness.report import ReadinessError, Report
 from corpid_dev.readiness.visitor import Marker
 
 if TYPE_CHECKING:
     from corpid_dev.readiness.case import Case
-    from corpid_dev.readiness.report import Report
 
 _STYLES = {
     Verdict.PASSED: "green",

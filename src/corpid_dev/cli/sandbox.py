@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 import typer
 
 from corpid.cli import listing, output
-from corpid_dev.developer_api import DEFAULT_URL, NotDone, developer_api, trusting
-from corpid_dev.rules.orders import BY_NAME, KINDS, NAMES, document_from_texts
+from corpid_dev.developer_api import DEFAULT_URL, DeveloperApi, NotDone, developer_api, trusting
+from corpid_dev.rules.orders import BY_NAME, KINDS, NAMES, OrderKind, document_from_texts
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from corpid_dev.developer_api import DeveloperApi
-    from corpid_dev.rules.orders import OrderKind
 
 _Answer = TypeVar("_Answer")
 _SECONDS: Final = 10.0

@@ -11,7 +11,7 @@ import asyncio
 import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import urlsplit
@@ -28,7 +28,6 @@ from corpid_dev.relying_party.verification import CheckFailed, Checklist, Provid
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
-    from datetime import date
 
     from corpid_dev.demo.demo import Demo
     from corpid_dev.relying_party.interfaces import Interface

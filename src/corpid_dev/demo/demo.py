@@ -29,7 +29,7 @@ from corpid.rules.directory.actors import DirectoryFile
 from corpid.rules.directory.records import ListedTestPerson
 from corpid.rules.oauth.records import FIRST_ISSUER
 from corpid.settings import Settings
-from corpid.settings.fields import PRESETS
+from corpid.settings.fields import PRESETS, Preset
 from corpid.settings.issuers import client_rules
 from corpid.web.http.server import ListenError, Server, bind
 from corpid.web.telemetry import access_log
@@ -39,7 +39,7 @@ from corpid_dev.demo.example_directory import ExampleDirectory, with_own_secrets
 from corpid_dev.developer_api import trusting
 from corpid_dev.flows.people import Developer
 from corpid_dev.flows.readiness_runs import Runs
-from corpid_dev.hosting import FIRST_PORT, PROVIDER_HOST, RELYING_PARTY_HOST, TLS, Hosting
+from corpid_dev.hosting import FIRST_PORT, PROVIDER_HOST, RELYING_PARTY_HOST, TLS, Hosting, NetworkHost
 from corpid_dev.readiness.background import Checker
 from corpid_dev.relying_party.interfaces import CURRENT, Interface
 from corpid_dev.relying_party.jwt import RelyingPartyKeys
@@ -56,8 +56,6 @@ if TYPE_CHECKING:
 
     from corpid.flows.request_context import Provider
     from corpid.rules.oauth.client_registration import RegistrationRules
-    from corpid.settings.fields import Preset
-    from corpid_dev.hosting import NetworkHost
 
 TRIED: Final = 100
 """ports, before it gives up"""

@@ -29,8 +29,8 @@ from corpid.rules.authentication.totp import STEP_SECONDS
 from corpid.web.http.requests import header_values
 from corpid.web.pages.rendering import StaticFiles, packaged_static_files, page_environment
 from corpid_dev.relying_party.interfaces import CURRENT, Interface
-from corpid_dev.relying_party.relying_party import RelyingParty
-from corpid_dev.relying_party.verification import Callback, CheckFailed, ProviderError, parties_of
+from corpid_dev.relying_party.relying_party import Exchange, RelyingParty
+from corpid_dev.relying_party.verification import Callback, Check, CheckFailed, ProviderError, parties_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from corpid.rules.emails import Email, RenderedEmail
     from corpid_dev.relying_party.jwt import RelyingPartyKeys
     from corpid_dev.relying_party.people import Person
-    from corpid_dev.relying_party.relying_party import Exchange
-    from corpid_dev.relying_party.verification import Check
     from corpid_dev.web.mode import Mode
 
 MEANINGS: Final = {

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Final
 
-from corpid.web.pages.snippets import EXAMPLES
+from corpid.web.pages.snippets import EXAMPLES, Example
 from corpid_dev.demo import example_files
-from corpid_dev.developer_api import NotDone
+from corpid_dev.developer_api import DeveloperApi, NotDone
 from corpid_dev.hosting import FIRST_PORT, PROVIDER_HOST
 from corpid_dev.relying_party.interfaces import CURRENT, INTERFACES
 from corpid_dev.relying_party.jwt import RelyingPartyKeys
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from corpid.web.pages.snippets import Example
-    from corpid_dev.developer_api import DeveloperApi
 
 HOST: Final = "127.0.0.1"
 DEFAULT_ISSUER: Final = f"http://{PROVIDER_HOST}:{FIRST_PORT}"

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows.directory import clients as flow
-from corpid.flows.directory.apply import SETS, carry_out, prepare_document
+from corpid.flows.directory.apply import SETS, ApplyResult, carry_out, prepare_document
 from corpid.flows.directory.single_records import remove_record
 from corpid.flows.directory.write import Refused
 from corpid.jose.encoding import JoseError, json_object
 from corpid.jose.keys import KeySetError, parse_client_key_set
-from corpid.rules.directory.nodes import DirectoryError
+from corpid.rules.directory.nodes import DirectoryError, Json
 from corpid.rules.directory.objects import CLIENT, InvalidObject, parse_object
 from corpid.rules.failures import KeySetUnavailable
 from corpid.rules.oauth.client_registration import (
@@ -30,17 +30,14 @@ from corpid.rules.oauth.pasted_keys import describe_content, read_pasted
 from corpid.rules.oauth.records import Client
 from corpid.rules.oauth.urls import InvalidUrl, check_public_url
 from corpid.texts import phrase
-from corpid_dev.flows.people import writing
+from corpid_dev.flows.people import Developer, writing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.flows.directory.apply import ApplyResult
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.directory.nodes import Json
     from corpid.rules.directory.plan import Plan
     from corpid.rules.directory.records import Service
-    from corpid_dev.flows.people import Developer
 
 PRIVATE_KEY: Final = (
     "this was a private key, which only the client may have: send its public part. If anybody else has seen the private "

@@ -20,15 +20,13 @@ from corpid.jose.key_ring import ACCESS_TOKEN
 from corpid.jose.keys import thumbprint
 from corpid.rules.oauth.errors import shorten_value
 from corpid.rules.oauth.refusals import Reason
-from corpid_dev.flows.exchanges import decode_part
+from corpid_dev.flows.exchanges import Exchange, Exchanges, decode_part
 from corpid_dev.rules import checks
-from corpid_dev.rules.checks import CheckState
+from corpid_dev.rules.checks import Check, CheckState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from corpid_dev.flows.exchanges import Exchange, Exchanges
-    from corpid_dev.rules.checks import Check
 
 JWE_PARTS: Final = 5
 REFUSED_FROM: Final = 400

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows.operations import signing_keys
 from corpid.jose import key_ring
 from corpid.rules.directory.actors import CommandLine
-from corpid_dev.rules.orders import RESOURCES, InvalidOrder, read
+from corpid_dev.rules.orders import RESOURCES, InvalidOrder, Order, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from corpid.flows.request_context import Provider, RequestContext
     from corpid.jose.key_ring import SigningKey
-    from corpid_dev.rules.orders import Order
 
 MOST: Final = 200
 OF_SIGN_IN_SECONDS: Final = 3600

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.rules.directory import names
 from corpid.rules.directory.actors import CommandLine, DirectoryFile
-from corpid_dev.flows.exchanges import Exchanges
+from corpid_dev.flows.exchanges import Exchanges, FaultInjector
 from corpid_dev.flows.orders import Orders, SandboxKeys
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from corpid.rules.directory.records import ListedTestPerson
-    from corpid_dev.flows.exchanges import FaultInjector
     from corpid_dev.flows.readiness_runs import Runs
 
 

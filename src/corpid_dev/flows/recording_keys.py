@@ -8,14 +8,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
-from corpid.flows.operations.signing_keys import SigningKeys
+from corpid.flows.operations.signing_keys import ServerKeys, SigningKeys
 from corpid.flows.registry_cache import RegistryCache
 from corpid.jose.key_ring import KeyRing
 from corpid_dev.flows import exchanges
 from corpid_dev.flows.exchanges import SignedToken
 
 if TYPE_CHECKING:
-    from corpid.flows.operations.signing_keys import ServerKeys
     from corpid.stores.sql.registry import Registry
     from corpid_dev.flows.people import Developer
 

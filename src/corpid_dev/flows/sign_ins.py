@@ -37,30 +37,26 @@ from corpid.flows.authentication.sign_in import (
     SignInConfirmation,
     event,
 )
-from corpid.flows.directory.apply import apply_document
+from corpid.flows.directory.apply import ApplyResult, apply_document
 from corpid.flows.oauth import authorize
-from corpid.flows.oauth.authorize import ImmediateResponse
+from corpid.flows.oauth.authorize import ImmediateResponse, InteractionRedirect
 from corpid.jose.encoding import MalformedToken, base64url, from_base64url, json_object
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.sign_in import SecondFactorMethod, SignInEvent, StaleStep
 from corpid.rules.directory import names
 from corpid.rules.directory.nodes import DirectoryError
-from corpid.rules.directory.records import ListedTestPerson
+from corpid.rules.directory.records import Account, ListedTestPerson
 from corpid.rules.oauth import acr, discovery, parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
-from corpid_dev.flows.people import FILE, writing
+from corpid_dev.flows.people import FILE, Developer, writing
 
 if TYPE_CHECKING:
     from corpid.flows.authentication.interaction_context import InteractionContext
-    from corpid.flows.directory.apply import ApplyResult
-    from corpid.flows.oauth.authorize import InteractionRedirect
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.actors import DirectoryFile
-    from corpid.rules.directory.records import Account
     from corpid.rules.oauth.authorization_request import AuthorizationResponse
-    from corpid_dev.flows.people import Developer
 
 _REF: Final = "anybody"
 """of the grants that third-party rights need; they allow every role of their service"""

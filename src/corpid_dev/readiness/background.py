@@ -7,20 +7,18 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from corpid_dev.developer_api import NotDone
-from corpid_dev.flows.readiness_runs import CaseRow, RunError, RunResults, clip_text
+from corpid_dev.flows.readiness_runs import CaseRow, RunError, RunRequest, RunResults, clip_text
 from corpid_dev.readiness import report as renderings
 from corpid_dev.readiness.cases import CASES
 from corpid_dev.readiness.driver import Options, check
-from corpid_dev.readiness.report import ReadinessError
+from corpid_dev.readiness.report import ReadinessError, Report
 from corpid_dev.readiness.visitor import Marker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from ssl import SSLContext
 
-    from corpid_dev.flows.readiness_runs import RunRequest
     from corpid_dev.readiness.case import Case
-    from corpid_dev.readiness.report import Report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,12 +43,11 @@ from corpid_dev.readiness.case import (
     session_begins,
     stays_here,
 )
-from corpid_dev.readiness.observation import Endpoint
+from corpid_dev.readiness.observation import Endpoint, Expectation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid_dev.readiness.observation import Expectation
 
 _CLIENT: Final = "compare it with your client_id"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from corpid_dev.developer_api import SignInRefused, developer_api
+from corpid_dev.developer_api import DeveloperApi, SignInRefused, developer_api
 from corpid_dev.readiness.case import (
     FOREIGN,
     RESOURCE,
@@ -32,16 +32,13 @@ from corpid_dev.readiness.observation import (
     calls_to,
 )
 from corpid_dev.readiness.report import ReadinessError, Report, Result, address
-from corpid_dev.readiness.visitor import learned, roles, visitor
+from corpid_dev.readiness.visitor import Marker, Visitor, learned, roles, visitor
 from corpid_dev.relying_party.verification import Callback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from ssl import SSLContext
-    from typing import Any
 
-    from corpid_dev.developer_api import DeveloperApi
-    from corpid_dev.readiness.visitor import Marker, Visitor
 
 COOL_DOWN_SECONDS: Final = 61.0
 """libraries fetch a key set again after a minute, at the earliest"""

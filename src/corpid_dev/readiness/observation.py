@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 from corpid_dev.relying_party import jwt
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _GATEWAY: Final = frozenset({502, 503, 504})

@@ -15,11 +15,10 @@ import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from corpid.rules.characters import printable
-from corpid_dev.readiness.observation import Verdict
+from corpid_dev.readiness.observation import Call, Finding, Observation, Verdict
 
 if TYPE_CHECKING:
     from corpid_dev.readiness.case import Case
-    from corpid_dev.readiness.observation import Call, Finding, Observation
 
 
 class ReadinessError(Exception):

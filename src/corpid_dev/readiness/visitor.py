@@ -16,14 +16,13 @@ import httpx
 
 from corpid_dev.readiness.observation import RelyingPartyPage
 from corpid_dev.readiness.report import ReadinessError
-from corpid_dev.relying_party.browser import Browser, DeadEndError
+from corpid_dev.relying_party.browser import Browser, DeadEndError, Form
 from corpid_dev.relying_party.verification import Callback
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
     from ssl import SSLContext
 
-    from corpid_dev.relying_party.browser import Form
 
 PATIENCE_SECONDS: Final = 40.0
 """for a page of the relying party, which waits for the provider meanwhile"""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from joserfc import jwe, jws
-from joserfc.jwk import ECKey, Key, KeySet
+from joserfc.jwk import ECKey, Key, KeyParameters, KeySet
 from joserfc.registry import HeaderParameter
 
 from corpid.stores import relying_party_keys
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from joserfc.jwk import KeyParameters
 
 MAX_BYTES = 4 * 1024 * 1024
 """of a token: userinfo of a person with thousands of roles"""

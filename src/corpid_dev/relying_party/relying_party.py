@@ -16,26 +16,20 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import parse_qsl, urlencode
 
-from joserfc.jwk import ECKey
+from joserfc.jwk import ECKey, Key, KeySet
 
 from corpid_dev.relying_party import jwt, verification
-from corpid_dev.relying_party.interfaces import CURRENT, Interface
+from corpid_dev.relying_party.interfaces import CURRENT, Interface, Reading
 from corpid_dev.relying_party.jwt import RelyingPartyKeys, public_members
-from corpid_dev.relying_party.verification import Callback, Checklist
+from corpid_dev.relying_party.verification import Callback, Checklist, TokenAnswer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     import httpx
-    from joserfc.jwk import Key, KeySet
-
-    from corpid_dev.relying_party.interfaces import Reading
-    from corpid_dev.relying_party.verification import TokenAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

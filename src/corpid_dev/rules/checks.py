@@ -14,14 +14,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from corpid.rules.limits import CLOCK_AHEAD_SECONDS, CODE_SECONDS, PROOF_AGE_SECONDS, REQUEST_URI_SECONDS
-from corpid.rules.oauth.authorization_request import PARAMETERS
+from corpid.rules.oauth.authorization_request import PARAMETERS, RequestParameter
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
-
-    from corpid.rules.oauth.authorization_request import RequestParameter
 
 
 class CheckState(StrEnum):

@@ -17,13 +17,12 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from corpid.jose import compact, encryption
 from corpid.jose.encoding import base64url, from_base64url, json_object
 from corpid.jose.keys import ALGORITHMS, BY_CURVE, EncryptionKey
-from corpid_dev.rules.orders import MANY_ROWS
+from corpid_dev.rules.orders import MANY_ROWS, Order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from corpid.jose.key_ring import SigningKey
-    from corpid_dev.rules.orders import Order
 
 Claims: TypeAlias = "dict[str, Any]"
 Pairs: TypeAlias = tuple[tuple[str, str], ...]

@@ -14,10 +14,10 @@ from corpid.flows.directory.write import Refused
 from corpid.flows.encrypted_values import StoredForm
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.oauth import parameters
-from corpid.rules.oauth.client_registration import IssuerRules, used_generations
+from corpid.rules.oauth.client_registration import IssuerRules, RegistrationFault, used_generations
 from corpid.rules.oauth.pasted_keys import read_pasted
 from corpid.texts import Phrase, phrase
-from corpid.web.context import with_parameter
+from corpid.web.context import WebContext, with_parameter
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.client_fields import (
     FIELDS,
@@ -34,7 +34,7 @@ from corpid.web.pages.client_fields import (
     values_of,
 )
 from corpid.web.pages.errors import refusal_of
-from corpid.web.pages.layout import FormView, Frame, Link, PageView, ViewPart
+from corpid.web.pages.layout import FieldError, FormView, Frame, Link, PageView, ViewPart
 from corpid.web.pages.public_pages import not_found
 from corpid.web.pages.responses import page_for_browser, page_response, require_own_form, see_other
 from corpid.web.pages.snippets import Snippet, curl_with, members_of, snippets
@@ -52,12 +52,9 @@ if TYPE_CHECKING:
 
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.nodes import Json
-    from corpid.rules.oauth.client_registration import RegistrationFault
     from corpid.rules.oauth.generations import Generation
     from corpid.rules.oauth.records import Client
-    from corpid.web.context import WebContext
     from corpid.web.pages.client_fields import Choices
-    from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
     from corpid_dev.web.mode import Mode
 

@@ -21,7 +21,7 @@ import msgspec
 from starlette.responses import Response
 
 from corpid.rules.oauth.refusals import ErrorCode, Reason
-from corpid.texts import phrase
+from corpid.texts import Phrase, phrase
 from corpid.web.pages.layout import BARE, Frame, PageView, ViewPart
 from corpid.web.pages.public_pages import not_found
 from corpid.web.pages.responses import NO_STORE, page_response, see_other
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from corpid.texts import Phrase
     from corpid.web.context import WebContext
 
 _MEDIA_TYPES: Final = {".json": "application/json; charset=utf-8", ".ts": "text/plain; charset=utf-8"}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from corpid.flows import rate_limits
@@ -19,7 +19,7 @@ from corpid.web.pages.responses import NO_STORE
 from corpid.web.routes import as_json
 from corpid_dev.flows import clients, exchanges, orders, sign_ins
 from corpid_dev.flows.clients import ClientRefused
-from corpid_dev.flows.orders import MOST, TooManyOrders
+from corpid_dev.flows.orders import MOST, ActiveOrder, TooManyOrders
 from corpid_dev.flows.sign_ins import SimulatedSignIn
 from corpid_dev.rules.orders import InvalidOrder
 from corpid_dev.web.clients import proposed
@@ -27,13 +27,10 @@ from corpid_dev.web.clients import proposed
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from starlette.requests import Request
-
     from corpid.flows.request_context import RequestContext
     from corpid.rules.oauth.authorization_request import AuthorizationResponse
     from corpid.rules.oauth.records import Client
     from corpid.web.context import WebContext
-    from corpid_dev.flows.orders import ActiveOrder
     from corpid_dev.web.mode import Mode
 
 JSON: Final = "application/json"

@@ -15,7 +15,7 @@ from corpid.rules.oauth.refusals import Reason
 from corpid.web.pages.public_pages import not_found
 from corpid.web.pages.responses import NO_STORE
 from corpid_dev.flows import inspection
-from corpid_dev.flows.exchanges import SUBSCRIBERS, TooManySubscribers
+from corpid_dev.flows.exchanges import SUBSCRIBERS, Exchange, Exchanges, TooManySubscribers
 from corpid_dev.web.endpoints import refuse_other_sites
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from corpid.web.context import WebContext
-    from corpid_dev.flows.exchanges import Exchange, Exchanges
     from corpid_dev.flows.inspection import CheckResult, Clock, Difference, Inspection
     from corpid_dev.web.mode import Mode
 

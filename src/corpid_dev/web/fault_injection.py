@@ -14,11 +14,11 @@ from urllib.parse import parse_qsl, urlencode
 import msgspec
 
 from corpid.jose.encoding import MalformedToken, json_object
-from corpid.jose.key_ring import ACCESS_TOKEN
-from corpid.rules.oauth.errors import InsufficientScope, TemporarilyUnavailable, UseDPoPNonce
+from corpid.jose.key_ring import ACCESS_TOKEN, KeyRing
+from corpid.rules.oauth.errors import InsufficientScope, OAuthError, TemporarilyUnavailable, UseDPoPNonce
 from corpid.rules.oauth.refusals import Reason
-from corpid_dev.flows.exchanges import Answer, decode_part
-from corpid_dev.flows.orders import RequestOrigin
+from corpid_dev.flows.exchanges import Answer, Exchange, Pairs, decode_part
+from corpid_dev.flows.orders import Orders, RequestOrigin, SandboxKeys
 from corpid_dev.rules import wrong_claims
 from corpid_dev.rules.orders import (
     BOUND,
@@ -33,10 +33,6 @@ from corpid_dev.web.paths import SIGN_INS_PATH
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from corpid.jose.key_ring import KeyRing
-    from corpid.rules.oauth.errors import OAuthError
-    from corpid_dev.flows.exchanges import Exchange, Pairs
-    from corpid_dev.flows.orders import Orders, SandboxKeys
     from corpid_dev.rules.orders import Order
 
 _DESCRIPTION: Final = "an order of the sandbox asks for this error"

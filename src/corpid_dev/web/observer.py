@@ -22,7 +22,7 @@ from corpid.rules.oauth.refusals import Reason
 from corpid.web.context import SIGN_IN_PATH
 from corpid.web.http.middleware import FORM_POST_POLICY
 from corpid_dev.flows import exchanges
-from corpid_dev.flows.exchanges import Answer, Exchange
+from corpid_dev.flows.exchanges import Answer, Endpoint, Exchange, Pairs
 from corpid_dev.web.mode import Mode
 from corpid_dev.web.paths import SIGN_INS_PATH
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from corpid.flows.request_context import Policy
-    from corpid_dev.flows.exchanges import Endpoint, Pairs
     from corpid_dev.flows.people import Developer
 
 HIDDEN: Final = "[hidden]"

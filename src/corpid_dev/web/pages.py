@@ -13,9 +13,9 @@ from corpid.jose.encoding import MalformedToken, json_object
 from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.texts import Phrase, phrase
-from corpid.web.context import SIGN_IN, interaction_path, with_parameter
+from corpid.web.context import SIGN_IN, WebContext, interaction_path, with_parameter
 from corpid.web.http.requests import cookie, form_bytes, page_request
-from corpid.web.pages.layout import FormView, Frame, Link, ViewPart
+from corpid.web.pages.layout import FieldError, FormView, Frame, Link, ViewPart
 from corpid.web.pages.responses import page_for_browser, require_own_form, see_other
 from corpid_dev.flows import sign_ins
 from corpid_dev.flows.sign_ins import Anybody
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.flows.request_context import RequestContext
-    from corpid.web.context import WebContext
-    from corpid.web.pages.layout import FieldError
     from corpid_dev.web.mode import Mode
 
 AS: Final = "as"

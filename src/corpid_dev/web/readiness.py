@@ -16,13 +16,13 @@ from starlette.responses import Response
 from corpid.flows.authentication import browsers, interactions
 from corpid.flows.encrypted_values import StoredForm
 from corpid.rules.oauth import parameters
-from corpid.texts import phrase
-from corpid.web.context import with_parameter
+from corpid.texts import Phrase, phrase
+from corpid.web.context import WebContext, with_parameter
 from corpid.web.http.requests import cookie, form_bytes, page_request
-from corpid.web.pages.layout import FormView, Frame, ViewPart
+from corpid.web.pages.layout import FieldError, FormView, Frame, ViewPart
 from corpid.web.pages.public_pages import not_found
 from corpid.web.pages.responses import NO_STORE, page_for_browser, require_own_form, see_other
-from corpid_dev.flows.readiness_runs import RunInProgress, RunRequest
+from corpid_dev.flows.readiness_runs import Run, RunInProgress, RunRequest, Runs
 from corpid_dev.web import stored_forms
 from corpid_dev.web.paths import DEVELOPER_PATH, READINESS_PATH, TRAFFIC_PATH
 
@@ -32,11 +32,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from corpid.flows.request_context import RequestContext
-    from corpid.texts import Phrase
-    from corpid.web.context import WebContext
-    from corpid.web.pages.layout import FieldError
     from corpid_dev.flows.people import Developer
-    from corpid_dev.flows.readiness_runs import Run, Runs
     from corpid_dev.web.mode import Mode
 
 _FORM: Final = "readiness"

@@ -11,12 +11,12 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from corpid.texts import phrase
+from corpid.texts import Phrase, phrase
 from corpid.web.pages.layout import Frame, Link, PageView, ViewPart
 from corpid.web.pages.public_pages import not_found
 from corpid.web.pages.responses import page_response, see_other
 from corpid_dev.flows import inspection
-from corpid_dev.flows.inspection import failing, has_worked
+from corpid_dev.flows.inspection import Inspection, Line, failing, has_worked
 from corpid_dev.web.exchanges import number
 from corpid_dev.web.paths import CATALOGUE_PATH, EVENTS_PATH, EXCHANGES_PATH, READINESS_PATH, TRAFFIC_PATH
 
@@ -26,10 +26,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from corpid.texts import Phrase
     from corpid.web.context import WebContext
     from corpid_dev.flows.exchanges import Exchange, Exchanges
-    from corpid_dev.flows.inspection import Inspection, Line
     from corpid_dev.web.mode import Mode
 
 SHOWN: Final = 50
