@@ -7,14 +7,11 @@ arguments of `phrase` and `counted`, which therefore have to be literals.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date, datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Self, TypeAlias
+from typing import Final, Self, TypeAlias
 from zoneinfo import ZoneInfo
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 Packed: TypeAlias = "str | int | list[Packed] | dict[str, Packed]"
 _CLOSING_ISOLATE: Final = "\u2069"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
 
 from corpid import settings
 from corpid.cli import output
@@ -14,10 +15,6 @@ from corpid.rules.directory.changes import Conflict, LastOwnerRemoved
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.failures import PasswordsBusy, SecretUnreadable, StoreUnavailable
 from corpid.settings import Settings, SettingsError
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
-
 
 T = TypeVar("T")
 

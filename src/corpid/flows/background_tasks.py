@@ -8,12 +8,10 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import Context
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+from typing import Final
 
 WAITING: Final = 200
 """tasks that wait or run at most; if there are more, one is dropped"""

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 import msgspec
 
 from corpid.rules.audit_actions import AuditAction
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 MESSAGE_BYTES: Final = 64 * 1024
 """of a syslog message: a longer entry is shortened, since receivers cut off what they do not expect"""

@@ -9,17 +9,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from corpid.rules.fields import KEY
 from corpid.rules.limits import DAY
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 JobKind: TypeAlias = Literal["audit verification"]
 """the kinds of job, of which the deployment runs one each at a time; who may start one may read this kind of object"""

@@ -6,10 +6,8 @@ Source: Spec 8, and the decision that stands at a number
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 MINUTE: Final = 60
 HOUR: Final = 3600

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated, Final
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Final
 
 import msgspec
 
 from corpid.rules.fields import KEY
 from corpid.rules.limits import DAY, MINUTE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 SEEN_EVERY_SECONDS: Final = MINUTE
 """between two notes that a process lives"""

@@ -16,9 +16,10 @@ one key retires at the moment at which the next one begins.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
@@ -31,9 +32,6 @@ from corpid.rules.limits import (
     LIVE_STATE_SECONDS,
     METADATA_CACHE_SECONDS,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
 
 STANDBY: Final = 253_370_764_800
 """the year 9999: a key of no date, which also a server of the version before publishes and does not use"""

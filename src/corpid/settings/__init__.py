@@ -10,8 +10,9 @@ import difflib
 import os
 import stat
 import textwrap
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 from pydantic import ValidationError
@@ -19,9 +20,6 @@ from pydantic import ValidationError
 from corpid.settings.fields import PREFIX, PRESETS, SECRETS, IssuerSettings, Settings, SettingsError, contradictions
 from corpid.settings.issuers import contradictions as between_issuers
 from corpid.settings.issuers import issuers
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = ["Settings", "SettingsError", "documentation", "load", "named_secret_files", "settings_file"]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from corpid.outbound.network_names import FileOfNetworks, NetworksUnreadable
@@ -16,10 +17,6 @@ from corpid.settings import named_secret_files, settings_file
 from corpid.settings.checks import is_local
 from corpid.settings.fields import SECRETS, Settings
 from corpid.settings.issuers import issuers
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 _CGROUP_LIMIT: Final = Path("/sys/fs/cgroup/memory.max")
 

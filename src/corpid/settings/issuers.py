@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import combinations
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from corpid.rules.authentication.passkeys import passkeys_work_at
@@ -12,9 +12,6 @@ from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import FIRST_ISSUER
 from corpid.settings import checks
 from corpid.settings.fields import PRESETS, Issuer, Settings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def issuers(settings: Settings) -> dict[str, Settings]:

@@ -7,12 +7,10 @@ import os
 import secrets
 import shutil
 import stat
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import BinaryIO, Final
 
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
 _STREAMS: Final = {"/dev/stdout": 1, "/dev/stderr": 2}

@@ -44,20 +44,13 @@ from corpid.web.scim import PATH as SCIM_PATH
 from corpid.web.telemetry.access_log import LogFields, cut
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from starlette.types import ASGIApp
-
-    from corpid.flows.request_context import Policy
-    from corpid.stores.sql.registry import Registry
-
-if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from corpid.flows.request_context import Policy
     from corpid.rules.oauth.generations import Generation
+    from corpid.stores.sql.registry import Registry
 
     Endpoint = Callable[[Request, WebContext], Awaitable[Response]]
     Fails = Callable[[Request, Exception, WebContext], Response]

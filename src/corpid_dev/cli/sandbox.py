@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 import typer
 
 from corpid.cli import listing, output
 from corpid_dev.developer_api import DEFAULT_URL, DeveloperApi, NotDone, developer_api, trusting
 from corpid_dev.rules.orders import BY_NAME, KINDS, NAMES, OrderKind, document_from_texts
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
 
 _Answer = TypeVar("_Answer")
 _SECONDS: Final = 10.0

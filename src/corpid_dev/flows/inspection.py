@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -23,10 +24,6 @@ from corpid.rules.oauth.refusals import Reason
 from corpid_dev.flows.exchanges import Exchange, Exchanges, decode_part
 from corpid_dev.rules import checks
 from corpid_dev.rules.checks import Check, CheckState
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
 
 JWE_PARTS: Final = 5
 REFUSED_FROM: Final = 400

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, Protocol
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+from typing import Final, Protocol
 
 MOST_LINES: Final = 200
 LONGEST_LINE: Final = 400

@@ -6,8 +6,9 @@ take their cases from here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from corpid_dev.readiness.case import (
     ALG,
@@ -44,10 +45,6 @@ from corpid_dev.readiness.case import (
     stays_here,
 )
 from corpid_dev.readiness.observation import Endpoint, Expectation
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 _CLIENT: Final = "compare it with your client_id"
 

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from html import unescape
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import parse_qsl, urldefrag, urlencode, urljoin, urlsplit
 
 import httpx
 
 from corpid_dev.relying_party.verification import Callback
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 VOID_OF_TEXT: Final = frozenset({"script", "style", "template"})
 BUTTON_TYPES: Final = frozenset({"submit", "image"})

@@ -6,12 +6,10 @@ must not believe its records. One frozen record for each generation; what differ
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Any, Final
 
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 

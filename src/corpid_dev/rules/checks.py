@@ -8,18 +8,16 @@ D28, D66
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from corpid.rules.limits import CLOCK_AHEAD_SECONDS, CODE_SECONDS, PROOF_AGE_SECONDS, REQUEST_URI_SECONDS
 from corpid.rules.oauth.authorization_request import PARAMETERS, RequestParameter
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.refusals import Reason
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
 
 
 class CheckState(StrEnum):

@@ -8,14 +8,12 @@ Orders of the sandbox, read from JSON, forms and commands (D66).
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from corpid.rules.oauth.errors import OAuthError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 Value: TypeAlias = str | int | float | bool
 

@@ -5,14 +5,11 @@ No entry point registers it: who does not name it has no fixture of it. pytest i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from corpid_dev.testing.provider import Options, Provider, running
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture(scope="session")

@@ -20,14 +20,7 @@ from corpid.rules.oauth.refusals import Reason
 from corpid_dev.flows.exchanges import Answer, Exchange, Pairs, decode_part
 from corpid_dev.flows.orders import Orders, RequestOrigin, SandboxKeys
 from corpid_dev.rules import wrong_claims
-from corpid_dev.rules.orders import (
-    BOUND,
-    ERROR_CLASSES,
-    ERRORS,
-    LATE_SECONDS,
-    REQUESTED_WITHOUT_CLIENT,
-    RESOURCES,
-)
+from corpid_dev.rules.orders import BOUND, ERROR_CLASSES, ERRORS, LATE_SECONDS, REQUESTED_WITHOUT_CLIENT, RESOURCES
 from corpid_dev.web.paths import SIGN_INS_PATH
 
 if TYPE_CHECKING:

@@ -28,12 +28,7 @@ from corpid.rules.directory.actors import Person
 from corpid.rules.directory.members import masked_address
 from corpid.rules.directory.records import User
 from corpid.rules.directory.sources import channel
-from corpid.rules.limits import (
-    CODE_MISSES,
-    EMAIL_CODES_PER_ADDRESS,
-    EMAIL_CODES_PER_PERSON,
-    EMAIL_UNDO_SECONDS,
-)
+from corpid.rules.limits import CODE_MISSES, EMAIL_CODES_PER_ADDRESS, EMAIL_CODES_PER_PERSON, EMAIL_UNDO_SECONDS
 from corpid.texts import phrase
 
 if TYPE_CHECKING:

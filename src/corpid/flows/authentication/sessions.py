@@ -12,14 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from corpid.flows import namespaces, notifications
-from corpid.flows.authentication import (
-    browsers,
-    completion,
-    entity_selection,
-    interactions,
-    own_pages,
-    throttle,
-)
+from corpid.flows.authentication import browsers, completion, entity_selection, interactions, own_pages, throttle
 from corpid.flows.authentication.interaction_context import InteractionContext, with_consent
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import sign_in as machine

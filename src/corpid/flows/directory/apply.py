@@ -19,11 +19,7 @@ from corpid.flows.large import in_thread_if_many, in_turns
 from corpid.jose.keys import KeySetError, parse_client_key_set
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditQuery
-from corpid.rules.authentication.passwords import (
-    COMMAND_LINE,
-    PasswordRefused,
-    require_allowed_password,
-)
+from corpid.rules.authentication.passwords import COMMAND_LINE, PasswordRefused, require_allowed_password
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.characters import printable
 from corpid.rules.directory.access import Object, authorise
@@ -77,12 +73,11 @@ if TYPE_CHECKING:
     from corpid.outbound.passwords import Passwords
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.document import DirectoryDocument, DocumentEntry, Key
-    from corpid.rules.directory.records import Sources
+    from corpid.rules.directory.records import Sources, Verb
     from corpid.stores.sql.registry import Registry
 
     Records: TypeAlias = dict[Kind, dict[Key, KeyedRecord]]
     AllSources: TypeAlias = dict[Kind, dict[Key, Sources]]
-    from corpid.rules.directory.records import Verb
 
 HASHED_AT_ONCE: Final = 4
 _BETWEEN: Final = ("client_entity_id", "entity_id", "service_id")

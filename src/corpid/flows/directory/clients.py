@@ -6,12 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from corpid.flows.directory.apply import (
-    ADDS,
-    ApplyResult,
-    carry_out,
-    prepare_addition,
-)
+from corpid.flows.directory.apply import ADDS, ApplyResult, carry_out, prepare_addition
 from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.write import Refused, audit_event
 from corpid.rules.audit_actions import AuditAction

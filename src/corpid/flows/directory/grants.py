@@ -15,14 +15,7 @@ from corpid.flows.directory.apply import SETS, ApplyResult, carry_out, prepare_e
 from corpid.flows.directory.finding import RowFilter, find_entity, find_service, pick_one
 from corpid.flows.directory.lists import ListPage, format_place, list_records, parse_place, search_page
 from corpid.flows.directory.person_names import name_subjects
-from corpid.flows.directory.write import (
-    Refused,
-    check_changes,
-    decide_for,
-    read_grants,
-    require_reason,
-    write_changes,
-)
+from corpid.flows.directory.write import Refused, check_changes, decide_for, read_grants, require_reason, write_changes
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import member_details
 from corpid.rules.directory.access import Forbidden, Object, authorise

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
     Report: TypeAlias = Callable[[Literal["checked", "imported"], int, int], None]
     """the result for a number of people, of a total"""
-    from collections.abc import Callable
 
 PEOPLE_AT_ONCE: Final = 100
 """people of one transaction: themselves and their memberships"""

@@ -15,14 +15,7 @@ from corpid.rules.directory.access import Forbidden, Level, Object, ObjectKind, 
 from corpid.rules.directory.lists import MEMBERS, MOST_COUNTED
 from corpid.rules.directory.names import canonical, fold_text, is_storable, is_user_id
 from corpid.rules.directory.queries import Member, MemberCondition, MemberQuery, MemberState
-from corpid.rules.directory.records import (
-    Administrator,
-    Assignment,
-    Change,
-    Membership,
-    ThirdPartyAssignment,
-    User,
-)
+from corpid.rules.directory.records import Administrator, Assignment, Change, Membership, ThirdPartyAssignment, User
 from corpid.rules.directory.roles import RoleRecords
 from corpid.rules.limits import PROVISIONING_CONDITIONS
 from corpid.texts import Phrase, phrase

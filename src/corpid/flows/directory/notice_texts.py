@@ -6,8 +6,9 @@ the page of the very thing, in the portal for the organisation that it is about.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import quote
 
 import msgspec
@@ -19,10 +20,6 @@ from corpid.rules.directory.records import ChangeRequest, Entity, User
 from corpid.rules.directory.values import NO_END
 from corpid.rules.emails import Action, Email, EmailPart, Facts, UrlLine, to_email_time
 from corpid.texts import Phrase, counted, phrase
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
 
 MANAGE_PATH: Final = PATHS["manage"]
 """the pages of an entity's administrators"""

@@ -13,14 +13,7 @@ import msgspec
 
 from corpid.flows.directory.actors import is_allowed
 from corpid.flows.directory.apply import prepare_document
-from corpid.flows.directory.lists import (
-    ListPage,
-    UnknownPlace,
-    UnknownSort,
-    find_order,
-    list_in_order,
-    object_of_list,
-)
+from corpid.flows.directory.lists import ListPage, UnknownPlace, UnknownSort, find_order, list_in_order, object_of_list
 from corpid.flows.directory.members import find_person
 from corpid.flows.directory.person_names import read_invited, read_user_names
 from corpid.flows.directory.write import Refused, RequestDetails, object_of, write_changes
@@ -31,14 +24,7 @@ from corpid.rules.directory.lists import MEMBERS, ListTotal
 from corpid.rules.directory.members import mask_text
 from corpid.rules.directory.names import canonical, is_storable
 from corpid.rules.directory.nodes import DirectoryError, Json, merge_patch
-from corpid.rules.directory.objects import (
-    READ_ONLY,
-    InvalidObject,
-    MemberFault,
-    key_of,
-    parse_object,
-    to_json_object,
-)
+from corpid.rules.directory.objects import READ_ONLY, InvalidObject, MemberFault, key_of, parse_object, to_json_object
 from corpid.rules.directory.plan import without_services
 from corpid.rules.directory.records import Administrator, Change, ChangeRequest, Membership, Service, ThirdPartyGrant
 

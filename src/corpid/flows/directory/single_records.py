@@ -40,15 +40,7 @@ from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.nodes import FileProblem
 from corpid.rules.directory.objects import RESOURCES, Resource
 from corpid.rules.directory.plan import Plan
-from corpid.rules.directory.records import (
-    KIND_OF,
-    Assignment,
-    Change,
-    Entity,
-    Operator,
-    Service,
-    User,
-)
+from corpid.rules.directory.records import KIND_OF, Assignment, Change, Entity, Operator, Service, User
 from corpid.rules.directory.roles import in_words
 from corpid.rules.directory.sections import SECTIONS, Kind
 from corpid.rules.directory.values import NO_END

@@ -18,13 +18,7 @@ from corpid.flows.directory.person_names import digest_names, read_requested_peo
 from corpid.flows.directory.write import Refused, RequestDetails, guard_records, write_changes
 from corpid.flows.encrypted_values import decrypt_value, encrypt_value
 from corpid.jose.encoding import MalformedToken
-from corpid.rules.directory.changes import (
-    ChangedMeanwhile,
-    Precondition,
-    decode_changes,
-    encode_changes,
-    is_undoable,
-)
+from corpid.rules.directory.changes import ChangedMeanwhile, Precondition, decode_changes, encode_changes, is_undoable
 from corpid.rules.directory.records import Assignment, Change, ChangeRequest, Membership, ThirdPartyAssignment
 from corpid.texts import phrase
 

@@ -12,13 +12,7 @@ from corpid.flows.account.own_sessions import SelfServiceRequest
 from corpid.flows.directory import people, person_records
 from corpid.flows.directory.actors import load_operator
 from corpid.flows.directory.finding import authorise_list, authorise_on_person, find_entity
-from corpid.flows.directory.lists import (
-    Appointment,
-    Belonging,
-    ListPage,
-    list_records,
-    list_with_records,
-)
+from corpid.flows.directory.lists import Appointment, Belonging, ListPage, list_records, list_with_records
 from corpid.rules.authentication.records import PersonFactors, Session
 from corpid.rules.authentication.throttling import CodeGuesses
 from corpid.rules.directory.access import Action, Forbidden, Object, ObjectKind, authorise

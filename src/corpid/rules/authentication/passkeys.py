@@ -7,18 +7,15 @@ a passkey counts as two factors. Source: WebAuthn Level 3, D46
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
 
 from corpid.jose.encoding import MalformedToken, base64url, from_base64url, json_object
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
 
 MILLISECONDS: Final = 300_000
 """the time that a browser gives a person to find their passkey"""

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Set as AbstractSet
+from typing import Final, NamedTuple
 
 import msgspec
 
 from corpid.texts import Phrase, phrase
-
-if TYPE_CHECKING:
-    from collections.abc import Set as AbstractSet
 
 
 class HashCost(NamedTuple):

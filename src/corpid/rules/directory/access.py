@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 import msgspec
 
-from corpid.rules.directory.actors import (
-    Actor,
-    ApiClient,
-    DeploymentOperator,
-    EntityAdministrator,
-    Person,
-    Role,
-)
+from corpid.rules.directory.actors import Actor, ApiClient, DeploymentOperator, EntityAdministrator, Person, Role
 from corpid.rules.directory.records import Administrator, AdministratorLevel
 from corpid.rules.directory.sections import KINDS, Kind
 from corpid.rules.directory.third_parties import AuthorisationSide

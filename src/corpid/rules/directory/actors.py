@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from hashlib import sha256
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, TypeAlias
+from typing import ClassVar, Final, Literal, Self, TypeAlias
 
 import msgspec
 
 from corpid.rules.characters import printable
 from corpid.rules.directory.records import AdministratorLevel, AdministratorServices, Change, OperatorLevel
 from corpid.rules.oauth.api_client import API_SCOPES, ApiScope
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 Role: TypeAlias = Literal[
     "command line", "file", "operator", "support", "auditor", "owner", "administrator", "sub_administrator", "person",

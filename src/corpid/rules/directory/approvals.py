@@ -15,14 +15,7 @@ import msgspec
 from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.document import Current, DocumentEntry, Key
 from corpid.rules.directory.plan import check
-from corpid.rules.directory.records import (
-    Change,
-    ChangeRequest,
-    Entity,
-    Membership,
-    Service,
-    ThirdPartyGrant,
-)
+from corpid.rules.directory.records import Change, ChangeRequest, Entity, Membership, Service, ThirdPartyGrant
 from corpid.rules.directory.sections import KINDS, Kind
 from corpid.texts import phrase
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import chain, product
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, TypeAlias, get_args
+from typing import Final, TypeAlias, get_args
 
 import msgspec
 
 from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.records import ENTITY_STATUSES, Entity, EntityStatus, EntityType, Membership, Service
 from corpid.texts import Phrase, phrase
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 Form: TypeAlias = tuple[EntityType, EntityStatus]
 """the facts by which a client's services accept an entity"""

@@ -5,15 +5,13 @@ For the plan of a directory file and for the audit, from the declaration of its 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from corpid.rules.fields import Disclosure, fields_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 SHOWN_CHARACTERS: Final = 4
 """of a masked member, its last ones"""

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
+from collections.abc import Mapping
+from typing import Final, NoReturn, TypeAlias
 
 import msgspec
 
 from corpid.rules.directory.names import without_marks
 from corpid.rules.readers import Items, Node, Pairs, Scalar
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 SHOWN: Final = 50
 """more problems of one file than this are counted, not listed"""

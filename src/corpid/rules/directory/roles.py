@@ -7,8 +7,9 @@ identifiers and then of what the row says, so that the same directory gives the 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -23,10 +24,6 @@ from corpid.rules.directory.records import (
     User,
 )
 from corpid.rules.directory.values import NO_END
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
 
 RoleRow: TypeAlias = Assignment | ThirdPartyAssignment
 

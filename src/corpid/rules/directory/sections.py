@@ -5,7 +5,8 @@ The same table for people is in docs/directory.md. Members of an API client are 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
+from collections.abc import Mapping
+from typing import Final, Literal, TypeAlias, get_args
 
 import msgspec
 
@@ -26,9 +27,6 @@ from corpid.rules.fields import Field, documented_fields, fields_of, key_fields
 from corpid.rules.oauth.api_client import API_CLIENT_MEMBERS
 from corpid.rules.oauth.records import Client
 from corpid.rules.readers import InvalidValue, Items, Node, Pairs, Reader, Scalar, quote_value
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 Kind: TypeAlias = Literal[
     "service", "entity", "user", "credentials", "membership", "administrator", "operator",

@@ -6,7 +6,8 @@ each member who set it since: the person, an operator and a file may all have pa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Generic, Literal, TypeAlias, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -15,10 +16,6 @@ from corpid.rules.directory.names import fold_ascii
 from corpid.rules.directory.records import Sources, User
 from corpid.rules.directory.sections import Kind
 from corpid.rules.fields import KeyedRecord
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
 
 Channel: TypeAlias = Literal["file", "command line", "API", "SCIM", "page", "person", "unknown"]
 """through which a record or a member came"""

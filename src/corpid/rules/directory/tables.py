@@ -10,7 +10,8 @@ import codecs
 import csv
 import io
 import re
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
@@ -22,10 +23,6 @@ from corpid.rules.directory.records import MemberDetails
 from corpid.rules.directory.sections import NOUNS, OWN_FACTORS, SECTIONS, TEST
 from corpid.rules.readers import Items, Node, Pairs, Scalar, unknown_field, unrounded
 from corpid.texts import Phrase, phrase
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
 
 _SEPARATOR: Final = re.compile(r'"?sep=([,;\t|])"?')
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")

@@ -8,16 +8,14 @@ person may begin anywhere, so each run of their letters is a word from each of i
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from corpid.rules.directory.names import fold_text
 from corpid.rules.fields import fields_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 LONGEST: Final = 40
 """characters of a word that count"""

@@ -7,17 +7,14 @@ becomes a large one, are refused.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 import yaml
 
 from corpid.rules.characters import printable, printable_lines
 from corpid.rules.directory.nodes import DEPTH, NESTED_TOO_DEEPLY, TOO_MANY_NODES, DirectoryError, FileProblem
 from corpid.rules.readers import Items, Node, Pairs, Scalar, quote_value
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

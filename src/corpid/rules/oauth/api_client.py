@@ -5,7 +5,8 @@ The server has an issuer of its own, so that the discovery document of the speci
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 import msgspec
@@ -20,9 +21,6 @@ from corpid.rules.oauth.parameters import require_parameter
 from corpid.rules.oauth.records import CLIENT_MEMBERS, ClientId
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.readers import ListReader, one_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 ApiScope: TypeAlias = Literal[
     "directory.read", "directory.write", "clients.read", "clients.write", "audit.read", "operations"

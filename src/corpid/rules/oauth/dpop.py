@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
@@ -19,10 +20,6 @@ from corpid.rules.oauth.errors import InvalidDPoPProof, InvalidRequest, abbrevia
 from corpid.rules.oauth.jwt_claims import CHECK_CLOCK, BadClaim, ahead, jti, numeric_date, seconds
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.urls import DEFAULT_PORTS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
 
 _JKT: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _URL: Final = re.compile(r"[!-~]+")

@@ -6,15 +6,13 @@ Source: D14, D81
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Collection, Mapping
+from typing import Final
 from urllib.parse import quote, quote_plus, unquote_to_bytes
 
 from corpid.rules.limits import FORM_PAIRS
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
 
 _BROKEN_PERCENT: Final = re.compile("%(?![0-9A-Fa-f]{2})")
 _ESCAPE_CHARACTERS: Final = 3

@@ -6,7 +6,8 @@ A single key, a list, PEM text or a certificate becomes a key set; what is priva
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -16,9 +17,6 @@ from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from corpid.jose.encoding import JoseError, base64url, json_object
 from corpid.jose.keys import BY_CURVE, RSA, WRAPS, public_jwk, thumbprint
 from corpid.rules.oauth.client_registration import PRIVATE_INSIDE, public_key, public_part
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _PEM: Final = "-----BEGIN "
 _USES: Final = ("sig", "enc")

@@ -157,10 +157,7 @@ service_words: Final = table(
     sa.Index(None, "service_id", "word"),
 )
 client_words: Final = table(
-    "client_words",
-    key("word"),
-    key("client_id", foreign_key("clients.client_id")),
-    sa.Index(None, "client_id", "word"),
+    "client_words", key("word"), key("client_id", foreign_key("clients.client_id")), sa.Index(None, "client_id", "word")
 )
 member_words: Final = table(
     "member_words",
@@ -187,21 +184,12 @@ provisioning_tokens: Final = table(
 )
 
 administrators: Final = table(
-    "administrators",
-    *record_columns(Administrator),
-    source(),
-    membership(),
-    sa.Index(None, "entity_id"),
+    "administrators", *record_columns(Administrator), source(), membership(), sa.Index(None, "entity_id")
 )
 
 operators: Final = table("operators", *record_columns(Operator), source(), sa.Index(None, "level"))
 
-services: Final = table(
-    "services",
-    *record_columns(Service),
-    later("words", NO_WORDS),
-    source(),
-)
+services: Final = table("services", *record_columns(Service), later("words", NO_WORDS), source())
 
 assignments: Final = table(
     "assignments",
@@ -255,17 +243,11 @@ notices: Final = table(
 )
 """E-mails about the administration of entities. Those of one person, kind and entity are sent together."""
 
-access_reviews: Final = table(
-    "access_reviews",
-    *record_columns(AccessReview),
-    sa.Index(None, "remind_at"),
-)
+access_reviews: Final = table("access_reviews", *record_columns(AccessReview), sa.Index(None, "remind_at"))
 """The last access review of an entity, and the next one; `began_at` is 0 if none is open."""
 
 access_review_decisions: Final = table(
-    "access_review_decisions",
-    *record_columns(ReviewDecision),
-    sa.Index(None, "user_id"),
+    "access_review_decisions", *record_columns(ReviewDecision), sa.Index(None, "user_id")
 )
 """Decisions of the review that is open, else of the last one."""
 
@@ -274,112 +256,63 @@ clients: Final = table(
 )
 
 fetched_key_sets: Final = table(
-    "fetched_key_sets",
-    key("client_id", foreign_key("clients.client_id")),
-    *record_columns(FetchedKeySet),
+    "fetched_key_sets", key("client_id", foreign_key("clients.client_id")), *record_columns(FetchedKeySet)
 )
 
 api_clients: Final = table("api_clients", key("client_id"), text("name"), flag("enabled"), text("record"))
 """Clients of the admin API. Triggers refuse an identifier that a row of `clients` has, and the reverse."""
 
 api_client_key_sets: Final = table(
-    "api_client_key_sets",
-    key("client_id", foreign_key("api_clients.client_id")),
-    *record_columns(FetchedKeySet),
+    "api_client_key_sets", key("client_id", foreign_key("api_clients.client_id")), *record_columns(FetchedKeySet)
 )
 
-generation_use: Final = table(
-    "generation_use",
-    *record_columns(UseCount),
-)
+generation_use: Final = table("generation_use", *record_columns(UseCount))
 
-client_refusals: Final = table(
-    "client_refusals",
-    *record_columns(ClientRefusal),
-)
+client_refusals: Final = table("client_refusals", *record_columns(ClientRefusal))
 
 client_clocks: Final = table(
-    "client_clocks",
-    key("client_id", foreign_key("clients.client_id")),
-    *record_columns(ClientClock),
+    "client_clocks", key("client_id", foreign_key("clients.client_id")), *record_columns(ClientClock)
 )
 """The largest skew of each client's clock (docs/decisions/0026)."""
 
-hourly_counts: Final = table(
-    "hourly_counts",
-    *record_columns(HourlyCount),
-)
+hourly_counts: Final = table("hourly_counts", *record_columns(HourlyCount))
 """No reference to clients: what was counted of one that is removed stays part of the totals."""
 
-server_processes: Final = table(
-    "server_processes",
-    *record_columns(ServerProcess),
-)
+server_processes: Final = table("server_processes", *record_columns(ServerProcess))
 
 jobs: Final = table(
-    "jobs",
-    *record_columns(Job),
-    partial("ix_jobs_running", "kind", rows="event = 'start'", unique=True),
+    "jobs", *record_columns(Job), partial("ix_jobs_running", "kind", rows="event = 'start'", unique=True)
 )
 """The index lets one of a kind run."""
 
-credentials: Final = table(
-    "credentials",
-    *record_columns(Credentials),
-)
+credentials: Final = table("credentials", *record_columns(Credentials))
 
 
-keys: Final = table(
-    "keys",
-    *record_columns(ProviderKey),
-)
+keys: Final = table("keys", *record_columns(ProviderKey))
 
-sessions: Final = table(
-    "sessions",
-    *record_columns(Session),
-    sa.Index(None, "expires_at"),
-    sa.Index(None, "user_id"),
-)
+sessions: Final = table("sessions", *record_columns(Session), sa.Index(None, "expires_at"), sa.Index(None, "user_id"))
 
 browser_names: Final = table(
     "browser_names", key("user_id", foreign_key("users.user_id")), key("browser_key"), text("name"), integer("named_at")
 )
 
 consents: Final = table(
-    "consents",
-    *record_columns(Consent),
-    membership(),
-    sa.Index(None, "expires_at"),
-    sa.Index(None, "client_id"),
+    "consents", *record_columns(Consent), membership(), sa.Index(None, "expires_at"), sa.Index(None, "client_id")
 )
 
-passkeys: Final = table(
-    "passkeys",
-    *record_columns(Passkey),
-    sa.Index(None, "user_id"),
-)
+passkeys: Final = table("passkeys", *record_columns(Passkey), sa.Index(None, "user_id"))
 
 recovery_codes: Final = table("recovery_codes", key("user_id", foreign_key("users.user_id")), key("code_hash"))
 
 passkey_offers: Final = table("passkey_offers", key("user_id", foreign_key("users.user_id")), integer("declined_at"))
 """who did not want a passkey, and when they last said so"""
 
-code_guesses: Final = table(
-    "code_guesses",
-    *record_columns(CodeGuesses),
-)
+code_guesses: Final = table("code_guesses", *record_columns(CodeGuesses))
 
-links: Final = table(
-    "links",
-    *record_columns(FactorLink),
-    sa.Index(None, "user_id"),
-)
+links: Final = table("links", *record_columns(FactorLink), sa.Index(None, "user_id"))
 
 email_changes: Final = table(
-    "email_changes",
-    *record_columns(EmailChange),
-    sa.Index(None, "link_hash"),
-    sa.Index(None, "effective_at"),
+    "email_changes", *record_columns(EmailChange), sa.Index(None, "link_hash"), sa.Index(None, "effective_at")
 )
 
 audit: Final = sa.Table(

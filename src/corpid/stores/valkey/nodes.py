@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import Iterable, Sequence
+from typing import Final, Protocol
 
 from redis.crc import key_slot
 
@@ -11,10 +12,6 @@ from corpid.event_log import log
 from corpid.rules.failures import StoreUnavailable
 from corpid.stores.valkey import incarnations
 from corpid.stores.valkey.link import ANSWER_SECONDS, Answer, EngineAddress, EngineLink, connect
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
 
 _UNKNOWN: Final = "?"
 _OF_ANOTHER_FORM: Final = (TypeError, ValueError, LookupError, AttributeError)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from corpid.rules.networks import Network, is_loopback
 from corpid.rules.oauth.urls import DEFAULT_PORTS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
 
 HEALTH_PATHS: Final = ("/healthz", "/readyz")
 """answered under every name, whatever base_url is"""

@@ -25,9 +25,12 @@ from corpid.web.http.connections import ConnectionRegistry, ConnectionShare, Lim
 from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+    from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Sequence
+    from pathlib import Path
 
     from starlette.types import ASGIApp
+
+    Stamp = tuple[int, int, int] | None
 
 
 BACKLOG: Final = 2048
@@ -390,12 +393,6 @@ def _why_not(host: str, address: str, port: int, setting: str, error: OSError) -
         return f"port {port} on {where} needs more rights than this user has: choose one above 1023 ({setting})"
     return f"cannot listen on {where} port {port}: {error.strerror}"
 
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    Stamp = tuple[int, int, int] | None
 
 LOOK_SECONDS: Final = 60.0
 """how often the files are checked"""

@@ -7,9 +7,10 @@ of another site.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import datetime, tzinfo
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 from unicodedata import east_asian_width
 
 from jinja2 import PackageLoader
@@ -24,10 +25,6 @@ from corpid.web.pages.layout import never_asks, run_by
 from corpid.web.pages.rendering import StaticFiles, page_environment
 from corpid.web.pages.theme import NO_THEME, TEXT_RATIO, Theme, contrast, palettes
 from corpid.web.pages.translations import Language, Translator, translator_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 INKS: Final = (
     *((ink, ground) for ink in ("text", "muted", "accent") for ground in ("surface", "page", "quiet")),
