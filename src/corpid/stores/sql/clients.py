@@ -21,6 +21,7 @@ from corpid.stores import milliseconds
 from corpid.stores.sql.columns import (
     LIMIT,
     Codec,
+    ExpiringRows,
     Query,
     T,
     columns,
@@ -63,9 +64,6 @@ _OF_CLIENTS: Final = ("client_id", "name", "enabled", "record")
 _FETCHED: Final = record_codec(FetchedKeySet)
 _USES: Final = record_table(generation_use, UseCount)
 _CONSENTS: Final = record_table(consents, Consent)
-_MILLISECONDS: Final = sa.literal_column("1000", sa.BigInteger)
-_SWEPT_CONSENTS: Final = 500
-"""consents that a sweep removes in one go"""
 _SWEPT_KEYS: Final = 100
 """expired keys that a new one removes"""
 _RESPONSES: Final = msgspec.json.Decoder(StoredResponse)
@@ -241,22 +239,13 @@ class Usage:
         return await self._all.every()
 
 
-class Consents:
+class Consents(ExpiringRows):
     """Remembered consents. They end with their membership and client (D29)."""
 
     def __init__(self, database: Database, audit: Audit) -> None:
-        self._database: Final = database
+        super().__init__(database, consents)
         self._audit: Final = audit
-        now = database.now // _MILLISECONDS
-        # PostgreSQL asks the clock once, not for every row, and so can use the index
-        once = sa.select(now).scalar_subquery()
-        expired = (
-            sa.select(consents)
-            .where(consents.c.expires_at <= once)
-            .limit(_SWEPT_CONSENTS)
-            .with_for_update(skip_locked=True)
-        )
-        live = consents.c.expires_at > now
+        live = self.live
         named = _consent_named("user_id", "entity_id", "client_id", "issuer_id")
         self._remembered: Final = _CONSENTS.query(database, lambda found: found.where(*named, live))
         self._of: Final = _CONSENTS.query(
@@ -266,7 +255,6 @@ class Consents:
         self._withdraw: Final = database.prepare(
             lambda: sa.delete(consents).where(*_consent_named("user_id", "entity_id", "client_id"))
         )
-        self._sweep: Final = database.prepare(lambda: sa.delete(consents).where(database.is_among(consents, expired)))
 
     async def find_remembered(
         self, user_id: str, entity_id: str, client_id: str, issuer_id: str, *, now: float
@@ -305,14 +293,6 @@ class Consents:
             if withdrawn:
                 await self._audit.write(event)
         return withdrawn
-
-    async def sweep(self, *, now: float) -> int:
-        """Remove some expired ones.
-
-        The number removed. Calling it until that is 0 removes them all. Those that another process removes are left to
-        it.
-        """
-        return await self._database.write(self._sweep, {"now": milliseconds(now)})
 
 
 class IdempotencyKeys:

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from msgspec.structs import replace
 
 from corpid.rules.fields import Field, fields_of
+from corpid.stores import milliseconds
 from corpid.stores.sql.statements import Database, Row, Statement, insert, parameters, upsert
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ INDEXES: Final[list[sa.Index]] = []
 TEXT: Final = sa.Text().with_variant(sa.TEXT(collation="C"), "postgresql")
 """compared and sorted byte by byte, whatever the order that a database was made with"""
 LIMIT: Final = sa.bindparam("limit", type_=sa.Integer)
+_SWEPT: Final = 500
+"""expired rows that a sweep removes in one go"""
 _KINDS: Final[Mapping[Any, sa.types.TypeEngine[Any]]] = {
     bool: sa.Boolean(), int: sa.BigInteger(), float: sa.Double(),
 }  # fmt: skip
@@ -190,6 +193,27 @@ class Query(Generic[Q]):
     async def every(self, **values: object) -> list[Q]:
         """All records, in the order of the statement. Raises StoreUnavailable."""
         return list(map(self._decode, await self._database.rows(self.statement, values)))
+
+
+class ExpiringRows:
+    """Rows that live while now < expires_at, in epoch seconds, by the engine's clock if any (D49)."""
+
+    def __init__(self, database: Database, table: sa.Table) -> None:
+        self._database: Final = database
+        now = database.now // sa.literal_column("1000", sa.BigInteger)
+        self.live: Final = table.c.expires_at > now
+        # PostgreSQL asks the clock once, not for every row, and so can use the index
+        once = sa.select(now).scalar_subquery()
+        expired = sa.select(table).where(table.c.expires_at <= once).limit(_SWEPT).with_for_update(skip_locked=True)
+        self._sweep: Final = database.prepare(lambda: sa.delete(table).where(database.is_among(table, expired)))
+
+    async def sweep(self, *, now: float) -> int:
+        """Remove some expired ones.
+
+        The number removed. Calling it until that is 0 removes them all. Those that another process removes are left to
+        it.
+        """
+        return await self._database.write(self._sweep, {"now": milliseconds(now)})
 
 
 class RecordTable(Codec[T], frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from corpid.rules.authentication.records import Credentials, Session, SessionFactors
 from corpid.rules.limits import BROWSER_NAMES
 from corpid.stores import milliseconds
-from corpid.stores.sql.columns import Codec, belongs_to_person, columns, record_table, text_parameter
+from corpid.stores.sql.columns import Codec, ExpiringRows, belongs_to_person, columns, record_table, text_parameter
 from corpid.stores.sql.statements import CompiledStatement, Database, insert, parameters, upsert
 from corpid.stores.sql.tables import browser_names, credentials, email_changes, links, passkeys, sessions, users
 
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
 _SESSIONS: Final = record_table(sessions, Session)
 _SESSION_END: Final = len(_SESSIONS.columns)
-_MILLISECONDS: Final = sa.literal_column("1000", sa.BigInteger)
-_SWEPT: Final = 500
-"""sessions that a sweep removes in one go"""
 _OWNED: Final = sa.and_(passkeys.c.credential_id == sa.bindparam("passkey"), passkeys.c.user_id == users.c.user_id)
 
 
@@ -141,11 +138,11 @@ def _put_if_as_stored(secret: Codec[Credentials], *, passkey: bool) -> sa.Insert
     return sa.insert(sessions).from_select(list(_SESSIONS.written), locked.where(*same))
 
 
-class Sessions:
+class Sessions(ExpiringRows):
     """Signed-in browsers; listed and ended."""
 
     def __init__(self, database: Database, audit: Audit, kinds: Kinds, sign_outs: SignOuts) -> None:
-        self._database: Final = database
+        super().__init__(database, sessions)
         self._audit: Final = audit
         self._sign_outs: Final = sign_outs
         self._secret: Final = kinds[Credentials].codec
@@ -154,13 +151,7 @@ class Sessions:
         self._lock_with_passkey: Final = database.prepare(lambda: _person_locked(self._secret, passkey=True))
         self._unless_there: Final = database.prepare(lambda: unless_there(kinds[Credentials]))
         this = sessions.c.session_id == sa.bindparam("session_id")
-        now = database.now // _MILLISECONDS
-        # PostgreSQL asks the clock once, not for every row, and so can use the index
-        once = sa.select(now).scalar_subquery()
-        expired = (
-            sa.select(sessions).where(sessions.c.expires_at <= once).limit(_SWEPT).with_for_update(skip_locked=True)
-        )
-        live = sessions.c.expires_at > now
+        live = self.live
         self._get: Final = _SESSIONS.query(database, lambda found: found.where(this, live))
         owned = sa.select(sa.func.count()).select_from(passkeys).where(_OWNED).scalar_subquery()
         people = sessions.join(users, users.c.user_id == sessions.c.user_id)
@@ -196,7 +187,6 @@ class Sessions:
         self._remove_name: Final = database.prepare(
             lambda: sa.delete(browser_names).where(owner, browser_names.c.browser_key == text_parameter("browser_key"))
         )
-        self._sweep: Final = database.prepare(lambda: sa.delete(sessions).where(database.is_among(sessions, expired)))
 
     async def get(self, session_id: str, *, now: float) -> Session | None:
         """Live while now < expires_at, by the engine's clock if any.
@@ -309,10 +299,3 @@ class Sessions:
             else:
                 await self._database.run(self._remove_name, values)
             await self._audit.write(event)
-
-    async def sweep(self, *, now: float) -> int:
-        """Remove some expired ones.
-
-        How many went. Called again and again, it finds them all. Those that another process removes are left to it.
-        """
-        return await self._database.write(self._sweep, {"now": milliseconds(now)})

@@ -99,6 +99,11 @@ def _of_members(expression: str) -> sa.TextClause:
     return sa.text(expression.replace("memberships.", ""))
 
 
+def _word_table(name: str, refers: str) -> sa.Table:
+    _, _, identifier = refers.partition(".")
+    return table(name, key("word"), key(identifier, foreign_key(refers)), sa.Index(None, identifier, "word"))
+
+
 entities: Final = table(
     "entities",
     *record_columns(Entity),
@@ -141,24 +146,10 @@ memberships: Final = table(
 """Triggers give every row its `membership_id`, and end a placeholder with its invitation. Others copy the person's names
 and address, so that an entity's members are found and ordered by an index of the entity."""
 
-user_words: Final = table(
-    "user_words", key("word"), key("user_id", foreign_key("users.user_id")), sa.Index(None, "user_id", "word")
-)
-entity_words: Final = table(
-    "entity_words",
-    key("word"),
-    key("entity_id", foreign_key("entities.entity_id")),
-    sa.Index(None, "entity_id", "word"),
-)
-service_words: Final = table(
-    "service_words",
-    key("word"),
-    key("service_id", foreign_key("services.service_id")),
-    sa.Index(None, "service_id", "word"),
-)
-client_words: Final = table(
-    "client_words", key("word"), key("client_id", foreign_key("clients.client_id")), sa.Index(None, "client_id", "word")
-)
+user_words: Final = _word_table("user_words", "users.user_id")
+entity_words: Final = _word_table("entity_words", "entities.entity_id")
+service_words: Final = _word_table("service_words", "services.service_id")
+client_words: Final = _word_table("client_words", "clients.client_id")
 member_words: Final = table(
     "member_words",
     key("entity_id"),
