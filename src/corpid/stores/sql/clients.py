@@ -26,9 +26,9 @@ from corpid.stores.sql.columns import (
     T,
     columns,
     integer_parameter,
-    number_texts,
     record_codec,
     record_table,
+    repeat_texts,
     text_parameter,
     text_parameters,
 )
@@ -203,7 +203,7 @@ class Clients(_Registered[Client]):
         wanted = list(dict.fromkeys(client_ids))
         if not wanted:
             return {}
-        values = number_texts("listed", wanted + wanted[:1] * (_LISTED - len(wanted)))
+        values = repeat_texts("listed", wanted, _LISTED)
         hours = {f"hour_{number}": hour - number * HOUR for number in range(_HOURS_OF_A_DAY)}
         rows = await self._database.rows(self._latest, {**values, **hours})
         return {str(row[0]): LatestUse(*row[1:]) for row in rows}

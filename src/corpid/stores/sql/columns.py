@@ -289,6 +289,14 @@ def number_texts(name: str, texts: Sequence[str]) -> dict[str, str]:
     return {f"{name}_{number}": text for number, text in enumerate(texts)}
 
 
+def repeat_texts(name: str, texts: Sequence[str], count: int) -> dict[str, str]:
+    """The values of so many numbered parameters, of which there are fewer.
+
+    Always the same statement: what is repeated is found once.
+    """
+    return number_texts(name, [*texts, *[*texts[:1]] * (count - len(texts))])
+
+
 def integer_parameter(name: str) -> sa.BindParameter[int]:
     return sa.bindparam(name, type_=sa.BigInteger)
 

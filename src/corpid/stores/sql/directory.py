@@ -41,6 +41,7 @@ from corpid.stores.sql.columns import (
     decode_joined,
     number_texts,
     record_codec,
+    repeat_texts,
     text_parameter,
     text_parameters,
 )
@@ -296,14 +297,11 @@ class Directory:
     async def _of_people(
         self, statement: Callable[[int], CompiledStatement], people: Collection[str], **values: str
     ) -> list[Row]:
-        """Rows of people, of a hundred with each statement.
-
-        Always the same one: who is repeated is found once.
-        """
+        """Rows of people, of a hundred with each statement."""
         wanted, rows = sorted(set(people)), list["Row"]()
         for start in range(0, len(wanted), _PEOPLE_AT_ONCE):
             part = wanted[start : start + _PEOPLE_AT_ONCE]
-            listed = number_texts("listed", part + part[:1] * (_PEOPLE_AT_ONCE - len(part)))
+            listed = repeat_texts("listed", part, _PEOPLE_AT_ONCE)
             rows += await self._database.rows(statement(_PEOPLE_AT_ONCE), values | listed)
         return rows
 

@@ -22,6 +22,7 @@ from corpid.stores.sql.columns import (
     integer_parameter,
     number_texts,
     record_table,
+    repeat_texts,
     text_parameter,
     text_parameters,
 )
@@ -194,8 +195,7 @@ class Provisioning:
         wanted = [each for each in dict.fromkeys(membership_ids) if each and is_storable(each)]
         for start in range(0, len(wanted), _NAMED_AT_ONCE):
             part = wanted[start : start + _NAMED_AT_ONCE]
-            # Always the same statement: what is repeated is found once.
-            values = number_texts("listed", part + part[:1] * (_NAMED_AT_ONCE - len(part)))
+            values = repeat_texts("listed", part, _NAMED_AT_ONCE)
             found += [MEMBERSHIPS.decode(row) for row in await self._database.rows(self._identified, values)]
             await asyncio.sleep(0)
         return [each for each in found if each.entity_id == entity_id]
@@ -274,7 +274,7 @@ class Provisioning:
         wanted = list(dict.fromkeys(user_ids))
         if not wanted:
             return []
-        values = number_texts("listed", wanted + wanted[:1] * (_NAMED_AT_ONCE - len(wanted)))
+        values = repeat_texts("listed", wanted, _NAMED_AT_ONCE)
         rows = await self._database.rows(self._roles, {"entity_id": entity_id, **values})
         return [(str(row[0]), str(row[1]), int(row[2])) for row in rows]
 
@@ -286,7 +286,7 @@ class Provisioning:
         wanted = list(dict.fromkeys(user_ids))
         if not wanted:
             return {}
-        values = number_texts("listed", wanted + wanted[:1] * (_NAMED_AT_ONCE - len(wanted)))
+        values = repeat_texts("listed", wanted, _NAMED_AT_ONCE)
         rows = await self._database.rows(self._last_sign_ins, {"entity_id": entity_id, **values})
         return {str(row[0]): int(row[1]) for row in rows if row[1] is not None}
 
@@ -500,13 +500,10 @@ def _match_roles(shape: RoleShape) -> list[sa.ColumnElement[bool]]:
 
 
 def _bind_roles(wanted: RoleSearch) -> dict[str, object]:
-    """The values of `_match_roles` except the entity.
-
-    Always as many services: what is repeated is found once.
-    """
-    services = [*wanted.services, *wanted.services[:1] * (SEARCH_SERVICES - len(wanted.services))]
+    """The values of `_match_roles` except the entity."""
     days = {"earliest": wanted.first, "latest": wanted.last or NO_END}
-    return {**days, **number_texts("listed", services), **({"role": wanted.role} if wanted.role else {})}
+    services = repeat_texts("listed", wanted.services, SEARCH_SERVICES)
+    return {**days, **services, **({"role": wanted.role} if wanted.role else {})}
 
 
 def _select_roles(shape: RoleShape) -> sa.Select[Any]:

@@ -18,9 +18,9 @@ from corpid.stores.sql.columns import (
     Query,
     columns,
     integer_parameter,
-    number_texts,
     record_codec,
     record_table,
+    repeat_texts,
     text_parameter,
     text_parameters,
 )
@@ -269,10 +269,8 @@ class AccessReviews:
         """Decisions about these people, by person; one statement for each hundred."""
         found: dict[str, ReviewDecision] = {}
         for start in range(0, len(user_ids), _PEOPLE_AT_ONCE):
-            part = list(user_ids[start : start + _PEOPLE_AT_ONCE])
-            # Always the same statement: what is repeated is found once.
-            part += part[:1] * (_PEOPLE_AT_ONCE - len(part))
-            values = number_texts("user", part)
+            part = user_ids[start : start + _PEOPLE_AT_ONCE]
+            values = repeat_texts("user", part, _PEOPLE_AT_ONCE)
             found |= {each.user_id: each for each in await self._decisions.every(entity_id=entity_id, **values)}
         return found
 

@@ -48,8 +48,6 @@ LIMIT: Final = Query(name="limit", description="Number of objects per page.", ki
 class Operation:
     """One operation: its name, its parameters, and who may call it."""
 
-    name: str
-    """its operationId"""
     route: str
     """its method and path below that of the API; `{id}` names an object"""
     summary: str
@@ -57,6 +55,8 @@ class Operation:
     scope: ApiScope | Literal[""]
     """empty: it needs no token"""
     run: Callable[[Call], Awaitable[Response]]
+    named: str = ""
+    """its operationId, if it is not the name of its function"""
     queries: tuple[Query, ...] = ()
     body: str = ""
     """the schema of its body; empty: it takes none"""
@@ -82,6 +82,11 @@ class Operation:
     """whether it is carried out while maintenance is on"""
     tag: str = ""
     """the list of objects that it belongs to; empty: its path begins with it"""
+
+    @property
+    def name(self) -> str:
+        """Its operationId."""
+        return self.named or self.run.__name__
 
     @property
     def method(self) -> str:
@@ -119,7 +124,7 @@ def _of(resource: Resource) -> Iterator[Operation]:
     bound = resource.kind != "client"
     requested = resource.kind in OF_ENTITIES
     yield Operation(
-        name=f"list_{resource.path.replace('-', '_')}",
+        named=f"list_{resource.path.replace('-', '_')}",
         route=f"GET /{resource.path}",
         summary=f"List {plural}",
         description=f"A page of {plural}, sorted by key; people by user name, people of an entity by membership, unless `sort` says otherwise.",
@@ -138,7 +143,7 @@ def _of(resource: Resource) -> Iterator[Operation]:
         bound=bound,
     )
     yield Operation(
-        name=f"add_{resource.singular}",
+        named=f"add_{resource.singular}",
         route=f"POST /{resource.path}",
         summary=f"Add {resource.noun}",
         description=f"Adds {resource.noun} by the rules of a directory file (docs/directory.md), completely or not at all.",
@@ -152,7 +157,7 @@ def _of(resource: Resource) -> Iterator[Operation]:
         bound=bound,
     )
     yield Operation(
-        name=f"read_{resource.singular}",
+        named=f"read_{resource.singular}",
         route=f"GET {one}",
         summary=f"Read {resource.noun}",
         description=f"Shows {resource.noun} with its entity tag.",
@@ -162,7 +167,7 @@ def _of(resource: Resource) -> Iterator[Operation]:
         bound=bound,
     )
     yield Operation(
-        name=f"change_{resource.singular}",
+        named=f"change_{resource.singular}",
         route=f"PATCH {one}",
         summary=f"Change {resource.noun}",
         description="Takes a JSON merge patch (RFC 7396): the members to change; null resets a member to its default.",
@@ -176,7 +181,7 @@ def _of(resource: Resource) -> Iterator[Operation]:
         bound=bound,
     )
     yield Operation(
-        name=f"remove_{resource.singular}",
+        named=f"remove_{resource.singular}",
         route=f"DELETE {one}",
         summary=f"Remove {resource.noun}",
         description=f"Removes {resource.noun}, with everything that depends on it.",
@@ -195,7 +200,6 @@ _reading: Final = partial(Operation, scope="directory.read")
 _writing: Final = partial(Operation, scope="directory.write")
 _OTHERS: Final = (
     _writing(
-        name="apply_directory",
         route="POST /directory",
         summary="Apply a directory document",
         description="Takes a directory document (docs/directory.md) in YAML or JSON, and returns what `corpid apply "
@@ -218,7 +222,6 @@ _OTHERS: Final = (
         bound=False,
     ),
     _reading(
-        name="list_invitations",
         route="GET /invitations",
         summary="List invitations",
         description="Open invitations of an entity, sorted by identifier. A client bound to an entity omits `entity`.",
@@ -228,7 +231,6 @@ _OTHERS: Final = (
         errors=(422,),
     ),
     _writing(
-        name="add_invitation",
         route="POST /invitations",
         summary="Invite somebody",
         description="Invites a person to act for an entity, as `corpid membership invite` does. The response is the "
@@ -242,7 +244,6 @@ _OTHERS: Final = (
         requested=True,
     ),
     _reading(
-        name="read_invitation",
         route="GET /invitations/{id}",
         summary="Read an invitation",
         description="Shows an invitation with its entity tag, even after it was accepted, as long as the membership "
@@ -251,7 +252,6 @@ _OTHERS: Final = (
         answer="Invitation",
     ),
     _writing(
-        name="resend_invitation",
         route="POST /invitations/{id}/resend",
         summary="Send an invitation again",
         description="Sends the e-mail again, with a new link; the earlier link then ends. At the earliest 30 minutes "
@@ -261,7 +261,6 @@ _OTHERS: Final = (
         repeatable=True,
     ),
     _writing(
-        name="revoke_invitation",
         route="DELETE /invitations/{id}",
         summary="Revoke an invitation",
         description="Ends an invitation, with the level and roles given with it. You cannot revoke an accepted "
@@ -271,7 +270,6 @@ _OTHERS: Final = (
         requested=True,
     ),
     _reading(
-        name="list_approvals",
         route="GET /approvals",
         summary="List requests for approval",
         description="Changes that wait for another administrator's approval, and those already decided, oldest "
@@ -286,7 +284,6 @@ _OTHERS: Final = (
         answer="ApprovalPage",
     ),
     _reading(
-        name="read_approval",
         route="GET /approvals/{id}",
         summary="Read a request for approval",
         description="Shows a request, what it changes, and whether it has been decided.",
@@ -294,7 +291,6 @@ _OTHERS: Final = (
         answer="Approval",
     ),
     _writing(
-        name="change_approval",
         route="PATCH /approvals/{id}",
         summary="Withdraw a request for approval",
         description="Takes a merge patch with the state `withdrawn`: a client withdraws its own request. Clients of "
@@ -306,7 +302,7 @@ _OTHERS: Final = (
         conditional=True,
     ),
     Operation(
-        name="list_client_refusals",
+        named="list_client_refusals",
         route="GET /clients/{id}/refusals",
         summary="List the latest refusals of a client",
         description="Its latest 100 refused requests, and 20 that only claim to be its; docs/reference/errors.md has the reasons.",
@@ -316,7 +312,6 @@ _OTHERS: Final = (
         bound=False,
     ),
     _operating(
-        name="list_keys",
         route="GET /keys",
         summary="List signing keys",
         description="Every signing key with its dates, oldest first; never a private key.",
@@ -324,7 +319,6 @@ _OTHERS: Final = (
         answer="KeyPage",
     ),
     _operating(
-        name="rotate_key",
         route="POST /keys",
         summary="Let the next signing key sign",
         description="The standby key, which is published already, signs in two hours, when the current key retires. With "
@@ -337,7 +331,6 @@ _OTHERS: Final = (
         repeatable=True,
     ),
     _operating(
-        name="read_key",
         route="GET /keys/{id}",
         summary="Read a signing key",
         description="One signing key by its kid.",
@@ -345,7 +338,6 @@ _OTHERS: Final = (
         answer="Key",
     ),
     _operating(
-        name="list_sessions",
         route="GET /sessions",
         summary="List a person's sessions",
         description="Where a person is signed in, latest first. Not for people who operate the deployment.",
@@ -354,7 +346,6 @@ _OTHERS: Final = (
         answer="SessionPage",
     ),
     _operating(
-        name="end_sessions",
         route="DELETE /sessions",
         summary="End all sessions of a person",
         description="Signs a person out everywhere, and removes none of their factors.",
@@ -363,7 +354,6 @@ _OTHERS: Final = (
         errors=(404,),
     ),
     _operating(
-        name="read_session",
         route="GET /sessions/{id}",
         summary="Read a session",
         description="Shows a session with its entity tag. Use of the session does not change the tag.",
@@ -371,7 +361,6 @@ _OTHERS: Final = (
         answer="Session",
     ),
     _operating(
-        name="end_session",
         route="DELETE /sessions/{id}",
         summary="End a session",
         description="Signs a person out of one browser.",
@@ -379,7 +368,6 @@ _OTHERS: Final = (
         conditional=True,
     ),
     _operating(
-        name="list_locks",
         route="GET /locks",
         summary="List a person's locks",
         description="Current pauses after too many wrong codes. Delays of at most five minutes after wrong passwords "
@@ -389,7 +377,6 @@ _OTHERS: Final = (
         answer="LockPage",
     ),
     _operating(
-        name="end_locks",
         route="DELETE /locks",
         summary="End the locks of a person",
         description="Ends pauses after wrong codes and delays after wrong passwords, as `corpid user unlock` does.",
@@ -398,7 +385,6 @@ _OTHERS: Final = (
         errors=(404,),
     ),
     _reading(
-        name="read_access_review",
         route="GET /entities/{id}/access-review",
         summary="Read an entity's access review",
         description="When the yearly access review is due, how far the open one is, and who signed off the last one. "
@@ -407,7 +393,6 @@ _OTHERS: Final = (
         answer="AccessReview",
     ),
     _reading(
-        name="list_reviewed_people",
         route="GET /entities/{id}/access-review/people",
         summary="List the people of an access review",
         description="The people of an entity with what they may do, and the decision about each in the open review, by "
@@ -425,7 +410,6 @@ _OTHERS: Final = (
         answer="ReviewedPersonPage",
     ),
     _reading(
-        name="list_consents",
         route="GET /consents",
         tag="users",
         summary="List a person's consents",
@@ -437,7 +421,6 @@ _OTHERS: Final = (
         bound=False,
     ),
     _reading(
-        name="list_deletion_requests",
         route="GET /deletion-requests",
         tag="users",
         summary="List requests to be deleted",
@@ -448,7 +431,6 @@ _OTHERS: Final = (
         bound=False,
     ),
     _operating(
-        name="erase_user",
         route="POST /users/{id}/erase",
         summary="Erase a person",
         description="Removes a person who asked to be deleted, with everything that rests on them, and then their names and "
@@ -460,7 +442,6 @@ _OTHERS: Final = (
         repeatable=True,
     ),
     Operation(
-        name="list_audit",
         route="GET /audit",
         summary="List audit entries",
         description="Audit entries, latest first, with members before and after. A client bound to an entity sees "
@@ -483,7 +464,6 @@ _OTHERS: Final = (
         answer="AuditPage",
     ),
     Operation(
-        name="verify_audit",
         route="GET /audit/verification",
         summary="Verify the audit",
         description="Verifies some seals, with up to 1,000 entries each, and names each entry that was changed, "
@@ -508,7 +488,6 @@ _OTHERS: Final = (
         bound=False,
     ),
     Operation(
-        name="audit_keys",
         route="GET /audit/keys",
         summary="Read the public audit keys",
         description="The keys that sign the audit's seals, as a JWK Set (RFC 7517), to verify an export. No key is "
@@ -520,7 +499,6 @@ _OTHERS: Final = (
         in_maintenance=True,
     ),
     _operating(
-        name="read_maintenance",
         route="GET /maintenance",
         summary="Read whether maintenance is on",
         description="Also available while it is on.",
@@ -529,7 +507,6 @@ _OTHERS: Final = (
         in_maintenance=True,
     ),
     _operating(
-        name="switch_maintenance",
         route="PUT /maintenance",
         summary="Turn maintenance on or off",
         description="Running servers follow within five seconds. Also available while maintenance is on.",
@@ -539,7 +516,6 @@ _OTHERS: Final = (
         in_maintenance=True,
     ),
     _operating(
-        name="read_overview",
         route="GET /overview",
         summary="Read the overview of the deployment",
         description="Completed sign-ins and refusals of a period by hour or day, by client and by reason, and those of the "
