@@ -804,9 +804,7 @@ NOUNS: Final[dict[str, Noun]] = {
             ),
         ),
         details=Details(
-            lambda stores, found: members.load_member(
-                stores.registry, found.record.membership_id, actor=stores.actor
-            )
+            lambda stores, found: members.load_member(stores.registry, found.record.membership_id, actor=stores.actor)
         ),
         needs=("entity",),
     ),

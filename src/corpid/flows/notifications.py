@@ -357,13 +357,7 @@ def email_will_change(context: RequestContext, user: User, made: NewLink, *, add
         lead,
         Action(text=phrase("Stop the change"), url=made.url),
         _typed(made),
-        Facts(
-            (
-                (_WHEN, to_email_time(context.now)),
-                (_WORKS_UNTIL, ends),
-                (_USER_NAME, user.user_name),
-            )
-        ),
+        Facts(((_WHEN, to_email_time(context.now)), (_WORKS_UNTIL, ends), (_USER_NAME, user.user_name))),
     )
     _post(
         context.provider.mail,

@@ -246,13 +246,7 @@ def forbidden_page(purpose: str, forbidden: Forbidden, back: Link, others: tuple
         )
     else:
         why = phrase("You cannot do this: {reason}.", reason=forbidden.reason)
-    return Problem(
-        frame=BARE,
-        heading=phrase("You cannot open this page"),
-        paragraphs=(why,),
-        back=back,
-        others=others,
-    )
+    return Problem(frame=BARE, heading=phrase("You cannot open this page"), paragraphs=(why,), back=back, others=others)
 
 
 async def _enter(

@@ -418,10 +418,7 @@ async def require_password_given(
         raise StaleStep
     if not loaded.awaiting_second_factor.user.enabled:
         raise InvalidInput(
-            phrase(
-                "This account can no longer sign in. Ask the operator of {name}.",
-                name=context.provider.policy.name,
-            )
+            phrase("This account can no longer sign in. Ask the operator of {name}.", name=context.provider.policy.name)
         )
     return loaded.awaiting_second_factor
 

@@ -200,10 +200,7 @@ RESOURCES: Final = (
         keys=_keyed("users", left_out=frozenset({"id", "memberships", TEST, *OWN_FACTORS})),
     ),
     MEMBERSHIP,
-    Resource(
-        kind="service", path="services", title="Service", record=Service,
-        keys=_keyed("services"),
-    ),
+    Resource(kind="service", path="services", title="Service", record=Service, keys=_keyed("services")),
     Resource(
         kind="assignment", path="assignments", title="Assignment", record=Assignment,
         keys=documented_fields(Assignment),

@@ -449,10 +449,7 @@ _OTHERS: Final = (
         scope="audit.read",
         run=deployment.list_audit,
         queries=(
-            Query(
-                name="user",
-                description="Entries by and about this person: current user name, or identifier.",
-            ),
+            Query(name="user", description="Entries by and about this person: current user name, or identifier."),
             Query(name="entity", description="Entries about this entity."),
             Query(name="client", description="Entries about this client."),
             Query(name="action", description="An action, or the start of several: `membership.`"),
