@@ -5,7 +5,7 @@ from __future__ import annotations
 from corpid.rules.oauth.records import Client
 from corpid.stores.sql.migrations import words
 
-revision = "0055"
+revision = "0050"
 phase = "fill"
 locks = "a thousand rows of clients at a time"
 

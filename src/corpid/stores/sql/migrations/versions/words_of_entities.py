@@ -5,7 +5,7 @@ from __future__ import annotations
 from corpid.rules.directory.records import Entity
 from corpid.stores.sql.migrations import words
 
-revision = "0044"
+revision = "0047"
 phase = "fill"
 locks = "a thousand rows of entities at a time"
 

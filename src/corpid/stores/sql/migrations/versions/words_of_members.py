@@ -5,7 +5,7 @@ from __future__ import annotations
 from corpid.rules.directory.records import Membership
 from corpid.stores.sql.migrations import words
 
-revision = "0045"
+revision = "0048"
 phase = "fill"
 locks = "a thousand rows of memberships at a time"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from corpid.rules.directory.records import User
 from corpid.stores.sql.migrations import words
 
-revision = "0043"
+revision = "0046"
 phase = "fill"
 locks = "a thousand rows of users at a time"
 

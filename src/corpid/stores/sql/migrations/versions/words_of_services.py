@@ -5,7 +5,7 @@ from __future__ import annotations
 from corpid.rules.directory.records import Service
 from corpid.stores.sql.migrations import words
 
-revision = "0054"
+revision = "0049"
 phase = "fill"
 locks = "a thousand rows of services at a time"
 
