@@ -15,7 +15,7 @@ import msgspec
 from corpid.flows import encrypted_values
 from corpid.flows.account import enrolment_steps, enrolments
 from corpid.flows.account.enrolments import EnrolmentStopped, HelpLapsed, InvitationExpired, NotHere, OpenElsewhere
-from corpid.flows.account.links import PURPOSES, EnrolmentStep, chosen_steps
+from corpid.flows.account.links import PURPOSES, EnrolmentStep, Purpose, chosen_steps
 from corpid.flows.authentication import browsers, interactions
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH, PORTAL_PATH
 from corpid.flows.authentication.sign_in import InvalidInput
@@ -27,9 +27,9 @@ from corpid.rules.oauth import parameters
 from corpid.texts import Phrase, phrase
 from corpid.web.account import factors
 from corpid.web.account.views import ChoosePassword, KeepCodes, SetUpApp
-from corpid.web.context import ENTERED, with_parameter
+from corpid.web.context import ENTERED, WebContext, with_parameter
 from corpid.web.http.requests import cookie, form_bytes, page_request
-from corpid.web.pages.layout import BARE, ButtonForm, FormView, Frame, Link, ViewPart, time_limit
+from corpid.web.pages.layout import BARE, ButtonForm, FieldError, FormView, Frame, Link, ViewPart, time_limit
 from corpid.web.pages.responses import (
     COOKIE_SECONDS,
     add_cookie,
@@ -39,20 +39,16 @@ from corpid.web.pages.responses import (
     see_other,
     throttled_page,
 )
-from corpid.web.pages.views import AskPasskey, Problem, in_frame, second_factor_form
+from corpid.web.pages.views import AskPasskey, Problem, SecondFactorForm, View, in_frame, second_factor_form
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from corpid.flows.account.enrolments import EnrolmentContext
-    from corpid.flows.account.links import Purpose
     from corpid.flows.directory.acceptance import InvitationAnswer
     from corpid.flows.request_context import RequestContext
     from corpid.rules.authentication.records import FactorLink
     from corpid.rules.directory.records import User
-    from corpid.web.context import WebContext
-    from corpid.web.pages.layout import FieldError
-    from corpid.web.pages.views import SecondFactorForm, View
 
 
 class TypeLinkCode(FormView, frozen=True, kw_only=True):
@@ -687,7 +683,5 @@ if TYPE_CHECKING:
 
     from corpid.flows.account.enrolments import Enrolment, EnrolmentContext
     from corpid.flows.request_context import RequestContext
-    from corpid.web.context import WebContext
-    from corpid.web.pages.layout import FieldError
 
     Submit = Callable[..., Awaitable[Enrolment]]

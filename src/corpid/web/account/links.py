@@ -53,7 +53,7 @@ from corpid.web.account import enrolment, views
 from corpid.web.account.enrolment import answered_page, show_ending, to_enrolment
 from corpid.web.account.page_context import OPENED_PATH, AccountContext, account_path, frame
 from corpid.web.account.views import Accept, Invitation
-from corpid.web.context import ENTERED, SIGN_IN, interaction_path, with_parameter
+from corpid.web.context import ENTERED, SIGN_IN, WebContext, interaction_path, with_parameter
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.own_pages import EXTEND
 from corpid.web.pages.layout import BARE, Frame, Link, ViewPart
@@ -67,7 +67,7 @@ from corpid.web.pages.responses import (
     see_other,
     throttled_page,
 )
-from corpid.web.pages.views import Problem
+from corpid.web.pages.views import Problem, View
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -79,8 +79,6 @@ if TYPE_CHECKING:
     from corpid.rules.authentication.records import EmailChange
     from corpid.rules.directory.invitations import OpenInvitation
     from corpid.rules.directory.records import Entity
-    from corpid.web.context import WebContext
-    from corpid.web.pages.views import View
 
 _FORM: Final = "link code"
 """what its form is bound to in addition to the browser (D35)"""

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from corpid.rules.authentication.passwords import SHORTEST_PASSWORD
 from corpid.rules.limits import EMAIL_UNDO_SECONDS, HOUR, MAILED_CODE_SECONDS, MINUTE
 from corpid.texts import Phrase, phrase
-from corpid.web.pages.layout import FormView, PageView, ViewPart
+from corpid.web.pages.layout import FormView, Link, PageView, ViewPart
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from corpid.web.pages.layout import Link
     from corpid.web.pages.views import AskPasskey
 
 

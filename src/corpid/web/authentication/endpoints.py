@@ -26,7 +26,7 @@ from corpid.flows.authentication import (
     sessions,
     sign_in,
 )
-from corpid.flows.authentication.browsers import FormHandled, SubmittedForm
+from corpid.flows.authentication.browsers import Browser, FormHandled, SubmittedForm
 from corpid.flows.authentication.completion import AlreadyCompleted, OtherBrowser
 from corpid.flows.authentication.entity_selection import QUERY_CHARACTERS
 from corpid.flows.authentication.own_pages import PATHS, SIGN_OUT_PATH
@@ -34,20 +34,20 @@ from corpid.flows.authentication.sign_in import InvalidInput, SignInStopped
 from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.encrypted_values import StoredForm
 from corpid.rules.authentication import sign_in as machine
-from corpid.rules.authentication.sign_in import ClosureReason, SignInEvent, StaleStep
+from corpid.rules.authentication.sign_in import ClosureReason, Interaction, SignInEvent, StaleStep
 from corpid.rules.characters import typed_code
 from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.refusals import Reason
-from corpid.texts import phrase
+from corpid.texts import Phrase, phrase
 from corpid.web.authentication import pages
 from corpid.web.authentication.pages import AT_ONCE, Retry, final_frame
-from corpid.web.context import ARRIVE, ENTERED, interaction_path, with_parameter
+from corpid.web.context import ARRIVE, ENTERED, WebContext, interaction_path, with_parameter
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages import errors, views
 from corpid.web.pages.errors import ErrorContext
-from corpid.web.pages.layout import Frame, Link, ViewPart, client_site
+from corpid.web.pages.layout import FieldError, Frame, Link, ViewPart, client_site
 from corpid.web.pages.responses import (
     add_cookie,
     leave,
@@ -65,15 +65,10 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from corpid.flows.authentication.browsers import Browser
     from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.request_context import RequestContext
     from corpid.rules.authentication.records import Session
-    from corpid.rules.authentication.sign_in import Interaction
     from corpid.rules.oauth.records import Client
-    from corpid.texts import Phrase
-    from corpid.web.context import WebContext
-    from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
 
 _WAITS: Final = 20

@@ -17,33 +17,26 @@ from corpid.flows.authentication import consents, entity_selection, interactions
 from corpid.flows.authentication.factors import SecondFactorQuestion
 from corpid.flows.authentication.own_pages import RECOVERY_PATH
 from corpid.rules.authentication import sign_in as machine
-from corpid.rules.authentication.sign_in import SecondFactorMethod
-from corpid.rules.directory.entity_choice import NUMBERS
+from corpid.rules.authentication.sign_in import Interaction, SecondFactorMethod
+from corpid.rules.directory.entity_choice import NUMBERS, EntityChoice
 from corpid.rules.directory.parties import consent_items, consent_summary
-from corpid.rules.directory.records import ENTITY_STATUSES
+from corpid.rules.directory.records import ENTITY_STATUSES, ListedTestPerson
 from corpid.rules.limits import ACCOUNT_FRESH_SECONDS, MINUTE
 from corpid.rules.oauth import acr
 from corpid.rules.oauth.authorization_request import said_at_consent
 from corpid.rules.oauth.consent import shared_scopes
-from corpid.texts import phrase
-from corpid.web.context import SIGN_IN, interaction_path, with_parameter
+from corpid.texts import Phrase, phrase
+from corpid.web.context import SIGN_IN, WebContext, interaction_path, with_parameter
 from corpid.web.pages import views
-from corpid.web.pages.layout import ButtonForm, Frame, time_limit
-from corpid.web.pages.views import AskPasskey, in_frame, second_factor_form
+from corpid.web.pages.layout import ButtonForm, FieldError, Frame, time_limit
+from corpid.web.pages.views import AskPasskey, View, in_frame, second_factor_form
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from corpid.flows.authentication.interaction_context import InteractionContext
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.authentication.sign_in import Interaction
-    from corpid.rules.directory.entity_choice import EntityChoice
-    from corpid.rules.directory.records import ListedTestPerson
     from corpid.rules.oauth.records import Client
-    from corpid.texts import Phrase
-    from corpid.web.context import WebContext
-    from corpid.web.pages.layout import FieldError
-    from corpid.web.pages.views import View
 
 _SIGN_IN_AGAIN: Final = phrase(
     "To change how you sign in, sign in again: you last signed in more than {minutes} minutes ago.",

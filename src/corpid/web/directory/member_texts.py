@@ -21,9 +21,9 @@ from corpid.rules.limits import (
     PASSWORD_LINK_SECONDS,
     SECOND_FACTOR_LINK_SECONDS,
 )
-from corpid.texts import phrase
+from corpid.texts import Phrase, phrase
 from corpid.web.directory.page_context import NO_REASON
-from corpid.web.pages.components import Label
+from corpid.web.pages.components import Label, Tone
 from corpid.web.pages.errors import refusal_of
 from corpid.web.sites import CHANGED_MEANWHILE
 
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from corpid.rules.directory.access import Condition
     from corpid.rules.directory.queries import MemberState
     from corpid.rules.directory.records import Administrator, Entity
-    from corpid.texts import Phrase
-    from corpid.web.pages.components import Tone
 
 STATES: Final[Mapping[MemberState, Phrase]] = {
     "active": phrase("Active"),

@@ -11,13 +11,12 @@ from corpid.web.directory.access_list import ACCESS
 from corpid.web.directory.member_texts import state_label
 from corpid.web.directory.page_context import SEARCH, PortalContext, PortalPage
 from corpid.web.directory.people import PEOPLE, PERSON
-from corpid.web.pages.components import Cell, Paragraph, table
+from corpid.web.pages.components import Cell, Paragraph, Part, Value, table
 from corpid.web.sites import Section
 
 if TYPE_CHECKING:
     from corpid.flows.directory.members import MemberSummary
     from corpid.rules.directory.records import Service
-    from corpid.web.pages.components import Part, Value
     from corpid.web.pages.views import View
 
 _EACH: Final = 10

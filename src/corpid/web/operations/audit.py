@@ -15,7 +15,7 @@ from corpid.flows import encrypted_values
 from corpid.flows.encrypted_values import StoredForm
 from corpid.flows.operations import audit, history
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_records import AuditQuery
+from corpid.rules.audit_records import AuditEntry, AuditQuery
 from corpid.rules.directory import audit_reading
 from corpid.rules.directory.change_texts import RequestNames
 from corpid.rules.limits import DAY
@@ -37,7 +37,7 @@ from corpid.web.pages.components import (
     Timeline,
     TimelineEntry,
 )
-from corpid.web.pages.layout import Field, Link, pager_of, read_number
+from corpid.web.pages.layout import Field, FieldError, Link, pager_of, read_number
 from corpid.web.pages.responses import NO_STORE
 from corpid.web.sites import FormResult, InvalidForm, NotFound, Section, SeeOther
 
@@ -45,9 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from corpid.flows.operations.history import HistoryNames
-    from corpid.rules.audit_records import AuditEntry
     from corpid.web.pages.components import Part, Value
-    from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
 
 AUDIT: Final = "audit"

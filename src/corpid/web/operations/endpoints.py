@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.operations import console as flow
-from corpid.flows.operations.console import NeedsPasskey
+from corpid.flows.operations.console import ConsoleRequest, NeedsPasskey
 from corpid.texts import phrase
 from corpid.web.operations import audit, clients, deployment, entities, jobs, keys, levels, lookup, people, services
 from corpid.web.operations.page_context import ConsoleContext, admit
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.flows.account.own_sessions import SelfServiceRequest
-    from corpid.flows.operations.console import ConsoleRequest
     from corpid.web import sites
     from corpid.web.context import WebContext
 

@@ -9,13 +9,9 @@ import msgspec
 
 from corpid.flows.operations import audit, jobs
 from corpid.flows.operations.audit_seals import SealVerification
-from corpid.texts import counted, phrase
-from corpid.web.operations.page_context import (
-    ONLY_FIRST,
-    ConsoleContext,
-    ConsolePage,
-)
-from corpid.web.pages.components import Actions, Cell, Facts, Form, Items, Label, Paragraph, Progress, table
+from corpid.texts import Phrase, counted, phrase
+from corpid.web.operations.page_context import ONLY_FIRST, ConsoleContext, ConsolePage
+from corpid.web.pages.components import Actions, Cell, Facts, Form, Items, Label, Paragraph, Part, Progress, table
 from corpid.web.pages.layout import Link
 from corpid.web.sites import FormResult, NotFound, Section
 
@@ -23,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.rules.jobs import Job, JobEvent, JobKind
-    from corpid.texts import Phrase
-    from corpid.web.pages.components import Part
     from corpid.web.pages.views import View
 
 JOBS: Final = "jobs"

@@ -12,12 +12,7 @@ from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.limits import HOUR, KEY_PUBLISHED_BEFORE_USE_SECONDS
 from corpid.texts import phrase
 from corpid.web.check import Check, check_page
-from corpid.web.operations.page_context import (
-    REASON,
-    SECTIONS,
-    ConsoleContext,
-    ConsolePage,
-)
+from corpid.web.operations.page_context import REASON, SECTIONS, ConsoleContext, ConsolePage
 from corpid.web.pages.components import Actions, Cell, Code, Label, Value, table
 from corpid.web.pages.layout import Field
 from corpid.web.sites import FormResult, InvalidForm, NotFound, Section

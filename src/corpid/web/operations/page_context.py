@@ -18,7 +18,7 @@ from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.rules.directory.changes import Conflict
 from corpid.rules.directory.lists import MOST_COUNTED
-from corpid.texts import phrase
+from corpid.texts import Phrase, phrase
 from corpid.web import sites
 from corpid.web.pages.components import Column, Filters, Page, Paragraph, Table, Value
 from corpid.web.pages.errors import reason_of
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from corpid.rules.directory.actors import DeploymentOperator
     from corpid.rules.directory.records import Entity, Service
-    from corpid.texts import Phrase
 
 
 @dataclass(frozen=True, kw_only=True)

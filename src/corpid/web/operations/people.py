@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.authentication.throttle import LINK_GUESSES, UNKNOWN_BROWSERS
 from corpid.flows.directory import people, person_records
-from corpid.flows.directory.lists import list_records
+from corpid.flows.directory.lists import Belonging, list_records
 from corpid.flows.directory.people import LinkDependencies
 from corpid.flows.directory.single_records import set_enabled
 from corpid.flows.directory.write import Refused
@@ -24,18 +24,11 @@ from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, Operator, User
 from corpid.rules.fields import fields_of
 from corpid.rules.limits import HOUR, MINUTE, PASSWORD_LINK_SECONDS, SECOND_FACTOR_LINK_SECONDS, SET_UP_LINK_SECONDS
 from corpid.rules.oauth import acr
-from corpid.texts import counted, phrase
+from corpid.texts import Phrase, counted, phrase
 from corpid.web.check import Check, check_page
 from corpid.web.operations.audit import recent_entries
 from corpid.web.operations.levels import LEVELS
-from corpid.web.operations.page_context import (
-    AT_ONCE,
-    REASON,
-    ConsoleContext,
-    ConsolePage,
-    record_page,
-    show_list,
-)
+from corpid.web.operations.page_context import AT_ONCE, REASON, ConsoleContext, ConsolePage, record_page, show_list
 from corpid.web.pages.components import (
     INVITED,
     Actions,
@@ -56,12 +49,10 @@ from corpid.web.sites import FormResult, NotFound, Section
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.flows.directory.lists import Belonging
     from corpid.flows.operations.console import PersonAction, PersonDetails
     from corpid.rules.authentication.records import LinkPurpose, Session, SessionPurpose
     from corpid.rules.directory.actors import DeploymentOperator
     from corpid.rules.directory.roles import RoleRecords
-    from corpid.texts import Phrase
     from corpid.web.pages.views import View
 
 PERSON: Final = r"people/[^/]+"

@@ -18,7 +18,7 @@ from corpid.rules.authentication.sign_in import SecondFactorMethod
 from corpid.rules.directory.members import masked_address
 from corpid.rules.limits import DAY, MAILED_CODE_SECONDS, MINUTE, PASSKEY_OFFER_AGAIN_SECONDS
 from corpid.texts import Phrase, phrase
-from corpid.web.pages.layout import BARE, FormView, PageView, ViewPart
+from corpid.web.pages.layout import BARE, FieldError, FormView, Frame, Link, PageView, ViewPart
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from corpid.flows.authentication.factors import SecondFactorQuestion
     from corpid.rules.directory.records import ListedTestPerson
-    from corpid.web.pages.layout import FieldError, Frame, Link
 
 _CODE: Final = phrase("Code")
 
