@@ -196,7 +196,10 @@ class Query(Generic[Q]):
 
 
 class ExpiringRows:
-    """Rows that live while now < expires_at, in epoch seconds, by the engine's clock if any (D49)."""
+    """Rows that end at a moment, and are swept later.
+
+    Live while now < expires_at, in epoch seconds, by the engine's clock if any (D49).
+    """
 
     def __init__(self, database: Database, table: sa.Table) -> None:
         self._database: Final = database

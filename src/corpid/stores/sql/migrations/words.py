@@ -6,21 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from corpid.rules.directory.words import encode_words, searched_fields
+from corpid.rules.directory.words import encode_words
 from corpid.stores.sql.migration import Backfill
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import msgspec
 
-
-def fill(record: type[msgspec.Struct], table: str, keys: Sequence[str], rows_per_second: int) -> Backfill:
+def fill(table: str, keys: Sequence[str], names: Sequence[str], rows_per_second: int) -> Backfill:
     """Find the words of the records of a table that have none.
 
     What a server writes meanwhile has them, or is noted by a trigger. `keys` begin with the column that is walked.
+    `names` are the columns that were searched then: a later one may not be there yet.
     """
-    names, first = searched_fields(record), keys[0]
+    first = keys[0]
     columns = ", ".join(dict.fromkeys((*keys, *names)))
     part = sa.text(f"SELECT {columns} FROM {table} WHERE {first} > :after AND {first} <= :end AND words = '{{}}'")
     this = " AND ".join(f"{each} = :{each}" for each in keys)

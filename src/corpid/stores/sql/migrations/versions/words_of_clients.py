@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from corpid.rules.oauth.records import Client
 from corpid.stores.sql.migrations import words
 
 revision = "0050"
 phase = "fill"
 locks = "a thousand rows of clients at a time"
 
-fill = words.fill(Client, "clients", ("client_id",), rows_per_second=1_000)
+fill = words.fill("clients", ("client_id",), ("client_id", "name"), rows_per_second=1_000)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from corpid.rules.directory.records import Membership
 from corpid.stores.sql.migrations import words
 
 revision = "0048"
 phase = "fill"
 locks = "a thousand rows of memberships at a time"
 
-fill = words.fill(Membership, "memberships", ("user_id", "entity_id"), rows_per_second=1_000)
+fill = words.fill(
+    "memberships",
+    ("user_id", "entity_id"),
+    ("user_name", "name", "email", "department", "job_title"),
+    rows_per_second=1_000,
+)

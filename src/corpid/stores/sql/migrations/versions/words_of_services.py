@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from corpid.rules.directory.records import Service
 from corpid.stores.sql.migrations import words
 
 revision = "0049"
 phase = "fill"
 locks = "a thousand rows of services at a time"
 
-fill = words.fill(Service, "services", ("service_id",), rows_per_second=1_000)
+fill = words.fill("services", ("service_id",), ("service_id", "name"), rows_per_second=1_000)
