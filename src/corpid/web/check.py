@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from corpid.flows.authentication.sign_in import InvalidInput
-from corpid.web.pages.components import Actions, Form, Page, Paragraph, Part
-from corpid.web.pages.layout import FieldError, Link, ViewPart
+from corpid.web.pages.components import Actions, Form, Page, Paragraph
+from corpid.web.pages.layout import Link, ViewPart
 from corpid.web.sites import CHANGED_MEANWHILE, CONFIRMED, At, ConfirmationRequired, FormResult, PageContext, SitePage
 
 if TYPE_CHECKING:
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from corpid.rules.directory.access import Action, ObjectKind
     from corpid.texts import Phrase
+    from corpid.web.pages.components import Part
+    from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
 
 

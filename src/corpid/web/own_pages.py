@@ -37,7 +37,7 @@ from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
-from corpid.web.context import ENTERED, WebContext
+from corpid.web.context import ENTERED
 from corpid.web.http.requests import (
     UPLOAD,
     cookie,
@@ -49,7 +49,7 @@ from corpid.web.http.requests import (
     upload_boundary,
 )
 from corpid.web.pages.errors import ErrorContext, as_page, refusal_of
-from corpid.web.pages.layout import BARE, ButtonForm, FieldError, FormView, Link, PageView
+from corpid.web.pages.layout import BARE, ButtonForm, FormView, Link, PageView
 from corpid.web.pages.public_pages import not_found, remember_language
 from corpid.web.pages.responses import enter, is_from_own_page, page_response, see_other, throttled_page
 from corpid.web.pages.translations import LANGUAGES, Pick, lookup
@@ -84,6 +84,8 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.request_context import RequestContext
     from corpid.rules.authentication.records import Session, SessionPurpose
+    from corpid.web.context import WebContext
+    from corpid.web.pages.layout import FieldError
 
 EXTEND: Final = "extend"
 """the first part of the address at which a page is given more time: no page, and so no identifier, stands there"""
@@ -246,7 +248,13 @@ def forbidden_page(purpose: str, forbidden: Forbidden, back: Link, others: tuple
         )
     else:
         why = phrase("You cannot do this: {reason}.", reason=forbidden.reason)
-    return Problem(frame=BARE, heading=phrase("You cannot open this page"), paragraphs=(why,), back=back, others=others)
+    return Problem(
+        frame=BARE,
+        heading=phrase("You cannot open this page"),
+        paragraphs=(why,),
+        back=back,
+        others=others,
+    )
 
 
 async def _enter(

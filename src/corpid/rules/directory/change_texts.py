@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -19,10 +19,13 @@ from corpid.rules.directory.records import (
     ThirdPartyAssignment,
     ThirdPartyGrant,
 )
-from corpid.texts import Phrase, counted, phrase
+from corpid.texts import counted, phrase
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from corpid.rules.directory.records import Change
+    from corpid.texts import Phrase
 
 
 OPERATOR: Final = phrase("The operator")

@@ -11,10 +11,10 @@ import re
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from msgspec.structs import replace
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import StreamingResponse
 
 from corpid.flows.account import account_sessions, own_data, own_email, own_factors
-from corpid.flows.account.account_sessions import AccountRequest, PastSignIn, SignedInBrowser
+from corpid.flows.account.account_sessions import AccountRequest
 from corpid.flows.account.own_data import request_deletion, withdraw_deletion
 from corpid.flows.authentication import completion, consents
 from corpid.flows.authentication.own_pages import SIGN_OUT_PATH
@@ -40,7 +40,7 @@ from corpid.rules.limits import (
     MINUTE,
 )
 from corpid.rules.oauth import acr
-from corpid.texts import Phrase, counted, phrase
+from corpid.texts import counted, phrase
 from corpid.web import sites
 from corpid.web.account import factors, views
 from corpid.web.account.factors import count_once
@@ -48,10 +48,10 @@ from corpid.web.account.page_context import AccountContext, AccountPage, account
 from corpid.web.own_pages import serve
 from corpid.web.pages import role_fields
 from corpid.web.pages.errors import refusal_of
-from corpid.web.pages.layout import Component, FormView, Link, PageView, ViewPart
+from corpid.web.pages.layout import FormView, Link, PageView, ViewPart
 from corpid.web.pages.responses import NO_STORE
 from corpid.web.pages.translations import LANGUAGES, lookup
-from corpid.web.pages.views import Problem, View
+from corpid.web.pages.views import Problem
 from corpid.web.sites import CHANGED_MEANWHILE, FormResult, InvalidForm, NotFound, Section, Site
 
 if TYPE_CHECKING:
@@ -59,13 +59,18 @@ if TYPE_CHECKING:
     from datetime import date, datetime
 
     from starlette.requests import Request
+    from starlette.responses import Response
 
+    from corpid.flows.account.account_sessions import PastSignIn, SignedInBrowser
     from corpid.flows.account.own_sessions import SelfServiceRequest
     from corpid.flows.authentication.consents import SharedWith
     from corpid.flows.directory.own_access import Giver, OwnEntity, OwnRequest, OwnRole
     from corpid.rules.directory.records import Assignment, Entity, Service
+    from corpid.texts import Phrase
     from corpid.web.context import WebContext
+    from corpid.web.pages.layout import Component
     from corpid.web.pages.role_fields import Option
+    from corpid.web.pages.views import View
 
 SHARING: Final = "sharing"
 STOP_SHARING: Final = "stop-sharing"

@@ -17,13 +17,13 @@ from corpid.flows.authentication.throttle import SentForm
 from corpid.rules.authentication import totp
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.limits import PASSKEYS_PER_PERSON
-from corpid.texts import Phrase, counted, phrase
+from corpid.texts import counted, phrase
 from corpid.web.account import views
 from corpid.web.account.page_context import AccountContext, AccountPage, account_path, frame
 from corpid.web.account.views import OTHER_CODES, ChoosePassword, KeepCodes, SetUpApp
 from corpid.web.pages.layout import Link
 from corpid.web.pages.responses import NO_STORE
-from corpid.web.pages.views import AskPasskey, View
+from corpid.web.pages.views import AskPasskey
 from corpid.web.sites import NotFound, Section
 
 if TYPE_CHECKING:
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
     from corpid.rules.authentication.records import Passkey, PersonFactors
     from corpid.rules.directory.records import User
+    from corpid.texts import Phrase
     from corpid.web.context import WebContext
+    from corpid.web.pages.views import View
 
 
 _NONE: Final = phrase("None")

@@ -13,11 +13,11 @@ from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import appointments, invitations
 from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.invitations import InvitationLimit
-from corpid.flows.directory.lists import Appointment, EntityMember, list_records, list_with_records
+from corpid.flows.directory.lists import EntityMember, list_records, list_with_records
 from corpid.flows.directory.person_names import digest_names, name_as_known
 from corpid.flows.directory.single_records import set_enabled
 from corpid.flows.directory.write import Refused
-from corpid.flows.operations.console import EntityDetails, find_open_invitation, load_entity
+from corpid.flows.operations.console import find_open_invitation, load_entity
 from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.changes import Conflict
@@ -30,7 +30,7 @@ from corpid.rules.directory.records import ADMINISTRATOR_LEVELS, APPROVALS, ENTI
 from corpid.rules.directory.sections import SECTIONS
 from corpid.rules.fields import fields_of
 from corpid.rules.limits import MINUTE, RESEND_SECONDS
-from corpid.texts import Phrase, counted, phrase
+from corpid.texts import counted, phrase
 from corpid.web.check import Check, check_page
 from corpid.web.operations.audit import recent_entries
 from corpid.web.operations.page_context import (
@@ -69,7 +69,10 @@ from corpid.web.sites import NOTHING_DIFFERENT, FormResult, InvalidForm, NotFoun
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from corpid.flows.directory.lists import Appointment
+    from corpid.flows.operations.console import EntityDetails
     from corpid.rules.directory.records import ThirdPartyGrant
+    from corpid.texts import Phrase
     from corpid.web.pages.views import View
 
 NEW: Final = "new-organisation"

@@ -9,15 +9,15 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.directory.write import ACTIONS
-from corpid.flows.operations.history import HistoryNames, noun, person_of, service_of
+from corpid.flows.operations.history import noun, person_of, service_of
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.directory.access_texts import GONE
 from corpid.rules.directory.change_texts import RequestNames, name_actor, summarise_change, summarise_changes
 from corpid.rules.directory.names import label_identity, label_invited, set_apart
-from corpid.rules.directory.records import RECORDS, Change
-from corpid.rules.directory.values import NO_BEGINNING, NO_END, Parameter
-from corpid.rules.fields import Field, fields_of
-from corpid.texts import Phrase, phrase
+from corpid.rules.directory.records import RECORDS
+from corpid.rules.directory.values import NO_BEGINNING, NO_END
+from corpid.rules.fields import fields_of
+from corpid.texts import phrase
 from corpid.web.pages.layout import ViewPart
 
 if TYPE_CHECKING:
@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 
     import msgspec
 
+    from corpid.flows.operations.history import HistoryNames
     from corpid.rules.audit_records import AuditEntry
+    from corpid.rules.directory.records import Change
+    from corpid.rules.directory.values import Parameter
+    from corpid.rules.fields import Field
+    from corpid.texts import Phrase
 
 
 class DisplayValue(ViewPart, frozen=True, kw_only=True):
