@@ -211,7 +211,7 @@ def _row(use: ClientUse) -> tuple[str | tuple[str, ...], ...]:
         use.generation,
         _moment(use.last_at),
         str(use.uses),
-        _ends_on(use),
+        (use.last_day or "no day set, so refused") if use.allowed else "may not use it any more",
         "" if use.days_left is None else "passed" if use.passed else str(use.days_left),
     )
 
@@ -225,10 +225,6 @@ def _say_what_to_change(use: ClientUse) -> None:
         output.say(f"{use.client_id}: its record does not name {use.successor}; add it to its generations")
     if not use.reaches_successor:
         output.say(f"{use.client_id}: none of its issuers serves {use.successor}; add one that does to its issuers")
-
-
-def _ends_on(use: ClientUse) -> str:
-    return (use.last_day or "no day set, so refused") if use.allowed else "may not use it any more"
 
 
 def _often(count: int) -> str:

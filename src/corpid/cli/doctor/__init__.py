@@ -79,7 +79,8 @@ def doctor(
             local_checks.check_this_node(chosen),
             *local_checks.check_node(chosen),
         ]
-    found += local_checks.check_proxy_configuration(None if proxy is None else _read_proxy_configuration(proxy), chosen)
+    configuration = None if proxy is None else output.text_of(proxy, expected="a proxy's configuration")
+    found += local_checks.check_proxy_configuration(configuration, chosen)
     (_print_json if json else _print_text)(where, found)
     if any(finding.verdict == "problem" for finding in found):
         raise typer.Exit(1)
@@ -119,10 +120,6 @@ def _summarise(findings: Sequence[Reported]) -> str:
 def _print_json(url: str, findings: Sequence[Reported]) -> None:
     """The report, for machines."""
     output.as_json({"url": url, "findings": findings})
-
-
-def _read_proxy_configuration(file: Path) -> str:
-    return output.text_of(file, expected="a proxy's configuration")
 
 
 def _check_from_outside(url: str, authority: Path | None, node: Settings | None) -> list[Reported]:

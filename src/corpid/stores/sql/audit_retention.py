@@ -134,7 +134,8 @@ async def prune(
         counts = {"removed": str(planned.removed), "erased": str(planned.erased)}
         await table.write(msgspec.structs.replace(event, detail=event.detail | days | counts), now=now)
     entries = _Removal(database, audit, *_STRETCH, _is_old(audit))
-    details = _Removal(database, audit_details, *_STRETCH_OF_DETAILS, _of_old_entry())
+    of_old_entry = audit_details.c.number.in_(sa.select(audit.c.number).where(*_STRETCH, _loses_details(audit)))
+    details = _Removal(database, audit_details, *_STRETCH_OF_DETAILS, of_old_entry)
     removed, erased = 0, 0
     for chunk in found:
         values = {"after": chunk.after, "end": chunk.end, **limits}
@@ -302,7 +303,3 @@ def _is_old_list() -> sa.ColumnElement[bool]:
 
 def _loses_details(rows: sa.FromClause) -> sa.ColumnElement[bool]:
     return sa.or_(_is_old(rows), rows.c.at < integer_parameter("details"))
-
-
-def _of_old_entry() -> sa.ColumnElement[bool]:
-    return audit_details.c.number.in_(sa.select(audit.c.number).where(*_STRETCH, _loses_details(audit)))

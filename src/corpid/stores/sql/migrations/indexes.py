@@ -28,7 +28,7 @@ def build(
     `where` is the condition of the rows that are in it; without one all are. What a failed attempt left half built is
     removed; what it finished stays, since servers may depend on it.
     """
-    concurrent = _is_concurrent(op)
+    concurrent = op.get_context().dialect.name == "postgresql"
     if concurrent and op.get_bind().scalar(_IS_WHOLE, {"name": name}):
         return
     condition = None if where is None else sa.text(where)
@@ -42,7 +42,3 @@ def build(
         sqlite_where=condition,
         postgresql_concurrently=concurrent,
     )
-
-
-def _is_concurrent(op: Operations) -> bool:
-    return op.get_context().dialect.name == "postgresql"
