@@ -9,7 +9,7 @@ import sqlalchemy as sa
 if TYPE_CHECKING:
     from alembic.operations import Operations
 
-revision = "0043"
+revision = "0046"
 phase = "expand"
 locks = "nothing: the table is new"
 

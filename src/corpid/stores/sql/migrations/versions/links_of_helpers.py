@@ -9,7 +9,7 @@ import sqlalchemy as sa
 if TYPE_CHECKING:
     from alembic.operations import Operations
 
-revision = "0044"
+revision = "0052"
 phase = "expand"
 locks = "the table links against readers and writers, for a moment"
 

@@ -11,7 +11,7 @@ from corpid.stores.sql.triggers import SQLITE, write_person_triggers
 if TYPE_CHECKING:
     from alembic.operations import Operations
 
-revision = "0042"
+revision = "0048"
 phase = "expand"
 locks = "the tables users and memberships against readers and writers, for a moment"
 

@@ -1,4 +1,4 @@
-"""Words of records, by which they are found (D83)."""
+"""Words of people, entities and members, by which they are found (D83)."""
 
 from __future__ import annotations
 
@@ -13,21 +13,12 @@ if TYPE_CHECKING:
 
 revision = "0041"
 phase = "expand"
-locks = "the tables users, entities, memberships, services and clients against readers and writers, for a moment"
+locks = "the tables users, entities and memberships against readers and writers, for a moment"
 
 _TEXT = sa.Text().with_variant(sa.TEXT(collation="C"), "postgresql")
-_SEARCHED = {
-    "user": ("users", ("user_name", "name", "email")),
-    "entity": ("entities", ("entity_id", "registration_number", "name")),
-    "membership": ("memberships", ("user_name", "name", "email", "department", "job_title")),
-    "service": ("services", ("service_id", "name")),
-    "client": ("clients", ("client_id", "name")),
-}
 _WORDS = (
-    *(
-        (f"{record}_words", ("word", f"{record}_id"), (f"{record}_id", "word"), _SEARCHED[record][0], (f"{record}_id",))
-        for record in ("user", "entity", "service", "client")
-    ),
+    ("user_words", ("word", "user_id"), ("user_id", "word"), "users", ("user_id",)),
+    ("entity_words", ("word", "entity_id"), ("entity_id", "word"), "entities", ("entity_id",)),
     (
         "member_words",
         ("entity_id", "word", "user_id"),
@@ -37,6 +28,11 @@ _WORDS = (
     ),
 )
 """table, its columns, those of its index, and the table and columns that it refers to"""
+_SEARCHED = {
+    "user": ("users", ("user_name", "name", "email")),
+    "entity": ("entities", ("entity_id", "registration_number", "name")),
+    "membership": ("memberships", ("user_name", "name", "email", "department", "job_title")),
+}
 
 
 def upgrade(op: Operations) -> None:
@@ -44,7 +40,7 @@ def upgrade(op: Operations) -> None:
 
     The previous version's servers write no words; a trigger notes the records that they write.
     """
-    for table, _ in _SEARCHED.values():
+    for table in ("users", "entities", "memberships"):
         op.add_column(table, sa.Column("words", _TEXT, nullable=False, server_default="{}"))
     for name, columns, indexed, referred, keys in _WORDS:
         op.create_table(

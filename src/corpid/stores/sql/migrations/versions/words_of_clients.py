@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from corpid.stores.sql.migrations import words
 
-revision = "0050"
+revision = "0055"
 phase = "fill"
 locks = "a thousand rows of clients at a time"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from corpid.stores.sql.migrations import words
 
-revision = "0047"
+revision = "0044"
 phase = "fill"
 locks = "a thousand rows of entities at a time"
 

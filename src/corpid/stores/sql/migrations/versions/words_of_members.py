@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from corpid.stores.sql.migrations import words
 
-revision = "0048"
+revision = "0045"
 phase = "fill"
 locks = "a thousand rows of memberships at a time"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from corpid.stores.sql.migrations import words
 
-revision = "0046"
+revision = "0043"
 phase = "fill"
 locks = "a thousand rows of users at a time"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from corpid.stores.sql.migrations import words
 
-revision = "0049"
+revision = "0054"
 phase = "fill"
 locks = "a thousand rows of services at a time"
 
