@@ -12,16 +12,23 @@ from msgspec.structs import replace
 
 from corpid.flows.directory.acceptance import accept_with_account, accept_with_new_account
 from corpid.flows.directory.appointments import appoint_owner, find_new_owner
+from corpid.flows.directory.approvals import read_request
 from corpid.flows.directory.bulk_members import preview_bulk, select_members, write_bulk
 from corpid.flows.directory.member_changes import change_member
 from corpid.flows.directory.members import query_members
-from corpid.flows.directory.notice_texts import RequestInWords, build_waiting_email
+from corpid.flows.directory.notice_texts import (
+    RequestInWords,
+    build_decided_email,
+    build_owner_email,
+    build_waiting_email,
+)
 from corpid.flows.directory.write import RequestDetails
 from corpid.rules.directory.actors import CommandLine
 from corpid.rules.directory.change_texts import RequestNames, summarise_changes
 from corpid.rules.directory.changes import ChangedMeanwhile, Conflict
 from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.member_details import details_of
+from corpid.rules.directory.names import set_apart
 from corpid.rules.directory.queries import MemberQuery
 from corpid.rules.directory.records import Administrator, Change, Membership, Service, User
 from corpid.rules.directory.values import Parameter, ParameterDefinition
@@ -241,3 +248,63 @@ async def test_an_operator_reads_an_address_in_small_letters() -> None:
         await requested(made, Change(None, replace(INVITED, email=address, user_name=address)))
         browser = await in_console(made, "operator", f"audit?entity={ACME}")
         assert "(invited) ian@harbouriabs.example" in browser.page.text
+
+
+@pytest.mark.parametrize("name", ["corpid-approvals.evil.example (Bob Lim)", "bob (www.evil.example/approve)"])
+async def test_no_name_in_an_email_to_those_who_decide_is_a_link(made: World, name: str) -> None:
+    """D68: mail programs make a link of what has dots or colons; a word joiner ends it."""
+    await acme(made)
+    found = await requested(made)
+    names = RequestNames(people={"id-cora": "cora (Cora Chan)"}, entities={}, services={})
+    waiting = RequestInWords(record=found, change=summarise_changes(found.changes, names), requester=name)
+    approved = replace(found, state="approved", decided_reason="r")
+    decided = replace(waiting, record=approved, requester="bob", decided_by=name)
+    for email in (
+        build_waiting_email(READER, [waiting], 1),
+        build_decided_email(READER, [decided], 1),
+        build_owner_email(READER, [("appointed", name)], by=["bob"], at=5),
+        build_owner_email(READER, [("appointed", "cora")], by=[name], at=5),
+    ):
+        sent = EmailRenderer(name="CorpID", timezone=UTC).render(email)
+        for text in (sent.text, sent.html, sent.subject):
+            assert "evil.example" not in text
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "5\ua4fc Permit Year\ua4fd 2026",
+        "5\ua4fc Permit Year\u02d0 2026",
+        "5 \ua78f 6",
+        "5 \u318d 6",
+        "2026\ua4f9 2027",
+        "1\u02cf 2",
+    ],
+)
+def test_letters_that_look_like_separators_set_a_value_apart(value: str) -> None:
+    """D55, D68: of a value, the approver reads where it ends."""
+    assert set_apart(value) == f"“{value}”"
+
+
+@pytest.mark.parametrize("value", ["North-East 5/6", "Zürich", "சென்னை", "北京", "Москва"])
+def test_words_of_one_script_stand_as_they_are(value: str) -> None:
+    """D68."""
+    assert set_apart(value) == value
+
+
+async def test_an_operator_does_not_read_one_value_as_two_parameters(made: World) -> None:
+    """D55, D68: in what `corpid approval show` says of a request."""
+    await acme(made)
+    year, berth = ParameterDefinition(name="Permit Year", kind="year"), ParameterDefinition(name="Berth")
+    service = Service(
+        service_id="PERMITS", name="Permits", roles=("Maker",), parameters=(berth, year), sub_entity="optional"
+    )
+    await made.write(service)
+    berths = (Parameter(name="Berth", value="5, Permit Year = 2026"),)
+    row = replace(ROLE, sub_entity="North [only 2026]", parameters=berths)
+    found = await requested(made, Change(None, row))
+    actor = CommandLine(by="root@host", reason="r")
+    shown = await read_request(made.provider.registry, actor, found.request_id, now=made.clock())
+    [line] = shown.differences
+    assert line.subject.endswith("in “North [only 2026]”")
+    assert "parameters: Berth = “5, Permit Year = 2026”" in line.members

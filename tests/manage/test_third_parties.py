@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
+from corpid.flows.directory.write import Refused, RequestDetails, write_changes
+from corpid.rules.directory.actors import ALL_SCOPES, ApiClient
 from corpid.rules.directory.objects import object_id
 from corpid.rules.directory.records import (
     Assignment,
+    Change,
     ChangeRequest,
     Membership,
     Service,
@@ -17,6 +20,7 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
 )
 from corpid.rules.directory.values import Parameter, ParameterDefinition
+from corpid.rules.oauth.api_client import RegisteredApiClient
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
 from tests.manage.test_giving_access import offered
 from tests.manage.walking import follow, token
@@ -480,3 +484,45 @@ async def test_an_offer_that_is_sent_too_late_is_there_again_after_the_sign_in(m
     form = browser.page.form_with("start", "end")
     assert form is not None
     assert dict(form.fields(None)).items() >= {"role": "Checker", "start": "2026-05-01", "end": "2027-01-01"}.items()
+
+
+@pytest.mark.parametrize("bound_to", [BANYAN, ""])
+async def test_an_acceptance_by_a_client_waits_for_the_approval_of_the_third_party(made: World, bound_to: str) -> None:
+    """D55, D56: a client of no entity waits as one that is bound to the third party."""
+    await three(made)
+    waiting = replace(GRANT, state="offered")
+    await made.write(entity(BANYAN, "Banyan Trading", approvals="roles"), waiting)
+    client = ApiClient(client_id="hr", scopes=ALL_SCOPES, entity_id=bound_to)
+    asking = RequestDetails("r", made.clock(), "x")
+    request = await write_changes(made.provider.registry, client, [Change(waiting, GRANT)], asking=asking)
+    assert await held(made) == waiting
+    assert request is not None
+    assert request.entity_id == BANYAN
+
+
+@pytest.mark.parametrize("strict", [ACME, BANYAN])
+async def test_what_needs_both_sides_and_an_approval_is_refused(made: World, strict: str) -> None:
+    """D55, D56: the answer says how to go on."""
+    await three(made)
+    await made.write(entity(strict, "Strict", approvals="roles"))
+    client = ApiClient(client_id="hr", scopes=ALL_SCOPES)
+    asking = RequestDetails("r", made.clock(), "x")
+    with pytest.raises(Refused, match="offer it, then accept it"):
+        await write_changes(made.provider.registry, client, [Change(None, GRANT)], asking=asking)
+    assert await held(made) is None
+
+
+async def test_the_third_partys_approver_carries_out_an_acceptance_by_a_client(made: World) -> None:
+    """D55, D56."""
+    await three(made)
+    waiting = replace(GRANT, state="offered")
+    await made.write(entity(BANYAN, "Banyan Trading", approvals="roles"), waiting)
+    await made.write(RegisteredApiClient(client_id="hr", name="HR", scopes=tuple(sorted(ALL_SCOPES)), jwks="{}"))
+    client = ApiClient(client_id="hr", scopes=ALL_SCOPES)
+    asking = RequestDetails("r", made.clock(), "x")
+    request = await write_changes(made.provider.registry, client, [Change(waiting, GRANT)], asking=asking)
+    assert request is not None
+    browser = await in_portal(made, f"requests/{request.request_id}", who="dora")
+    await follow(browser, "Approve or decline")
+    await browser.fill_and_submit(button="approve", reason="Agreed by both")
+    assert await held(made) == GRANT

@@ -699,14 +699,13 @@ async def _find_needing(
 ) -> tuple[list[Change], list[Precondition]]:
     """Return the changes that entities want approved, and guards of that.
 
-    If the actor is an administrator, whose entity that is follows from the actor, else from each change. Raises
-    StoreUnavailable. Source: D55
+    Raises StoreUnavailable. Source: D55
     """
-    acting_for = actor.entity_id
     asked = [
-        (change, thing, (acting_for or thing.entity_id,), (thing.service_id,))
+        (change, thing, (entity_id,), (thing.service_id,))
         for change, thing in zip(changes, objects, strict=True)
         if change.kind in OF_ENTITIES and (change.before is not None or change.kind != "entity")
+        for entity_id in _deciding_entities(actor, change, thing)
     ]
     entities = await registry.directory.read(Entity, {entity for _, _, entity, _ in asked if entity[0]})
     services = await registry.directory.read(Service, {service for _, _, _, service in asked if service[0]})
@@ -720,6 +719,23 @@ async def _find_needing(
         *(Precondition(Service, key, record) for key, record in services.items()),
     ]
     return found, guards
+
+
+def _deciding_entities(actor: Actor, change: Change, thing: Object) -> tuple[str, ...]:
+    """The entities whose decision a change is.
+
+    The actor's own, if they act for one. Of an authorisation, that of the side which may make the change; both sides'
+    if none may alone. Source: D55, D56
+    """
+    if actor.entity_id:
+        return (actor.entity_id,)
+    was, becomes = _grants(change)
+    grant = becomes or was
+    if grant is None:
+        return (thing.entity_id,)
+    deciding = thing.sides or frozenset(AuthorisationSide)
+    parties = {AuthorisationSide.CLIENT_ENTITY: grant.client_entity_id, AuthorisationSide.THIRD_PARTY: grant.entity_id}
+    return tuple(entity_id for side, entity_id in parties.items() if side in deciding)
 
 
 async def _add_fact(registry: Registry, change: Change, thing: Object) -> tuple[Object, list[StoreChange]]:
@@ -938,7 +954,14 @@ def _find_entity(found: AuthorisedChanges) -> str:
     """The entity whose administrators decide."""
     if len(found.changes) > MOST_CHANGES:
         raise Refused(phrase("a request for approval can have at most {count} changes: split it", count=MOST_CHANGES))
-    concerned = {found.actor.entity_id or thing.entity_id for thing in found.objects}
+    of_each = [_deciding_entities(found.actor, *pair) for pair in zip(found.changes, found.objects, strict=True)]
+    if any(len(entities) > 1 for entities in of_each):
+        raise Refused(
+            phrase(
+                "an authorisation that is accepted at once needs the decision of both sides: offer it, then accept it"
+            )
+        )
+    concerned = {entity_id for entities in of_each for entity_id in entities}
     if len(concerned) != 1 or not all(concerned):
         raise Refused(phrase("some of these changes need approval: send the changes of each entity separately"))
     return concerned.pop()
