@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import nullcontext, suppress
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,7 +14,7 @@ from corpid.flows.directory.acceptance import accept_with_account, accept_with_n
 from corpid.flows.directory.appointments import appoint_owner, find_new_owner
 from corpid.flows.directory.approvals import read_request
 from corpid.flows.directory.bulk_members import preview_bulk, select_members, write_bulk
-from corpid.flows.directory.member_changes import change_member
+from corpid.flows.directory.member_changes import change_member, end_member
 from corpid.flows.directory.members import query_members
 from corpid.flows.directory.notice_texts import (
     RequestInWords,
@@ -22,7 +22,7 @@ from corpid.flows.directory.notice_texts import (
     build_owner_email,
     build_waiting_email,
 )
-from corpid.flows.directory.write import RequestDetails
+from corpid.flows.directory.write import RequestDetails, write_changes
 from corpid.rules.directory.actors import CommandLine
 from corpid.rules.directory.change_texts import RequestNames, summarise_changes
 from corpid.rules.directory.changes import ChangedMeanwhile, Conflict
@@ -30,11 +30,11 @@ from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.member_details import details_of
 from corpid.rules.directory.names import set_apart
 from corpid.rules.directory.queries import MemberQuery
-from corpid.rules.directory.records import Administrator, Change, Membership, Service, User
+from corpid.rules.directory.records import Administrator, Assignment, Change, Membership, Service, User
 from corpid.rules.directory.values import Parameter, ParameterDefinition
 from corpid.web.pages.emails import EmailRenderer
 from tests.console.scene import WITHOUT_PASSKEY, in_console
-from tests.manage.access_scene import checker, roles, staffed
+from tests.manage.access_scene import checker, identifier, roles, staffed
 from tests.manage.scene import ACME, appoint, go, in_portal
 from tests.manage.test_attacks_on_names import EVIL, free, held
 from tests.manage.test_identification import READER
@@ -308,3 +308,48 @@ async def test_an_operator_does_not_read_one_value_as_two_parameters(made: World
     [line] = shown.differences
     assert line.subject.endswith("in “North [only 2026]”")
     assert "parameters: Berth = “5, Permit Year = 2026”" in line.members
+
+
+@pytest.mark.parametrize("left", [False, True])
+async def test_a_removed_person_is_not_called_by_what_the_organisation_wrote(made: World, left: bool) -> None:
+    """D57, D68: the history names nobody by an address or a name that the entity wrote."""
+    await free(made)
+    registry = made.provider.registry
+    cora = await member(made, "id-cora")
+    await provisioned(made, cora, user_name="cora", name="Bob Lim", email="bob@acme.example")
+    if left:
+        await end_member(registry, cora.membership_id, actor=TOKEN)
+    gone = Change(await registry.directory.user("id-cora"), None)
+    await write_changes(registry, CommandLine(by="root@host", reason="Left"), [gone], planned=True)
+    browser = await in_portal(made, "history")
+    assert "was changed" in browser.page.text
+    assert "bob@acme.example" not in browser.page.text
+    assert "(removed person)" in browser.page.text
+
+
+@pytest.mark.parametrize("page", ["new", "change"])
+async def test_access_ends_on_the_day_that_was_shown(made: World, page: str) -> None:
+    """D54, D68: whoever confirms after midnight what was shown before it."""
+    await staffed(made)
+    address = "access/new?person=m-marcus&access=NOTICES&"
+    if page == "change":
+        given = Assignment(user_id="id-marcus", entity_id=ACME, service_id="NOTICES", end_date="2027-06-30")
+        await made.write(given)
+        address = f"access/change/{identifier(given)}?"
+    zone = made.provider.policy.timezone
+    year = datetime.fromtimestamp(made.clock(), zone).year
+    made.clock.pass_(datetime(year, 12, 31, 23, 54, tzinfo=zone).timestamp() - made.clock())
+    browser = await in_portal(made, f"{address}start=today&end=year-end&check=all")
+    assert f"until 31 Dec {year}" in browser.page.text
+    made.clock.pass_(600)
+    await browser.fill_and_submit("names")
+    assert f"{year + 1}-12-31" not in {each.end_date for each in await roles(made)}
+
+
+@pytest.mark.parametrize(
+    "mark", ["\u2033", "\u02ee", "\u05f4", "\uff02", "\u301e", "\u275e", "''", "\u2036", "\u02ba", "\u3003"]
+)
+def test_a_value_in_quotation_marks_does_not_end_them(mark: str) -> None:
+    """D55, D68: a value with such a mark reads as two values in quotation marks."""
+    shown = set_apart(f"5{mark}; Permit Year: {mark}2026")
+    assert mark not in shown

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
+from corpid.flows.directory.member_changes import end_member
 from corpid.flows.directory.write import Refused, RequestDetails, write_changes
-from corpid.rules.directory.actors import ALL_SCOPES, ApiClient
+from corpid.rules.directory.actors import ALL_SCOPES, ApiClient, EntityAdministrator, ProvisioningToken
 from corpid.rules.directory.objects import object_id
 from corpid.rules.directory.records import (
     Assignment,
@@ -526,3 +527,78 @@ async def test_the_third_partys_approver_carries_out_an_acceptance_by_a_client(m
     await follow(browser, "Approve or decline")
     await browser.fill_and_submit(button="approve", reason="Agreed by both")
     assert await held(made) == GRANT
+
+
+async def leave(made: World, who: str, entity_id: str) -> None:
+    token = ProvisioningToken(token_id="t", entity_id=entity_id)
+    await end_member(made.provider.registry, await membership(made, who, entity_id), actor=token)
+
+
+def acting(made: World, who: str, entity_id: str) -> EntityAdministrator:
+    now = made.clock()
+    return EntityAdministrator(
+        user_id=f"id-{who}", entity_id=entity_id, level="owner", services=(), alone=False, auth_time=now, now=now
+    )
+
+
+async def test_an_offer_was_not_made_by_the_third_party_when_its_author_has_left(made: World) -> None:
+    """D57, D68: who let Banyan in."""
+    await three(made)
+    await made.person("bob", entity(ACME, "Acme Pte. Ltd."), name="Bob Lim")
+    await appoint(made, who="bob")
+    registry, owner = made.provider.registry, acting(made, "bob", ACME)
+    await write_changes(registry, owner, [Change(None, replace(GRANT, state="offered"))])
+    browser = await in_portal(made, "history?kind=third-parties")
+    assert "bob (Bob Lim) Acme Pte. Ltd. offers Banyan Trading" in browser.page.text
+    await leave(made, "bob", ACME)
+    for shown in ("history?kind=third-parties", page("grant")):
+        await go(made, browser, shown)
+        assert "Somebody of Banyan" not in browser.page.text
+        assert "bob" in browser.page.text
+
+
+@pytest.mark.parametrize("ended", [False, True])
+async def test_a_third_partys_role_was_not_given_by_the_client_when_its_author_has_left(
+    made: World, ended: bool
+) -> None:
+    """D57, D68: who gave Finn the role, and who ended the authorisation under it."""
+    await three(made)
+    await made.write(GRANT)
+    await made.person("dan", entity(BANYAN, "Banyan Trading"), name="Dan Lee")
+    await appoint(made, BANYAN, who="dan")
+    registry, owner = made.provider.registry, acting(made, "dan", BANYAN)
+    await write_changes(registry, owner, [Change(None, ROW)])
+    if ended:
+        await write_changes(registry, owner, [Change(GRANT, None)])
+    await leave(made, "dan", BANYAN)
+    browser = await in_portal(made, "history?kind=third-parties", who="dora")
+    assert "finn (Finn Goh)" in browser.page.text
+    assert "Somebody of Acme" not in browser.page.text
+    client = await in_portal(made, "history?kind=third-parties")
+    assert "Somebody of Banyan" in client.page.text
+    assert "dan" not in client.page.text
+
+
+async def test_the_system_of_a_third_party_is_not_called_the_readers_own(made: World) -> None:
+    """D57, D61: Banyan's token ends Finn's membership, and with it what he may do for Acme, which has no token."""
+    await three(made)
+    await made.write(GRANT, ROW)
+    await leave(made, "finn", BANYAN)
+    browser = await in_portal(made, "history?kind=third-parties")
+    assert "lost access as Maker at Permits" in browser.page.text
+    assert "Your system" not in browser.page.text
+
+
+@pytest.mark.parametrize("who", ["alice", "dora"])
+async def test_both_sides_read_for_what_somebody_may_act(made: World, who: str) -> None:
+    """D56: the part and the values, of each right."""
+    await three(made)
+    treasury = replace(ROW, sub_entity="Treasury")
+    canteen = replace(ROW, sub_entity="Canteen", parameters=(Parameter(name="Year", value="2026"),))
+    any_role = replace(GRANT, role="")
+    await made.write(any_role, treasury, canteen)
+    browser = await in_portal(made, page("grant", any_role), who=who)
+    assert {each for each in ("Treasury", "Canteen", "Year: 2026") if each not in browser.page.text} == set()
+    if who == "dora":
+        await go(made, browser, page("change-role", treasury))
+        assert "Treasury" in browser.page.text

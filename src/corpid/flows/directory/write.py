@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from corpid.flows.directory.actors import check_still_acting, guard_acting, is_last_owner
 from corpid.flows.directory.person_names import name_subjects, read_requested_people
 from corpid.flows.large import in_thread_if_many, in_turns
-from corpid.rules.audit_actions import INVITED_PERSON, ROLE_PARTS, AuditAction
+from corpid.rules.audit_actions import ACTING_FOR, INVITED_PERSON, ROLE_PARTS, AuditAction
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.access import Forbidden, Object, authorise, on_self
@@ -121,6 +121,7 @@ REMOVALS: Final[Mapping[Kind, tuple[AuditAction, ...]]] = {
 """the actions after which there is no such record any more"""
 _LOOKED_UP: Final = frozenset({"assignment", "administrator", "grant", "third-party row"})
 """kinds whose rules are about what they name"""
+_OF_TWO_ENTITIES: Final = frozenset({"grant", "third_party_assignment"})
 _SAME_NAME: Final = 10
 _AT_ONCE: Final = 200
 _MOST_GRANTS: Final = 1000
@@ -488,7 +489,9 @@ def build_change_event(actor: Actor, change: Change, *, invited: Membership | No
     detail = {"taken_over": " ".join(sorted(set(change.taken.values())))} if change.taken else {}  # D65
     if invited is not None:
         detail |= name_invitation(invited)
-    if isinstance(change.record, Assignment | ThirdPartyAssignment) and any("/" in each for each in change.key):
+    if isinstance(change.record, Assignment | ThirdPartyAssignment | ThirdPartyGrant) and any(
+        "/" in each for each in change.key
+    ):
         detail |= {name: getattr(change.record, name) for name in ROLE_PARTS if getattr(change.record, name)}
     action = change.action or find_decision(actor, change) or find_action(change)
     event = audit_event(actor, action, "/".join(change.key), entity_id=thing.entity_id, **detail)
@@ -535,8 +538,11 @@ def find_action(change: Change) -> AuditAction:
 def audit_event(actor: Actor, action: AuditAction, subject: str, *, entity_id: str = "", **detail: str) -> AuditEvent:
     """An event of an actor; `subject` is the object of the action.
 
-    With an entity it stands in that entity's history. Source: D57
+    With an entity it stands in that entity's history. Of two entities, it says for which one an administrator acted.
+    Source: D56, D57
     """
+    if isinstance(actor, EntityAdministrator) and action.object_kind in _OF_TWO_ENTITIES:
+        detail[ACTING_FOR] = actor.entity_id
     return AuditEvent(
         actor=actor.name,
         action=action,

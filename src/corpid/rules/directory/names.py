@@ -55,12 +55,15 @@ All of these scripts that Unicode's confusables.txt maps to one of ASCII (TS 39 
 _OF_LATIN: Final = frozenset("ßæøœđłþð")
 """ordinary letters of Latin that are no letter of ASCII with a mark"""
 _BRACKETS: Final = {"Ps": "[", "Pe": "]"}
-_WITHIN_VALUES: Final = frozenset(" .-_/'&+#")
+_WITHIN_VALUES: Final = frozenset(" .-_/'&+#@")
 _OF_WORDS: Final = frozenset({"Lu", "Ll", "Lo", "Mn", "Mc"})
 """categories of letters and marks, without letters that are drawn like punctuation, such as U+02D0 and U+02CF"""
 _LIKE_SEPARATORS: Final = frozenset("ㆍᆞ丶ㅤᅟᅠﾠ")
 """letters of scripts in wide use that look like a separator, or like nothing"""
-_QUOTATION_MARKS: Final = re.compile('["“”„‟«»]')
+_QUOTATION_MARKS: Final = re.compile(
+    "[\"“”„‟«»\u2033\u2034\u2036\u2037\u2057\u02ba\u02dd\u02ee\u05f4\uff02\u301d-\u301f\u275d\u275e\u3003]|['\u2018\u2019\u02bc\u00b4`]{2,}"
+)
+"""and what looks like one, such as two apostrophes"""
 _CHARACTERS: Final = 60
 """of a name next to an identity"""
 COUNTRIES: Final = frozenset(
