@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from corpid.flows import notifications
-from corpid.rules.emails import Action, Code, Email
+from corpid.rules.emails import Action, Code, Copied, Email
 from corpid.texts import phrase
 from corpid.web.pages.emails import COLUMNS, INKS, EmailRenderer
 from corpid.web.pages.layout import never_asks
@@ -129,7 +129,12 @@ def test_paragraphs_are_wrapped_between_words(text: str) -> None:
     paragraph = " ".join(text.split())
     expected = wrap(f"x {paragraph}", COLUMNS, break_long_words=False, break_on_hyphens=False)
     rendered = RENDERER.render(
-        Email(to="a@b", subject=phrase("Device"), preview=phrase("When"), parts=(phrase("x {text}", text=paragraph),))
+        Email(
+            to="a@b",
+            subject=phrase("Device"),
+            preview=phrase("When"),
+            parts=(phrase("x {text}", text=Copied(paragraph)),),
+        )
     )
     assert "\n".join(expected) in rendered.text
 

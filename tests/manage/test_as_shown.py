@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import nullcontext, suppress
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,22 +12,29 @@ from msgspec.structs import replace
 
 from corpid.flows.directory.acceptance import accept_with_account, accept_with_new_account
 from corpid.flows.directory.appointments import appoint_owner, find_new_owner
+from corpid.flows.directory.approvals import read_request
 from corpid.flows.directory.bulk_members import preview_bulk, select_members, write_bulk
-from corpid.flows.directory.member_changes import change_member
+from corpid.flows.directory.member_changes import change_member, end_member
 from corpid.flows.directory.members import query_members
-from corpid.flows.directory.notice_texts import RequestInWords, build_waiting_email
-from corpid.flows.directory.write import RequestDetails
+from corpid.flows.directory.notice_texts import (
+    RequestInWords,
+    build_decided_email,
+    build_owner_email,
+    build_waiting_email,
+)
+from corpid.flows.directory.write import RequestDetails, write_changes
 from corpid.rules.directory.actors import CommandLine
 from corpid.rules.directory.change_texts import RequestNames, summarise_changes
 from corpid.rules.directory.changes import ChangedMeanwhile, Conflict
 from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.member_details import details_of
+from corpid.rules.directory.names import set_apart
 from corpid.rules.directory.queries import MemberQuery
-from corpid.rules.directory.records import Administrator, Change, Membership, Service, User
+from corpid.rules.directory.records import Administrator, Assignment, Change, Membership, Service, User
 from corpid.rules.directory.values import Parameter, ParameterDefinition
 from corpid.web.pages.emails import EmailRenderer
 from tests.console.scene import WITHOUT_PASSKEY, in_console
-from tests.manage.access_scene import checker, roles, staffed
+from tests.manage.access_scene import checker, identifier, roles, staffed
 from tests.manage.scene import ACME, appoint, go, in_portal
 from tests.manage.test_attacks_on_names import EVIL, free, held
 from tests.manage.test_identification import READER
@@ -241,3 +248,108 @@ async def test_an_operator_reads_an_address_in_small_letters() -> None:
         await requested(made, Change(None, replace(INVITED, email=address, user_name=address)))
         browser = await in_console(made, "operator", f"audit?entity={ACME}")
         assert "(invited) ian@harbouriabs.example" in browser.page.text
+
+
+@pytest.mark.parametrize("name", ["corpid-approvals.evil.example (Bob Lim)", "bob (www.evil.example/approve)"])
+async def test_no_name_in_an_email_to_those_who_decide_is_a_link(made: World, name: str) -> None:
+    """D68: mail programs make a link of what has dots or colons; a word joiner ends it."""
+    await acme(made)
+    found = await requested(made)
+    names = RequestNames(people={"id-cora": "cora (Cora Chan)"}, entities={}, services={})
+    waiting = RequestInWords(record=found, change=summarise_changes(found.changes, names), requester=name)
+    approved = replace(found, state="approved", decided_reason="r")
+    decided = replace(waiting, record=approved, requester="bob", decided_by=name)
+    for email in (
+        build_waiting_email(READER, [waiting], 1),
+        build_decided_email(READER, [decided], 1),
+        build_owner_email(READER, [("appointed", name)], by=["bob"], at=5),
+        build_owner_email(READER, [("appointed", "cora")], by=[name], at=5),
+    ):
+        sent = EmailRenderer(name="CorpID", timezone=UTC).render(email)
+        for text in (sent.text, sent.html, sent.subject):
+            assert "evil.example" not in text
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "5\ua4fc Permit Year\ua4fd 2026",
+        "5\ua4fc Permit Year\u02d0 2026",
+        "5 \ua78f 6",
+        "5 \u318d 6",
+        "2026\ua4f9 2027",
+        "1\u02cf 2",
+    ],
+)
+def test_letters_that_look_like_separators_set_a_value_apart(value: str) -> None:
+    """D55, D68: of a value, the approver reads where it ends."""
+    assert set_apart(value) == f"“{value}”"
+
+
+@pytest.mark.parametrize("value", ["North-East 5/6", "Zürich", "சென்னை", "北京", "Москва"])
+def test_words_of_one_script_stand_as_they_are(value: str) -> None:
+    """D68."""
+    assert set_apart(value) == value
+
+
+async def test_an_operator_does_not_read_one_value_as_two_parameters(made: World) -> None:
+    """D55, D68: in what `corpid approval show` says of a request."""
+    await acme(made)
+    year, berth = ParameterDefinition(name="Permit Year", kind="year"), ParameterDefinition(name="Berth")
+    service = Service(
+        service_id="PERMITS", name="Permits", roles=("Maker",), parameters=(berth, year), sub_entity="optional"
+    )
+    await made.write(service)
+    berths = (Parameter(name="Berth", value="5, Permit Year = 2026"),)
+    row = replace(ROLE, sub_entity="North [only 2026]", parameters=berths)
+    found = await requested(made, Change(None, row))
+    actor = CommandLine(by="root@host", reason="r")
+    shown = await read_request(made.provider.registry, actor, found.request_id, now=made.clock())
+    [line] = shown.differences
+    assert line.subject.endswith("in “North [only 2026]”")
+    assert "parameters: Berth = “5, Permit Year = 2026”" in line.members
+
+
+@pytest.mark.parametrize("left", [False, True])
+async def test_a_removed_person_is_not_called_by_what_the_organisation_wrote(made: World, left: bool) -> None:
+    """D57, D68: the history names nobody by an address or a name that the entity wrote."""
+    await free(made)
+    registry = made.provider.registry
+    cora = await member(made, "id-cora")
+    await provisioned(made, cora, user_name="cora", name="Bob Lim", email="bob@acme.example")
+    if left:
+        await end_member(registry, cora.membership_id, actor=TOKEN)
+    gone = Change(await registry.directory.user("id-cora"), None)
+    await write_changes(registry, CommandLine(by="root@host", reason="Left"), [gone], planned=True)
+    browser = await in_portal(made, "history")
+    assert "was changed" in browser.page.text
+    assert "bob@acme.example" not in browser.page.text
+    assert "(removed person)" in browser.page.text
+
+
+@pytest.mark.parametrize("page", ["new", "change"])
+async def test_access_ends_on_the_day_that_was_shown(made: World, page: str) -> None:
+    """D54, D68: whoever confirms after midnight what was shown before it."""
+    await staffed(made)
+    address = "access/new?person=m-marcus&access=NOTICES&"
+    if page == "change":
+        given = Assignment(user_id="id-marcus", entity_id=ACME, service_id="NOTICES", end_date="2027-06-30")
+        await made.write(given)
+        address = f"access/change/{identifier(given)}?"
+    zone = made.provider.policy.timezone
+    year = datetime.fromtimestamp(made.clock(), zone).year
+    made.clock.pass_(datetime(year, 12, 31, 23, 54, tzinfo=zone).timestamp() - made.clock())
+    browser = await in_portal(made, f"{address}start=today&end=year-end&check=all")
+    assert f"until 31 Dec {year}" in browser.page.text
+    made.clock.pass_(600)
+    await browser.fill_and_submit("names")
+    assert f"{year + 1}-12-31" not in {each.end_date for each in await roles(made)}
+
+
+@pytest.mark.parametrize(
+    "mark", ["\u2033", "\u02ee", "\u05f4", "\uff02", "\u301e", "\u275e", "''", "\u2036", "\u02ba", "\u3003"]
+)
+def test_a_value_in_quotation_marks_does_not_end_them(mark: str) -> None:
+    """D55, D68: a value with such a mark reads as two values in quotation marks."""
+    shown = set_apart(f"5{mark}; Permit Year: {mark}2026")
+    assert mark not in shown

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC
+
 import pytest
 from msgspec.structs import replace
 
@@ -15,7 +17,9 @@ from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.queries import Member
 from corpid.rules.directory.records import Assignment, Change, MemberDetails, Membership, ThirdPartyAssignment, User
 from corpid.rules.directory.values import Parameter
+from corpid.rules.emails import Email
 from corpid.web.directory.access import box
+from corpid.web.pages.emails import EmailRenderer
 from tests import contexts
 from tests.enrolment import invited as harbour
 from tests.enrolment import newcomer
@@ -177,6 +181,8 @@ async def test_the_address_of_an_invitation_is_shown_in_small_letters(made: Worl
 def test_no_user_name_in_an_email_of_help_is_a_link() -> None:
     """D69: mail programs make a link of what has dots; a word joiner after each ends it."""
     by = User(user_id="m", user_name="www.evil.example", name="Mallory")
-    said = str(notifications.asked_by(by, entity(ACME, "Acme Pte. Ltd.")))
+    asked = notifications.asked_by(by, entity(ACME, "Acme Pte. Ltd."))
+    email = Email(to="a@b", subject=asked, preview=asked, parts=(asked,))
+    said = EmailRenderer(name="CorpID", timezone=UTC).render(email).subject
     assert "www.evil" not in said
     assert said.replace("\u2060", "").startswith("www.evil.example, who administers Acme Pte. Ltd.,")

@@ -240,7 +240,7 @@ def test_a_value_of_a_closed_list_is_told_in_the_words_of_its_field(noun: str, m
 def test_an_invited_person_of_an_earlier_version_is_marked_in_the_history() -> None:
     """D68: an account can have the address as its user name."""
     nobody = HistoryNames(people={}, outside=frozenset(), user_names={}, services={}, entities={})
-    invited: dict[str, object] = {"email": "Gina@acme.example", "name": "Gina Teo"}
+    invited: dict[str, object] = {"email": "Gina@acme.example", "name": "Gina Teo", "invited": True}
     entry = AuditEntry(number=1, at=0, actor="command:a", action="membership.add", object=f"id/{ACME}", after=invited)
     assert change_sentences.name_person(entry, nobody) == "(invited) gina@acme.example (Gina Teo)"
 

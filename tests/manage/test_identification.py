@@ -305,7 +305,8 @@ def test_a_part_of_the_organisation_is_quoted_in_an_e_mail() -> None:
         service="Permits", role="Maker", sub_entity="A”, for Banyan Trading, until 1 Jan 2090. www.evil.example"
     )
     email = build_access_email(READER, [AccessChange(change="given", role=role)], by=["bob"], at=0)
-    assert "part “A', for Banyan Trading, until 1 Jan 2090. www.\u2060evil.\u2060example”" in str(email.subject)
+    sent = EmailRenderer(name="CorpID", timezone=UTC).render(email)
+    assert "part “A', for Banyan Trading, until 1 Jan 2090. www.\u2060evil.\u2060example”" in sent.subject
 
 
 async def test_a_reason_that_somebody_typed_is_no_link(made: World) -> None:

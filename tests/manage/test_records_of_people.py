@@ -186,7 +186,7 @@ async def test_the_email_about_a_new_owner_says_who_it_is(made: World, then: str
             made, Change(invited, moved),
             actor=COMMAND,
         )  # fmt: skip
-    [text] = [each.text for each in await process.sent() if each.to == "adam@harbour.example"]
+    [text] = [each.text.replace("\u2060", "") for each in await process.sent() if each.to == "adam@harbour.example"]
     assert "New owner: (invited) gina@harbour.example (Gina Teo)" in text
     assert ("No longer an owner: (invited) gina@harbour.example (Gina Teo)" in text) is (then == "redirected")
     assert EVIL not in text

@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
+from corpid.flows.directory.member_changes import end_member
+from corpid.flows.directory.write import Refused, RequestDetails, write_changes
+from corpid.rules.directory.actors import ALL_SCOPES, ApiClient, EntityAdministrator, ProvisioningToken
 from corpid.rules.directory.objects import object_id
 from corpid.rules.directory.records import (
     Assignment,
+    Change,
     ChangeRequest,
     Membership,
     Service,
@@ -17,6 +21,7 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
 )
 from corpid.rules.directory.values import Parameter, ParameterDefinition
+from corpid.rules.oauth.api_client import RegisteredApiClient
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
 from tests.manage.test_giving_access import offered
 from tests.manage.walking import follow, token
@@ -480,3 +485,120 @@ async def test_an_offer_that_is_sent_too_late_is_there_again_after_the_sign_in(m
     form = browser.page.form_with("start", "end")
     assert form is not None
     assert dict(form.fields(None)).items() >= {"role": "Checker", "start": "2026-05-01", "end": "2027-01-01"}.items()
+
+
+@pytest.mark.parametrize("bound_to", [BANYAN, ""])
+async def test_an_acceptance_by_a_client_waits_for_the_approval_of_the_third_party(made: World, bound_to: str) -> None:
+    """D55, D56: a client of no entity waits as one that is bound to the third party."""
+    await three(made)
+    waiting = replace(GRANT, state="offered")
+    await made.write(entity(BANYAN, "Banyan Trading", approvals="roles"), waiting)
+    client = ApiClient(client_id="hr", scopes=ALL_SCOPES, entity_id=bound_to)
+    asking = RequestDetails("r", made.clock(), "x")
+    request = await write_changes(made.provider.registry, client, [Change(waiting, GRANT)], asking=asking)
+    assert await held(made) == waiting
+    assert request is not None
+    assert request.entity_id == BANYAN
+
+
+@pytest.mark.parametrize("strict", [ACME, BANYAN])
+async def test_what_needs_both_sides_and_an_approval_is_refused(made: World, strict: str) -> None:
+    """D55, D56: the answer says how to go on."""
+    await three(made)
+    await made.write(entity(strict, "Strict", approvals="roles"))
+    client = ApiClient(client_id="hr", scopes=ALL_SCOPES)
+    asking = RequestDetails("r", made.clock(), "x")
+    with pytest.raises(Refused, match="offer it, then accept it"):
+        await write_changes(made.provider.registry, client, [Change(None, GRANT)], asking=asking)
+    assert await held(made) is None
+
+
+async def test_the_third_partys_approver_carries_out_an_acceptance_by_a_client(made: World) -> None:
+    """D55, D56."""
+    await three(made)
+    waiting = replace(GRANT, state="offered")
+    await made.write(entity(BANYAN, "Banyan Trading", approvals="roles"), waiting)
+    await made.write(RegisteredApiClient(client_id="hr", name="HR", scopes=tuple(sorted(ALL_SCOPES)), jwks="{}"))
+    client = ApiClient(client_id="hr", scopes=ALL_SCOPES)
+    asking = RequestDetails("r", made.clock(), "x")
+    request = await write_changes(made.provider.registry, client, [Change(waiting, GRANT)], asking=asking)
+    assert request is not None
+    browser = await in_portal(made, f"requests/{request.request_id}", who="dora")
+    await follow(browser, "Approve or decline")
+    await browser.fill_and_submit(button="approve", reason="Agreed by both")
+    assert await held(made) == GRANT
+
+
+async def leave(made: World, who: str, entity_id: str) -> None:
+    token = ProvisioningToken(token_id="t", entity_id=entity_id)
+    await end_member(made.provider.registry, await membership(made, who, entity_id), actor=token)
+
+
+def acting(made: World, who: str, entity_id: str) -> EntityAdministrator:
+    now = made.clock()
+    return EntityAdministrator(
+        user_id=f"id-{who}", entity_id=entity_id, level="owner", services=(), alone=False, auth_time=now, now=now
+    )
+
+
+async def test_an_offer_was_not_made_by_the_third_party_when_its_author_has_left(made: World) -> None:
+    """D57, D68: who let Banyan in."""
+    await three(made)
+    await made.person("bob", entity(ACME, "Acme Pte. Ltd."), name="Bob Lim")
+    await appoint(made, who="bob")
+    registry, owner = made.provider.registry, acting(made, "bob", ACME)
+    await write_changes(registry, owner, [Change(None, replace(GRANT, state="offered"))])
+    browser = await in_portal(made, "history?kind=third-parties")
+    assert "bob (Bob Lim) Acme Pte. Ltd. offers Banyan Trading" in browser.page.text
+    await leave(made, "bob", ACME)
+    for shown in ("history?kind=third-parties", page("grant")):
+        await go(made, browser, shown)
+        assert "Somebody of Banyan" not in browser.page.text
+        assert "bob" in browser.page.text
+
+
+@pytest.mark.parametrize("ended", [False, True])
+async def test_a_third_partys_role_was_not_given_by_the_client_when_its_author_has_left(
+    made: World, ended: bool
+) -> None:
+    """D57, D68: who gave Finn the role, and who ended the authorisation under it."""
+    await three(made)
+    await made.write(GRANT)
+    await made.person("dan", entity(BANYAN, "Banyan Trading"), name="Dan Lee")
+    await appoint(made, BANYAN, who="dan")
+    registry, owner = made.provider.registry, acting(made, "dan", BANYAN)
+    await write_changes(registry, owner, [Change(None, ROW)])
+    if ended:
+        await write_changes(registry, owner, [Change(GRANT, None)])
+    await leave(made, "dan", BANYAN)
+    browser = await in_portal(made, "history?kind=third-parties", who="dora")
+    assert "finn (Finn Goh)" in browser.page.text
+    assert "Somebody of Acme" not in browser.page.text
+    client = await in_portal(made, "history?kind=third-parties")
+    assert "Somebody of Banyan" in client.page.text
+    assert "dan" not in client.page.text
+
+
+async def test_the_system_of_a_third_party_is_not_called_the_readers_own(made: World) -> None:
+    """D57, D61: Banyan's token ends Finn's membership, and with it what he may do for Acme, which has no token."""
+    await three(made)
+    await made.write(GRANT, ROW)
+    await leave(made, "finn", BANYAN)
+    browser = await in_portal(made, "history?kind=third-parties")
+    assert "lost access as Maker at Permits" in browser.page.text
+    assert "Your system" not in browser.page.text
+
+
+@pytest.mark.parametrize("who", ["alice", "dora"])
+async def test_both_sides_read_for_what_somebody_may_act(made: World, who: str) -> None:
+    """D56: the part and the values, of each right."""
+    await three(made)
+    treasury = replace(ROW, sub_entity="Treasury")
+    canteen = replace(ROW, sub_entity="Canteen", parameters=(Parameter(name="Year", value="2026"),))
+    any_role = replace(GRANT, role="")
+    await made.write(any_role, treasury, canteen)
+    browser = await in_portal(made, page("grant", any_role), who=who)
+    assert {each for each in ("Treasury", "Canteen", "Year: 2026") if each not in browser.page.text} == set()
+    if who == "dora":
+        await go(made, browser, page("change-role", treasury))
+        assert "Treasury" in browser.page.text

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH
-from corpid.rules.directory.names import canonical, unlinked
-from corpid.rules.emails import Action, Code, Email, Facts, UrlLine, to_email_time
+from corpid.rules.directory.names import canonical
+from corpid.rules.emails import Action, Code, Copied, Email, Facts, UrlLine, to_email_time
 from corpid.rules.limits import CODE_MISSES, MAILED_CODE_SECONDS, MINUTE
 from corpid.texts import counted, phrase
 
@@ -146,11 +146,11 @@ def second_factor_changed(done: Phrase) -> Notice:
 def asked_by(by: User, entity: Entity) -> Phrase:
     """The administrator who asked for help, in a sentence.
 
-    By user name, since a person writes their own name; a mail program makes no link of it. Source: D68, D69
+    By user name, since a person writes their own name. Source: D68, D69
     """
     return phrase(
         "{user_name}, who administers {entity}, asked us to help you sign in.",
-        user_name=unlinked(canonical(by.user_name)),
+        user_name=canonical(by.user_name),
         entity=entity.name,
     )
 
@@ -272,7 +272,7 @@ def email_changed(address: str) -> Notice:
     return Notice(
         subject=phrase("Your e-mail address was changed"),
         page="email",
-        text=phrase("The e-mail address of your account is now {address}.", address=address),
+        text=phrase("The e-mail address of your account is now {address}.", address=Copied(address)),
     )
 
 
@@ -303,7 +303,7 @@ def tell(provider: Provider, user: User, notice: Notice, *, now: float, device: 
         if device
         else phrase("{time}. If this was you, you do not need to do anything.", time=when)
     )
-    parts = (notice.text, *notice.further, Facts((*rows, (_USER_NAME, user.user_name))), advice, check)
+    parts = (notice.text, *notice.further, Facts((*rows, (_USER_NAME, Copied(user.user_name)))), advice, check)
     _post(provider.mail, user, subject=notice.subject, preview=notice.preview or place, parts=parts)
 
 
@@ -328,7 +328,7 @@ def link(
         lead,
         Action(text=heading, url=made.url),
         _typed(made),
-        Facts(((_WORKS_UNTIL, ends), (_USER_NAME, user.user_name))),
+        Facts(((_WORKS_UNTIL, ends), (_USER_NAME, Copied(user.user_name)))),
         phrase(
             "If you did not expect this, do not use the link, and tell your organisation's {provider} administrator.",
             provider=provider_name,
@@ -353,7 +353,7 @@ def email_will_change(context: RequestContext, user: User, made: NewLink, *, add
         phrase(
             "The e-mail address of your account is about to change to {address}. Until then, e-mails still come to this "
             "address.",
-            address=address,
+            address=Copied(address),
         ),
         phrase("If this was you, you do not need to do anything."),
         lead,
@@ -363,7 +363,7 @@ def email_will_change(context: RequestContext, user: User, made: NewLink, *, add
             (
                 (_WHEN, to_email_time(context.now)),
                 (_WORKS_UNTIL, ends),
-                (_USER_NAME, user.user_name),
+                (_USER_NAME, Copied(user.user_name)),
             )
         ),
     )
@@ -430,7 +430,7 @@ def mailed_code(context: RequestContext, user: User, code: str, *, why: Phrase, 
     ends = to_email_time(context.now + MAILED_CODE_SECONDS)
     parts = (
         Code(text=phrase("Enter this code on the page where you asked for it:"), value=code),
-        Facts(((_WORKS_UNTIL, ends), (_USER_NAME, user.user_name))),
+        Facts(((_WORKS_UNTIL, ends), (_USER_NAME, Copied(user.user_name)))),
         why,
     )
     _post(
@@ -467,7 +467,7 @@ def _refer(context: RequestContext, user: User, *, subject: Phrase, text: Phrase
     """Send a person to the operator."""
     parts = (
         text,
-        Facts(((_WHEN, to_email_time(context.now)), (_USER_NAME, user.user_name))),
+        Facts(((_WHEN, to_email_time(context.now)), (_USER_NAME, Copied(user.user_name)))),
         phrase("If you did not ask, you do not need to do anything."),
     )
     _post(
@@ -490,7 +490,7 @@ def send_erasure_notice(mail: Mail, user: User, *, provider_name: str) -> None:
             "signed in. You can no longer sign in.",
             provider=provider_name,
         ),
-        Facts(((_USER_NAME, user.user_name),)),
+        Facts(((_USER_NAME, Copied(user.user_name)),)),
         phrase("Services that you used keep what they have already received. Ask them about it."),
         phrase(
             "If you did not ask for this, tell your organisation's {provider} administrator.", provider=provider_name

@@ -13,9 +13,15 @@ from corpid.texts import Phrase, phrase
 
 INVITED_PERSON: Final = "invited_person"
 """the detail of an event about somebody invited: the address of the invitation, and the name beside it (D68)"""
+INVITATION: Final = "invitation"
+"""the detail of an acceptance: as INVITED_PERSON, whom the invitation was for"""
+ACTING_FOR: Final = "acting_for"
+"""the detail of an administrator's decision on a third party: the entity acted for (D56)"""
 ROLE_PARTS: Final = ("role", "sub_entity", "ref")
 """the details of an event about a role with a slash in one of these: its object does not tell them apart"""
-PERSONAL_DETAILS: Final = ("address", "device", "context_message", "reason_given", INVITED_PERSON)
+OF_ENTITY: Final = frozenset({INVITED_PERSON, INVITATION})
+"""personal details that the entity of an event wrote (D61)"""
+PERSONAL_DETAILS: Final = ("address", "device", "context_message", "reason_given", *sorted(OF_ENTITY))
 """details of an event that are about a person, and so can be erased (D57)"""
 
 

@@ -14,6 +14,12 @@ class UrlLine(str):
     __slots__ = ()
 
 
+class Copied(str):
+    """A text to copy, which mail programs may make a link of."""
+
+    __slots__ = ()
+
+
 class Action(msgspec.Struct, frozen=True, kw_only=True):
     """A button, with its address in clear below."""
 

@@ -19,12 +19,12 @@ from corpid.flows.account import enrolment_steps, enrolments
 from corpid.flows.account.enrolments import NotHere
 from corpid.flows.account.links import EnrolmentStep
 from corpid.flows.directory.write import audit_event, name_invitation
-from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_actions import INVITATION, AuditAction
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
 from corpid.rules.directory.changes import Accept, ChangedMeanwhile, Conflict, NameTaken, Precondition
-from corpid.rules.directory.invitations import accepted_by, account
+from corpid.rules.directory.invitations import accepted_by, account, shown_invitation
 from corpid.rules.directory.records import Administrator, Change, Entity, Membership, User
 
 if TYPE_CHECKING:
@@ -183,7 +183,13 @@ async def accept_with_account(registry: Registry, invited: Membership, user: Use
     if await registry.directory.read(Membership, [key]):
         raise AlreadyBelongs
     becomes = accepted_by(invited, user.user_id, now=int(now))
-    event = _event(actor, AuditAction.MEMBERSHIP_ACCEPT, becomes, invited_as=invited.user_id)
+    event = _event(
+        actor,
+        AuditAction.MEMBERSHIP_ACCEPT,
+        becomes,
+        invited_as=invited.user_id,
+        **{INVITATION: shown_invitation(invited)},
+    )
     entity = await registry.directory.find(Entity, invited.entity_id)
     if entity is None or not entity.enabled:
         raise ChangedMeanwhile(_GONE)

@@ -304,7 +304,8 @@ async def summarise_request(registry: Registry, found: ChangeRequest, reader: Ac
     names = await compare_names(registry, found)
     actors = await name_actors(registry, found.entity_id, [found.requester, found.decided_by], reader=reader)
     state = state_at(found, now)
-    people = names.people if state is ApprovalState.PENDING else {**names.people, **read_requested_names(found)}
+    then = read_requested_names(found, names.people.keys() - names.gone)
+    people = names.people if state is ApprovalState.PENDING else {**names.people, **then}
     return RequestSummary(
         request=found,
         state=state.value,
@@ -470,8 +471,8 @@ async def load_names(
 ) -> RequestNames:
     """Return the names of people, entities and services in changes.
 
-    People are named as the entity of the changes knows them, and whom it invites by their address; who acted on them,
-    in `people`, only if they belong to it. `names_read` are names of the entity's people that were read before, and
+    People are named as the entity of the changes knows them, or did, and whom it invites by their address; in `people` is
+    who acted on them. `names_read` are names of the entity's people that were read before, and
     hold. Raises StoreUnavailable. Source: D55, D60, D61, D68
     """
     former, outside, entities, services = set[str](), set[str](), set[str](), set[str]()
@@ -490,7 +491,7 @@ async def load_names(
     known = await directory.read(Entity, {(each,) for each in entities if each})
     of = await directory.read(Service, {(each,) for each in services if each})
     members = set(people)
-    found = typed | await read_names(registry, entity_id, members, former=former, outside=outside)
+    found = typed | await read_names(registry, entity_id, members, former=former | members, outside=outside)
     own = {*former, *members, *typed}
     return RequestNames(
         people={each: names_read.get(each, name) if each in own else name for each, name in found.items()},
@@ -603,7 +604,7 @@ def _with_names_as_requested(request: ChangeRequest, names: RequestNames, *, sti
     """
     records = (each.record for each in request.changes)
     own = {getattr(each, "user_id", "") for each in records if getattr(each, "entity_id", "") == request.entity_id}
-    then = {user_id: name for user_id, name in read_requested_names(request).items() if user_id in own}
+    then = {user_id: name for user_id, name in read_requested_names(request, names.people).items() if user_id in own}
     return msgspec.structs.replace(names, people={**then, **names.people} if still_waits else {**names.people, **then})
 
 

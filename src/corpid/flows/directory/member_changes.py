@@ -265,8 +265,7 @@ async def _check_taken_over(registry: Registry, found: Member, details: MemberDe
     if stored is not None and is_made_by_person(found.user, stored.sources):
         raise Conflict(
             "the person chose this userName, and their account has another address than the one in emails. If you mean "
-            "this person, let an administrator of the entity enter the user name in the portal first; if not, choose "
-            "another userName"
+            "this person, write the address of their account, which the portal shows; if not, choose another userName"
         )
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 from corpid.flows.authentication.own_pages import PATHS
 from corpid.rules.directory.approvals import LIFETIME_SECONDS, decision_reason, is_asked_for_oneself
-from corpid.rules.directory.names import quoted, unlinked
+from corpid.rules.directory.names import quoted
 from corpid.rules.directory.records import ChangeRequest, Entity, User
 from corpid.rules.directory.values import NO_END
 from corpid.rules.emails import Action, Email, EmailPart, Facts, UrlLine, to_email_time
@@ -273,9 +273,9 @@ def build_waiting_email(reader: Reader, requests: Sequence[RequestInWords], coun
     entity, first = reader.entity.name, requests[0]
     rows: list[tuple[tuple[Phrase, str | datetime], ...]] = [
         (
-            (_CHANGE, unlinked(each.change)),
+            (_CHANGE, each.change),
             (phrase("Requested by"), each.requester),
-            (_REASON, unlinked(each.record.reason)),
+            (_REASON, each.record.reason),
             (phrase("Decide by"), to_email_time(each.record.created_at + LIFETIME_SECONDS)),
         )
         for each in requests
@@ -287,7 +287,7 @@ def build_waiting_email(reader: Reader, requests: Sequence[RequestInWords], coun
         entity=entity,
     )
     if count == 1:
-        subject = phrase("Request at {entity}: {change}", entity=entity, change=unlinked(first.change))
+        subject = phrase("Request at {entity}: {change}", entity=entity, change=first.change)
         preview = phrase("Requested by {name}. Approve or decline it within 14 days.", name=first.requester)
         action = _link_portal(reader, phrase("See the request"), _request_page(first))
         command = f"corpid approval show {first.record.request_id}"
@@ -314,10 +314,10 @@ def build_decided_email(reader: Reader, requests: Sequence[RequestInWords], coun
     entity, first = reader.entity.name, requests[0]
     rows: list[tuple[tuple[Phrase, str | datetime], ...]] = [
         (
-            (_CHANGE, unlinked(each.change)),
+            (_CHANGE, each.change),
             (phrase("Outcome"), _OUTCOMES[each.record.state]),
             *([(phrase("Decided by"), each.decided_by)] if each.decided_by else []),
-            *([(_REASON, _say_reason(each.record))] if each.record.decided_reason else []),
+            *([(_REASON, decision_reason(each.record))] if each.record.decided_reason else []),
             (phrase("Requested"), to_email_time(each.record.created_at)),
         )
         for each in requests
@@ -329,10 +329,10 @@ def build_decided_email(reader: Reader, requests: Sequence[RequestInWords], coun
         entity=entity,
     )
     if count == 1:
-        subject = _DECISIONS[first.record.state](entity=entity, change=unlinked(first.change))
+        subject = _DECISIONS[first.record.state](entity=entity, change=first.change)
     else:
         subject = phrase("{count} of your requests at {entity} were decided", count=count, entity=entity)
-    reason = _say_reason(first.record) if first.record.decided_reason else ""
+    reason = decision_reason(first.record) if first.record.decided_reason else ""
     preview = phrase("Reason: {reason}", reason=reason) if reason else _OUTCOMES[first.record.state]
     if all(is_asked_for_oneself(each.record) for each in requests):
         action = _link_access(reader)
@@ -342,11 +342,6 @@ def build_decided_email(reader: Reader, requests: Sequence[RequestInWords], coun
         action = _link_portal(reader, phrase("See your requests"), "requests")
     parts = (lead, *_list_requests(reader, requests, rows), *_count_further(count), action)
     return _build_email(reader, subject, preview, parts)
-
-
-def _say_reason(request: ChangeRequest) -> str | Phrase:
-    """The reason of a decision; what somebody typed becomes no link."""
-    return unlinked(decision_reason(request))
 
 
 def _list_requests(

@@ -15,9 +15,10 @@ from corpid.rules.directory.member_details import identity, member_full_name, na
 from corpid.rules.directory.names import canonical, label_identity, label_invited
 from corpid.rules.directory.queries import Member
 from corpid.rules.directory.records import Membership, RequestedPerson, User, names_user
+from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Container, Iterable
 
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.records import Change, ChangeRequest
@@ -72,7 +73,7 @@ async def name_actors(registry: Registry, entity_id: str, actors: Iterable[str],
     """
     known = set(actors) - {""}
     people = {each: each.partition(":")[2] for each in known if each.startswith(("user:", "operator:"))}
-    names = await read_names(registry, entity_id, set(people.values()))
+    names = await read_names(registry, entity_id, (), former=set(people.values()))
     if reader.entity_id:
         return {each: name_actor(each, names) for each in known}
     users, _ = await read_people(registry, entity_id, set(people.values()) - names.keys())
@@ -183,12 +184,18 @@ def label_person(person: RequestedPerson) -> str:
     return label_identity(person.identity, person.name, invited=person.invited)
 
 
-def read_requested_names(request: ChangeRequest) -> dict[str, str]:
+def read_requested_names(request: ChangeRequest, there: Container[str] | None = None) -> dict[str, str]:
     """The names of a request's people when it was made, by identifier.
 
-    None in a request of an earlier version. Source: D68
+    Accounts that are not among those who are `there` are marked: somebody else can have their names by now. None in a
+    request of an earlier version. Source: D68
     """
-    return {each.user_id: label_person(each) for each in request.people}
+    return {
+        each.user_id: label_person(each)
+        if there is None or each.invited or each.user_id in there
+        else phrase("(removed) {person}", person=label_person(each))
+        for each in request.people
+    }
 
 
 class NameChanges(msgspec.Struct, frozen=True, kw_only=True):
@@ -216,7 +223,7 @@ async def compare_names(registry: Registry, request: ChangeRequest) -> NameChang
     then = {each.user_id: each for each in request.people}
     differing = [(then.get(each.user_id), each) for each in people if then.get(each.user_id) != each]
     names = {each.user_id: label_person(each) for each in people}
-    gone = {user_id: name for user_id, name in read_requested_names(request).items() if user_id not in names}
+    gone = {user_id: name for user_id, name in read_requested_names(request, names).items() if user_id not in names}
     return NameChanges(
         people=gone | names,
         changed=(

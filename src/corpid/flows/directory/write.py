@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from corpid.flows.directory.actors import check_still_acting, guard_acting, is_last_owner
 from corpid.flows.directory.person_names import name_subjects, read_requested_people
 from corpid.flows.large import in_thread_if_many, in_turns
-from corpid.rules.audit_actions import INVITED_PERSON, ROLE_PARTS, AuditAction
+from corpid.rules.audit_actions import ACTING_FOR, INVITED_PERSON, ROLE_PARTS, AuditAction
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.access import Forbidden, Object, authorise, on_self
@@ -121,6 +121,7 @@ REMOVALS: Final[Mapping[Kind, tuple[AuditAction, ...]]] = {
 """the actions after which there is no such record any more"""
 _LOOKED_UP: Final = frozenset({"assignment", "administrator", "grant", "third-party row"})
 """kinds whose rules are about what they name"""
+_OF_TWO_ENTITIES: Final = frozenset({"grant", "third_party_assignment"})
 _SAME_NAME: Final = 10
 _AT_ONCE: Final = 200
 _MOST_GRANTS: Final = 1000
@@ -488,7 +489,9 @@ def build_change_event(actor: Actor, change: Change, *, invited: Membership | No
     detail = {"taken_over": " ".join(sorted(set(change.taken.values())))} if change.taken else {}  # D65
     if invited is not None:
         detail |= name_invitation(invited)
-    if isinstance(change.record, Assignment | ThirdPartyAssignment) and any("/" in each for each in change.key):
+    if isinstance(change.record, Assignment | ThirdPartyAssignment | ThirdPartyGrant) and any(
+        "/" in each for each in change.key
+    ):
         detail |= {name: getattr(change.record, name) for name in ROLE_PARTS if getattr(change.record, name)}
     action = change.action or find_decision(actor, change) or find_action(change)
     event = audit_event(actor, action, "/".join(change.key), entity_id=thing.entity_id, **detail)
@@ -535,8 +538,11 @@ def find_action(change: Change) -> AuditAction:
 def audit_event(actor: Actor, action: AuditAction, subject: str, *, entity_id: str = "", **detail: str) -> AuditEvent:
     """An event of an actor; `subject` is the object of the action.
 
-    With an entity it stands in that entity's history. Source: D57
+    With an entity it stands in that entity's history. Of two entities, it says for which one an administrator acted.
+    Source: D56, D57
     """
+    if isinstance(actor, EntityAdministrator) and action.object_kind in _OF_TWO_ENTITIES:
+        detail[ACTING_FOR] = actor.entity_id
     return AuditEvent(
         actor=actor.name,
         action=action,
@@ -699,14 +705,13 @@ async def _find_needing(
 ) -> tuple[list[Change], list[Precondition]]:
     """Return the changes that entities want approved, and guards of that.
 
-    If the actor is an administrator, whose entity that is follows from the actor, else from each change. Raises
-    StoreUnavailable. Source: D55
+    Raises StoreUnavailable. Source: D55
     """
-    acting_for = actor.entity_id
     asked = [
-        (change, thing, (acting_for or thing.entity_id,), (thing.service_id,))
+        (change, thing, (entity_id,), (thing.service_id,))
         for change, thing in zip(changes, objects, strict=True)
         if change.kind in OF_ENTITIES and (change.before is not None or change.kind != "entity")
+        for entity_id in _deciding_entities(actor, change, thing)
     ]
     entities = await registry.directory.read(Entity, {entity for _, _, entity, _ in asked if entity[0]})
     services = await registry.directory.read(Service, {service for _, _, _, service in asked if service[0]})
@@ -720,6 +725,23 @@ async def _find_needing(
         *(Precondition(Service, key, record) for key, record in services.items()),
     ]
     return found, guards
+
+
+def _deciding_entities(actor: Actor, change: Change, thing: Object) -> tuple[str, ...]:
+    """The entities whose decision a change is.
+
+    The actor's own, if they act for one. Of an authorisation, that of the side which may make the change; both sides'
+    if none may alone. Source: D55, D56
+    """
+    if actor.entity_id:
+        return (actor.entity_id,)
+    was, becomes = _grants(change)
+    grant = becomes or was
+    if grant is None:
+        return (thing.entity_id,)
+    deciding = thing.sides or frozenset(AuthorisationSide)
+    parties = {AuthorisationSide.CLIENT_ENTITY: grant.client_entity_id, AuthorisationSide.THIRD_PARTY: grant.entity_id}
+    return tuple(entity_id for side, entity_id in parties.items() if side in deciding)
 
 
 async def _add_fact(registry: Registry, change: Change, thing: Object) -> tuple[Object, list[StoreChange]]:
@@ -938,7 +960,14 @@ def _find_entity(found: AuthorisedChanges) -> str:
     """The entity whose administrators decide."""
     if len(found.changes) > MOST_CHANGES:
         raise Refused(phrase("a request for approval can have at most {count} changes: split it", count=MOST_CHANGES))
-    concerned = {found.actor.entity_id or thing.entity_id for thing in found.objects}
+    of_each = [_deciding_entities(found.actor, *pair) for pair in zip(found.changes, found.objects, strict=True)]
+    if any(len(entities) > 1 for entities in of_each):
+        raise Refused(
+            phrase(
+                "an authorisation that is accepted at once needs the decision of both sides: offer it, then accept it"
+            )
+        )
+    concerned = {entity_id for entities in of_each for entity_id in entities}
     if len(concerned) != 1 or not all(concerned):
         raise Refused(phrase("some of these changes need approval: send the changes of each entity separately"))
     return concerned.pop()

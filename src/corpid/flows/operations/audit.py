@@ -12,7 +12,7 @@ from corpid.flows.directory.finding import authorise_list
 from corpid.flows.directory.person_names import read_names as read_known_names
 from corpid.flows.directory.write import Refused, audit_event
 from corpid.flows.operations import audit_seals
-from corpid.rules.audit_actions import INVITED_PERSON, PERSONAL_DETAILS, AuditAction
+from corpid.rules.audit_actions import INVITED_PERSON, OF_ENTITY, PERSONAL_DETAILS, AuditAction
 from corpid.rules.audit_records import AuditQuery
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import DeploymentOperator, EntityAdministrator
@@ -219,7 +219,7 @@ async def read_latest(
 
 def _as_entity_reads(entry: AuditEntry, entity_id: str) -> AuditEntry:
     """An entry without where a person was, and whom another entity invited (D61, D68)."""
-    own = {INVITED_PERSON} if entry.entity_id == entity_id else set()
+    own = OF_ENTITY if entry.entity_id == entity_id else frozenset[str]()
     return _without(entry, frozenset(PERSONAL_DETAILS) - own)
 
 

@@ -11,13 +11,14 @@ from corpid.flows.directory import approvals
 from corpid.flows.directory.members import find_member, refuse_several
 from corpid.flows.directory.person_names import name_as_known, name_people, read_people, read_requested_names
 from corpid.flows.operations import audit
-from corpid.rules.audit_actions import INVITED_PERSON, ROLE_PARTS, AuditAction
+from corpid.rules.audit_actions import ACTING_FOR, INVITED_PERSON, ROLE_PARTS, AuditAction
 from corpid.rules.audit_records import AuditPart, AuditQuery
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.change_texts import RequestNames
-from corpid.rules.directory.member_details import shown_name
+from corpid.rules.directory.member_details import name_outside, shown_name
 from corpid.rules.directory.names import is_storable, label_invited, user_name
 from corpid.rules.directory.records import ChangeRequest, Entity, Service, User
+from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
     _Row = Assignment | ThirdPartyAssignment
 
+_ACCEPTED: Final = 1000
+"""acceptances of an entity's invitations that are looked through, the last ones"""
+_SOMEBODY: Final = phrase("Somebody")
 _PARTS: Final = 5
 """how often a page looks further for entries that fit"""
 
@@ -155,8 +159,9 @@ async def changes(
     There may be fewer than `limit` although more follow: a call looks at some thousand entries. Raises AmbiguousName,
     access.Forbidden, StoreUnavailable. Source: D57, D61, D68
     """
+    user_id = await _person(registry, actor, wanted.person) if wanted.person else wanted.user_id
+    people = [user_id, *await _find_invited(registry, actor, user_id)] if user_id else [""]
     query = AuditQuery(
-        user_id=await _person(registry, actor, wanted.person) if wanted.person else wanted.user_id,
         entity_id=actor.entity_id,
         actions=KINDS.get(wanted.kind, _EVERY),
         since=wanted.since,
@@ -164,7 +169,7 @@ async def changes(
     )
     found: list[AuditEntry] = []
     for _ in range(_PARTS):
-        part = await audit.read_part(registry, query, limit=limit, actor=actor)
+        part = await _read_part(registry, query, people, limit=limit, actor=actor)
         fitting = [each for each in part.entries if _fits(each, wanted)]
         if len(found) + len(fitting) > limit:
             kept = [*found, *fitting][:limit]
@@ -174,6 +179,27 @@ async def changes(
         if len(found) == limit or not part.before:
             break
     return AuditPart(entries=found, before=query.before)
+
+
+async def _find_invited(registry: Registry, actor: EntityAdministrator, user_id: str) -> list[str]:
+    """Under which identifiers somebody was known before they accepted invitations of the entity (D60)."""
+    query = AuditQuery(user_id=user_id, entity_id=actor.entity_id, actions=(AuditAction.MEMBERSHIP_ACCEPT,))
+    accepted = (await audit.read_part(registry, query, limit=_ACCEPTED, actor=actor)).entries
+    found = {each.detail.get("invited_as", "") for each in accepted if person_of(each) == user_id}
+    return sorted(found - {""})
+
+
+async def _read_part(
+    registry: Registry, query: AuditQuery, people: Sequence[str], *, limit: int, actor: EntityAdministrator
+) -> AuditPart:
+    """Entries about any of some people; an empty identifier is no condition."""
+    parts = [
+        await audit.read_part(registry, msgspec.structs.replace(query, user_id=each), limit=limit, actor=actor)
+        for each in people
+    ]
+    before = max(each.before for each in parts)
+    entries = {entry.number: entry for part in parts for entry in part.entries if entry.number >= before}
+    return AuditPart(entries=[entries[number] for number in sorted(entries, reverse=True)], before=before)
 
 
 async def _person(registry: Registry, actor: EntityAdministrator, named: str) -> str:
@@ -227,6 +253,15 @@ def person_of(entry: AuditEntry) -> str:
     return entry.object.partition("/")[0] if noun(entry) in _PEOPLE else ""
 
 
+def acting_for(entry: AuditEntry) -> str:
+    """The entity for which an administrator acted; empty if it is one of two, and not recorded.
+
+    The roles of a third party's people are that party's, but for those that end with an authorisation. Source: D56
+    """
+    by_one = not entry.other_entity_id or noun(entry) == "third_party_assignment"
+    return entry.detail.get(ACTING_FOR) or (entry.entity_id if by_one else "")
+
+
 def identity_of(entry: AuditEntry, names: HistoryNames) -> str:
     """The user name or the address of an entry's person.
 
@@ -249,14 +284,19 @@ async def change(registry: Registry, actor: EntityAdministrator, number: int) ->
 async def names(registry: Registry, actor: EntityAdministrator, entries: Iterable[AuditEntry]) -> HistoryNames:
     """The names of what some entries of the actor's entity are about.
 
-    People of other entities who acted stay without a name. Raises StoreUnavailable. Source: D61
+    People of other entities who acted stay without a name; those who acted for this one have theirs when they have left.
+    Raises StoreUnavailable. Source: D61
     """
     entries = list(entries)
     directory, own = registry.directory, actor.entity_id
     former = {person_of(each) for each in entries if each.entity_id == own} - {""}
+    former |= {user_id for each in entries if acting_for(each) == own for user_id in _people_acting(each)}
     outside = {person_of(each) for each in entries if each.entity_id != own} - {""}
     actors = {user_id for each in entries for user_id in _people_acting(each)}
     users, held = await read_people(registry, own, actors | former | outside)
+    invited: dict[str, str] = {user_id: _SOMEBODY for user_id in outside & users.keys() if users[user_id].placeholder}
+    gone = outside - users.keys()
+    invited |= await _name_accepted(registry, gone, {each.entity_id for each in entries if person_of(each) in gone})
     entity_ids = {each for entry in entries for each in (entry.entity_id, entry.other_entity_id)} - {""}
     service_ids = {service_of(each) for each in entries} | {
         each for entry in entries for value in (entry.before, entry.after) for each in _listed(value.get("services"))
@@ -264,7 +304,7 @@ async def names(registry: Registry, actor: EntityAdministrator, entries: Iterabl
     services = await directory.read(Service, [(each,) for each in sorted(service_ids - {""})])
     entities = await directory.read(Entity, [(each,) for each in sorted(entity_ids)])
     return HistoryNames(
-        people=name_people(users, held, former=former, outside=outside),
+        people=invited | name_people(users, held, former=former, outside=outside),
         outside=frozenset(outside - former - held.keys()),
         user_names={
             user_id: name_as_known(users[user_id], held.get(user_id)).identity
@@ -277,6 +317,18 @@ async def names(registry: Registry, actor: EntityAdministrator, entries: Iterabl
             registry, actor, {each.object for each in entries if each.action in KINDS["requests"]}
         ),
     )
+
+
+async def _name_accepted(registry: Registry, invited: Collection[str], entities: Iterable[str]) -> dict[str, str]:
+    """The accounts of third parties' people by the identifiers under which they were invited (D60)."""
+    found: dict[str, str] = {}
+    for entity_id in entities:
+        query = AuditQuery(entity_id=entity_id, actions=(AuditAction.MEMBERSHIP_ACCEPT,))
+        for entry in await registry.audit.latest(query, limit=_ACCEPTED):
+            found[entry.detail.get("invited_as", "")] = person_of(entry)
+    known = {each: found[each] for each in invited if each in found}
+    users = await registry.directory.read(User, sorted({(each,) for each in known.values()}))
+    return {each: name_outside(users[user_id,]) for each, user_id in known.items() if (user_id,) in users}
 
 
 async def names_for_operator(
@@ -315,6 +367,7 @@ async def names_for_operator(
         entities={entity_id: each.name_for("") for (entity_id,), each in entities.items()},
         services={service_id: each.name for (service_id,), each in services.items()},
     )
+    there = {user.user_id for user in users.values()}
     return HistoryNames(
         people=people,
         outside=frozenset(),
@@ -325,7 +378,7 @@ async def names_for_operator(
         requests=approvals.ChangesWithNames(
             changes={each.request_id: each.changes for each in requests},
             names={
-                each.request_id: msgspec.structs.replace(named, people=people | read_requested_names(each))
+                each.request_id: msgspec.structs.replace(named, people=people | read_requested_names(each, there))
                 for each in requests
             },
         ),

@@ -96,24 +96,25 @@ def details(row: Assignment | ThirdPartyAssignment, *, part: bool = True) -> tup
 
     With `part` also the part of the organisation.
     """
-    sub_entity, reference = _identifying(row)
     given = (phrase("{name}: {value}", name=each.name, value=set_apart(each.value)) for each in row.parameters)
-    return (*(sub_entity if part else ()), *given, *reference)
+    return (*(_identifying(row.sub_entity, "") if part else ()), *given, *_identifying("", row.ref))
 
 
 def name_role(row: Assignment | ThirdPartyAssignment | ThirdPartyGrant) -> Phrase:
     """A role among those of one person or organisation at one service."""
-    part, reference = _identifying(row)
     role = phrase("Role: {name}", name=set_apart(row.role)) if row.role else phrase("Any role")
-    return joined((role, *part, *reference)) or role
+    return joined((role, *_identifying(row.sub_entity, row.ref))) or role
 
 
-def _identifying(row: Assignment | ThirdPartyAssignment | ThirdPartyGrant) -> tuple[tuple[Phrase, ...], ...]:
-    """The part of the organisation and the reference, if there are any."""
-    return (
-        (phrase("Part of the organisation: {name}", name=set_apart(row.sub_entity)),) if row.sub_entity else (),
-        (phrase("Reference: {ref}", ref=set_apart(row.ref)),) if row.ref else (),
-    )
+def name_parts(role: str, sub_entity: str, ref: str) -> Phrase | None:
+    """Role, part of the organisation and reference, as far as there are any."""
+    named = (phrase("Role: {name}", name=set_apart(role)),) if role else ()
+    return joined((*named, *_identifying(sub_entity, ref)))
+
+
+def _identifying(sub_entity: str, ref: str) -> tuple[Phrase, ...]:
+    part = (phrase("Part of the organisation: {name}", name=set_apart(sub_entity)),) if sub_entity else ()
+    return (*part, phrase("Reference: {ref}", ref=set_apart(ref))) if ref else part
 
 
 def joined(limits: tuple[Phrase, ...]) -> Phrase | None:

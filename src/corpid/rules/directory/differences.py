@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from corpid.rules.directory.members import disclosures, mask_text, visible_members
+from corpid.rules.directory.names import set_apart
 from corpid.rules.directory.nodes import FileProblem
 from corpid.rules.directory.sources import WHOLE, RetainedRecord, channel, in_words
 from corpid.rules.directory.values import Parameter, ParameterDefinition, RoleDescription
@@ -177,7 +178,7 @@ def to_text(value: object) -> str:
     if isinstance(value, tuple | list):
         return ", ".join(to_text(item) for item in value) or "(none)"
     if isinstance(value, Parameter):
-        return f"{value.name} = {value.value}"
+        return f"{value.name} = {set_apart(value.value)}"
     if isinstance(value, ParameterDefinition):
         return f"{value.name} ({value.kind}{', mandatory' if value.mandatory else ''})"
     if isinstance(value, RoleDescription):
@@ -188,7 +189,11 @@ def to_text(value: object) -> str:
 
 
 def _row(service_id: str, role: str, sub_entity: str, ref: str) -> str:
-    parts = [f" as {role}" if role else "", f" in {sub_entity}" if sub_entity else "", f" [{ref}]" if ref else ""]
+    parts = [
+        f" as {set_apart(role)}" if role else "",
+        f" in {set_apart(sub_entity)}" if sub_entity else "",
+        f" [{set_apart(ref)}]" if ref else "",
+    ]
     return f"at {service_id}{''.join(parts)}"
 
 

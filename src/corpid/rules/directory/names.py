@@ -55,9 +55,15 @@ All of these scripts that Unicode's confusables.txt maps to one of ASCII (TS 39 
 _OF_LATIN: Final = frozenset("ßæøœđłþð")
 """ordinary letters of Latin that are no letter of ASCII with a mark"""
 _BRACKETS: Final = {"Ps": "[", "Pe": "]"}
-_OF_ADDRESSES: Final = re.compile(r"[.:/@](?=\S)")
-_WITHIN_VALUES: Final = frozenset(" .-_/'&+#")
-_QUOTATION_MARKS: Final = re.compile('["“”„‟«»]')
+_WITHIN_VALUES: Final = frozenset(" .-_/'&+#@")
+_OF_WORDS: Final = frozenset({"Lu", "Ll", "Lo", "Mn", "Mc"})
+"""categories of letters and marks, without letters that are drawn like punctuation, such as U+02D0 and U+02CF"""
+_LIKE_SEPARATORS: Final = frozenset("ㆍᆞ丶ㅤᅟᅠﾠ")
+"""letters of scripts in wide use that look like a separator, or like nothing"""
+_QUOTATION_MARKS: Final = re.compile(
+    "[\"“”„‟«»\u2033\u2034\u2036\u2037\u2057\u02ba\u02dd\u02ee\u05f4\uff02\u301d-\u301f\u275d\u275e\u3003]|['\u2018\u2019\u02bc\u00b4`]{2,}"
+)
+"""and what looks like one, such as two apostrophes"""
 _CHARACTERS: Final = 60
 """of a name next to an identity"""
 COUNTRIES: Final = frozenset(
@@ -230,36 +236,23 @@ def bound_name(name: str) -> str:
     return shown if len(shown) <= _CHARACTERS else f"{shown[: _CHARACTERS - 1]}…"
 
 
-def unlinked(text: str) -> str:
-    """A text that somebody typed, of which mail programs make no link.
-
-    A word joiner follows each character that an address has; in a phrase, of its values only. Source: D68
-    """
-    if isinstance(text, Phrase):
-        return Phrase(text.message, text.many, {name: _unlinked(value) for name, value in text.values.items()})
-    return _OF_ADDRESSES.sub("\\g<0>\u2060", text)
-
-
-def _unlinked(value: object) -> object:
-    if isinstance(value, tuple):
-        return tuple(map(_unlinked, value))
-    return unlinked(value) if isinstance(value, str) else value
-
-
 def quoted(text: str) -> str:
     """A name that somebody typed, without quotation marks of its own.
 
-    As `unlinked`: it can read like a date, or the rest of the sentence. Source: D68
+    It can read like a date, or the rest of the sentence. Source: D68
     """
-    return unlinked(_QUOTATION_MARKS.sub("'", bound_name(text)))
+    return _QUOTATION_MARKS.sub("'", bound_name(text))
 
 
 def set_apart(value: str) -> str:
     """A value in a line of several.
 
-    In quotation marks if a character of it could separate two of them. Source: D68
+    In quotation marks if a character of it could separate two of them, or looks so. Source: D68, Unicode TS 39 §4
     """
-    if all(each.isalnum() or each in _WITHIN_VALUES or category(each).startswith("M") for each in value):
+    ordinary = all(
+        (each.isalnum() and each.isascii()) or each in _WITHIN_VALUES or category(each) in _OF_WORDS for each in value
+    )
+    if ordinary and not _LIKE_SEPARATORS.intersection(value) and (value.isascii() or is_distinct(value.lower())):
         return value
     plain = _QUOTATION_MARKS.sub("'", value)
     return f"“{plain}”"

@@ -11,6 +11,7 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from corpid.rules.directory.records import Assignment, Entity, Service, ThirdPartyAssignment
 from corpid.rules.directory.values import (
@@ -205,6 +206,15 @@ def _end(form: RoleForm, today: date) -> date | None:
     if form.end == ONE_YEAR:
         return one_year(_start(form, today) or today)
     return date.max
+
+
+def with_last_day(form: RoleForm, today: date) -> RoleForm:
+    """The form with its last day as a date.
+
+    If the day follows from today: what is confirmed tomorrow ends on the day that was shown. Source: D54, D68
+    """
+    last = _end(form, today) if form.end in {YEAR_END, ONE_YEAR} else None
+    return form if last is None else replace(form, end=ON_DAY, end_date=last.isoformat())
 
 
 def day(text: str) -> date | None:

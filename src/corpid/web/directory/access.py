@@ -289,7 +289,10 @@ async def _check(at: PortalContext, page: Page, person: Member, form: RoleForm) 
         needs = await needs_approval(at.registry, at.actor, [Change(was, row)])
     except Refused as error:
         return await _ask(at, page, given, services, (person,), form, (("", refusal_of(error)),))
-    kept = (("person", person.membership.membership_id), *role_fields.to_hidden_fields(form, chosen=True))
+    kept = (
+        ("person", person.membership.membership_id),
+        *role_fields.to_hidden_fields(form, at.context.day, chosen=True),
+    )
     return replace(
         page,
         notes=(*at.notes, *explain_no_effect(person)),
@@ -419,7 +422,7 @@ async def show_change(at: PortalContext) -> View:
         return await ask(((rejected.field, rejected.sentence),))
     except Refused as error:
         return await ask((("", refusal_of(error)),))
-    kept = role_fields.to_hidden_fields(form)
+    kept = role_fields.to_hidden_fields(form, at.context.day)
     return replace(
         page,
         parts=(

@@ -17,7 +17,7 @@ from corpid.flows.operations import history as flow
 from corpid.rules.audit_records import AuditPart
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.lists import SERVICES
-from corpid.rules.directory.names import is_storable
+from corpid.rules.directory.names import is_storable, set_apart
 from corpid.rules.directory.role_forms import day, day_fault
 from corpid.texts import Phrase, counted, phrase
 from corpid.web.directory.page_context import PortalContext, PortalPage
@@ -280,7 +280,7 @@ _COLUMNS: Final = (
 
 def _line(at: PortalContext, entry: AuditEntry, names: HistoryNames, say: Translator) -> list[str]:
     def said(value: object) -> str:
-        return say.say(value) if isinstance(value, Phrase) else str(value)
+        return say.say(value) if isinstance(value, Phrase) else set_apart(str(value))
 
     own = at.actor.entity_id
     members = texts.list_differences(entry, names, at.provider.policy.timezone)

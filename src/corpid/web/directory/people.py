@@ -470,7 +470,10 @@ async def ask_selected(at: PortalContext) -> Check | Page:
         if errors is None or errors:
             return await _ask_role(at, len(selected), form, errors or ())
         action = _role_of(at, form)
-        hidden += [*role_fields.to_hidden_fields(form, chosen=True), (role_fields.CHECK, role_fields.EVERYTHING)]
+        hidden += [
+            *role_fields.to_hidden_fields(form, at.context.day, chosen=True),
+            (role_fields.CHECK, role_fields.EVERYTHING),
+        ]
     preview = await preview_bulk(at.registry, selected, action, actor=at.actor, today=at.context.today)
     people, left_out = preview.members, preview.left_out
     columns = (phrase("Name"), phrase("User name and e-mail"), phrase("State"))

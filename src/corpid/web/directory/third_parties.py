@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows.directory import grants
-from corpid.flows.operations.history import HistoryFilter
-from corpid.rules.directory.access_texts import duration
+from corpid.flows.operations.history import HistoryFilter, noun
+from corpid.rules.directory.access_texts import details, duration, name_role
 from corpid.rules.directory.approvals import kind_needs_approval
 from corpid.rules.directory.change_texts import describe_authorisation
 from corpid.rules.directory.entity_choice import NUMBERS
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from corpid.flows.directory.grants import Authorisation, RoleOfGrant, ThirdPartyRole
+    from corpid.rules.audit_records import AuditEntry
     from corpid.rules.directory.records import Entity, ThirdPartyAssignment, ThirdPartyGrant
     from corpid.web.pages.views import View
 
@@ -257,21 +258,28 @@ async def show_authorisation(at: PortalContext) -> View:
         await show_last_changes(
             at,
             HistoryFilter(kind="third-parties", service=grant.service_id),
-            lambda entry: {entry.entity_id, entry.other_entity_id} == {grant.entity_id, grant.client_entity_id},
+            lambda entry: entry.object == "/".join(grant.key) or _is_under(grant, entry),
             at.link(HISTORY, phrase("All changes"), kind="third-parties", service=grant.service_id),
         ),
     )
 
 
+def _is_under(grant: ThirdPartyGrant, entry: AuditEntry) -> bool:
+    """Return whether an entry is about a role that an authorisation may allow."""
+    parties = (entry.entity_id, entry.other_entity_id) == (grant.entity_id, grant.client_entity_id)
+    return parties and noun(entry) == "third_party_assignment" and grant.role in {"", *entry.object.split("/")[4:]}
+
+
 def _person(at: PortalContext, found: Authorisation, given: ThirdPartyRole, *, client: bool) -> tuple[Value, ...]:
     row, grant = given.row, found.grant
     name = given.name or phrase("Somebody of {entity}", entity=at.name_of(found.third_party))
-    change = Link(url=url(at, "change-role", row), text=phrase("Change"), about=given.name)
-    take_away = Link(url=url(at, "take-away", row), text=phrase("Remove"), about=given.name)
+    about = phrase("{names}", names=(given.name, name_role(row)))
+    change = Link(url=url(at, "change-role", row), text=phrase("Change"), about=about)
+    take_away = Link(url=url(at, "take-away", row), text=phrase("Remove"), about=about)
     links = Cell(values=(change, take_away) if grant.state == "accepted" else (take_away,))
     return (
         name,
-        row.role,
+        Cell(values=(row.role,), notes=details(row)),
         duration(max(row.start_date, grant.start_date, NO_BEGINNING), min(row.end_date, grant.end_date, NO_END)),
         at.moment(given.signed_in_at).date() if given.signed_in_at else phrase("none on record"),
         *(() if client else (links,)),

@@ -684,7 +684,11 @@ async def show_role_change(at: PortalContext) -> View:
         found.service,
         up(at, found),
         phrase("Change the access of {person}", person=given.name or GONE),
-        (_sentence(at, found, row, given.name or GONE), phrase("Authorised: {sentence}", sentence=sentence(at, found))),
+        (
+            _sentence(at, found, row, given.name or GONE),
+            *access_texts.details(row),
+            phrase("Authorised: {sentence}", sentence=sentence(at, found)),
+        ),
         start=form.get("start", "") if form else shown_day(row.start_date),
         end=form.get("end", "") if form else shown_day(row.end_date),
         end_hint=NO_END_HINT if found.grant.end_date == NO_END else _END_OF_GRANT,

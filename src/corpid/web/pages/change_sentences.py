@@ -9,9 +9,9 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.directory.write import ACTIONS
-from corpid.flows.operations.history import noun, person_of, service_of
-from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
-from corpid.rules.directory.access_texts import GONE
+from corpid.flows.operations.history import acting_for, noun, person_of, service_of
+from corpid.rules.audit_actions import INVITATION, INVITED_PERSON, ROLE_PARTS, AuditAction
+from corpid.rules.directory.access_texts import GONE, name_parts
 from corpid.rules.directory.change_texts import RequestNames, name_actor, summarise_change, summarise_changes
 from corpid.rules.directory.names import label_identity, label_invited, set_apart
 from corpid.rules.directory.records import RECORDS
@@ -255,23 +255,13 @@ def describe_entry(entry: AuditEntry, names: HistoryNames) -> Phrase:
         return level(name_person(entry, names))
     if action == AuditAction.MEMBERSHIP_UPDATE and (switch := _OF_SWITCH.get(entry.after.get("enabled"))):
         return switch(name_person(entry, names))
+    if action == AuditAction.MEMBERSHIP_ACCEPT and (invitation := entry.detail.get(INVITATION)):
+        accepted = label_invited(invitation)
+        return phrase("{name} accepted the invitation of {invited}", name=name_person(entry, names), invited=accepted)
     if action in _OF_PERSON:
         return _OF_PERSON[action](name_person(entry, names))
-    parts = entry.object.split("/")
-    service_id = service_of(entry)
-    service = names.services.get(service_id, service_id)
-    if action in _OF_ROLE:
-        at = 4 if noun(entry) == "third_party_assignment" else 3
-        role = _role(entry, parts, at)
-        named = {"name": name_person(entry, names), "service": service}
-        if at > 3:
-            named |= {"third_party": _entity(entry.entity_id, names), "client": _entity(entry.other_entity_id, names)}
-        return _OF_ROLE[action](**named, role=role) if role else _OF_ROLELESS[action](**named)
-    if action in _OF_GRANT:
-        client, third_party = _entity(entry.entity_id, names), _entity(entry.other_entity_id, names)
-        if action == AuditAction.GRANT_ADD and entry.after.get("state") == "offered":
-            action = AuditAction.GRANT_OFFER  # nobody may act before the third party accepts
-        return _OF_GRANT[action](client=client, third_party=third_party, service=service)
+    if action in _OF_ROLE or action in _OF_GRANT:
+        return _describe_right(entry, names)
     if changes := names.requests.changes.get(entry.object):
         return _OF_REQUEST[action](summarise_changes(changes, names.requests.names[entry.object]))
     if action in _PLAIN:
@@ -279,6 +269,24 @@ def describe_entry(entry: AuditEntry, names: HistoryNames) -> Phrase:
     done = AuditAction(action).summary if action in _ACTIONS else phrase("Another change")
     about = name_object(entry, names)
     return phrase("{change}: {object}", change=done, object=about) if about else done
+
+
+def _describe_right(entry: AuditEntry, names: HistoryNames) -> Phrase:
+    """The sentence of an entry about a role or an authorisation."""
+    action, service_id = entry.action, service_of(entry)
+    service: str | Phrase = names.services.get(service_id, service_id)
+    role, *further = _name_right(entry)
+    if limits := name_parts("" if action in _OF_ROLE else role, *further):
+        service = phrase("{service} ({limits})", service=service, limits=limits)
+    own, other = _entity(entry.entity_id, names), _entity(entry.other_entity_id, names)
+    if action in _OF_GRANT:
+        if action == AuditAction.GRANT_ADD and entry.after.get("state") == "offered":
+            action = AuditAction.GRANT_OFFER  # nobody may act before the third party accepts
+        return _OF_GRANT[action](client=own, third_party=other, service=service)
+    named = {"name": name_person(entry, names), "service": service}
+    if noun(entry) == "third_party_assignment":
+        named |= {"third_party": own, "client": other}
+    return _OF_ROLE[action](**named, role=role) if role else _OF_ROLELESS[action](**named)
 
 
 def name_object(entry: AuditEntry, names: HistoryNames) -> str:
@@ -295,13 +303,20 @@ def name_object(entry: AuditEntry, names: HistoryNames) -> str:
     return name or ("" if kind == "sign_in" else key)
 
 
-def _role(entry: AuditEntry, parts: list[str], at: int) -> str:
-    """The role of an entry.
+def _name_right(entry: AuditEntry) -> list[str]:
+    """Role, part of the organisation and reference of an entry's role or authorisation.
 
-    Two further parts follow it in the object, and a role may have slashes.
+    They end its object, which does not tell them apart if one has a slash: then its members do.
     """
-    written = entry.detail.get("role") or entry.after.get("role") or entry.before.get("role")
-    return written if isinstance(written, str) else "/".join(parts[at:-2] or parts[at : at + 1])
+    parts, at = entry.object.split("/"), 4 if noun(entry) == "third_party_assignment" else 3
+    in_object = (
+        parts[at:] if len(parts) == at + len(ROLE_PARTS) else ["/".join(parts[at:-2] or parts[at : at + 1]), "", ""]
+    )
+    members = (entry.detail, entry.after, entry.before)
+    return [
+        next((str(each[name]) for each in members if isinstance(each.get(name), str)), otherwise)
+        for name, otherwise in zip(ROLE_PARTS, in_object, strict=True)
+    ]
 
 
 def name_person(entry: AuditEntry, names: HistoryNames) -> str | Phrase:
@@ -315,7 +330,12 @@ def name_person(entry: AuditEntry, names: HistoryNames) -> str | Phrase:
 
 
 def _invited(members: Mapping[str, object]) -> str:
-    """The invited person of an entry, marked as invited (D68)."""
+    """The invited person of an entry, marked as invited.
+
+    Nobody else is called by what an entity wrote (D68).
+    """
+    if members.get("invited") not in {True, "true"}:
+        return ""
     address, name = (str(members.get(member) or "") for member in ("email", "name"))
     return label_identity(address.lower(), name, invited=True)
 
@@ -332,9 +352,13 @@ def name_author(actor: str, entry: AuditEntry, names: HistoryNames, own: str) ->
         if name and identifier not in names.outside:
             return name
         other = entry.other_entity_id if entry.entity_id == own else entry.entity_id
+        if acting_for(entry) == own:
+            other = ""
         if name and other:
             return phrase("{name} of {entity}", name=name, entity=_entity(other, names))
         return phrase("Somebody of {entity}", entity=_entity(other, names)) if other else GONE
+    if kind == "token" and entry.entity_id != own:
+        return phrase("The system of {entity}", entity=_entity(entry.entity_id, names))
     return name_actor(actor, names.people)
 
 
@@ -387,7 +411,7 @@ def _one(member: str, value: object, names: HistoryNames, zone: ZoneInfo) -> str
     if isinstance(value, bool):
         return phrase("Yes") if value else phrase("No")
     if isinstance(value, dict):  # a parameter
-        return f"{value.get('name', '')} = {value.get('value', '')}"
+        return f"{value.get('name', '')} = {set_apart(str(value.get('value', '')))}"
     if member == "expires_at" and isinstance(value, int):
         return datetime.fromtimestamp(value, zone).date().isoformat()
     text = str(value).lower() if member in {"email", "user_name"} else str(value)

@@ -15,8 +15,8 @@ from unicodedata import east_asian_width
 from jinja2 import PackageLoader
 from markupsafe import escape
 
-from corpid.rules.characters import escape_character, printable
-from corpid.rules.emails import Action, Code, Facts, RenderedEmail, UrlLine
+from corpid.rules.characters import printable
+from corpid.rules.emails import Action, Code, Copied, Facts, RenderedEmail, UrlLine
 from corpid.texts import Phrase, phrase
 from corpid.web.pages.compilation import CompiledTemplates
 from corpid.web.pages.compiled_pages import CompiledPage, Slot
@@ -44,6 +44,8 @@ COLUMNS: Final = 72
 """of plain text, in languages with spaces between words"""
 _LINES: Final = re.compile(rf"(.{{1,{COLUMNS}}}|[^ ]+)(?: +|$)", re.DOTALL)
 """a line of whole words, or a longer word"""
+_OF_ADDRESSES: Final = re.compile(r"[.:/@](?=\S)")
+_WORD_JOINER: Final = "\u2060"
 _LONGEST_SUBJECT: Final = 200
 _FONTS: Final = '-apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", Arial, sans-serif'
 _SHAPES: Final = 256
@@ -116,12 +118,16 @@ class EmailRenderer:
                 return str(part)
 
     def _prepared(self, value: object) -> object:
-        """A time in the zone, a name on one line."""
+        """A value as an e-mail shows it, with times in its zone.
+
+        A name is on one line, and mail programs make no link of it (D68).
+        """
         if isinstance(value, datetime):
             return value.astimezone(self._zone)
         if not isinstance(value, str):
             return value
-        return _short(printable(" ".join(value.split()), escape=_escape), LONGEST_NAME)
+        shown = _short(printable(" ".join(value.split())), LONGEST_NAME)
+        return shown if isinstance(value, Copied) else _OF_ADDRESSES.sub(f"\\g<0>{_WORD_JOINER}", shown)
 
     def _html(self, language: Language, said: _Said) -> str:
         """The HTML of an e-mail.
@@ -211,14 +217,6 @@ def _text(greeting: str, parts: list[tuple[str, Any]], foot: list[str]) -> str:
             case _:
                 blocks.append(_wrapped(part))
     return "\n\n".join([*blocks, *map(_wrapped, foot)])
-
-
-def _escape(character: str) -> str:
-    """An invisible character, escaped.
-
-    A word joiner stays: it keeps mail programs from making a link of a name (`names.unlinked`).
-    """
-    return character if character == "\u2060" else escape_character(character)
 
 
 def _wrapped(paragraph: str) -> str:

@@ -17,6 +17,7 @@ from corpid.rules.directory.role_forms import (
     YEAR_END,
     RoleForm,
     faults,
+    with_last_day,
     year_end,
 )
 from corpid.rules.directory.values import NO_BEGINNING, ParameterDefinition
@@ -102,12 +103,12 @@ def _field(service: Service, member: str) -> str:
     return value_field(service, member.removeprefix(_PARAMETERS)) if member.startswith(_PARAMETERS) else member
 
 
-def to_hidden_fields(form: RoleForm, *, chosen: bool = False) -> tuple[tuple[str, str], ...]:
-    """The form as it was sent.
+def to_hidden_fields(form: RoleForm, today: date, *, chosen: bool = False) -> tuple[tuple[str, str], ...]:
+    """The form as it was sent, its last day a date.
 
     `chosen` says whether its role was one of several services'.
     """
-    service = form.service
+    form, service = with_last_day(form, today), form.service
     role = (ACCESS, name_choice(service, form.role)) if chosen else ("role", form.role)
     days = ("start", form.start), ("start_date", form.start_date), ("end", form.end), ("end_date", form.end_date)
     values = ((value_field(service, name), value) for name, value in (("", form.sub_entity), *form.parameters.items()))
