@@ -487,3 +487,15 @@ def test_the_last_owner_is_not_taken_by_a_program(world: World, api: Api) -> Non
     assert (refused.status_code, refused.json()["detail"]) == (403, "Only people can appoint owners")
     [member] = [each for each in api.every(f"/memberships?entity={HARBOUR}") if each["user"] == "alice"]
     assert api.delete(f"/memberships/{member['id']}", if_match=member["etag"]).status_code == 403
+
+
+def test_a_membership_ends_with_its_level_and_roles_each_with_its_event(world: World) -> None:
+    """D53, D57: as at the other doors."""
+    world.writes(Administrator(user_id=ALICE.user_id, entity_id=HARBOUR, level="administrator"))
+    own = bound(world)
+    assert [each["user"] for each in own.every(f"/assignments?entity={HARBOUR}")] == ["alice"]
+    alice = next(each for each in own.every(f"/memberships?entity={HARBOUR}") if each["user"] == "alice")
+    assert own.delete(f"/memberships/{alice['id']}", if_match=alice["etag"]).status_code == 204
+    assert own.every(f"/assignments?entity={HARBOUR}") == []
+    ended = {each["action"] for each in own.get("/audit?limit=20").json()["items"]}
+    assert ended >= {"membership.remove", "administrator.remove", "assignment.remove"}

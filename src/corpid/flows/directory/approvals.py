@@ -14,6 +14,7 @@ import msgspec
 
 from corpid.flows.directory.actors import assume_recent, guard_acting, is_allowed, load_administrator, load_api_client
 from corpid.flows.directory.lists import ListPage, cut_page, format_place, parse_place, search_page
+from corpid.flows.directory.member_changes import plan_removals
 from corpid.flows.directory.person_names import (
     NameChanges,
     compare_names,
@@ -40,6 +41,7 @@ from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.approvals import (
     LIFETIME_SECONDS,
+    MOST_CHANGES,
     REDIRECTED,
     ApprovalEvent,
     ApprovalState,
@@ -194,6 +196,10 @@ async def approve_request(
     if gone:
         lines = (f"  {difference(each, are_now.people).subject}" for each in gone)
         raise StaleRequest("this was changed since it was requested, and has to be requested again:", *lines)
+    further = [each for change in changes for each in await _find_ended(registry, change, changes)]
+    if further:
+        lines = (f"  {difference(each, are_now.people).subject}" for each in further)
+        raise StaleRequest("this would end as well, which the request does not name; request it again:", *lines)
     agreed = await authorise_changes(registry, actor, changes, approving=request_id)
     detail = {"approval": request.request_id}
     if is_asked_for_oneself(request):
@@ -219,6 +225,20 @@ async def approve_request(
     except (MemberNameTaken, IdentifierConflict):
         raise Refused(phrase("another member now has this user name: decline the request")) from None
     return after
+
+
+async def _find_ended(registry: Registry, change: Change, requested: Sequence[Change]) -> list[Change]:
+    """Roles and level that end with a membership, unless requested.
+
+    A request that had no room for them says that all access is lost (`write_changes`).
+    """
+    if not isinstance(change.before, Membership) or change.after is not None:
+        return []
+    found = await plan_removals(registry, change.before)
+    named = {(each.kind, each.key) for each in requested}
+    missing = [each for each in found if (each.kind, each.key) not in named]
+    has_room = len(requested) + len(missing) <= MOST_CHANGES
+    return missing if has_room or len(missing) < len(found) else []
 
 
 async def decline_request(

@@ -87,7 +87,7 @@ _SWITCHED: Final[Mapping[str, Callable[[str], str]]] = {
 
 
 _ENDING: Final[Mapping[Kind, str]] = {
-    "entity": "memberships, levels, roles, grants, tokens of provisioning",
+    "entity": "memberships, levels, roles, grants, tokens of provisioning, clients of the API",
     "service": "roles and grants at it",
     "user": "factors, memberships, levels, roles",
 }

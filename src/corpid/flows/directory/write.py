@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from corpid.flows.directory.actors import check_still_acting, guard_acting, is_last_owner
 from corpid.flows.directory.person_names import name_subjects, read_requested_people
 from corpid.flows.large import in_thread_if_many, in_turns
-from corpid.rules.audit_actions import ACTING_FOR, INVITED_PERSON, ROLE_PARTS, AuditAction
+from corpid.rules.audit_actions import ACTING_FOR, INVITED_PERSON, AuditAction
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.access import Forbidden, Object, authorise, on_self
@@ -52,12 +52,12 @@ from corpid.rules.directory.approvals import (
 )
 from corpid.rules.directory.approvals import ApprovalEvent as Decision
 from corpid.rules.directory.changes import (
-    AccessUnder,
     LastOwnerInvariant,
     Precondition,
     RolesUnder,
     SignOut,
     StoreChange,
+    list_role_parts,
 )
 from corpid.rules.directory.document import Current
 from corpid.rules.directory.invitations import CARRIED, is_invitation, is_redirection, shown_invitation
@@ -68,7 +68,6 @@ from corpid.rules.directory.records import (
     KIND_OF,
     RECORDS,
     Administrator,
-    Assignment,
     Change,
     ChangeRequest,
     Entity,
@@ -389,10 +388,7 @@ def record_changes(
         if not is_of_entity(found.actor) and (change.kind, change.key) in needing:
             details.setdefault("approval", "bypassed")
         written.append(replace(change, event=replace(event, detail=details)))
-    under: list[StoreChange] = [
-        *_find_roles_under(found.actor, found.changes),
-        *_find_access_under(found.actor, found.changes),
-    ]
+    under = _find_roles_under(found.actor, found.changes)
     return [*written, *_find_sign_outs(found.changes), *under, *found.ended]
 
 
@@ -489,10 +485,7 @@ def build_change_event(actor: Actor, change: Change, *, invited: Membership | No
     detail = {"taken_over": " ".join(sorted(set(change.taken.values())))} if change.taken else {}  # D65
     if invited is not None:
         detail |= name_invitation(invited)
-    if isinstance(change.record, Assignment | ThirdPartyAssignment | ThirdPartyGrant) and any(
-        "/" in each for each in change.key
-    ):
-        detail |= {name: getattr(change.record, name) for name in ROLE_PARTS if getattr(change.record, name)}
+    detail |= list_role_parts(change.record)
     action = change.action or find_decision(actor, change) or find_action(change)
     event = audit_event(actor, action, "/".join(change.key), entity_id=thing.entity_id, **detail)
     client_id = getattr(change.record, "client_id", "")
@@ -840,20 +833,6 @@ def _find_roles_under(actor: Actor, changes: Iterable[Change]) -> Iterable[Roles
             event = audit_event(actor, ACTIONS["third-party row", "remove"], "", entity_id=change.before.entity_id)
             event = replace(event, other_entity_id=change.before.client_entity_id)
             yield RolesUnder(change.before, event, planned=change.seen is not None)
-
-
-def _find_access_under(actor: Actor, changes: Iterable[Change]) -> Iterable[AccessUnder]:
-    """Level and roles that end with the address of an invitation (D68)."""
-    for change in changes:
-        was = change.before
-        if isinstance(was, Membership) and is_redirection(was, change.after):
-            named = name_invitation(was)
-            events: dict[type[KeyedRecord], AuditEvent] = {
-                record: audit_event(actor, ACTIONS[kind, "remove"], "", entity_id=was.entity_id, **named)
-                for kind, record in RECORDS.items()
-                if record in CARRIED
-            }
-            yield AccessUnder(was, events)
 
 
 def _list_differing(change: Change) -> Iterable[str]:

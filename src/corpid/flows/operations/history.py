@@ -182,7 +182,7 @@ async def changes(
 
 
 async def _find_invited(registry: Registry, actor: EntityAdministrator, user_id: str) -> list[str]:
-    """Under which identifiers somebody was known before they accepted invitations of the entity (D60)."""
+    """The identifiers of invitations that somebody accepted (D60)."""
     query = AuditQuery(user_id=user_id, entity_id=actor.entity_id, actions=(AuditAction.MEMBERSHIP_ACCEPT,))
     accepted = (await audit.read_part(registry, query, limit=_ACCEPTED, actor=actor)).entries
     found = {each.detail.get("invited_as", "") for each in accepted if person_of(each) == user_id}
@@ -254,9 +254,9 @@ def person_of(entry: AuditEntry) -> str:
 
 
 def acting_for(entry: AuditEntry) -> str:
-    """The entity for which an administrator acted; empty if it is one of two, and not recorded.
+    """The entity for which an administrator acted.
 
-    The roles of a third party's people are that party's, but for those that end with an authorisation. Source: D56
+    Empty if it is one of two, and not recorded. The roles of a third party's people are that party's, but for those that end with an authorisation. Source: D56
     """
     by_one = not entry.other_entity_id or noun(entry) == "third_party_assignment"
     return entry.detail.get(ACTING_FOR) or (entry.entity_id if by_one else "")
@@ -320,7 +320,7 @@ async def names(registry: Registry, actor: EntityAdministrator, entries: Iterabl
 
 
 async def _name_accepted(registry: Registry, invited: Collection[str], entities: Iterable[str]) -> dict[str, str]:
-    """The accounts of third parties' people by the identifiers under which they were invited (D60)."""
+    """The accounts of third parties' people, by the identifier of their invitation (D60)."""
     found: dict[str, str] = {}
     for entity_id in entities:
         query = AuditQuery(entity_id=entity_id, actions=(AuditAction.MEMBERSHIP_ACCEPT,))

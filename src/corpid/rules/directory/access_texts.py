@@ -107,7 +107,7 @@ def name_role(row: Assignment | ThirdPartyAssignment | ThirdPartyGrant) -> Phras
 
 
 def name_parts(role: str, sub_entity: str, ref: str) -> Phrase | None:
-    """Role, part of the organisation and reference, as far as there are any."""
+    """Those of role, part and reference that are not empty."""
     named = (phrase("Role: {name}", name=set_apart(role)),) if role else ()
     return joined((*named, *_identifying(sub_entity, ref)))
 

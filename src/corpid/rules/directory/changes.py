@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
 
+from corpid.rules.audit_actions import ROLE_PARTS
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.records import (
     RECORDS,
@@ -64,17 +65,6 @@ class RolesUnder(msgspec.Struct, frozen=True):
     """whether the changes have those that are to end: if there is another one, nothing is written"""
 
 
-class AccessUnder(msgspec.Struct, frozen=True):
-    """Level and roles that end because their invitation goes to another address (D68).
-
-    They are read in the transaction of that change, so that one which was given meanwhile ends, too.
-    """
-
-    invited: Membership
-    events: Mapping[type[KeyedRecord], AuditEvent]
-    """of each kind of record, without its object"""
-
-
 class Accept(msgspec.Struct, frozen=True):
     """Move an invited membership to the account that accepts it.
 
@@ -87,7 +77,16 @@ class Accept(msgspec.Struct, frozen=True):
     event: AuditEvent
 
 
-StoreChange = Change | SignOut | Precondition | LastOwnerInvariant | RolesUnder | AccessUnder | Accept
+StoreChange = Change | SignOut | Precondition | LastOwnerInvariant | RolesUnder | Accept
+
+
+def list_role_parts(record: KeyedRecord) -> dict[str, str]:
+    """The details that tell roles and authorisations apart whose parts have slashes. Source: D57"""
+    if not isinstance(record, Assignment | ThirdPartyAssignment | ThirdPartyGrant) or not any(
+        "/" in each for each in record.key
+    ):
+        return {}
+    return {name: value for name in ROLE_PARTS if (value := getattr(record, name))}
 
 
 class Conflict(Exception):

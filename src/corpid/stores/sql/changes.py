@@ -31,7 +31,6 @@ from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.changes import (
     Accept,
-    AccessUnder,
     ChangedMeanwhile,
     Conflict,
     LastOwnerInvariant,
@@ -41,14 +40,16 @@ from corpid.rules.directory.changes import (
     Precondition,
     RolesUnder,
     SignOut,
+    list_role_parts,
 )
-from corpid.rules.directory.invitations import CARRIED, placeholder, shown_invitation
+from corpid.rules.directory.invitations import CARRIED, is_redirection, placeholder, shown_invitation
 from corpid.rules.directory.names import fold_text
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
     Change,
     DeletionRequest,
+    Entity,
     Membership,
     Operator,
     ThirdPartyAssignment,
@@ -57,6 +58,7 @@ from corpid.rules.directory.records import (
 )
 from corpid.rules.directory.sources import ABSENT, UNKNOWN, sources_after
 from corpid.rules.directory.third_parties import without_grant
+from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.stores.sql.columns import columns, select_columns, text_parameter
 from corpid.stores.sql.mappers import MEMBERSHIPS, Kinds, fold_user_name
 from corpid.stores.sql.tables import administrators, memberships, operators, users
@@ -81,6 +83,13 @@ _OF_PERSON: Final = (User, Membership, Administrator, Operator, Assignment, Thir
 _PARTIES: Final = ("client_entity_id", "entity_id", "service_id")
 """of a grant, and of the roles under it"""
 _MEMBER: Final = ("user_id", "entity_id")
+_NOUNS: Final[Mapping[type[KeyedRecord], str]] = {
+    ThirdPartyAssignment: "third_party_assignment",
+    Assignment: "assignment",
+    Administrator: "administrator",
+    RegisteredApiClient: "api_client",
+}
+"""kinds that end with something else → the noun of their actions"""
 
 C = TypeVar("C")
 
@@ -334,32 +343,6 @@ class RolesUnderGuard(Guard[RolesUnder]):
         return {INVITED_PERSON: shown_invitation(invited)} if invited is not None and invited.invited else {}
 
 
-class AccessUnderGuard(Guard[AccessUnder]):
-    """Level and roles of an invitation, ended with it.
-
-    Whoever gives one of them holds the invitation as it was read, so that each of them is seen here.
-    """
-
-    def __init__(self, records: RecordWriter) -> None:
-        super().__init__(records)
-        self._carried: Final = [(kind, self._kinds[kind].prepare(_select_same, _MEMBER)) for kind in CARRIED]
-
-    def choose_transactions(self, change: AccessUnder, schedule: Schedule) -> Iterable[int]:
-        return (schedule.find_first(_get_person, change.invited.user_id),)
-
-    async def write(self, change: AccessUnder) -> None:
-        member = {"user_id": change.invited.user_id, "entity_id": change.invited.entity_id}
-        for kind, carried in self._carried:
-            for row in await self._database.rows(carried, member):
-                record = self._kinds[kind].codec.decode(row)
-                event = replace(
-                    change.events[kind],
-                    object="/".join(record.key),
-                    other_entity_id=getattr(record, "client_entity_id", ""),
-                )
-                await self._records.delete(Change(record, None, event))
-
-
 class AcceptGuard(Guard[Accept]):
     """An invited membership that moves, locked against new references."""
 
@@ -391,7 +374,6 @@ GUARDS: Final[Mapping[type, type[Guard[Any]]]] = {
     LastOwnerInvariant: LastOwnerGuard,
     SignOut: SignOutGuard,
     RolesUnder: RolesUnderGuard,
-    AccessUnder: AccessUnderGuard,
     Accept: AcceptGuard,
 }
 """in the order in which they lock, write and confirm"""
@@ -407,6 +389,8 @@ class RecordWriter:
         self.sign_outs: Final = sign_outs
         self._namesakes: Final = database.prepare(_select_namesakes)
         self._account_named: Final = database.prepare(_select_account_named)
+        self._carried: Final = [(kind, kinds[kind].prepare(_select_same, _MEMBER)) for kind in CARRIED]
+        self._bound: Final = kinds[RegisteredApiClient].prepare(_select_bound)
         self._consequences: Final[Mapping[type, Callable[[Any, Any, AuditEvent | None], Awaitable[None]]]] = {
             Membership: self._follow_membership,
             User: self._follow_user,
@@ -440,6 +424,8 @@ class RecordWriter:
             for look in kind.referring:
                 if await self.database.row(look, key) is not None:
                     raise ChangedMeanwhile(_MEANWHILE)  # it would go with this one, and nobody decided so
+        if was is not None and change.event is not None:
+            await self._end_under(was, change.event)
         await self.database.run(kind.delete, key)
         if change.event is not None:
             await self.audit.record_change(change.event, was, None)
@@ -461,10 +447,41 @@ class RecordWriter:
         found = await self.database.run(kind.statement(is_new=is_new, sourced=event is not None), row)
         if is_new and found == 0:
             raise ChangedMeanwhile(_MEANWHILE)
+        if event is not None and is_redirection(was, record):
+            await self._end_under(was, event)
         if _is_compared(change) and (follow := self._consequences.get(type(record))) is not None:
             await follow(was, record, event)
         if event is not None:
             await self.audit.record_change(event, was, record)
+
+    async def _end_under(self, was: KeyedRecord | None, event: AuditEvent) -> None:
+        """End what rests on a membership or entity, with events.
+
+        Whoever gives somebody invited a level or a role holds the invitation as it was read, so that each is seen here.
+        """
+        if isinstance(was, Membership):
+            values = {"user_id": was.user_id, "entity_id": was.entity_id}
+            await self._end_rows([(kind, select, values) for kind, select in self._carried], event)
+        elif isinstance(was, Entity):
+            await self._end_rows(
+                [(RegisteredApiClient, self._bound, {"pattern": f'%"entity_id":"{was.entity_id}"%'})], event
+            )
+
+    async def _end_rows(
+        self, found: Sequence[tuple[type[KeyedRecord], CompiledStatement, Mapping[str, str]]], event: AuditEvent
+    ) -> None:
+        for kind, select, values in found:
+            for row in await self.database.rows(select, values):
+                record = self.kinds[kind].codec.decode(row)
+                ended = replace(
+                    event,
+                    action=AuditAction(f"{_NOUNS[kind]}.remove"),
+                    object="/".join(record.key),
+                    other_entity_id=getattr(record, "client_entity_id", ""),
+                    client_id=getattr(record, "client_id", ""),
+                    detail={**event.detail, **list_role_parts(record)},
+                )
+                await self.delete(Change(record, None, ended))
 
     async def _read_stored(self, change: Change, locked: CompiledStatement) -> tuple[KeyedRecord | None, Sources]:
         """The record that a change replaces, locked, and its sources.
@@ -594,6 +611,11 @@ def _select_same(table: sa.Table, names: tuple[str, ...], compared: tuple[str, .
     """Values of the compared columns → records that have them."""
     same = (table.c[name] == text_parameter(name) for name in compared)
     return select_columns(table, names).where(*same)
+
+
+def _select_bound(table: sa.Table, names: tuple[str, ...]) -> sa.Select[Any]:
+    """`pattern` → the API clients bound to an entity."""
+    return select_columns(table, names).where(table.c.record.like(text_parameter("pattern")))
 
 
 def _move_rows(table: sa.Table) -> sa.Update:

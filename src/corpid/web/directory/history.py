@@ -280,12 +280,15 @@ _COLUMNS: Final = (
 
 def _line(at: PortalContext, entry: AuditEntry, names: HistoryNames, say: Translator) -> list[str]:
     def said(value: object) -> str:
-        return say.say(value) if isinstance(value, Phrase) else set_apart(str(value))
+        return say.say(value) if isinstance(value, Phrase) else str(value)
+
+    def listed(value: str | Phrase) -> str:
+        return said(value) if isinstance(value, Phrase) else set_apart(value)
 
     own = at.actor.entity_id
     members = texts.list_differences(entry, names, at.provider.policy.timezone)
     was, becomes = (
-        "; ".join(f"{said(each[0])}: {', '.join(map(said, each[side]))}" for each in members if each[side])
+        "; ".join(f"{said(each[0])}: {', '.join(map(listed, each[side]))}" for each in members if each[side])
         for side in (1, 2)
     )
     return [

@@ -69,7 +69,16 @@ from corpid.web.pages.components import (
 )
 from corpid.web.pages.layout import Link, ViewPart, pager_of
 from corpid.web.pages.record_forms import RecordForm, advise, form_of
-from corpid.web.sites import FormResult, InvalidForm, NotFound, Section, await_found, version_of
+from corpid.web.sites import (
+    CHANGED_MEANWHILE,
+    NAMES_CHANGED,
+    FormResult,
+    InvalidForm,
+    NotFound,
+    Section,
+    await_found,
+    version_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -443,6 +452,8 @@ async def show_details(at: PortalContext) -> View:
             "requested for this address end."
         ),
     }
+    # What was typed is for what the form showed; what is there now shows if that has changed.
+    typed = {} if {CHANGED_MEANWHILE, NAMES_CHANGED}.intersection(text for _, text in at.errors) else at.form
     return at.build_page(
         phrase("Change details"),
         phrase(
@@ -450,13 +461,13 @@ async def show_details(at: PortalContext) -> View:
             "other organisations do not see it."
         ),
         Form(
-            parts=(*_DETAILS.show(at.form or to_builtins(membership), hints),),
+            parts=(*_DETAILS.show(typed or to_builtins(membership), hints),),
             button=phrase("Save"),
             needs_approval=possible.needs_approval,
         ),
         up=to_person(at, found),
-        names=names_shown(found),
-        step_name=_step_name(membership),
+        names=typed.get("names", names_shown(found)),
+        step_name=typed.get("step", _step_name(membership)),
     )
 
 

@@ -265,7 +265,7 @@ async def show_authorisation(at: PortalContext) -> View:
 
 
 def _is_under(grant: ThirdPartyGrant, entry: AuditEntry) -> bool:
-    """Return whether an entry is about a role that an authorisation may allow."""
+    """Return whether an entry is about a role under an authorisation."""
     parties = (entry.entity_id, entry.other_entity_id) == (grant.entity_id, grant.client_entity_id)
     return parties and noun(entry) == "third_party_assignment" and grant.role in {"", *entry.object.split("/")[4:]}
 

@@ -304,7 +304,7 @@ def name_object(entry: AuditEntry, names: HistoryNames) -> str:
 
 
 def _name_right(entry: AuditEntry) -> list[str]:
-    """Role, part of the organisation and reference of an entry's role or authorisation.
+    """Role, part and reference in an entry on one.
 
     They end its object, which does not tell them apart if one has a slash: then its members do.
     """
