@@ -47,7 +47,7 @@ PLACES: dict[str, Callable[[str], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.generations(*PUSHED)
+@pytest.mark.generations(*PUSHED, differ=True)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_whatever_a_parameter_holds_the_description_is_plain_and_short(shared: World, place: str, text: str) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.protocol.provider import World, Worlds
     from tests.protocol.test_every_refusal import Refused
 
-pytestmark = pytest.mark.generations(*EVERY)
+pytestmark = pytest.mark.generations(*EVERY, differ=True)
 
 _SETTING: Final = Reason.CODE_KEY
 """the setting `dpop_mismatch_error` decides its error"""
