@@ -273,7 +273,7 @@ def _note_done(connection: sa.Connection, every: Sequence[Migration], revision: 
 
 
 def _is_current_file(database: Path | str) -> bool:
-    """Return whether a SQLite file is up to date, without lock and engine."""
+    """Return whether a SQLite file is up to date."""
     return isinstance(database, Path) and is_last(read_revision(database))
 
 
