@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import threading
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from alembic.runtime.migration import MigrationContext
 
 from corpid.stores.sql import migrations, schema
 from corpid.stores.sql.migration import OLDEST, DatabaseUnreachable, SchemaNewer, SchemaOlder, is_last, read_steps
+from corpid.stores.sql.sqlite import SqliteTarget
 from tests.adapters.opened import EVENT, race, sqlite
 
 if TYPE_CHECKING:
@@ -92,6 +94,14 @@ def test_processes_that_start_at_once_make_one_schema(tmp_path: Path) -> None:
     """The embedded default migrates under one lock."""
     assert race(tmp_path / "corpid.db", STARTER, processes=6) == ["False"] * 6
     schema.check(tmp_path / "corpid.db")
+
+
+def test_a_database_that_is_up_to_date_is_opened_while_another_process_holds_the_lock(tmp_path: Path) -> None:
+    """D43: one statement tells, which waits for nobody."""
+    schema.migrate(tmp_path / "corpid.db")
+    with SqliteTarget(tmp_path / "corpid.db", create=False).hold_lock(print, threading.Event()):
+        for use in (schema.check, schema.migrate):
+            use(tmp_path / "corpid.db")
 
 
 def test_a_newer_database_is_refused_and_left_alone(tmp_path: Path) -> None:

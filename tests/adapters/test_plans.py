@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from typing import TYPE_CHECKING, get_args
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, get_args
 
 import asyncpg
 import pytest
@@ -26,7 +28,7 @@ from tests.adapters.databases import Place
 from tests.adapters.prepared_statements import FILTERS, LISTS, ROLES, SEARCHES, find_counted, make_the_rest, noted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from corpid.stores.sql.open import SqlStores
     from corpid.stores.sql.statements import CompiledStatement
@@ -53,7 +55,7 @@ class Filled:
         with noted() as prepared:
             place.run(self._prepare)
         self.statements = {made.text for made in prepared} - self.listed
-        self._plans = {} if self.is_sqlite else asyncio.run(self._explain())
+        self._plans = self._explain_file() if self.is_sqlite else asyncio.run(self._explain())
 
     async def _prepare(self, stores: SqlStores) -> None:
         make_the_rest(stores)
@@ -108,9 +110,13 @@ class Filled:
         if statement in self._plans:
             return self._plans[statement]
         if self.is_sqlite:
-            rows = self.place.sql(f"EXPLAIN QUERY PLAN {statement}", (None,) * statement.count("?"))
-            return [str(row[3]) for row in rows]
+            return _steps(self.place.sql, statement)
         return [str(step).strip() for (step,) in self.place.sql(plans.explaining(statement))]
+
+    def _explain_file(self) -> dict[str, list[str]]:
+        """SQLite's plans of all statements, by one connection."""
+        with closing(sqlite3.connect(self.place.address)) as file:
+            return {text: _steps(file.execute, text) for text in self.statements}
 
     async def _explain(self) -> dict[str, list[str]]:
         """PostgreSQL's plans of all statements, by one connection."""
@@ -159,6 +165,11 @@ class Filled:
             plans.read_whole("\n".join(steps))
             - {"keys", "operators", "server_processes", "jobs", "outdated_words", "pg_database"}
         )
+
+
+def _steps(execute: Callable[[str, tuple[None, ...]], Iterable[tuple[Any, ...]]], statement: str) -> list[str]:
+    """SQLite's plan of a statement with any values."""
+    return [str(row[3]) for row in execute(f"EXPLAIN QUERY PLAN {statement}", (None,) * statement.count("?"))]
 
 
 def _value(column: sa.Column[object], octets: str) -> str:

@@ -12,6 +12,7 @@ from corpid_dev.rules.orders import BY_NAME, CALLBACK_FAULTS, ERRORS, REQUESTED_
 from tests.developer.ordering import ALICE, called_back, outcome, party, placed, sandbox_world
 from tests.developer.scene import order
 from tests.sign_in.world import BASE, KEYS, walk_to
+from tests.tiers import first_or_full
 from tests.world.provider import EVENT
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ async def _walk(made: World, mode: Developer, token: str, faults: dict[str, str]
         assert mode.orders.list_orders(issuer_id="first") == [], (token, fault)
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
+@pytest.mark.parametrize("generation", first_or_full(GENERATIONS))
 @pytest.mark.parametrize("token", VERDICTS)
 async def test_a_token_is_wrong_in_one_way_and_refused(token: str, generation: str) -> None:
     """OpenID Connect Core §3.1.3.7, RFC 8725: the sandbox's relying party names the fault."""
@@ -102,7 +103,7 @@ async def test_userinfo_that_is_registered_to_be_encrypted() -> None:
         await _walk(made, mode, "userinfo", VERDICTS["userinfo"], **options)
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
+@pytest.mark.parametrize("generation", first_or_full(GENERATIONS))
 async def test_a_callback_is_wrong_in_one_way_and_refused(generation: str) -> None:
     """RFC 6749 §10.12, RFC 9207 §2.4: state and iss altered, the code twice, late, or unknown."""
     verdicts = {
@@ -151,7 +152,7 @@ async def test_a_callback_of_a_browser_is_changed_in_its_response_mode(mode_of_a
                 rp.callback(browser.left)
 
 
-@pytest.mark.parametrize("generation", ["current", "intermediate", "legacy"])
+@pytest.mark.parametrize("generation", first_or_full(GENERATIONS[:3]))
 async def test_every_endpoint_answers_with_every_error(generation: str) -> None:
     """Spec 7: status, code and headers of the error, which the answer says was ordered."""
     where = {

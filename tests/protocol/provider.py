@@ -11,8 +11,7 @@ import asyncio
 import shutil
 import sqlite3
 import tempfile
-from contextlib import AsyncExitStack, closing, contextmanager
-from functools import cache
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import parse_qsl, urlsplit
@@ -27,7 +26,7 @@ from tests.protocol import directory
 from tests.protocol.deployment import ISSUER, LIVE, WEEK, registered, template
 from tests.protocol.expectations import EXPECTED
 from tests.world.clock import NOON, Clock
-from tests.world.provider import RunningProvider, copied, started
+from tests.world.provider import RunningProvider, Snapshot, copied, started
 from tests.world.short_lived import ShortLived
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ class World:
         self.running = self.run(self._stack.enter_async_context(running))
         self.application: app.Application = self.running.application
         self._short_lived = ShortLived(self.directory)
-        self._restoring: sqlite3.Connection | None = None
+        self._snapshot = Snapshot(self.directory)
         self._look = sqlite3.connect(f"file:{self.directory / 'corpid.sqlite'}?mode=ro", uri=True)
         self._outside()
 
@@ -99,14 +98,11 @@ class World:
 
     def reset(self) -> None:
         """As it was when it was made: its tables, its clock, and nobody there who asked before."""
-        if self._restoring is None:
-            self._restoring = sqlite3.connect(self.directory / "corpid.sqlite", isolation_level=None)
-            self._restoring.execute("ATTACH ? AS template", (str(template() / "corpid.sqlite"),))
-            self._restoring.execute("PRAGMA main.synchronous = OFF")
-        self._restoring.executescript(_restoration())
+        self._snapshot.restore()
         self._short_lived.remove_all()
         self.provider.registry_cache.drop()
-        self._audited += len(self.audited())
+        self._audited = 0
+        self._audited = len(self.audited())
         self.clock.now = NOON
         self._outside()
 
@@ -115,8 +111,7 @@ class World:
 
     def __exit__(self, *_: object) -> None:
         self._look.close()
-        if self._restoring is not None:
-            self._restoring.close()
+        self._snapshot.close()
         self._short_lived.close()
         self.run(self._stack.aclose())
         self._runner.close()
@@ -243,25 +238,6 @@ class World:
         """The actions of the audit table, oldest first, since the world was made or reset."""
         rows = self._look.execute("SELECT action FROM audit ORDER BY number LIMIT -1 OFFSET ?", (self._audited,))
         return [action for (action,) in rows]
-
-
-@cache
-def _restoration() -> str:
-    """What makes every table what it is in the template, but the audit and the name of the store in use."""
-    with closing(sqlite3.connect(template() / "corpid.sqlite")) as file:
-        tables = file.execute(
-            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name NOT LIKE 'audit%'"
-        )
-        restored = [
-            (name, " WHERE name <> 'store_in_use'" if name == "deployment" else "") for (name,) in tables.fetchall()
-        ]
-    statements = [f"DELETE FROM main.{name}{but};" for name, but in restored]
-    statements += [
-        f"INSERT INTO main.{name} SELECT * FROM template.{name}{but};"
-        for name, but in restored
-        if not name.endswith("_words")  # triggers write these
-    ]
-    return f"BEGIN IMMEDIATE; {' '.join(statements)} COMMIT"
 
 
 class Worlds:

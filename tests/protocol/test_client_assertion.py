@@ -65,7 +65,7 @@ def jwks(*keys: dict[str, Any], encryption: bool = True) -> str:
     return json.dumps({"keys": [*keys, *([rp_keys("rp-1").public()["keys"][1]] if encryption else [])]})
 
 
-@pytest.mark.generations(*EVERY, differ=True)
+@pytest.mark.generations(*EVERY)
 @pytest.mark.parametrize("claim", ["iss", "sub", "aud", "exp", "iat", "jti"])
 @pytest.mark.parametrize("value", [None, "", [], {}, True, "rp-2"])
 def test_every_claim_is_required_and_of_its_type(shared: World, claim: str, value: Any) -> None:
@@ -93,7 +93,7 @@ def test_an_array_of_the_issuer_is_an_audience_in_legacy_alone(shared: World) ->
     refuse(shared, shared.rp.assertion(aud=[ISSUER, TOKEN]))
 
 
-@pytest.mark.generations(*EVERY, differ=True)
+@pytest.mark.generations(*EVERY)
 @pytest.mark.parametrize(
     "claims",
     [
@@ -118,7 +118,7 @@ def test_an_assertion_just_outside_its_time_is_refused(
     refuse(shared, shared.rp.assertion(**claims(shared.clock.now, shared.expected.assertion_seconds)))
 
 
-@pytest.mark.generations(*EVERY, differ=True)
+@pytest.mark.generations(*EVERY)
 @pytest.mark.parametrize(
     "claims",
     [
@@ -157,7 +157,7 @@ def test_an_assertion_is_used_once_at_either_endpoint(world: World) -> None:
     assert world.redeem(code).status_code == 200
 
 
-@pytest.mark.generations(*EVERY, differ=True)
+@pytest.mark.generations(*EVERY)
 def test_a_jti_is_remembered_until_nobody_could_use_it_again(world: World) -> None:
     """D49: what was spent outlives its end."""
     now = world.clock.now
@@ -240,7 +240,7 @@ def test_the_keys_of_another_client_authenticate_only_that_client(shared: World)
     accept(shared, shared.rp.assertion())
 
 
-@pytest.mark.generations(*EVERY, differ=True)
+@pytest.mark.generations(*EVERY)
 @pytest.mark.parametrize("algorithm", CURVES)
 @pytest.mark.parametrize("named", [True, False], ids=["with alg", "without alg"])
 def test_every_algorithm_of_the_list_is_taken_from_a_key_of_its_curve(

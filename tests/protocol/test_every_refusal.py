@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tests.protocol.provider import World, Worlds
 
-pytestmark = pytest.mark.generations(*(each for each in EVERY if each != "intermediate"), differ=True)
+pytestmark = pytest.mark.generations(*(each for each in EVERY if each != "intermediate"))
 # intermediate refuses as current does; its differences have tests of their own
 DEVELOPER: Final[dict[str, Any]] = {
     "base_url": "http://localhost:8080", "developer_mode": True, "trusted_proxies": ()

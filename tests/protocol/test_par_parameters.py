@@ -59,7 +59,7 @@ REQUIRED = (
 )  # fmt: skip
 
 
-@pytest.mark.generations(*PUSHED, differ=True)
+@pytest.mark.generations(*PUSHED)
 @pytest.mark.parametrize("name", REQUIRED)
 @pytest.mark.parametrize("value", [None, ""], ids=["absent", "empty"])
 def test_a_missing_parameter_is_invalid_request_and_is_named(shared: World, name: str, value: str | None) -> None:

@@ -62,7 +62,7 @@ def refuse(world: World, status: int, error: str, method: str = "GET", **headers
     return sentence
 
 
-@pytest.mark.generations(*PUSHED, differ=True)
+@pytest.mark.generations(*PUSHED)
 @pytest.mark.parametrize("method", ["GET", "POST", "HEAD"])
 @pytest.mark.parametrize("value", [None, "", "Bearer abc", "Basic cnAtMTpz", "DPoPx abc", "abc", "Digest x"])
 @pytest.mark.parametrize("proof", [None, "x"])
@@ -214,7 +214,7 @@ WRONG: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.generations(*EVERY, differ=True)
+@pytest.mark.generations(*EVERY)
 @pytest.mark.parametrize("wrong", WRONG, ids=json.dumps)
 def test_a_token_that_is_not_for_this_resource_is_invalid_token(holder: World, wrong: dict[str, Any]) -> None:
     """D20: typ, alg, iss, own URL in aud, exp; D25: an unbound token under DPoP."""

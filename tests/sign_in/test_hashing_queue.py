@@ -21,7 +21,7 @@ from tests.enrolment import newcomer
 from tests.enrolment.newcomer import NEW
 from tests.sign_in.hashing import full, held
 from tests.sign_in.test_throttle import WRONG, at_password, guess
-from tests.sign_in.world import CHEAP, PASSWORD, SECRET, new_world, walk_to
+from tests.sign_in.world import CHEAP, PASSWORD, PASSWORD_HASH, SECRET, new_world, walk_to
 
 if TYPE_CHECKING:
     import httpx
@@ -174,15 +174,14 @@ DEARER: Final = replace(CHEAP, memory_cost=2 * CHEAP.memory_cost, time_cost=CHEA
 async def test_a_sign_in_with_the_right_password_does_not_fail_for_want_of_a_stronger_hash() -> None:
     """D44: the hash is raised at the next sign-in that finds room."""
     async with new_world(passwords=Argon2Passwords(threads=1, profile=DEARER)) as made:
-        weaker = PasswordHasher.from_parameters(CHEAP).hash(PASSWORD)
-        stored = Credentials(user_id="id-alice", password_hash=weaker)
+        stored = Credentials(user_id="id-alice", password_hash=PASSWORD_HASH)
         await made.write(stored)
         request = await context(made.provider, address="198.51.100.1")
         raised = partial(factors.rehash_if_outdated, request, Attempt(counts=()), "alice", credentials=stored)
         with full(made):
             assert await raised(password=PASSWORD) == stored
         stronger = await raised(password=PASSWORD)
-        assert stronger.password_hash != weaker
+        assert stronger.password_hash != PASSWORD_HASH
         assert await made.provider.registry.factors.credentials("id-alice") == stronger
 
 
@@ -211,8 +210,7 @@ async def test_a_sign_in_raises_a_hash_to_the_setting_and_never_lowers_one(by_se
 async def test_a_password_that_is_changed_while_its_hash_is_raised_stays_changed() -> None:
     """D44: the raised hash replaces only the one it was made from."""
     async with new_world(passwords=Argon2Passwords(threads=1, profile=DEARER)) as made:
-        weaker = PasswordHasher.from_parameters(CHEAP).hash(PASSWORD)
-        seen = Credentials(user_id="id-alice", password_hash=weaker, totp_secret=SECRET)
+        seen = Credentials(user_id="id-alice", password_hash=PASSWORD_HASH, totp_secret=SECRET)
         changed = msgspec.structs.replace(seen, password_hash=await made.passwords.hash("another horse battery"))
         await made.write(changed)
         request = await context(made.provider, address="198.51.100.1")

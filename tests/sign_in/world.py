@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import parse_qs, urlencode, urljoin, urlsplit
 
+from argon2 import PasswordHasher
 from argon2.profiles import CHEAPEST
 from msgspec.structs import replace
 
@@ -49,6 +50,8 @@ Memory: TypeAlias = "Callable[[], AbstractContextManager[str]]"
 """starts what keeps short-lived data, and gives its address"""
 KEYS: Final = rp_keys("rp1")
 CHEAP: Final = CHEAPEST
+PASSWORD_HASH: Final = PasswordHasher.from_parameters(CHEAP).hash(PASSWORD)
+"""made once: for each person a provider would start its thread, which most tests need for nothing else"""
 ELSEWHERE: Final = frozenset({"database_url", "transient_url", "key_encryption_key", "data_dir"})
 """settings of a database of its own"""
 
@@ -114,7 +117,7 @@ class World(RunningProvider):
         user_id = f"id-{user_name}"
         await self.write(
             User(user_id=user_id, user_name=user_name, name=name, **more),
-            Credentials(user_id=user_id, password_hash=await self.passwords.hash(PASSWORD), totp_secret=SECRET),
+            Credentials(user_id=user_id, password_hash=PASSWORD_HASH, totp_secret=SECRET),
             *entities,
             *(Membership(user_id=user_id, entity_id=one.entity_id) for one in entities),
         )

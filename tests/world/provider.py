@@ -229,6 +229,30 @@ def copied(source: Path, target: Path) -> Path:
     return target
 
 
+class Snapshot:
+    """A SQLite database as it was, put back while others have it open. Close it at the end."""
+
+    def __init__(self, directory: Path) -> None:
+        self._file: Final = sqlite3.connect(directory / "corpid.sqlite", isolation_level=None)
+        self._file.execute("PRAGMA synchronous = OFF")
+        self._copy: Final = sqlite3.connect(":memory:")
+        self._file.backup(self._copy)
+        (self._schema_version,) = self._file.execute("PRAGMA schema_version").fetchone()
+
+    def restore(self) -> None:
+        """Every table as it was.
+
+        SQLite numbers the schema anew; with its number as it was, who has the file open reads it and prepares statements
+        again only where a test has changed it.
+        """
+        self._copy.backup(self._file)
+        self._file.execute(f"PRAGMA schema_version = {self._schema_version}")
+
+    def close(self) -> None:
+        self._copy.close()
+        self._file.close()
+
+
 class SharedStores:
     """A SQLite database that stays open, for providers that need it one after the other: opening costs more than most tests.
 
@@ -240,11 +264,8 @@ class SharedStores:
         self.directory: Final = directory
         self.clock: Final = clock
         self._began: Final = clock.now
-        self._snapshot: Final = sqlite3.connect(":memory:")
+        self._snapshot: Final = Snapshot(directory)
         self._short_lived: Final = ShortLived(directory)
-        with closing(self._file()) as file:
-            file.backup(self._snapshot)
-            (self._schema_version,) = file.execute("PRAGMA schema_version").fetchone()
 
     @classmethod
     @asynccontextmanager
@@ -261,17 +282,7 @@ class SharedStores:
                     shared._short_lived.close()
 
     def reset(self) -> None:
-        """As it was when it was opened: every table, nothing short-lived, and the clock.
-
-        SQLite numbers the schema anew; with its number as it was, who has the file open reads it and prepares statements
-        again only where a test has changed it.
-        """
-        with closing(self._file()) as file:
-            file.execute("PRAGMA synchronous = OFF")
-            self._snapshot.backup(file)
-            file.execute(f"PRAGMA schema_version = {self._schema_version}")
+        """As it was when it was opened: every table, nothing short-lived, and the clock."""
+        self._snapshot.restore()
         self._short_lived.remove_all()
         self.clock.now = self._began
-
-    def _file(self) -> sqlite3.Connection:
-        return sqlite3.connect(self.directory / "corpid.sqlite")

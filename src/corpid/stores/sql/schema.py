@@ -34,7 +34,7 @@ from corpid.stores.sql.migration import (
     list_known,
     read_steps,
 )
-from corpid.stores.sql.sqlite import SqliteTarget
+from corpid.stores.sql.sqlite import SqliteTarget, read_revision
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -116,6 +116,8 @@ def migrate(
 
     Raises SchemaError. docs/decisions/0009, 0043
     """
+    if _is_current_file(database):
+        return str(database)
     stop = stop or threading.Event()
     with _open_target(database, create=True) as place, place.hold_lock(report, stop):
         state = place.read(_schema_state)
@@ -151,6 +153,8 @@ def check(database: Path | str) -> None:
 
     SchemaOlder, SchemaNewer or another one. docs/decisions/0009
     """
+    if _is_current_file(database):
+        return
     with _open_target(database, create=False) as place:
         state = place.read(_schema_state)
         if is_last(state.revision):
@@ -266,6 +270,11 @@ def _note_done(connection: sa.Connection, every: Sequence[Migration], revision: 
     if not connection.execute(_REVISION.update().values(version_num=revision)).rowcount:
         connection.execute(_REVISION.insert().values(version_num=revision))
     _put_value(connection, _SERVES_SINCE, find_serves_since(every, revision))
+
+
+def _is_current_file(database: Path | str) -> bool:
+    """Return whether a SQLite file is up to date."""
+    return isinstance(database, Path) and is_last(read_revision(database))
 
 
 def _schema_state(connection: sa.Connection) -> _SchemaState:

@@ -445,6 +445,20 @@ class SqliteTarget:
         return DatabaseUnreachable(f"the database {self._path} cannot be opened: {reason}")
 
 
+def read_revision(path: Path) -> str | None:
+    """The last migration of a file in WAL mode.
+
+    None where one statement does not tell: without a file, without that table, or while it is locked.
+    """
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=0)) as connection:
+            (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
+            rows = connection.execute("SELECT version_num FROM alembic_version").fetchall()
+    except sqlite3.Error:
+        return None
+    return str(rows[0][0]) if mode == "wal" and len(rows) == 1 else None
+
+
 @contextmanager
 def hold_in_use(path: Path) -> Iterator[None]:
     """Hold off restores of an open database.
