@@ -196,7 +196,7 @@ async def show_choice(at: PortalContext) -> View:
         up=_to_list(at),
         heading=phrase("Choose a person"),
         asked=phrase("Who do you want to appoint?"),
-        links=(at.link("invite", phrase("Invite people")),),
+        links=(at.link("invite", phrase("Invite a person")),),
     )
 
 

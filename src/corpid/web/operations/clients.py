@@ -194,10 +194,10 @@ def reasons_table(traffic: Traffic, *, most: int, with_remedy: bool = False) -> 
     return table(phrase("Refusals by reason"), headings, rows, empty=phrase("Nothing was refused."))
 
 
-def describe_reason(code: str) -> tuple[Cell, English]:
-    """The code and the cause of a refusal, and its remedy."""
+def describe_reason(code: str, detail: str = "") -> tuple[Cell, English]:
+    """The code of a refusal with its cause or `detail`, the remedy."""
     reason = reason_of(code).value
-    return Cell(values=(Code(code),), notes=(English(reason.cause),)), English(reason.remedy)
+    return Cell(values=(Code(code),), notes=(English(detail or reason.cause),)), English(reason.remedy)
 
 
 async def show_clients(at: ConsoleContext) -> View:
@@ -286,7 +286,7 @@ async def show_client(at: ConsoleContext) -> View:
         at.registry, found, actor=at.actor, generations=GENERATIONS, today=at.context.today, rules=at.web.client_rules
     )
     refusals = await list_refusals(at.registry, found.client_id, actor=at.actor)
-    claimed = [each for each in refusals if each.claimed]
+    claimed, proven = ([each for each in refusals if each.claimed == claims] for claims in (True, False))
     disabled = Cell(values=(DISABLED, phrase("Nobody can sign in to this client.")))
     [edit, *others] = _actions(at, found)
     return at.build_page(
@@ -303,11 +303,9 @@ async def show_client(at: ConsoleContext) -> View:
         Heading(phrase("Record")),
         Facts(tuple(_list_facts(found))),
         Heading(phrase("Refused requests")),
-        _refusals_table(
-            at,
-            phrase("Requests that this client made, the latest first"),
-            [each for each in refusals if not each.claimed],
-        ),
+        _refusals_table(at, phrase("Requests that this client made, the latest first"), proven)
+        if proven or not claimed
+        else None,
         _refusals_table(at, phrase("Requests that only name this client, the latest first"), claimed)
         if claimed
         else None,
@@ -428,8 +426,7 @@ def _refusals_table(at: ConsoleContext, caption: Phrase, refusals: Iterable[Clie
         (
             Cell(values=(at.moment(each.at),), notes=(Code(each.request_id),)),
             Code(f"{each.method} {each.path}"),
-            Cell(values=(Code(each.reason),), notes=(English(each.detail),) if each.detail else ()),
-            English(reason_of(each.reason).value.remedy),
+            *describe_reason(each.reason, each.detail),
         )
         for each in refusals
     ]
