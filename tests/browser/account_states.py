@@ -9,7 +9,7 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from corpid.flows.account.links import PURPOSES
-from corpid.rules.directory.parties import consent_items, consent_summary
+from corpid.rules.directory.parties import consent_items
 from corpid.rules.limits import PASSKEYS_PER_PERSON
 from corpid.texts import phrase
 from corpid.web.account import links, views
@@ -18,6 +18,7 @@ from corpid.web.account.views import ChoosePassword, KeepCodes, SetUpApp
 from corpid.web.pages.layout import ButtonForm, Frame, Link, TimeLimit
 from corpid.web.pages.views import AskPasskey
 from tests.account.scene import account, at_account, go
+from tests.account.test_sharing import give
 from tests.authenticator import Authenticator
 from tests.browser.seeded import Visit
 from tests.sign_in.factors import ALICE, change
@@ -57,7 +58,7 @@ LONG: Final = "Ein Telefon mit einem unnötig langen, aber erlaubten und viellei
 ADD: Final = views.AddPasskey(frame=FRAME, passkey=AskPasskey(action="/account/add", options='{"challenge": "AAAA"}'))
 SHARED: Final = views.SharedLine(
     url="/account/stop-sharing/1", client="Harbour Permits", entity="Harbour Trading Pte. Ltd.", since=THEN, until=NOW,
-    summary=consent_summary(SCOPES), items=consent_items(SCOPES),
+    items=consent_items(SCOPES),
 )  # fmt: skip
 SHARING: Final = views.Sharing(
     frame=SIGNED_IN,
@@ -73,14 +74,6 @@ STATES: Final[Mapping[str, View]] = {
     "account-sharing": SHARING,
     "account-sharing-nothing": replace(SHARING, lines=(), earlier="", saved=None),
     "account-sharing-asked-again": replace(SHARING, asked_again=True, saved=None),
-    "account-stop-sharing": views.StopSharing(
-        frame=SIGNED_IN,
-        action="/account/stop-sharing/1",
-        heading=phrase("Stop sharing with {name}?", name=SHARED.client),
-        line=SHARED,
-        keep="/account/sharing",
-        minutes=10,
-    ),
     "account-add-passkey": ADD,
     "account-add-passkey-refused": replace(
         ADD, errors=(("passkey", phrase("The passkey could not be set up. Try again, or choose another way.")),)
@@ -223,6 +216,7 @@ WITH_PASSKEYS: Final[Mapping[str, Visit]] = {
     "account-passkey-refused": Visit("passkey/{phone}", {"": "rename", "name": ""}),
     "account-browser": Visit("browser/{this}"),
     "account-browser-refused": Visit("browser/{this}", {"name": "x" * 61}),
+    "account-stop-sharing": Visit("stop-sharing/{shared}"),
     "account-data": Visit("data"),
     "account-delete": Visit("delete"),
 }
@@ -256,7 +250,10 @@ async def walk(visits: Mapping[str, Visit], recorder: Recorder) -> None:
 
         await look(ALONE)
         laptop, phone = await add("Laptop", synced=True, used_at=int(NOW.timestamp())), await add(LONG)
-        await look(WITH_PASSKEYS, laptop=laptop, phone=phone, this=this)
+        await give(made, scopes=SCOPES)
+        await go(made, browser, "sharing")
+        shared = next(url for url, _ in browser.page.links if "/stop-sharing/" in url).rpartition("/")[2]
+        await look(WITH_PASSKEYS, laptop=laptop, phone=phone, this=this, shared=shared)
         await go(made, browser, "delete")
         await browser.fill_and_submit(button="request")
         for number in range(PASSKEYS_PER_PERSON - 2):

@@ -216,9 +216,7 @@ VIEWS |= {
     "save": Save(frame=FRAME, action="/finish"),
     "forgotten password": ForgottenPassword(frame=FRAME, action="/recover", errors=(("user_name", SAID),)),
 }
-SHARED = account_views.SharedLine(
-    url="/stop", client=HOSTILE, entity=HOSTILE, since=AT, until=AT, summary=((SAID, SAID),), items=(SAID,)
-)
+SHARED = account_views.SharedLine(url="/stop", client=HOSTILE, entity=HOSTILE, since=AT, until=AT, items=(SAID,))
 BROWSER = account_views.BrowserLine(
     name="b", given_name=HOSTILE, rename="/browser/1", device=HOSTILE, since=AT, seen=AT, this=True
 )
@@ -241,9 +239,6 @@ VIEWS |= {
     ),
     "sharing": account_views.Sharing(frame=FRAME, lines=(SHARED,), later="/1", earlier="/3", saved=SAID),
     "sharing, nothing": account_views.Sharing(frame=FRAME, lines=()),
-    "stop sharing": account_views.StopSharing(
-        frame=FRAME, action="/stop", heading=SAID, line=SHARED, keep="/sharing", minutes=10
-    ),
     "e-mail": account_views.ChangeEmail(
         frame=FRAME, action="/email", old=HOSTILE, typed=HOSTILE, errors=(("email", SAID),)
     ),

@@ -47,7 +47,7 @@ from corpid.web.account.factors import count_once
 from corpid.web.account.page_context import AccountContext, AccountPage, account_path
 from corpid.web.own_pages import serve
 from corpid.web.pages import role_fields
-from corpid.web.pages.components import Actions, Form, Heading, Items, LinkList, Paragraph
+from corpid.web.pages.components import Actions, Facts, Form, Heading, Items, LinkList, Paragraph
 from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import FormView, Link, PageView, ViewPart
 from corpid.web.pages.responses import NO_STORE
@@ -290,7 +290,6 @@ def _shared_line(account: AccountContext, shared: SharedWith) -> views.SharedLin
         entity=shared.entity_name,
         since=account.moment(shared.since),
         until=account.moment(shared.until),
-        summary=consent_summary(shared.scopes),
         items=consent_items(shared.scopes),
     )
 
@@ -312,14 +311,22 @@ async def show_stop_sharing(account: AccountContext) -> View:
 
     Raises StaleStep as `this_shared`.
     """
-    web, shown = account.web, await this_shared(account)
-    return views.StopSharing(
-        frame=account.frame(up=_up_to_sharing(web)),
-        heading=phrase("Stop sharing with {name}?", name=shown.client_name),
-        line=_shared_line(account, shown),
-        keep=account_path(web, SHARING),
-        minutes=ACCESS_TOKEN_SECONDS // MINUTE,
-        asked_again=_asks_again(web),
+    shown, up = await this_shared(account), _up_to_sharing(account.web)
+    client = shown.client_name
+    again = phrase("If you stop, you will be asked again the next time you sign in to {client}.", client=client)
+    return account.build_page(
+        phrase("Stop sharing with {name}?", name=client),
+        phrase("For {entity}, {client} receives:", entity=shown.entity_name, client=client),
+        Facts(consent_summary(shown.scopes)),
+        None if _asks_again(account.web) else again,
+        phrase(
+            "{client} keeps what it has already received and does not sign you out. If you have just signed in there, it "
+            "can still look up your details for about {minutes} minutes.",
+            client=client,
+            minutes=ACCESS_TOKEN_SECONDS // MINUTE,
+        ),
+        Form(button=phrase("Stop sharing"), danger=True),
+        up=up,
     )
 
 

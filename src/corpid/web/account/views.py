@@ -49,10 +49,7 @@ class Browsers(FormView, frozen=True, kw_only=True):
 
 
 class SharedLine(ViewPart, frozen=True, kw_only=True):
-    """Data shared with one service for one organisation.
-
-    `summary` and `items` say what: in short, and all of it.
-    """
+    """Data shared with one service for one organisation."""
 
     url: str
     """the page that ends it"""
@@ -60,7 +57,6 @@ class SharedLine(ViewPart, frozen=True, kw_only=True):
     entity: str
     since: datetime
     until: datetime
-    summary: tuple[tuple[Phrase, Phrase], ...]
     items: tuple[Phrase, ...]
 
 
@@ -77,21 +73,6 @@ class Sharing(PageView, frozen=True, kw_only=True):
     """the page of later consents; empty if this is the first"""
     earlier: str = ""
     """the page of earlier consents; empty if this is the last"""
-
-
-class StopSharing(FormView, frozen=True, kw_only=True):
-    """The confirmation before consent is withdrawn. No fields of its own."""
-
-    template: ClassVar[str] = "account/stop_sharing.html"
-
-    heading: Phrase
-    line: SharedLine
-    keep: str
-    """the way back"""
-    minutes: int
-    """how long the last access token works, at most"""
-    asked_again: bool = False
-    """as of `Sharing`"""
 
 
 class SignInLine(ViewPart, frozen=True, kw_only=True):
