@@ -50,7 +50,7 @@ from corpid.web.context import Access, WebContext
 from corpid.web.http.addresses import ClientAddresses
 from corpid.web.http.middleware import Issuers, Middleware, Probes
 from corpid.web.pages.rendering import shared_renderer
-from corpid.web.routes import Extension, Router, at_root, bodiless, hidden_paths, streamed
+from corpid.web.routes import Extension, Router, at_root, bodiless, forms, hidden_paths, streamed
 from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:
@@ -87,6 +87,8 @@ class Application:
     """the paths at which a request's body is not read (Spec 4.4)"""
     streamed: frozenset[str]
     """the paths at which a large body is read of known callers (D59)"""
+    forms: tuple[str, ...]
+    """the beginnings of the paths of pages with forms"""
 
 
 @asynccontextmanager
@@ -166,6 +168,14 @@ async def create(
                         *(bodiless(policy.served, urlsplit(policy.base_url).path) for policy in policies)
                     ),
                     streamed=streamed(urlsplit(settings.base_url).path),
+                    forms=tuple(
+                        frozenset().union(
+                            *(
+                                forms(each.served, urlsplit(each.base_url).path, added.routes(each.base_url))
+                                for each in policies
+                            )
+                        )
+                    ),
                 )
         finally:
             await provider.background_tasks.settle()

@@ -224,6 +224,7 @@ async def _serve(
             limits=_limits(chosen),
             bodiless=application.bodiless,
             streamed=application.streamed,
+            forms=application.forms,
             addresses=ClientAddresses(chosen.trusted_proxies, chosen.forwarded_header),
             tls=own_tls.context if own_tls is not None else None,
             share=share,

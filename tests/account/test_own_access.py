@@ -13,6 +13,7 @@ from corpid.flows.directory.write import Refused
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditEvent
 from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.changes import is_undoable
 from corpid.rules.directory.records import Administrator, Change, Membership
 from corpid.rules.limits import ACCESS_REQUESTS_PER_DAY
 from corpid.web.pages.role_fields import value_field
@@ -128,6 +129,16 @@ async def test_a_person_asks_for_a_role_and_sees_what_became_of_it(made: World) 
     assert "Given by nadia (Nadia Rahman)" in browser.page.text
     [added] = await made.audit("assignment.add")
     assert (added.actor, added.detail["requested_by"]) == ("user:id-nadia", "user:id-alice")
+
+
+async def test_what_was_approved_for_somebody_is_not_to_be_undone(made: World) -> None:
+    """D80: an approval is no change of one's own."""
+    await managed(made)
+    await asked(made)
+    [request] = await requests(made)
+    approver, now = await nadia(made), made.clock()
+    await approvals.approve_request(made.provider.registry, request.request_id, actor=approver, reason="Yes", now=now)
+    assert not [each for each in approver.written if is_undoable(each)]
 
 
 async def test_nobody_approves_what_they_asked_for_themselves(made: World) -> None:

@@ -222,7 +222,11 @@ def test_a_row_of_somebody_invited_names_the_address_of_the_invitation(world: Wo
     """D68: in an answer, in lists and as CSV; a change may repeat it, and cannot alter it."""
     placeholder = membership(world, invited(api, email="Mei@example.org"))
     role = Assignment(user_id=placeholder.user_id, entity_id=HARBOUR, service_id="PERMITS", role="Checker")
-    world.writes(role, Administrator(user_id=placeholder.user_id, entity_id=HARBOUR, level="administrator"))
+    world.writes(Administrator(user_id=placeholder.user_id, entity_id=HARBOUR, level="administrator"))
+    added = api.added(
+        "/assignments", {"user": placeholder.user_id, "entity": HARBOUR, "service": "PERMITS", "role": role.role}
+    )
+    assert (added["user"], added["identity"]) == (placeholder.user_id, "mei@example.org")
     for path in ("/assignments", "/administrators", "/memberships"):
         [shown] = [each for each in api.every(f"{path}?entity={HARBOUR}") if each["user_id"] == placeholder.user_id]
         assert shown["identity"] == "mei@example.org"

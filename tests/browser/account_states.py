@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import structs
 from msgspec.structs import replace
 
 from corpid.flows.account.links import PURPOSES
-from corpid.rules.directory.parties import consent_items, consent_summary
-from corpid.texts import counted, phrase
+from corpid.rules.directory.parties import consent_items
+from corpid.rules.limits import PASSKEYS_PER_PERSON
+from corpid.texts import phrase
 from corpid.web.account import links, views
+from corpid.web.account.factors import reference
 from corpid.web.account.views import ChoosePassword, KeepCodes, SetUpApp
 from corpid.web.pages.layout import ButtonForm, Frame, Link, TimeLimit
 from corpid.web.pages.views import AskPasskey
+from tests.account.scene import account, at_account, go
+from tests.account.test_sharing import give
+from tests.authenticator import Authenticator
+from tests.browser.seeded import Visit
+from tests.sign_in.factors import ALICE, change
+from tests.sign_in.world import world
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.web.pages.views import View
+    from tests.browser.seeded import Recorder
 
 SCOPES: Final = ("openid", "authinfo", "tpauthinfo", "entity.identity", "user.name")
 THEN: Final = datetime(2026, 3, 2, 9, 5, tzinfo=UTC)
@@ -46,29 +55,10 @@ LAST: Final = structs.replace(
 )
 AGAIN: Final = phrase("You have signed in again. Nothing has changed yet: continue here.")
 LONG: Final = "Ein Telefon mit einem unnötig langen, aber erlaubten und vielleicht sogar hilfreichen Namen"
-LAPTOP: Final = views.PasskeyLine(url="/account/passkeys/1", name="Laptop", made=THEN, used=NOW, synced=True)
-PHONE: Final = views.PasskeyLine(url="/account/passkeys/2", name=LONG, made=THEN, used=None, synced=False)
-PASSKEY: Final = views.Passkey(
-    frame=FRAME,
-    action="/account/passkeys/1",
-    passkey=LAPTOP,
-    heading=phrase("{name}", name="Laptop"),
-    back="/account/passkeys",
-    typed="Laptop",
-)
 ADD: Final = views.AddPasskey(frame=FRAME, passkey=AskPasskey(action="/account/add", options='{"challenge": "AAAA"}'))
-REMOVE: Final = views.Remove(
-    frame=FRAME,
-    action="/account/remove-app",
-    heading=phrase("Remove the authenticator app?"),
-    consequence=phrase("Its codes will no longer work, and you will be signed out everywhere else."),
-    used=NOW,
-    button=phrase("Remove the app"),
-    back="/account",
-)
 SHARED: Final = views.SharedLine(
     url="/account/stop-sharing/1", client="Harbour Permits", entity="Harbour Trading Pte. Ltd.", since=THEN, until=NOW,
-    summary=consent_summary(SCOPES), items=consent_items(SCOPES),
+    items=consent_items(SCOPES),
 )  # fmt: skip
 SHARING: Final = views.Sharing(
     frame=SIGNED_IN,
@@ -76,90 +66,14 @@ SHARING: Final = views.Sharing(
     earlier="/account/sharing/2",
     saved=phrase("You no longer share your data with that service."),
 )
-DELETE: Final = views.DeleteAccount(
-    frame=FRAME, action="/account/delete", requested=None, heading=phrase("Delete your account?"), back="/account"
-)
 EMAIL: Final = views.ChangeEmail(frame=FRAME, action="/account/email", old="wei.ling@harbour.example")
 PROVE_EMAIL: Final = views.ProveEmail(frame=FRAME, action="/account/email", new="wei.ling.tan@city.example")
 LANGUAGE: Final = views.ChooseLanguage(frame=SIGNED_IN, action="/account/language", chosen="en")
 
 STATES: Final[Mapping[str, View]] = {
-    "account": views.Overview(
-        frame=structs.replace(SIGNED_IN, up=None),
-        name="Tan Wei Ling",
-        user_name="wei.ling@harbour.example",
-        sections=(
-            views.Section(
-                url="/account/passkeys",
-                name=phrase("Passkeys"),
-                state=counted(2, "{count} passkey", "{count} passkeys"),
-            ),
-            views.Section(
-                url="/account/password", name=phrase("Password"), state=phrase("Works once you have a second step")
-            ),
-            views.Section(url="/account/app", name=phrase("Authenticator app"), state=phrase("In use"), used=NOW),
-            views.Section(
-                url="/account/email",
-                name=phrase("E-mail address"),
-                state=phrase("{address}", address="wei.ling@harbour.example"),
-            ),
-            views.Section(
-                url="/account/browsers",
-                name=phrase("Where you are signed in"),
-                state=counted(3, "{count} browser", "{count} browsers"),
-            ),
-            views.Section(
-                url="/account/data",
-                name=views.DownloadData.heading,
-                state=phrase("Everything we keep about you, in one file"),
-            ),
-            views.Section(
-                url="/account/delete",
-                name=phrase("Delete your account"),
-                state=phrase("What happens, and how to ask for it"),
-            ),
-            views.Section(
-                url="/account/language", name=phrase("Language"), state=phrase("{language}", language="English")
-            ),
-        ),
-        sign_out="/sign-out",
-        saved=phrase("Your password has been changed."),
-    ),
     "account-sharing": SHARING,
     "account-sharing-nothing": replace(SHARING, lines=(), earlier="", saved=None),
     "account-sharing-asked-again": replace(SHARING, asked_again=True, saved=None),
-    "account-stop-sharing": views.StopSharing(
-        frame=SIGNED_IN,
-        action="/account/stop-sharing/1",
-        heading=phrase("Stop sharing with {name}?", name=SHARED.client),
-        line=SHARED,
-        keep="/account/sharing",
-        minutes=10,
-    ),
-    "account-data": views.DownloadData(frame=FRAME, action="/account/data", most=5, back="/account"),
-    "account-delete": DELETE,
-    "account-delete-requested": replace(DELETE, requested=NOW, heading=phrase("You have asked to delete your account")),
-    "account-passkeys": views.Passkeys(
-        frame=SIGNED_IN,
-        passkeys=(LAPTOP, PHONE),
-        add="/account/passkeys/new",
-        saved=phrase("Your password has been changed."),
-    ),
-    "account-no-passkeys": views.Passkeys(frame=SIGNED_IN, passkeys=(), add="/account/passkeys/new"),
-    "account-enough-passkeys": views.Passkeys(
-        frame=SIGNED_IN,
-        passkeys=(LAPTOP,) * 20,
-        add="",
-        full=phrase("You have {passkeys} passkeys, which is the maximum.", passkeys=20),
-    ),
-    "account-passkey": PASSKEY,
-    "account-passkey-refused": replace(
-        PASSKEY,
-        passkey=PHONE,
-        heading=phrase("{name}", name=LONG),
-        typed="",
-        errors=(("name", phrase("Enter a name.")),),
-    ),
     "account-add-passkey": ADD,
     "account-add-passkey-refused": replace(
         ADD, errors=(("passkey", phrase("The passkey could not be set up. Try again, or choose another way.")),)
@@ -197,27 +111,6 @@ STATES: Final[Mapping[str, View]] = {
                 "A password works only with a second step, such as a code, and you do not have one yet. Set up an app as well."
             ),
         ),
-    ),
-    "account-remove-app": REMOVE,
-    "account-remove-app-refused": replace(
-        REMOVE, errors=(("", phrase("Without the app you could no longer sign in. Add a passkey first.")),)
-    ),
-    "account-browser": views.NameBrowser(
-        frame=SIGNED_IN,
-        action="/account/browser/1",
-        device="Firefox on Linux",
-        this=True,
-        typed="Work laptop",
-        back="/account/browsers",
-    ),
-    "account-browser-refused": views.NameBrowser(
-        frame=SIGNED_IN,
-        action="/account/browser/1",
-        device="",
-        this=False,
-        typed="",
-        back="/account/browsers",
-        errors=(("name", phrase("Enter a name of at most {characters} characters.", characters=60)),),
     ),
     "account-browsers": views.Browsers(
         frame=SIGNED_IN,
@@ -310,3 +203,59 @@ STATES: Final[Mapping[str, View]] = {
     "account-language": LANGUAGE,
     "account-language-refused": replace(LANGUAGE, chosen="", errors=(("language", phrase("Choose a language.")),)),
 }
+ALONE: Final[Mapping[str, Visit]] = {
+    "account-no-passkeys": Visit("passkeys"),
+    "account-remove-app": Visit("remove-app"),
+    "account-remove-app-refused": Visit("remove-app", {}),
+}
+"""of somebody with a password and an app"""
+WITH_PASSKEYS: Final[Mapping[str, Visit]] = {
+    "account": Visit(""),
+    "account-passkeys": Visit("passkeys"),
+    "account-passkey": Visit("passkey/{laptop}"),
+    "account-passkey-refused": Visit("passkey/{phone}", {"": "rename", "name": ""}),
+    "account-browser": Visit("browser/{this}"),
+    "account-browser-refused": Visit("browser/{this}", {"name": "x" * 61}),
+    "account-stop-sharing": Visit("stop-sharing/{shared}"),
+    "account-data": Visit("data"),
+    "account-delete": Visit("delete"),
+}
+LAST_VISITS: Final[Mapping[str, Visit]] = {
+    "account-delete-requested": Visit("delete"),
+    "account-enough-passkeys": Visit("passkeys"),
+}
+VISITS: Final = {**ALONE, **WITH_PASSKEYS, **LAST_VISITS}
+
+
+async def walk(visits: Mapping[str, Visit], recorder: Recorder) -> None:
+    """Open the pages of a person who gets passkeys, then asks to be deleted."""
+    del visits
+    async with world() as made:
+        browser = await at_account(made, "browsers")
+        this = next(url for url, _ in browser.page.links if "/browser/" in url).rpartition("/")[2]
+
+        added: list[str] = []
+
+        async def look(some: Mapping[str, Visit], **named: str) -> None:
+            for name, visit in some.items():
+                made.clock.pass_(1)
+                await recorder.visit(name, visit, browser, account(made, visit.page.format(**named)))
+
+        async def add(name: str, **more: Any) -> str:
+            key = Authenticator(user_handle=ALICE.encode())
+            record = key.record(ALICE, name=name, created_at=int(THEN.timestamp()) + len(added), **more)
+            added.append(name)
+            await change(made, ALICE, add_passkey=record)
+            return reference(record)
+
+        await look(ALONE)
+        laptop, phone = await add("Laptop", synced=True, used_at=int(NOW.timestamp())), await add(LONG)
+        await give(made, scopes=SCOPES)
+        await go(made, browser, "sharing")
+        shared = next(url for url, _ in browser.page.links if "/stop-sharing/" in url).rpartition("/")[2]
+        await look(WITH_PASSKEYS, laptop=laptop, phone=phone, this=this, shared=shared)
+        await go(made, browser, "delete")
+        await browser.fill_and_submit(button="request")
+        for number in range(PASSKEYS_PER_PERSON - 2):
+            await add(f"Key {number}")
+        await look(LAST_VISITS)

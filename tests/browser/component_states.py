@@ -334,7 +334,7 @@ CHANGES: Final = LinkList(
 GALLERY: Final = Page(
     frame=framed("people", up=_UP),
     heading=phrase("People"),
-    main_action=Link(url="/manage/invite", text=phrase("Invite people")),
+    main_action=Link(url="/manage/invite", text=phrase("Invite a person")),
     saved=phrase("The memberships have been suspended."),
     undo=ButtonForm(action="/manage/undo", fields=(("undone", "1"),), about=phrase("{person}: membership", person=LONG)),
     notes=(phrase("You have signed in again. Nothing has changed yet: continue here."),),
@@ -343,7 +343,7 @@ GALLERY: Final = Page(
         Actions(
             (
                 Link(url="/manage/access/new", text=phrase("Give access")),
-                Link(url="/manage/invite", text=phrase("Invite people")),
+                Link(url="/manage/invite", text=phrase("Invite a person")),
             ),
             danger=Link(url="/manage/end", text=phrase("End the membership")),
             main=True,

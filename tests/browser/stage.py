@@ -131,7 +131,7 @@ async def _served(callback: str, postbox: Postbox, options: dict[str, Any]) -> A
         )
         application = made.application
         await stack.enter_async_context(
-            served(application.asgi, sockets, drain_seconds=1, streamed=application.streamed)
+            served(application.asgi, sockets, drain_seconds=1, streamed=application.streamed, forms=application.forms)
         )
         yield made
 

@@ -313,6 +313,7 @@ STATES: Final = Seeded(
     (party_states.OF_ONE_OWNER, party_states.walk_of_one_owner),
     (party_states.THIRD_PARTIES, party_states.walk_third_parties),
     (people_states.UNDER_APPROVAL, people_states.walk_under_approval),
+    (account_states.VISITS, account_states.walk),
 )
 
 

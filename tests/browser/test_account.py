@@ -94,7 +94,7 @@ def test_ones_data_are_downloaded_as_a_file_and_deletion_is_asked_for(visitor: V
     file = downloading.value
     assert file.suggested_filename.startswith("my-data-")
     assert json.loads(file.path().read_bytes())["complete"] is True
-    page.get_by_role("link", name="Go back").click()
+    page.get_by_role("link", name="Cancel").click()
     page.get_by_role("link", name="Delete your account").click()
     page.get_by_role("button", name="Ask to delete my account").click()
     expect(page.get_by_text("Your request to delete your account has been received.")).to_be_visible()

@@ -61,7 +61,7 @@ def test_who_has_agreed_is_not_asked_until_they_stop_sharing(visitor: Visitor, s
     expect(line.get_by_text("Your name", exact=True)).to_be_visible()
     page.get_by_role("link", name="Stop sharing with Harbour Board, for Bobs Bakery").click()
     shows(page, "Stop sharing with Harbour Board?")
-    page.get_by_role("link", name="Keep sharing").click()
+    page.get_by_role("link", name="Cancel").click()
     shows(page, LIST)
     page.get_by_role("link", name="Stop sharing with Harbour Board, for Bobs Bakery").click()
     page.get_by_role("button", name="Stop sharing").click()

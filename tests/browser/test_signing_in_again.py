@@ -36,7 +36,7 @@ def test_cancel_leads_back_to_the_list_from_which_a_form_was_to_be_opened(visito
     """D54: with what was searched for; Back then leads to no second sign-in."""
     page = in_portal(visitor, stage, "people?search=alice")
     stage.world.clock.pass_(601)
-    page.get_by_role("link", name="Invite people").first.click()
+    page.get_by_role("link", name="Invite a person").first.click()
     shows(page, CONFIRM)
     expect(page.get_by_label("User name")).to_have_value("alice")
     expect(page.get_by_label("User name")).not_to_be_editable()

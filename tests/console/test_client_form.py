@@ -73,7 +73,7 @@ MISTAKES: Final = {
         "jwks",
         "an encryption key is on one of P-256, P-384, P-521: make it on one of them",
     ),
-    "no scope openid": ({"scopes:openid": ""}, "scopes", "openid is always needed."),
+    "no scope openid": ({"scopes:openid": "", "scopes:authinfo": "yes"}, "scopes", "openid is always needed."),
     "an unfinished key set": (
         {"jwks_uri": "", "jwks": '{"keys": ['},
         "jwks",
@@ -117,12 +117,23 @@ async def test_what_the_program_knows_is_ticked_and_nothing_of_it_is_typed() -> 
         assert not {"scopes", "services", "generations", "issuers"} & set(names)
         assert [name for name in names if name.startswith("scopes:")] == [f"scopes:{each}" for each in SCOPES]
         await browser.fill_and_submit(
-            **{**SHOP, "services:PERMITS": "yes", "generations:current": "yes", "scopes:tpauthinfo": ""}
+            **{**SHOP, "services:PERMITS": "yes", "generations:current": "yes", "scopes:tpauthinfo": "yes"}
         )
         found = await made.provider.registry.clients.get("shop")
         assert found is not None
         assert (found.services, found.generations, found.issuers) == (("PERMITS",), ("current",), ())
-        assert found.scopes == tuple(each for each in SCOPES if each != "tpauthinfo")
+        assert found.scopes == ("openid", "tpauthinfo")
+
+
+async def test_a_new_client_asks_for_openid_alone_until_more_is_ticked_and_the_default_generation_is_named() -> None:
+    """Spec 1: no client receives what nobody chose for it."""
+    async with new_world(**WITHOUT_PASSKEY) as made:
+        browser = await in_console(made, "operator", "new-client")
+        form = browser.page.form_with("client_id", "name")
+        assert form is not None
+        assert [each.name for each in form.controls if each.chosen and ":" in each.name] == ["scopes:openid"]
+        assert "current the default" in browser.page.text
+        assert "Last day with legacy (optional)" not in browser.page.text
 
 
 async def test_days_are_chosen_in_a_calendar() -> None:
@@ -140,13 +151,13 @@ async def test_what_was_ticked_is_still_ticked_after_a_mistake() -> None:
     """WCAG 3.3.4, D73."""
     async with new_world(**WITHOUT_PASSKEY) as made:
         browser = await in_console(made, "operator", "new-client")
-        await browser.fill_and_submit("client_id", **{"scopes:authinfo": "", "generations:fapi2": "yes"})
+        await browser.fill_and_submit("client_id", **{"scopes:authinfo": "yes", "generations:fapi2": "yes"})
         form = browser.page.form_with("client_id", "name")
         assert form is not None
         ticked = {
             each.name for each in form.controls if each.name.startswith(("scopes:", "generations:")) and each.chosen
         }
-        assert ticked == {"generations:fapi2", *(f"scopes:{each}" for each in SCOPES if each != "authinfo")}
+        assert ticked == {"generations:fapi2", "scopes:openid", "scopes:authinfo"}
 
 
 async def test_keys_are_checked_by_a_button_and_say_what_each_is_for() -> None:
@@ -156,7 +167,7 @@ async def test_keys_are_checked_by_a_button_and_say_what_each_is_for() -> None:
         await browser.fill_and_submit("client_id", button="check", **{**SHOP, **pasted(key("sig"), key("enc"))})
         assert "entered=" in browser.url
         assert "There is a problem" not in browser.page.text
-        for text in ("sig (ES256): verifies its signatures.", "enc (ECDH-ES+A256KW): encrypts for it."):
+        for text in ("kid of its signing key sig ES256", "kid of its encryption key enc ECDH-ES+A256KW"):
             assert text in browser.page.text
         assert await made.provider.registry.clients.get("shop") is None
 
@@ -178,8 +189,9 @@ async def test_public_keys_in_pem_text_are_registered_after_one_check_page_and_n
         await browser.fill_and_submit("client_id", **{**SHOP, "jwks_uri": "", "jwks": text_of(keys)})
         assert browser.page.heading == "Register Shop?"
         assert "There is a problem" not in browser.page.text
-        assert f"{kids[0]} (ES256): verifies its signatures." in browser.page.text
-        assert f"{kids[1]} (ECDH-ES+A256KW): encrypts for it." in browser.page.text
+        shown = [f"kid of its signing key {kids[0]} ES256", f"kid of its encryption key {kids[1]} ECDH-ES+A256KW"]
+        assert all(each in browser.page.text for each in shown)
+        assert [text for _, text in browser.page.links if text in {"Cancel", "Go back"}] == []
         assert await made.provider.registry.clients.get("shop") is None
         await browser.fill_and_submit("client_id")
         found = await made.provider.registry.clients.get("shop")
@@ -188,7 +200,7 @@ async def test_public_keys_in_pem_text_are_registered_after_one_check_page_and_n
             ("sig", kids[0]),
             ("enc", kids[1]),
         ]
-        assert found.scopes == SCOPES
+        assert all(each in browser.page.text for each in shown)
         [entry] = await made.audit("client.add")
         assert entry.detail["reason_given"] == REASON
 

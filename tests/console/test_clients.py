@@ -48,8 +48,9 @@ async def test_a_client_shows_its_keys_and_why_it_was_refused_with_what_to_do() 
         await made.provider.refusals.flush(made.provider.registry)
         browser = await in_console(made, "operator", "client/rp1")
         assert browser.page.heading == "Client Relying Party 1"
-        assert "(ES256)" in browser.page.text
+        assert "ES256" in browser.page.text
         assert "Requests that only name this client" in browser.page.text
+        assert "None of its requests was refused recently." not in browser.page.text
         assert "POST /request" in browser.page.text
 
 

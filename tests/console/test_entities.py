@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.rules.directory.records import Administrator, Entity, Operator, ThirdPartyGrant
+from corpid.rules.directory.records import Administrator, Entity, Operator, Service, ThirdPartyGrant
 from tests.console.scene import ACME, BANYAN, REASON, WITHOUT_PASSKEY, demoted, go, in_console, send
 from tests.postbox import Postbox
 from tests.sign_in.world import World, entity, form_of, new_world, shown_again
@@ -44,6 +44,10 @@ async def test_an_organisation_is_shown_with_administrators_people_and_third_par
         await go(made, browser, f"entities/{ACME}")
         for shown in ("Acme Pte. Ltd.", "Alice Tan", "Owner", "1 person", "Nothing needs approval", "Banyan Trading"):
             assert shown in browser.page.text, shown
+        assert "Any role" in browser.page.text
+        await made.write(Service(service_id="PERMITS", name="Permits"))
+        await go(made, browser, f"entities/{ACME}")
+        assert "Any role" not in browser.page.text
         await go(made, browser, f"entities/{ACME}/people")
         assert "alice" in browser.page.text
         assert await go(made, browser, "entities/nothing") == 404
@@ -161,6 +165,14 @@ async def test_a_new_owner_is_invited_and_the_invitation_is_sent_again_later() -
         made.clock.pass_(3600)
         support = await in_console(made, "support")
         await support.open(f"{made.base}{again}", site="same-origin")
+        invited = await made.provider.registry.provisioning.member(again.rpartition("/")[2])
+        assert invited is not None
+        sent = len(postbox.emails)
+        await made.write(replace(invited.membership, email="other@harbour.example"))
+        await support.fill_and_submit(reason=REASON)
+        assert "Names have changed since you looked." in support.page.text
+        assert "other@harbour.example" in support.page.text
+        assert len(postbox.emails) == sent
         await support.fill_and_submit(reason=REASON)
         assert "The invitation is on its way" in support.page.text
         (entry,) = await made.audit("membership.resend")

@@ -187,6 +187,8 @@ async def test_a_reference_leads_from_the_field_to_the_reason_and_its_fix_in_one
             await browser.fill_and_submit(search=typed)
             assert browser.url == console(made, f"reference/{reference}")
             assert "assertion_type" in browser.page.text
+            assert browser.page.text.count("client_assertion_type must be") == 1
+            assert reason_of("assertion_type").value.cause not in browser.page.text
             assert reason_of("assertion_type").value.remedy in browser.page.text
             assert "without proving that it is the client's" in browser.page.text
 

@@ -162,6 +162,26 @@ async def test_support_sends_a_link_to_the_address_on_record_and_never_sees_it()
         assert entry.detail["reason_given"] == REASON
 
 
+@pytest.mark.parametrize("action", ["link", "renew", "sign-out", "disable"])
+async def test_an_action_is_asked_about_again_if_the_person_has_another_name_or_address_meanwhile(action: str) -> None:
+    """D68: nothing is done for somebody whom the page did not show."""
+    postbox = Postbox()
+
+    async with new_world(postbox=postbox, **WITHOUT_PASSKEY) as made:
+        await reachable(made)
+        browser = await in_console(made, "operator", ALICE)
+        await go(made, browser, f"{ALICE}/{action}")
+        alice = await made.provider.registry.directory.user("id-alice")
+        assert alice is not None
+        await made.write(replace(alice, user_name="bobby", name="Bob Lim", email="bob@acme.example"))
+        typed = {"choice": "password", "reason": REASON} if action == "link" else {"reason": REASON}
+        await browser.fill_and_submit(**typed)
+        assert "Names have changed since you looked." in browser.page.text
+        assert not postbox.emails
+        await browser.fill_and_submit(**typed)
+        assert browser.page.heading == "bobby (Bob Lim)"
+
+
 async def test_without_an_address_no_link_is_made() -> None:
     """D44: the page says why, and an earlier link stays."""
     async with new_world(**WITHOUT_PASSKEY) as made:

@@ -10,12 +10,13 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.flows import namespaces
+from corpid.flows.account.links import find_lapse
 from corpid.flows.directory import member_help
 from corpid.flows.directory.actors import load_administrator
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.changes import ChangedMeanwhile
-from corpid.rules.directory.records import Administrator, Membership, Operator
+from corpid.rules.directory.records import Administrator, Change, Membership, Operator
 from corpid.rules.limits import (
     DAY,
     HELP_LINKS_PER_MEMBER,
@@ -387,6 +388,23 @@ async def test_a_level_that_ended_or_rose_meanwhile_gives_nothing() -> None:
         await appoint(made, level="administrator")
         with pytest.raises(Forbidden, match="no longer administer"):
             await member_help.request_help(at, await member(made, "nadia"), "password", actor=actor)
+
+
+async def test_a_link_ends_with_the_membership_for_which_it_was_asked() -> None:
+    """D69: also if the person leaves, and joins again."""
+    postbox = Postbox()
+
+    async with new_world(postbox=postbox) as made:
+        await staffed(made)
+        await able(made)
+        await asked(made, await in_portal(made), "password")
+        registry, of = made.provider.registry, await member(made)
+        [link] = await registry.factors.links_of("id-marcus")
+        assert not await find_lapse(registry, link, now=made.clock())
+        await registry.directory.write([Change(of, None)])
+        made.clock.pass_(1)
+        await made.write(replace(of, membership_id="again", created_at=int(made.clock())))
+        assert "joined it again" in await find_lapse(registry, link, now=made.clock())
 
 
 async def test_an_unlocking_once_an_hour_whichever_organisation_asks() -> None:

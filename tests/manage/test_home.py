@@ -50,7 +50,7 @@ async def test_the_home_page_says_in_sentences_what_there_is_each_a_link(made: W
     assert links["1 request of yours needs another administrator."].endswith("/manage/requests")
     assert links["1 offer to act for another organisation needs your answer."].endswith("/manage/third-parties")
     assert links["Give access"].endswith("/manage/access/new")
-    assert links["Invite people"].endswith("/manage/invite")
+    assert links["Invite a person"].endswith("/manage/invite")
     assert "What to do first" not in browser.page.text
 
 
@@ -113,7 +113,7 @@ async def test_a_sub_administrator_sees_what_their_services_allow(made: World) -
     await appoint(made, level="sub_administrator", who="carol", services=("TAX",))
     browser = await in_portal(made, who="carol")
     assert "Last changes" not in browser.page.text
-    assert "Invite people" not in browser.page.text
+    assert "Invite a person" not in browser.page.text
     await go(made, browser, "access?ends=30")
     assert "Bob Lim" not in browser.page.text
 

@@ -467,7 +467,7 @@ async def test_a_sub_administrator_sees_people_and_access_at_their_services_and_
     browser = await in_portal(made, "people?service=HARBOUR")
     assert "1 role" in browser.page.text
     assert "2 roles" not in browser.page.text
-    assert "Invite people" not in browser.page.text
+    assert "Invite a person" not in browser.page.text
     await go(made, browser, "person/m-marcus")
     assert "The service as a whole Notices" in browser.page.text
     assert "Harbour permits" not in browser.page.text

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from msgspec.structs import replace
 
 from corpid.flows.directory.write import RequestDetails, write_changes
 from corpid.rules.directory.actors import EntityAdministrator
+from corpid.rules.directory.change_texts import RequestNames, summarise_change
 from corpid.rules.directory.records import Assignment, Change, ChangeRequest, Entity, Service
 from tests import contexts
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
@@ -17,6 +19,7 @@ from tests.sign_in.world import World, entity, new_world, shown_again
 if TYPE_CHECKING:
     from corpid.rules.directory.records import AdministratorLevel
 
+FIRM = entity(ACME, "Acme")
 ROLE = Assignment(user_id="id-cora", entity_id=ACME, service_id="PERMITS", role="Maker", end_date="2027-12-31")
 
 
@@ -290,6 +293,20 @@ async def test_an_owner_alone_cannot_turn_approvals_on(made: World) -> None:
     assert "At least two people are needed" in browser.page.text
     key = (ACME,)
     assert (await made.provider.registry.directory.read(Entity, [key]))[key].approvals == "none"
+
+
+@pytest.mark.parametrize(
+    ("becomes", "said"),
+    [
+        (None, "Acme is removed."),
+        (replace(FIRM, enabled=False), "Acme is disabled."),
+        (replace(FIRM, name="Acme Foods"), "The details of Acme Foods change."),
+        (replace(FIRM, approvals="all"), "The approval setting changes."),
+    ],
+)
+def test_a_change_of_an_organisation_says_what_it_is(becomes: Entity | None, said: str) -> None:
+    """D55: whoever approves it reads that, not that a setting changes."""
+    assert summarise_change(Change(FIRM, becomes), RequestNames(people={}, entities={}, services={})) == said
 
 
 async def test_more_approval_is_chosen_at_once_and_less_is_requested(made: World) -> None:

@@ -151,6 +151,7 @@ def test_in_developer_mode_the_page_compares_what_came_with_what_is_registered(w
     world = worlds.fresh(**DEVELOPER)
     page = text_of(CASES["authorize: not pushed"].provoke(world).text)
     assert "Cause the request was not pushed: request_uri is missing" in page
+    assert "Received client_id" in page
     assert "Expected client_id, and the request_uri of POST http://localhost:8080/request" in page
     text = CASES["redirect_uri"].provoke(worlds.fresh(**DEVELOPER)).json()["error_description"]
     assert text.startswith(

@@ -279,6 +279,7 @@ async def recorder(interface: Interface, *, port: int = 0, **chosen: Any) -> Asy
             sockets,
             bodiless=application.bodiless,
             streamed=application.streamed,
+            forms=application.forms,
             drain_seconds=0.1,
         )
         async with server, httpx.AsyncClient(timeout=30, trust_env=False) as http:

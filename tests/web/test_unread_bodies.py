@@ -204,3 +204,21 @@ def test_a_resource_of_the_served_provider_reads_no_body(tmp_path: Path) -> None
                 answer = caller.say(head % (target, url.netloc, Limits().body_bytes + 1)).answer()
                 assert (answer.status, answer.headers["connection"]) == (expected, "close")
                 assert (answer.body == b"") == (expected == 401)
+
+
+@pytest.mark.parametrize("path", ["/account/language", "/manage/invite", "/console/new-client", "/sign-in/x/password"])
+def test_a_form_that_is_too_large_is_refused_on_a_page(tmp_path: Path, path: str) -> None:
+    """D47, D32: 413 for a person, who reads no JSON; the browser may send the whole body all the same."""
+    with serving(tmp_path) as running:
+        url = httpx.URL(running.base_url)
+        with Caller(socket.create_connection((url.host, url.port), timeout=PATIENCE)) as caller:
+            head = (
+                b"POST %b HTTP/1.1\r\nHost: %b\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+                b"Sec-Fetch-Site: same-origin\r\nContent-Length: %d\r\n\r\n"
+            )
+            size = Limits().body_bytes + 1
+            target = f"{url.path.rstrip('/')}{path}".encode()
+            answer = caller.say(head % (target, url.netloc, size) + b"a" * size).answer()
+            assert (answer.status, answer.headers["connection"]) == (413, "close")
+            assert answer.headers["content-type"] == "text/html; charset=utf-8"
+            assert b"<h1>This form is too long</h1>" in answer.body

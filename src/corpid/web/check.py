@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from corpid.flows.authentication.sign_in import InvalidInput
+from corpid.flows.directory.person_names import digest_names
 from corpid.web.pages.components import Actions, Form, Page, Paragraph
 from corpid.web.pages.layout import Link, ViewPart
 from corpid.web.sites import CHANGED_MEANWHILE, CONFIRMED, At, ConfirmationRequired, FormResult, PageContext, SitePage
@@ -49,8 +50,8 @@ class Check(ViewPart, frozen=True, kw_only=True):
     needs_approval: bool = False
     refused: Phrase | None = None
     """why it cannot be made, in place of the form"""
-    names: str = ""
-    """the digest of the people whom it is about"""
+    names: str | None = ""
+    """the digest of the people whom it is about; None: of all that it says"""
     step_name: str = ""
     """names the state that is shown (`version_of`)"""
     outdated: Phrase = CHANGED_MEANWHILE
@@ -63,6 +64,11 @@ class Check(ViewPart, frozen=True, kw_only=True):
     change: Callable[[], Awaitable[object]]
     """makes the change; its FormResult, if it returns one, is that of the form"""
     done: FormResult = FormResult("", "")
+
+    @property
+    def digest(self) -> str:
+        """The digest of whom or what its form was shown for."""
+        return digest_names((self.heading, self.parts)) if self.names is None else self.names
 
     def show(self, *further: Part, reason: Phrase | None = None) -> tuple[Part, ...]:
         """The parts of its page: what is said, then the form.
@@ -95,7 +101,7 @@ class Check(ViewPart, frozen=True, kw_only=True):
             *self.show(*further, reason=at.reason_hint),
             up=self.up,
             back=None if self.other else "",
-            names=self.names,
+            names=self.digest,
             step_name=self.step_name,
             errors=(*at.errors, *self.errors),
         )
@@ -132,8 +138,8 @@ def check_page(
         try:
             if asked.step_name:
                 at.check_step(asked.step_name, asked.outdated)
-            if asked.names:
-                at.check_names(asked.names)
+            if asked.digest:
+                at.check_names(asked.digest)
             made = await asked.change()
         except InvalidInput as rejected:
             if form is None or asked.at_once:

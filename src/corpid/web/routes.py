@@ -26,7 +26,7 @@ from corpid.flows.registry_cache import RegistryCache
 from corpid.rules.limits import STATE_CHARACTERS
 from corpid.rules.networks import lies_in
 from corpid.rules.oauth import api_client, discovery, parameters, tokens
-from corpid.rules.oauth.errors import InvalidRequest, TemporarilyUnavailable
+from corpid.rules.oauth.errors import ContentTooLarge, InvalidRequest, TemporarilyUnavailable
 from corpid.rules.oauth.refusals import ClientRefusal, Reason
 from corpid.web import own_pages
 from corpid.web.account import enrolment, links
@@ -34,7 +34,7 @@ from corpid.web.account.endpoints import account
 from corpid.web.account.page_context import OPENED_PATH
 from corpid.web.authentication.endpoints import interaction, sign_out
 from corpid.web.context import SIGN_IN_PATH, UPLOAD_PAGES, Access
-from corpid.web.http.connections import OVERLOADED
+from corpid.web.http.connections import OVERLOADED, TOO_LARGE
 from corpid.web.http.requests import form_bytes, headers, take_back_counts
 from corpid.web.oauth import endpoints
 from corpid.web.pages import errors, public_pages
@@ -364,6 +364,12 @@ def bodiless(served: Sequence[Generation], base_path: str) -> frozenset[str]:
     return frozenset(route.at(base_path) for route in table(served) if route.scheme)
 
 
+def forms(served: Sequence[Generation], base_path: str, further: Sequence[Route] = ()) -> frozenset[str]:
+    """The beginnings of the paths of pages with forms."""
+    every = table(served, further=further)
+    return frozenset(route.at(base_path).removesuffix("{rest}") for route in every if route.own_forms)
+
+
 def streamed(base_path: str) -> frozenset[str]:
     """The paths of requests whose body may be large.
 
@@ -530,6 +536,8 @@ class Router:
                 raise TemporarilyUnavailable(
                     Reason.BUSY, "too many requests are being answered at the moment: try again in a moment"
                 )
+            if TOO_LARGE in request.scope["state"]:
+                raise ContentTooLarge(Reason.HTTP_BODY_TOO_LARGE, "the form is larger than it may be here")
             if route.own_forms and method == "POST":
                 refuse_forged(request, self._context)
             return await route.endpoint(request, self._context)

@@ -216,52 +216,15 @@ VIEWS |= {
     "save": Save(frame=FRAME, action="/finish"),
     "forgotten password": ForgottenPassword(frame=FRAME, action="/recover", errors=(("user_name", SAID),)),
 }
-PASSKEY = account_views.PasskeyLine(url="/passkey", name=HOSTILE, made=AT, used=AT, synced=True)
-SHARED = account_views.SharedLine(
-    url="/stop", client=HOSTILE, entity=HOSTILE, since=AT, until=AT, summary=((SAID, SAID),), items=(SAID,)
-)
+SHARED = account_views.SharedLine(url="/stop", client=HOSTILE, entity=HOSTILE, since=AT, until=AT, items=(SAID,))
 BROWSER = account_views.BrowserLine(
     name="b", given_name=HOSTILE, rename="/browser/1", device=HOSTILE, since=AT, seen=AT, this=True
 )
 VIEWS |= {
-    "account": account_views.Overview(
-        frame=FRAME,
-        name=HOSTILE,
-        user_name=HOSTILE,
-        sections=(account_views.Section(url="/passkeys", name=SAID, state=SAID),),
-        sign_out="/sign-out",
-        saved=phrase("Your password has been changed."),
-    ),
-    "passkeys": account_views.Passkeys(
-        frame=FRAME,
-        passkeys=(PASSKEY, replace(PASSKEY, used=None)),
-        add="/new",
-        saved=phrase("Your password has been changed."),
-    ),
-    "passkeys, none": account_views.Passkeys(frame=FRAME, passkeys=(), add=""),
     "new passkey": account_views.AddPasskey(
         frame=FRAME,
         passkey=AskPasskey(action="/passkey", options='{"challenge": "' + HOSTILE + '"}'),
         errors=(("passkey", SAID),),
-    ),
-    "passkey": account_views.Passkey(
-        frame=FRAME,
-        action="/passkey",
-        passkey=PASSKEY,
-        heading=SAID,
-        back="/passkeys",
-        typed=HOSTILE,
-        errors=(("name", SAID),),
-    ),
-    "remove": account_views.Remove(
-        frame=FRAME,
-        action="/remove-app",
-        heading=SAID,
-        consequence=SAID,
-        button=SAID,
-        back="/account",
-        used=AT,
-        notes=(SAID,),
     ),
     "browsers": account_views.Browsers(
         frame=FRAME,
@@ -270,30 +233,12 @@ VIEWS |= {
         browsers=(BROWSER, replace(BROWSER, this=False)),
         saved=phrase("Your password has been changed."),
     ),
-    "browser": account_views.NameBrowser(
-        frame=FRAME,
-        action="/browser/1",
-        device=HOSTILE,
-        this=True,
-        typed=HOSTILE,
-        back="/browsers",
-        errors=(("name", SAID),),
-    ),
     "sign-ins": account_views.SignIns(
         frame=FRAME,
         sign_ins=(account_views.SignInLine(at=AT, client=HOSTILE, entity=HOSTILE, factors=SAID, device=HOSTILE),),
     ),
     "sharing": account_views.Sharing(frame=FRAME, lines=(SHARED,), later="/1", earlier="/3", saved=SAID),
     "sharing, nothing": account_views.Sharing(frame=FRAME, lines=()),
-    "stop sharing": account_views.StopSharing(
-        frame=FRAME, action="/stop", heading=SAID, line=SHARED, keep="/sharing", minutes=10
-    ),
-    "delete account": account_views.DeleteAccount(
-        frame=FRAME, action="/delete", heading=SAID, requested=AT, back="/account", notes=(SAID,)
-    ),
-    "download data": account_views.DownloadData(
-        frame=FRAME, action="/data", most=5, back="/account", notes=(SAID,), errors=(("", SAID),)
-    ),
     "e-mail": account_views.ChangeEmail(
         frame=FRAME, action="/email", old=HOSTILE, typed=HOSTILE, errors=(("email", SAID),)
     ),

@@ -111,7 +111,7 @@ async def add_object(by: Administration, resource: Resource, value: Json) -> Api
         value = {**resource.bound_defaults, **value}
     read_one = parse_object(resource, await _resolved(by, resource, value))
     await _refuse_strangers(by, resource, read_one)
-    changes, users = await _planned(by, read_one)
+    changes = await _planned(by, read_one)
     own = [change for change in changes if change.kind == resource.kind]
     if not own or own[0].verb != "add" or own[0].after is None:
         raise ObjectConflict(f"{resource.noun} of this key is there already: change it with PATCH")
@@ -119,7 +119,7 @@ async def add_object(by: Administration, resource: Resource, value: Json) -> Api
     request = await _write_seen(by, resource, changes, own[0].key, None)
     if request is None and resource.completed_by_store:
         record = await _stored(by.registry, resource, record.key) or record
-    return request or await _show(by, resource, record, users)
+    return request or await _show(by, resource, record)
 
 
 async def change_object(
@@ -142,7 +142,7 @@ async def change_object(
         other = await by.registry.directory.user_by_name(read_one.entry.key[0])
         if other is not None and other.key != record.key:
             raise ObjectConflict(_NAME_TAKEN)
-    changes, known = await _planned(by, read_one)
+    changes = await _planned(by, read_one)
     key = record.key
     if any(change.kind != resource.kind or change.key != key for change in changes):  # it would be another object
         raise ObjectChanged
@@ -150,7 +150,7 @@ async def change_object(
         return await _show(by, resource, record, users)
     becomes = next(change.after for change in changes if change.kind == resource.kind)
     request = await _write_seen(by, resource, changes, key, record)
-    return request or await _show(by, resource, becomes or record, known)
+    return request or await _show(by, resource, becomes or record)
 
 
 async def remove_object(
@@ -377,7 +377,7 @@ def _is_outside(actor: ApiClient, resource: Resource, record: Any) -> bool:  # n
     return bool(actor.entity_id) and resource.names_user and record.entity_id != actor.entity_id
 
 
-async def _planned(by: Administration, new: ParsedObject) -> tuple[tuple[Change, ...], Mapping[str, str]]:
+async def _planned(by: Administration, new: ParsedObject) -> tuple[Change, ...]:
     """The changes of a directory file with this one entry."""
     try:
         prepared = await prepare_document(
@@ -385,7 +385,7 @@ async def _planned(by: Administration, new: ParsedObject) -> tuple[tuple[Change,
         )
     except DirectoryError as error:
         raise new.unfit(error) from None
-    return tuple(_dated(each, by.now) for each in prepared.changes), prepared.user_names
+    return tuple(_dated(each, by.now) for each in prepared.changes)
 
 
 def _dated(change: Change, now: float) -> Change:

@@ -241,4 +241,4 @@ def digest_names(shown: Iterable[object]) -> str:
 
     To compare what somebody was shown when they decided. Source: D68
     """
-    return sha256(msgspec.json.encode(list(shown))).hexdigest()[:32]
+    return sha256(msgspec.json.encode(list(shown), enc_hook=str)).hexdigest()[:32]

@@ -263,7 +263,8 @@ async def write_changes(
     written += await in_thread_if_many(lambda: dict.fromkeys(guards), len(guards))
     await registry.directory.write(written, within=within)
     if isinstance(actor, EntityAdministrator):
-        actor.written.extend([Change(None, request)] if request is not None else [*changes, *along])
+        made = request if approved is None else approved.after
+        actor.written.extend([*changes, *along] if made is None else [Change(None, made)])
     return request
 
 

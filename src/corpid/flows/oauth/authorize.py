@@ -184,16 +184,12 @@ def _not_pushed(query: bytes, base_url: str) -> InvalidRequest:
 
     Its reason depends on what else the query has.
     """
-    found = sorted(
-        name
-        for name in REQUEST_PARAMETERS - AUTHORIZATION_PARAMETERS
-        if parameters.lone(query, name, longest=HEAD_BYTES)
-    )
-    if not found:
+    found = {name for name in REQUEST_PARAMETERS if parameters.lone(query, name, longest=HEAD_BYTES)}
+    if found <= AUTHORIZATION_PARAMETERS:
         return InvalidRequest(Reason.PARAMETER_MISSING, "parameter request_uri is missing")
     return InvalidRequest(Reason.REQUEST_NOT_PUSHED, "parameter request_uri is missing").with_cause(
         cause="the request was not pushed: request_uri is missing",
-        received=list_values(found),
+        received=list_values(sorted(found)),
         expected=f"client_id, and the request_uri of POST {base_url}{PAR_PATH}",
     )
 

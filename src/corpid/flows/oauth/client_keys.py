@@ -92,9 +92,9 @@ class ClientKeyReport(msgspec.Struct, frozen=True, kw_only=True):
     """where it is published; empty if it stands in the record"""
     failure: str = ""
     """why there is none"""
-    signing: tuple[str, ...] = ()
-    """identifier and algorithm of each key that signs"""
-    encryption: tuple[str, ...] = ()
+    signing: tuple[tuple[str, str], ...] = ()
+    """kid, perhaps empty, and algorithm of each key that signs"""
+    encryption: tuple[tuple[str, str], ...] = ()
     """the same of each key that encrypts, the default one first"""
     problems: tuple[str, ...] = ()
     certificates: tuple[tuple[str, int], ...] = ()
@@ -152,7 +152,7 @@ def report_keys(found: ClientKeySet, url: str = "") -> ClientKeyReport:
         problems.append("no key can verify its signatures: it needs an EC key with use sig")
     return ClientKeyReport(
         url=url,
-        signing=tuple(f"{key.kid or 'no kid'} ({key.verifier.algorithm.name})" for key in found.signing),
-        encryption=tuple(f"{key.kid} ({key.wrap})" for key in by_kid.values()),
+        signing=tuple((key.kid or "", key.verifier.algorithm.name) for key in found.signing),
+        encryption=tuple((key.kid, key.wrap) for key in by_kid.values()),
         problems=tuple(problems),
     )

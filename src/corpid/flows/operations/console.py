@@ -18,7 +18,7 @@ from corpid.rules.authentication.throttling import CodeGuesses
 from corpid.rules.directory.access import Action, Forbidden, Object, ObjectKind, authorise
 from corpid.rules.directory.lists import ADMINISTRATORS, ASSIGNMENTS, GRANTS, MEMBERSHIPS
 from corpid.rules.directory.queries import Member, MemberQuery
-from corpid.rules.directory.records import Entity, Operator, OperatorLevel, ThirdPartyGrant, User
+from corpid.rules.directory.records import Entity, Operator, OperatorLevel, Service, ThirdPartyGrant, User
 from corpid.rules.directory.roles import RoleRecords
 from corpid.rules.oauth import acr
 
@@ -94,6 +94,8 @@ class EntityDetails(msgspec.Struct, frozen=True, kw_only=True):
     """grants by which it is a third party"""
     names: dict[str, str]
     """entity identifier → name, of the other sides"""
+    without_roles: frozenset[str]
+    """the services of these grants that have no roles"""
 
 
 async def load_entity(
@@ -109,6 +111,8 @@ async def load_entity(
     received = await list_records(registry, actor, GRANTS, {"entity_id": entity_id}, limit=few)
     sides = {each.entity_id for each in given.found} | {each.client_entity_id for each in received.found}
     names = await registry.directory.read(Entity, [(each,) for each in sides])
+    keys = {(each.service_id,) for each in (*given.found, *received.found)}
+    services = await registry.directory.read(Service, sorted(keys))
     authorise_list(actor, Object(kind="membership", entity_id=entity_id))
     people, _ = await registry.provisioning.members(MemberQuery(entity_id=entity_id, limit=0))
     everybody = await registry.directory.administrators(entity_id)
@@ -120,6 +124,7 @@ async def load_entity(
         third_parties=given,
         clients=received,
         names={key[0]: each.name_for(entity_id) for key, each in names.items()},
+        without_roles=frozenset(each.service_id for each in services.values() if not each.roles),
     )
 
 

@@ -73,9 +73,24 @@ def summarise_change(change: Change, names: RequestNames) -> Phrase:
         case Membership():
             return _describe_membership(change, record, names)
         case Entity():
-            return phrase("The approval setting changes.")
+            return _describe_entity(change, record, names)
         case _:
             return phrase("Something else changes.")
+
+
+def _describe_entity(change: Change, entity: Entity, names: RequestNames) -> Phrase:
+    before, name = change.before, names.entities.get(entity.entity_id, entity.name)
+    if change.verb == "remove":
+        return phrase("{entity} is removed.", entity=name)
+    if isinstance(before, Entity) and before.enabled != entity.enabled:
+        return (
+            phrase("{entity} is enabled.", entity=name)
+            if entity.enabled
+            else phrase("{entity} is disabled.", entity=name)
+        )
+    if isinstance(before, Entity) and before.approvals != entity.approvals:
+        return phrase("The approval setting changes.")
+    return phrase("The details of {entity} change.", entity=name)
 
 
 def _name_of(user_id: str, names: RequestNames) -> str | Phrase:

@@ -84,7 +84,10 @@ class Client(KeyedRecord, frozen=True, kw_only=True):
         Field(
             read=readers.key_set, disclosure=Disclosure.SECRET,
             label=phrase("Or the key set itself"),
-            hint=phrase("Public keys: a key set, or PEM text or certificates one below the other, first the key that signs. Fill in this or the address, not both."),
+            hint=phrase(
+                "Two public keys, one below the other: first the one that signs, then the one that encrypts, as PEM text or "
+                "certificates. Or a JSON key set. Fill in this or the address, not both."
+            ),
             help="A file with the client's public JSON Web Key Set.",
             doc="JSON Web Key Set, as YAML, as JSON or as one text; private members are dropped, and a private key "
             "inside another member is refused; a `kid` is printable "
@@ -165,7 +168,7 @@ class Client(KeyedRecord, frozen=True, kw_only=True):
         Field(
             read=readers.day,
             label=phrase("Last day with legacy"),
-            hint=phrase("Required if legacy is one of its generations."),
+            hint=phrase("Legacy needs it. Without legacy, leave it empty."),
             help="Its last day with legacy, YYYY-MM-DD.",
             doc="last day of `legacy` for this relying party (required for `legacy`), or `none`",
             clearable=True, concerns="ends", example="2027-03-31",

@@ -44,9 +44,10 @@ from corpid.texts import counted, phrase
 from corpid.web import sites
 from corpid.web.account import factors, views
 from corpid.web.account.factors import count_once
-from corpid.web.account.page_context import AccountContext, AccountPage, account_path, frame
+from corpid.web.account.page_context import AccountContext, AccountPage, account_path
 from corpid.web.own_pages import serve
 from corpid.web.pages import role_fields
+from corpid.web.pages.components import Actions, Facts, Form, Heading, Items, LinkList, Paragraph
 from corpid.web.pages.errors import refusal_of
 from corpid.web.pages.layout import FormView, Link, PageView, ViewPart
 from corpid.web.pages.responses import NO_STORE
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.records import Assignment, Entity, Service
     from corpid.texts import Phrase
     from corpid.web.context import WebContext
+    from corpid.web.pages.components import Value
     from corpid.web.pages.layout import Component
     from corpid.web.pages.role_fields import Option
     from corpid.web.pages.views import View
@@ -77,6 +79,7 @@ STOP_SHARING: Final = "stop-sharing"
 BROWSER: Final = "browser"
 DATA: Final = "data"
 DELETE: Final = "delete"
+_DOWNLOAD: Final = phrase("Download your data")
 _SHOWN: Final[Mapping[tuple[tuple[str, ...], str], Phrase]] = {
     (acr.PASSKEY, ""): phrase("Passkey"),
     (acr.PASSWORD_AND_PASSKEY, ""): phrase("Password and passkey"),
@@ -111,77 +114,57 @@ async def show_overview(account: AccountContext) -> View:
     held = await own_factors.load_factors(account.context, visit)
     browsers = await account_sessions.list_browsers(account.context, visit)
     clients = await consents.count_sharing_clients(account.context, visit.user.user_id)
-    return views.Overview(
-        frame=frame(account),
-        name=visit.user.name,
-        user_name=visit.user.user_name,
-        sections=(
-            *factors.list_factor_sections(account, held),
-            await _email_section(account),
-            *_other_sections(account, len(browsers), clients),
-            access_section(account),
-            *await _data_sections(account),
+    return account.build_page(
+        phrase("Your account"),
+        phrase("{name}, user name {user_name}", name=visit.user.name, user_name=visit.user.user_name),
+        LinkList(
+            links=(
+                *factors.list_factor_links(account, held),
+                await _email_link(account),
+                *_other_links(account, len(browsers), clients),
+                (account.link(ACCESS, OwnAccess.heading), phrase("What you may do, and for which organisation")),
+                *await _data_links(account),
+            )
         ),
-        sign_out=account.web.base_path + SIGN_OUT_PATH,
+        Actions((Link(url=account.web.base_path + SIGN_OUT_PATH, text=phrase("Sign out")),)),
     )
 
 
-def _other_sections(account: AccountContext, browsers: int, clients: int) -> tuple[views.Section, ...]:
-    web, tag = account.web, account.visit.user.language
-    language = lookup((tag,), LANGUAGES)
+def _other_links(account: AccountContext, browsers: int, clients: int) -> tuple[tuple[Link, Value], ...]:
+    tag = account.visit.user.language
+    language, services = lookup((tag,), LANGUAGES), counted(clients, "{count} service", "{count} services")
     return (
-        views.Section(
-            url=account_path(web, "browsers"),
-            name=phrase("Where you are signed in"),
-            state=counted(browsers, "{count} browser", "{count} browsers"),
-        ),
-        views.Section(
-            url=account_path(web, "sign-ins"), name=phrase("Your last sign-ins"), state=phrase("When, where and how")
-        ),
-        views.Section(
-            url=account_path(web, SHARING),
-            name=views.Sharing.heading,
-            state=counted(clients, "{count} service", "{count} services") if clients else phrase("None"),
-        ),
-        views.Section(
-            url=account_path(web, "language"),
-            name=phrase("Language"),
-            state=phrase("{language}", language=language.name if language else tag),
-        ),
+        (account.link("browsers", views.Browsers.heading), counted(browsers, "{count} browser", "{count} browsers")),
+        (account.link("sign-ins", views.SignIns.heading), phrase("When, where and how")),
+        (account.link(SHARING, views.Sharing.heading), services if clients else phrase("None")),
+        (account.link("language", phrase("Language")), language.name if language else tag),
     )
 
 
-async def _data_sections(account: AccountContext) -> tuple[views.Section, ...]:
-    """The parts of the overview that lead to these pages."""
+async def _data_links(account: AccountContext) -> tuple[tuple[Link, Value], ...]:
+    """The links to the copy, and to the deletion."""
     asked = await own_data.find_deletion_request(account.context, account.visit) is not None
+    state = phrase("You have asked for it") if asked else phrase("What happens, and how to ask for it")
     return (
-        views.Section(
-            url=account_path(account.web, DATA),
-            name=views.DownloadData.heading,
-            state=phrase("Everything we keep about you, in one file"),
-        ),
-        views.Section(
-            url=account_path(account.web, DELETE),
-            name=phrase("Delete your account"),
-            state=phrase("You have asked for it") if asked else phrase("What happens, and how to ask for it"),
-        ),
+        (account.link(DATA, _DOWNLOAD), phrase("Everything we keep about you, in one file")),
+        (account.link(DELETE, phrase("Delete your account")), state),
     )
 
 
-async def _email_section(account: AccountContext) -> views.Section:
-    """The line of the address in the overview."""
+async def _email_link(account: AccountContext) -> tuple[Link, Value]:
+    """The link to the address, with what it is."""
     address, change = account.visit.user.email, await own_email.find_pending_change(account.context, account.visit)
-    state = phrase("{address}", address=address) if address else phrase("None")
+    state: Value = address or phrase("None")
     if change is not None:
         state = phrase("Changes to {address}", address=change.new_email)
-    return views.Section(url=account_path(account.web, "email"), name=phrase("E-mail address"), state=state)
+    return account.link("email", phrase("E-mail address")), state
 
 
 async def show_browsers(account: AccountContext) -> View:
     """The list of the person's signed-in browsers (D30)."""
     web = account.web
     return views.Browsers(
-        frame=frame(account),
+        frame=account.frame(),
         browsers=tuple(
             views.BrowserLine(
                 name=each.name,
@@ -215,13 +198,21 @@ async def show_browser(account: AccountContext) -> View:
 
     Raises StaleStep as `this_browser`.
     """
-    web, shown = account.web, await this_browser(account)
-    return views.NameBrowser(
-        frame=frame(account, up=Link(url=account_path(web, "browsers"), text=views.Browsers.heading)),
-        device=shown.device,
-        this=shown.this,
-        typed=account.form.get("name", shown.given_name),
-        back=account_path(web, "browsers"),
+    shown = await this_browser(account)
+    device: Value = shown.device or phrase("Another browser")
+    return account.build_page(
+        phrase("Name a browser"),
+        phrase("{first} · {rest}", first=device, rest=phrase("This browser")) if shown.this else device,
+        Form(
+            parts=(
+                factors.name_field(
+                    account.form.get("name", shown.given_name),
+                    phrase("A name that helps you recognise it. Leave it empty for no name."),
+                ),
+            ),
+            button=phrase("Save name"),
+        ),
+        up=account.link("browsers", views.Browsers.heading),
     )
 
 
@@ -242,7 +233,7 @@ async def _name_browser(account: AccountContext) -> str:
 
 async def show_sign_ins(account: AccountContext) -> View:
     found = await account_sessions.list_sign_ins(account.context, account.visit)
-    return views.SignIns(frame=frame(account), sign_ins=tuple(_line(account, each) for each in found))
+    return views.SignIns(frame=account.frame(), sign_ins=tuple(_line(account, each) for each in found))
 
 
 def _line(account: AccountContext, past: PastSignIn) -> views.SignInLine:
@@ -271,7 +262,7 @@ async def show_sharing(account: AccountContext) -> View:
     if number > 1 and not found:
         raise StaleStep
     return views.Sharing(
-        frame=frame(account, up=_up_to_sharing(web) if number > 1 else None),
+        frame=account.frame(up=_up_to_sharing(web) if number > 1 else None),
         lines=tuple(_shared_line(account, each) for each in found),
         asked_again=_asks_again(web),
         later=_page_of_sharing(web, number - 1) if number > 1 else "",
@@ -299,7 +290,6 @@ def _shared_line(account: AccountContext, shared: SharedWith) -> views.SharedLin
         entity=shared.entity_name,
         since=account.moment(shared.since),
         until=account.moment(shared.until),
-        summary=consent_summary(shared.scopes),
         items=consent_items(shared.scopes),
     )
 
@@ -321,14 +311,22 @@ async def show_stop_sharing(account: AccountContext) -> View:
 
     Raises StaleStep as `this_shared`.
     """
-    web, shown = account.web, await this_shared(account)
-    return views.StopSharing(
-        frame=frame(account, up=_up_to_sharing(web)),
-        heading=phrase("Stop sharing with {name}?", name=shown.client_name),
-        line=_shared_line(account, shown),
-        keep=account_path(web, SHARING),
-        minutes=ACCESS_TOKEN_SECONDS // MINUTE,
-        asked_again=_asks_again(web),
+    shown, up = await this_shared(account), _up_to_sharing(account.web)
+    client = shown.client_name
+    again = phrase("If you stop, you will be asked again the next time you sign in to {client}.", client=client)
+    return account.build_page(
+        phrase("Stop sharing with {name}?", name=client),
+        phrase("For {entity}, {client} receives:", entity=shown.entity_name, client=client),
+        Facts(consent_summary(shown.scopes)),
+        None if _asks_again(account.web) else again,
+        phrase(
+            "{client} keeps what it has already received and does not sign you out. If you have just signed in there, it "
+            "can still look up your details for about {minutes} minutes.",
+            client=client,
+            minutes=ACCESS_TOKEN_SECONDS // MINUTE,
+        ),
+        Form(button=phrase("Stop sharing"), danger=True),
+        up=up,
     )
 
 
@@ -345,7 +343,7 @@ async def show_email(account: AccountContext) -> View:
     web, address, action = account.web, account.visit.user.email, account_path(account.web, "email")
     if not account.provider.mail.works:
         return Problem(
-            frame=frame(account),
+            frame=account.frame(),
             heading=views.ChangeEmail.heading,
             paragraphs=(
                 phrase("You cannot change your e-mail address here, because no e-mails are sent."),
@@ -355,21 +353,21 @@ async def show_email(account: AccountContext) -> View:
     state = await own_email.load_email_state(account.context, account.visit)
     if state.waiting is not None:
         return views.EmailWaiting(
-            frame=frame(account),
+            frame=account.frame(),
             action=action,
             old=address,
             new=state.waiting.new_email,
             at=account.moment(state.waiting.effective_at),
         )
     if state.wanted is not None:
-        return views.ProveEmail(frame=frame(account), action=action, new=state.wanted.email)
+        return views.ProveEmail(frame=account.frame(), action=action, new=state.wanted.email)
     from_file = phrase(
         "Your address comes from a list that the operator of {name} keeps. You can change it here: tell them the new one, "
         "so that the list says the same.",
         name=web.provider.policy.name,
     )
     return views.ChangeEmail(
-        frame=frame(account),
+        frame=account.frame(),
         action=action,
         old=address,
         typed=account.form.get("email", ""),
@@ -399,7 +397,7 @@ async def _change_email(account: AccountContext) -> str:
 async def show_language(account: AccountContext) -> View:
     known = lookup((account.visit.user.language,), LANGUAGES)
     return views.ChooseLanguage(
-        frame=frame(account),
+        frame=account.frame(),
         chosen=known.tag if known else "",
     )
 
@@ -414,10 +412,21 @@ async def _choose_language(account: AccountContext) -> str:
 
 async def show_data(account: AccountContext) -> View:
     """The page that leads to the copy (D61)."""
-    return views.DownloadData(
-        frame=frame(account),
-        most=DATA_COPIES_PER_DAY,
-        back=account_path(account.web),
+    limit = phrase("You can download it {most} times a day.", most=DATA_COPIES_PER_DAY)
+    return account.build_page(
+        _DOWNLOAD,
+        phrase("The file has everything that {provider} keeps about you:", provider=account.provider.policy.name),
+        Items(
+            (
+                phrase("your name, user name, e-mail address and language"),
+                phrase("how you sign in, without anything secret"),
+                phrase("the organisations you act for, and what you may do for them"),
+                phrase("what you agreed to share"),
+                phrase("where you are signed in, and what was done with your account"),
+            )
+        ),
+        phrase("Save it where nobody else can read it. It is a JSON file, which any text editor opens."),
+        Form(parts=(Paragraph(limit, look="hint"),), button=phrase("Download my data")),
     )
 
 
@@ -434,11 +443,48 @@ async def download_data(account: AccountContext) -> Response:
 async def show_deletion(account: AccountContext) -> View:
     """A request to be deleted: made, or withdrawn (D61)."""
     found = await own_data.find_deletion_request(account.context, account.visit)
-    return views.DeleteAccount(
-        frame=frame(account),
-        requested=account.moment(found.requested_at) if found is not None else None,
-        heading=phrase("You have asked to delete your account") if found else phrase("Delete your account?"),
-        back=account_path(account.web),
+    provider = account.provider.policy.name
+    if found:
+        heading, form = (
+            phrase("You have asked to delete your account"),
+            Form(button=phrase("Withdraw my request"), decision="withdraw"),
+        )
+        first = phrase(
+            "You asked on {moment}. A {provider} administrator will delete your account. Until then it works as before.",
+            moment=account.moment(found.requested_at),
+            provider=provider,
+        )
+    else:
+        heading, form = (
+            phrase("Delete your account?"),
+            Form(button=phrase("Ask to delete my account"), danger=True, decision="request"),
+        )
+        first = phrase(
+            "You ask for it here, and the operator of {provider} does it. Until then your account works as before, and "
+            "you can withdraw your request.",
+            provider=provider,
+        )
+    return account.build_page(
+        heading,
+        first,
+        Heading(phrase("What is deleted")),
+        Items(
+            (
+                phrase("your name, user name and e-mail address"),
+                phrase("your password, passkeys, app and recovery codes: you can no longer sign in"),
+                phrase("what you may do for every organisation: you can no longer act for any of them"),
+                phrase("what you agreed to share"),
+            )
+        ),
+        Heading(phrase("What is kept")),
+        Items(
+            (
+                phrase("a record of what was done and when, with a number in place of your name"),
+                phrase("what services have already received: ask them about it"),
+            )
+        ),
+        phrase("A deleted account cannot be brought back."),
+        form,
     )
 
 
@@ -518,22 +564,13 @@ class AskForAccess(PageView, frozen=True, kw_only=True):
     back: str
 
 
-def access_section(account: AccountContext) -> views.Section:
-    """The part of the overview that leads to these pages."""
-    return views.Section(
-        url=account_path(account.web, ACCESS),
-        name=OwnAccess.heading,
-        state=phrase("What you may do, and for which organisation"),
-    )
-
-
 async def show_access(account: AccountContext) -> View:
     """The organisations and roles of the reader, and their requests."""
     context, user_id = account.context, account.visit.user.user_id
     found = await own_access.list_own_access(context.provider.registry, user_id)
     asked = await own_access.list_requests(context, user_id)
     return OwnAccess(
-        frame=frame(account),
+        frame=account.frame(),
         action=account_path(account.web, ACCESS),
         organisations=tuple(_organisation(account, each) for each in found),
         folded=len(found) > _MOST_UNFOLDED,
@@ -601,7 +638,7 @@ async def show_access_request(account: AccountContext) -> View:
     """The form of a request, one step at a time."""
     given = {**account.query, **account.form}
     view = AskForAccess(
-        frame=frame(account, up=Link(url=account_path(account.web, ACCESS), text=OwnAccess.heading)),
+        frame=account.frame(up=Link(url=account_path(account.web, ACCESS), text=OwnAccess.heading)),
         action=account_path(account.web, ASK),
         back=account_path(account.web, ACCESS),
         reason=given.get("reason", ""),

@@ -19,9 +19,10 @@ from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.limits import PASSKEYS_PER_PERSON
 from corpid.texts import counted, phrase
 from corpid.web.account import views
-from corpid.web.account.page_context import AccountContext, AccountPage, account_path, frame
+from corpid.web.account.page_context import AccountContext, AccountPage, account_path
 from corpid.web.account.views import OTHER_CODES, ChoosePassword, KeepCodes, SetUpApp
-from corpid.web.pages.layout import Link
+from corpid.web.pages.components import Actions, Form, Items, LinkList, Paragraph
+from corpid.web.pages.layout import Field, Link
 from corpid.web.pages.responses import NO_STORE
 from corpid.web.pages.views import AskPasskey
 from corpid.web.sites import NotFound, Section
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.records import User
     from corpid.texts import Phrase
     from corpid.web.context import WebContext
+    from corpid.web.pages.components import Value
     from corpid.web.pages.views import View
 
 
@@ -40,7 +42,10 @@ _NONE: Final = phrase("None")
 _IN_USE: Final = phrase("In use")
 _NEEDS_A_PASSWORD: Final = phrase("Works once you have a password")
 _NEEDS_A_SECOND_FACTOR: Final = phrase("Works once you have a second step")
+_YOUR_PASSKEYS: Final = phrase("Your passkeys")
 _REFERENCE_CHARACTERS: Final = 16
+_NAME_CHARACTERS: Final = 60
+"""of a passkey or browser"""
 _GROUP: Final = 4
 _QUIET_ZONE: Final = 4
 """modules around a QR code (ISO/IEC 18004)"""
@@ -62,29 +67,34 @@ def count_once(submit: Callable[[AccountContext], Awaitable[str]]) -> Callable[[
     return submitted
 
 
-def list_factor_sections(account: AccountContext, factors: PersonFactors) -> tuple[views.Section, ...]:
-    web, number, used_at = account.web, len(factors.passkeys), own_factors.app_used_at(factors)
+def list_factor_links(account: AccountContext, factors: PersonFactors) -> tuple[tuple[Link, Value], ...]:
+    """The links to each factor, with its state."""
+    number, used_at = len(factors.passkeys), own_factors.app_used_at(factors)
+    app = _state_beside_password(factors, _IN_USE if factors.app else None)
     return (
-        views.Section(
-            url=account_path(web, "passkeys"),
-            name=phrase("Passkeys"),
-            state=counted(number, "{count} passkey", "{count} passkeys") if number else _NONE,
+        (
+            account.link("passkeys", phrase("Passkeys")),
+            counted(number, "{count} passkey", "{count} passkeys") if number else _NONE,
         ),
-        views.Section(
-            url=account_path(web, "password"), name=phrase("Password"), state=_password_state(account, factors)
+        (account.link("password", phrase("Password")), _password_state(account, factors)),
+        (
+            account.link("app", phrase("Authenticator app")),
+            phrase("{first} · {rest}", first=app, rest=_last_used(account, used_at)) if used_at else app,
         ),
-        views.Section(
-            url=account_path(web, "app"),
-            name=phrase("Authenticator app"),
-            state=_state_beside_password(factors, _IN_USE if factors.app else None),
-            used=account.moment(used_at) if used_at else None,
-        ),
-        views.Section(
-            url=account_path(web, "codes"),
-            name=phrase("Recovery codes"),
-            state=_state_beside_password(factors, _codes_state(factors)),
+        (
+            account.link("codes", phrase("Recovery codes")),
+            _state_beside_password(factors, _codes_state(factors)),
         ),
     )
+
+
+def _last_used(account: AccountContext, used_at: float) -> Phrase:
+    return phrase("Last used {moment}", moment=account.moment(used_at)) if used_at else phrase("Never used")
+
+
+def name_field(value: str, hint: Phrase) -> Field:
+    """The field of a name that the person gives."""
+    return Field(name="name", label=phrase("Name"), hint=hint, value=value, most=_NAME_CHARACTERS)
 
 
 def _password_state(account: AccountContext, factors: PersonFactors) -> Phrase:
@@ -114,32 +124,25 @@ async def _factors(account: AccountContext) -> PersonFactors:
     return await own_factors.load_factors(account.context, account.visit)
 
 
-def _passkey_line(account: AccountContext, passkey: Passkey) -> views.PasskeyLine:
-    return views.PasskeyLine(
-        url=account_path(account.web, f"passkey/{reference(passkey)}"),
-        name=passkey.name,
-        made=account.moment(passkey.created_at),
-        used=account.moment(passkey.used_at) if passkey.used_at else None,
-        synced=passkey.synced,
-    )
-
-
 async def show_passkeys(account: AccountContext) -> View:
     """The passkeys of a person (D46)."""
-    web, factors = account.web, await _factors(account)
+    factors = await _factors(account)
     works, full = own_factors.are_passkeys_offered(account.context), own_factors.full(factors)
-    return views.Passkeys(
-        frame=frame(account),
-        passkeys=tuple(_passkey_line(account, each) for each in factors.passkeys),
-        add=account_path(web, "new-passkey") if works and not full else "",
-        full=phrase("You have {passkeys} passkeys, which is the maximum.", passkeys=PASSKEYS_PER_PERSON)
-        if full
-        else None,
+    links = tuple(
+        (account.link(f"passkey/{reference(each)}", each.name), _last_used(account, each.used_at))
+        for each in factors.passkeys
     )
-
-
-def _up_to_passkeys(web: WebContext) -> Link:
-    return Link(url=account_path(web, "passkeys"), text=phrase("Your passkeys"))
+    add = (account.link("new-passkey", phrase("Add a passkey")),) if works and not full else ()
+    return account.build_page(
+        _YOUR_PASSKEYS,
+        phrase(
+            "With a passkey you sign in with your fingerprint, your face or your device's PIN. You do not need a password "
+            "or a code."
+        ),
+        LinkList(links=links) if links else phrase("You do not have a passkey yet."),
+        phrase("You have {passkeys} passkeys, which is the maximum.", passkeys=PASSKEYS_PER_PERSON) if full else None,
+        Actions(add, main=True),
+    )
 
 
 async def show_new_passkey(account: AccountContext) -> View:
@@ -153,7 +156,7 @@ async def show_new_passkey(account: AccountContext) -> View:
     if own_factors.full(await _factors(account)):
         raise StaleStep
     return views.AddPasskey(
-        frame=frame(account, up=_up_to_passkeys(web)),
+        frame=account.frame(up=account.link("passkeys", _YOUR_PASSKEYS)),
         passkey=AskPasskey(
             action=account_path(web, "new-passkey"), options=await own_factors.options(account.context, account.visit)
         ),
@@ -179,13 +182,33 @@ async def this_passkey(account: AccountContext) -> Passkey:
 
 async def show_passkey(account: AccountContext) -> View:
     """One passkey, which can be renamed and removed (D46)."""
-    web, shown = account.web, await this_passkey(account)
-    return views.Passkey(
-        frame=frame(account, up=_up_to_passkeys(web)),
-        passkey=_passkey_line(account, shown),
-        heading=phrase("{name}", name=shown.name),
-        back=account_path(web, "passkeys"),
-        typed=account.form.get("name", shown.name),
+    shown, up = await this_passkey(account), account.link("passkeys", _YOUR_PASSKEYS)
+    removal = phrase("If you remove this passkey, it no longer works and you are signed out everywhere else.")
+    typed = account.form.get("name", shown.name)
+    return account.build_page(
+        phrase("{name}", name=shown.name),
+        Items(
+            (
+                phrase("Created on {day}", day=account.moment(shown.created_at).date()),
+                _last_used(account, shown.used_at),
+                phrase("May be available on your other devices") if shown.synced else phrase("On one device only"),
+            )
+        ),
+        Form(
+            parts=(name_field(typed, phrase("A name that helps you recognise it.")),),
+            button=phrase("Save name"),
+            decision="rename",
+        ),
+        Form(
+            parts=(Paragraph(removal, look="hint"),),
+            button=phrase("Remove this passkey"),
+            danger=True,
+            decision="remove",
+            back=Link(url=up.url, text=phrase("Cancel")),
+        ),
+        name=shown.name,
+        up=up,
+        back=None,
     )
 
 
@@ -203,7 +226,7 @@ async def show_password(account: AccountContext) -> View:
     """Choosing a new password (D44)."""
     factors = await _factors(account)
     return ChoosePassword(
-        frame=frame(account),
+        frame=account.frame(),
         heading=phrase("Choose a new password") if factors.password else phrase("Choose a password"),
         user_name=account.visit.user.user_name,
         notes=(
@@ -238,7 +261,7 @@ async def show_app(account: AccountContext) -> View:
     shown = await own_factors.offer(account.context, account.visit, "app")
     secret = own_factors.app_secret(account.context, shown)
     return SetUpApp(
-        frame=frame(account),
+        frame=account.frame(),
         picture=account_path(web, "app/qr.svg"),
         app_link=otpauth_link(account.web, account.visit.user, secret),
         secret=group_key(secret),
@@ -276,13 +299,11 @@ async def show_app_removal(account: AccountContext) -> View:
     if not factors.app:
         raise StaleStep
     used_at = own_factors.app_used_at(factors)
-    return views.Remove(
-        frame=frame(account),
-        heading=phrase("Remove the authenticator app?"),
-        consequence=phrase("Its codes will no longer work, and you will be signed out everywhere else."),
-        used=account.moment(used_at) if used_at else None,
-        button=phrase("Remove the app"),
-        back=account_path(account.web),
+    return account.build_page(
+        phrase("Remove the authenticator app?"),
+        phrase("Its codes will no longer work, and you will be signed out everywhere else."),
+        _last_used(account, used_at) if used_at else None,
+        Form(button=phrase("Remove the app"), danger=True),
     )
 
 
@@ -299,7 +320,7 @@ async def show_codes(account: AccountContext) -> View:
     web, factors = account.web, await _factors(account)
     shown = await own_factors.offer(account.context, account.visit, "codes")
     return KeepCodes(
-        frame=frame(account, step_name=shown),
+        frame=account.frame(step_name=shown),
         codes=own_factors.codes(account.context, shown)
         if own_factors.are_readable(account.context, account.visit, shown)
         else (),
@@ -333,16 +354,14 @@ async def show_codes_removal(account: AccountContext) -> View:
     left = (await _factors(account)).codes
     if not left:
         raise StaleStep
-    return views.Remove(
-        frame=frame(account),
-        heading=phrase("Remove your recovery codes?"),
-        consequence=counted(
+    return account.build_page(
+        phrase("Remove your recovery codes?"),
+        counted(
             left,
             "The {count} code that is left will no longer work, and you will be signed out everywhere else.",
             "The {count} codes that are left will no longer work, and you will be signed out everywhere else.",
         ),
-        button=phrase("Remove the codes"),
-        back=account_path(account.web),
+        Form(button=phrase("Remove the codes"), danger=True),
     )
 
 

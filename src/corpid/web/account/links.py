@@ -51,7 +51,7 @@ from corpid.rules.oauth import parameters
 from corpid.texts import phrase
 from corpid.web.account import enrolment, views
 from corpid.web.account.enrolment import answered_page, show_ending, to_enrolment
-from corpid.web.account.page_context import OPENED_PATH, AccountContext, account_path, frame
+from corpid.web.account.page_context import OPENED_PATH, AccountContext, account_path
 from corpid.web.account.views import Accept, Invitation
 from corpid.web.context import ENTERED, SIGN_IN, WebContext, interaction_path, with_parameter
 from corpid.web.http.requests import cookie, form_bytes, page_request
@@ -418,7 +418,7 @@ async def _enter(
 async def _show_acceptance(account: AccountContext, opened_id: str, invited: OpenInvitation) -> View:
     user, entity = account.visit.user, invited.entity
     return Accept(
-        frame=frame(account, up=Link(url=_opened_path(account.web, opened_id), text=phrase("The invitation"))),
+        frame=account.frame(up=Link(url=_opened_path(account.web, opened_id), text=phrase("The invitation"))),
         action=account_path(account.web, account.page),
         heading=phrase("Act for {entity}?", entity=entity.name),
         entity=entity.name,

@@ -15,49 +15,6 @@ if TYPE_CHECKING:
     from corpid.web.pages.views import AskPasskey
 
 
-class Section(ViewPart, frozen=True, kw_only=True):
-    """A part of the account: its page, name and state."""
-
-    url: str
-    name: Phrase
-    state: Phrase
-    used: datetime | None = None
-    """when last, if known"""
-
-
-class Overview(PageView, frozen=True, kw_only=True):
-    """The overview of a person's account."""
-
-    template: ClassVar[str] = "account/overview.html"
-    heading: ClassVar[Phrase] = phrase("Your account")
-
-    name: str
-    user_name: str
-    sections: tuple[Section, ...]
-    sign_out: str
-
-
-class PasskeyLine(ViewPart, frozen=True, kw_only=True):
-    """A passkey; `used` is None for one that was never used."""
-
-    url: str
-    name: str
-    made: datetime
-    used: datetime | None
-    synced: bool
-
-
-class Passkeys(PageView, frozen=True, kw_only=True):
-    template: ClassVar[str] = "account/passkeys.html"
-    heading: ClassVar[Phrase] = phrase("Your passkeys")
-
-    passkeys: tuple[PasskeyLine, ...]
-    add: str
-    """the page that creates one; empty if none can be created"""
-    full: Phrase | None = None
-    """why not, if there are enough"""
-
-
 class AddPasskey(PageView, frozen=True, kw_only=True):
     """A form that creates a passkey. Field: passkey."""
 
@@ -65,34 +22,6 @@ class AddPasskey(PageView, frozen=True, kw_only=True):
     heading: ClassVar[Phrase] = phrase("Add a passkey")
 
     passkey: AskPasskey
-
-
-class Passkey(FormView, frozen=True, kw_only=True):
-    """One passkey.
-
-    Field: name. The buttons send decision=rename and decision=remove.
-    """
-
-    template: ClassVar[str] = "account/passkey.html"
-
-    passkey: PasskeyLine
-    heading: Phrase
-    typed: str = ""
-
-
-class Remove(FormView, frozen=True, kw_only=True):
-    """A confirmation before a factor is removed.
-
-    `consequence` is a sentence. Fields: none of its own.
-    """
-
-    template: ClassVar[str] = "account/remove.html"
-
-    heading: Phrase
-    consequence: Phrase
-    button: Phrase
-    used: datetime | None = None
-    """when last, if known"""
 
 
 class BrowserLine(ViewPart, frozen=True, kw_only=True):
@@ -118,22 +47,8 @@ class Browsers(FormView, frozen=True, kw_only=True):
     browsers: tuple[BrowserLine, ...]
 
 
-class NameBrowser(FormView, frozen=True, kw_only=True):
-    """The name of one of the person's browsers. Field: name."""
-
-    template: ClassVar[str] = "account/browser.html"
-    heading: ClassVar[Phrase] = phrase("Name a browser")
-
-    device: str
-    this: bool
-    typed: str
-
-
 class SharedLine(ViewPart, frozen=True, kw_only=True):
-    """Data shared with one service for one organisation.
-
-    `summary` and `items` say what: in short, and all of it.
-    """
+    """Data shared with one service for one organisation."""
 
     url: str
     """the page that ends it"""
@@ -141,7 +56,6 @@ class SharedLine(ViewPart, frozen=True, kw_only=True):
     entity: str
     since: datetime
     until: datetime
-    summary: tuple[tuple[Phrase, Phrase], ...]
     items: tuple[Phrase, ...]
 
 
@@ -158,21 +72,6 @@ class Sharing(PageView, frozen=True, kw_only=True):
     """the page of later consents; empty if this is the first"""
     earlier: str = ""
     """the page of earlier consents; empty if this is the last"""
-
-
-class StopSharing(FormView, frozen=True, kw_only=True):
-    """The confirmation before consent is withdrawn. No fields of its own."""
-
-    template: ClassVar[str] = "account/stop_sharing.html"
-
-    heading: Phrase
-    line: SharedLine
-    keep: str
-    """the way back"""
-    minutes: int
-    """how long the last access token works, at most"""
-    asked_again: bool = False
-    """as of `Sharing`"""
 
 
 class SignInLine(ViewPart, frozen=True, kw_only=True):
@@ -264,29 +163,6 @@ class ChooseLanguage(FormView, frozen=True, kw_only=True):
     heading: ClassVar[Phrase] = phrase("Your language")
 
     chosen: str
-
-
-class DownloadData(FormView, frozen=True, kw_only=True):
-    """A copy of the person's data. No fields of its own."""
-
-    template: ClassVar[str] = "account/data.html"
-    heading: ClassVar[Phrase] = phrase("Download your data")
-
-    most: int
-    """copies a day"""
-
-
-class DeleteAccount(FormView, frozen=True, kw_only=True):
-    """A request to be deleted.
-
-    The buttons send decision=request, and decision=withdraw after it.
-    """
-
-    template: ClassVar[str] = "account/delete.html"
-
-    heading: Phrase
-    requested: datetime | None
-    """when it was made; None: it can be made"""
 
 
 RULES: Final = phrase(

@@ -75,7 +75,7 @@ _WHY_NOT: Final[Mapping[Condition, Phrase]] = {
     conditions.OWNER_STAYS: phrase("This is the last owner, who must stay: appoint another owner first."),
 }
 _HEADING: Final = phrase("Administrators")
-_GO_BACK: Final = phrase("Go back")
+_CANCEL: Final = phrase("Cancel")
 _OUTDATED: Final = phrase("This person's level has changed in the meantime. Check it again, then decide.")
 _NOT_ALLOWED: Final = phrase("You do not have permission. Ask an owner.")
 _ALL: Final = "all"
@@ -196,7 +196,7 @@ async def show_choice(at: PortalContext) -> View:
         up=_to_list(at),
         heading=phrase("Choose a person"),
         asked=phrase("Who do you want to appoint?"),
-        links=(at.link("invite", phrase("Invite people")),),
+        links=(at.link("invite", phrase("Invite a person")),),
     )
 
 
@@ -226,7 +226,7 @@ async def _form(at: PortalContext, held: MemberLevel) -> Page:
     level = at.form.get("level", current if current in possible else only)
     asks_services = _SUB in possible and _SUB in (only, at.form.get("level"), at.query.get("level"))
     keeps = _why_not(at, held, "") if current else None
-    back = at.link(ADMINISTRATORS, _GO_BACK)
+    back = at.link(ADMINISTRATORS, _CANCEL)
     if asks_services:
         ticked = _ticked(at.form) if _SCOPE in at.form else given
         chosen = phrase("{level}: {what}", level=ADMINISTRATOR_LEVELS[_SUB], what=MAY[_SUB])
@@ -359,7 +359,7 @@ async def ask_level(at: PortalContext) -> Check:
         step_name=version_of(held.administrator),
         outdated=_OUTDATED,
         up=_to_list(at),
-        back=Link(url=_path(at, held), text=_GO_BACK),
+        back=Link(url=_path(at, held), text=_CANCEL),
         change=change,
     )
 
@@ -394,7 +394,7 @@ async def ask_removal(at: PortalContext) -> Check:
         step_name=version_of(held.administrator),
         outdated=_OUTDATED,
         up=_to_list(at),
-        back=at.link(ADMINISTRATORS, _GO_BACK),
+        back=at.link(ADMINISTRATORS, _CANCEL),
         change=remove,
     )
 

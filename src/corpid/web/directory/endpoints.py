@@ -106,7 +106,7 @@ async def show_home(at: PortalContext) -> View:
     nothing = Paragraph(phrase("Nothing needs you at present."), look="empty")
     figures = [("people", _people(found.people))]
     if sees_all:
-        figures.append(("invite", phrase("Invite people")))
+        figures.append(("invite", phrase("Invite a person")))
     else:
         figures.append((access_list.ENDING, phrase("Access at your services that ends within 30 days")))
     if sees_all and not found.ending:

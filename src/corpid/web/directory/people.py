@@ -156,7 +156,7 @@ async def show_people(at: PortalContext) -> View:
     kept = {name: value for name, value in filters.items() if value}
     sorted_by = {SORT: sort} if sort else {}
     may_change = members.may_invite(at.actor)
-    invite = at.link(INVITE, phrase("Invite people")) if may_change else None
+    invite = at.link(INVITE, phrase("Invite a person")) if may_change else None
     sorts = "" if page.by_word else sort or _USER_NAME
     at_service = tuple((each.service_id, each.name) for each in services)
     columns = (

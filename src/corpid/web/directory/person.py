@@ -251,8 +251,8 @@ def _show_helps(found: Member, here: str, refused: Condition | None, *, helps: b
     if helps:
         parts: tuple[Part, ...] = (
             phrase(
-                "A link goes to the address of the account {account}, and asks for what the person still has: for a "
-                "new password the second step, for a new second step the password.",
+                "A link goes to the address of the account {account}. The link for a new password asks for the second "
+                "step. The link for a new second step asks for the password.",
                 account=found.identity,
             ),
             Actions(tuple(Link(url=f"{here}/{each}", text=page.link) for each, page in HELP_PAGES.items())),

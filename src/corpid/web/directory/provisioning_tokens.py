@@ -240,7 +240,6 @@ async def ask_revocation(at: PortalContext) -> Check:
         button=phrase("Revoke the token"),
         danger=True,
         up=up,
-        back=Link(url=up.url, text=phrase("Go back")),
         change=revoke,
         done=FormResult("token-revoked", TOKENS),
     )

@@ -310,7 +310,6 @@ def ask_change(
         names=names,
         step_name=version_of(record),
         up=up,
-        back=Link(url=up.url, text=phrase("Go back")),
         change=lambda: at.submit_changes([Change(record, becomes)], done),
     )
 

@@ -115,7 +115,7 @@ def _confirm(
         hidden=hidden,
         button=phrase("Send for approval") if any(name == "reason" for name, _ in hidden) else button,
         danger=danger,
-        other=(EDIT, phrase("Go back")),
+        other=(EDIT, phrase("Change something")),
         names=names,
         step_name=step_name,
         up=up,
@@ -359,7 +359,7 @@ def _choose_service(at: PortalContext, to: Entity, services: list[Service]) -> V
             rows,
             empty=phrase("No service allows third parties here."),
         ),
-        Actions((Link(url=here, text=phrase("Go back")),)),
+        Actions((Link(url=here, text=phrase("Cancel")),)),
     )
 
 

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 import httptools
 
 from corpid.rules.oauth.refusals import Reason
-from corpid.web.http.connections import OVERLOADED
+from corpid.web.http.connections import OVERLOADED, TOO_LARGE
 from corpid.web.http.exchange import Exchange, FlowControl, refusal
 from corpid.web.http.requests import new_request_id, version_fault
 from corpid.web.telemetry import access_log
@@ -398,6 +398,9 @@ class CallerConnection(asyncio.Protocol):
         if self._ignores_body():
             self._leave_body()
             raise _Stop
+        if self._declared is not None and self._declared > self._body_bytes:
+            self._refuse_announced()
+            raise _Stop
         if self.parser.should_upgrade():
             self._offered_upgrade()
         if self._is_streamed():
@@ -439,9 +442,6 @@ class CallerConnection(asyncio.Protocol):
             (self._is_pipelined or self._raw > limits.head_bytes) and self._head_size() > limits.head_bytes
         ):
             self._refuse_head()
-            raise _Stop
-        if self._declared is not None and self._declared > self._body_bytes and not self._ignores_body():
-            self._refuse_body()
             raise _Stop
         if wrong := version_fault(self.parser.get_http_version()):
             self.refuse(*wrong)
@@ -535,6 +535,14 @@ class CallerConnection(asyncio.Protocol):
         self.exchange.keep_alive = False
         self.exchange.end_body()
         self.flow.pause_reading()
+
+    def _refuse_announced(self) -> None:
+        """Refuse a body that is too large: a form on a page."""
+        if self.parser.get_method() == b"POST" and self._parsed_target()[1].startswith(self.server_state.forms):
+            self._leave_body()
+            self.exchange.scope["state"][TOO_LARGE] = True
+        else:
+            self._refuse_body()
 
     def _stream_body(self) -> None:
         """Run the application, and read no further before it reads.

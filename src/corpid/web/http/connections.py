@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 OVERLOADED: Final = "overloaded"
 """in a request's `scope["state"]`: too many are being answered, so this one is to be refused at once"""
+TOO_LARGE: Final = "too_large"
+"""in a request's `scope["state"]`: its form announced a larger body than it may have, and none of it is read"""
 PIPELINED_AT_ONCE: Final = 4
 """pipelined requests, of all connections, that begin in one iteration of the event loop"""
 OTHER_FILES: Final = 160
@@ -116,6 +118,8 @@ class ServerState:
     """the paths at which a request's body is not read"""
     streamed: Collection[str]
     """the paths at which the application reads a large body itself"""
+    forms: tuple[str, ...]
+    """the beginnings of the paths at which the application refuses a form that is too large, on a page"""
     addresses: ClientAddresses
     """the proxies in front, for the log's lines of refused requests"""
     open_connections: ConnectionRegistry

@@ -84,7 +84,7 @@ class Server:
     """Serves one ASGI application on sockets, inside the running event loop.
 
     `bodiless` are the paths at which a request's body is not read, `streamed` those at which the application reads a
-    large one itself. `addresses` knows the proxies in front, for the log's lines of requests that broke a limit.
+    large one itself, `forms` the beginnings of those at which a page refuses what is too large. `addresses` knows the proxies in front, for the log's lines of requests that broke a limit.
     `share` is that of this worker, if others accept on the same sockets. `on_draining` is called once, when stopping
     begins: from then on /readyz has to say so.
     """
@@ -96,6 +96,7 @@ class Server:
         limits: Limits | None = None,
         bodiless: Collection[str] = (),
         streamed: Collection[str] = (),
+        forms: tuple[str, ...] = (),
         addresses: ClientAddresses | None = None,
         tls: ssl.SSLContext | None = None,
         share: ConnectionShare | None = None,
@@ -109,6 +110,7 @@ class Server:
             limits=chosen,
             bodiless=bodiless,
             streamed=streamed,
+            forms=forms,
             addresses=addresses or ClientAddresses(),
             open_connections=ConnectionRegistry(chosen.connections, monotonic, share),
         )

@@ -18,6 +18,7 @@ from corpid.flows.oauth import client_keys
 from corpid.flows.operations import overview
 from corpid.flows.operations.buffers import REFUSALS_KEPT, list_refusals
 from corpid.flows.operations.migration_report import report_of
+from corpid.jose.keys import parse_client_key_set
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_records import AuditQuery
 from corpid.rules.authentication.sign_in import StaleStep
@@ -52,6 +53,7 @@ from corpid.web.pages.client_fields import (
     describe_keys,
     fields_of,
     is_same,
+    list_keys,
     mistakes,
     named_faults,
     new_values,
@@ -192,10 +194,10 @@ def reasons_table(traffic: Traffic, *, most: int, with_remedy: bool = False) -> 
     return table(phrase("Refusals by reason"), headings, rows, empty=phrase("Nothing was refused."))
 
 
-def describe_reason(code: str) -> tuple[Cell, English]:
-    """The code and the cause of a refusal, and its remedy."""
+def describe_reason(code: str, detail: str = "") -> tuple[Cell, English]:
+    """The code of a refusal with its cause or `detail`, the remedy."""
     reason = reason_of(code).value
-    return Cell(values=(Code(code),), notes=(English(reason.cause),)), English(reason.remedy)
+    return Cell(values=(Code(code),), notes=(English(detail or reason.cause),)), English(reason.remedy)
 
 
 async def show_clients(at: ConsoleContext) -> View:
@@ -284,7 +286,7 @@ async def show_client(at: ConsoleContext) -> View:
         at.registry, found, actor=at.actor, generations=GENERATIONS, today=at.context.today, rules=at.web.client_rules
     )
     refusals = await list_refusals(at.registry, found.client_id, actor=at.actor)
-    claimed = [each for each in refusals if each.claimed]
+    claimed, proven = ([each for each in refusals if each.claimed == claims] for claims in (True, False))
     disabled = Cell(values=(DISABLED, phrase("Nobody can sign in to this client.")))
     [edit, *others] = _actions(at, found)
     return at.build_page(
@@ -301,11 +303,9 @@ async def show_client(at: ConsoleContext) -> View:
         Heading(phrase("Record")),
         Facts(tuple(_list_facts(found))),
         Heading(phrase("Refused requests")),
-        _refusals_table(
-            at,
-            phrase("Requests that this client made, the latest first"),
-            [each for each in refusals if not each.claimed],
-        ),
+        _refusals_table(at, phrase("Requests that this client made, the latest first"), proven)
+        if proven or not claimed
+        else None,
         _refusals_table(at, phrase("Requests that only name this client, the latest first"), claimed)
         if claimed
         else None,
@@ -372,12 +372,10 @@ def _list_keys(at: ConsoleContext, keys: ClientKeyReport) -> Iterator[Part]:
     found = [keys.failure] if keys.failure else keys.problems
     if found:
         yield Alerts(alerts=tuple(Alert(label=PROBLEM, text=English(each)) for each in found))
-    none = (phrase("none"),)
     yield Facts(
         (
             (phrase("Published at"), Code(keys.url) if keys.url else phrase("in its record")),
-            (phrase("For signatures"), Cell(values=tuple(map(Code, keys.signing)) or none)),
-            (phrase("For encryption"), Cell(values=tuple(map(Code, keys.encryption)) or none)),
+            *list_keys(keys),
             *((phrase("Certificate of {key} ends", key=kid), _end(at, ends)) for kid, ends in keys.certificates),
         )
     )
@@ -428,8 +426,7 @@ def _refusals_table(at: ConsoleContext, caption: Phrase, refusals: Iterable[Clie
         (
             Cell(values=(at.moment(each.at),), notes=(Code(each.request_id),)),
             Code(f"{each.method} {each.path}"),
-            Cell(values=(Code(each.reason),), notes=(English(each.detail),) if each.detail else ()),
-            English(reason_of(each.reason).value.remedy),
+            *describe_reason(each.reason, each.detail),
         )
         for each in refusals
     ]
@@ -458,7 +455,7 @@ async def show_connection(at: ConsoleContext) -> View:
     ]
     return at.build_page(
         phrase("Connect {name}", name=found.name),
-        *(Facts(tuple(_list_connection(found, each))) for each in addresses.values()),
+        *(Facts(tuple(_list_connection(found, each)), copies=True) for each in addresses.values()),
         *(
             (
                 Heading(phrase("Commands and settings")),
@@ -471,7 +468,7 @@ async def show_connection(at: ConsoleContext) -> View:
             if shown
             else ()
         ),
-        up=Link(url=client_path(at, found.client_id), text=phrase("Client {name}", name=found.name)),
+        up=_client_link(at, found),
     )
 
 
@@ -481,6 +478,8 @@ def _list_connection(client: Client, issuer: str) -> Iterator[tuple[Phrase, Valu
     yield phrase("Identifier"), Code(client.client_id)
     yield phrase("Redirect URIs"), Cell(values=tuple(map(Code, client.redirect_uris)))
     yield phrase("Scopes"), Cell(values=tuple(map(Code, client.scopes)))
+    if client.jwks:
+        yield from list_keys(client_keys.report_keys(parse_client_key_set(client.jwks)))
 
 
 async def ask_switch(at: ConsoleContext) -> Check:
@@ -512,14 +511,14 @@ async def ask_switch(at: ConsoleContext) -> Check:
         button=button,
         danger=not enables,
         hidden=(("decision", decision),),
-        up=_back(at, found),
+        up=_client_link(at, found),
         change=switch,
         done=FormResult(f"client-{decision}d", client_page_path(found.client_id)),
     )
 
 
-def _back(at: ConsoleContext, client: Client) -> Link:
-    return Link(url=client_path(at, client.client_id), text=phrase("Go back"))
+def _client_link(at: ConsoleContext, client: Client) -> Link:
+    return Link(url=client_path(at, client.client_id), text=phrase("Client {name}", name=client.name))
 
 
 async def ask_drop(at: ConsoleContext) -> Check:
@@ -535,30 +534,29 @@ async def ask_drop(at: ConsoleContext) -> Check:
         parts=(phrase("They are fetched again with its next request. Do this if a key of the client has leaked."),),
         button=phrase("Clear the keys"),
         danger=True,
-        up=_back(at, found),
+        up=_client_link(at, found),
         change=lambda: flow.drop_keys(at.registry, found.client_id, actor=at.actor_with_reason()),
         done=FormResult("client-keys", client_page_path(found.client_id)),
     )
 
 
 async def show_new(at: ConsoleContext) -> View:
-    return await _show_form(at, phrase("Register a client"), new_values(), back=at.path(CLIENTS))
+    return await _show_form(at, phrase("Register a client"), new_values())
 
 
 async def show_edit(at: ConsoleContext) -> View:
     """The form of a client that is there. Raises NotFound, access.Forbidden."""
     found = await this_client(at)
     heading = phrase("Change {name}", name=found.name)
-    return await _show_form(
-        at, heading, values_of(found), back=client_path(at, found.client_id), version=version_of(found)
-    )
+    return await _show_form(at, heading, values_of(found), up=_client_link(at, found), version=version_of(found))
 
 
 async def _show_form(
-    at: ConsoleContext, heading: Phrase, values: Mapping[str, str], *, back: str, version: str = ""
+    at: ConsoleContext, heading: Phrase, values: Mapping[str, str], *, up: Link | None = None, version: str = ""
 ) -> View:
     given = read_form(at.form or values)
-    choices = choices_of(at.web.client_rules, await flow.list_services(at.registry, actor=at.actor))
+    services = await flow.list_services(at.registry, actor=at.actor)
+    choices = choices_of(at.web.client_rules, services, given.get("issuers", ""))
     identifier = Field(
         name="client_id",
         label=phrase("Identifier"),
@@ -582,7 +580,7 @@ async def _show_form(
             button=phrase("Save") if version else phrase("Register"),
             other=(_CHECK, phrase("Check")),
         ),
-        up=Link(url=back, text=phrase("Go back")),
+        up=up,
         step_name=at.form.get("step", version),
     )
 
@@ -595,13 +593,13 @@ async def show_check(at: ConsoleContext) -> View:
         phrase("Register {name}?", name=name) if new else phrase("Change {name}?", name=name),
         phrase("What was pasted does not say everything about its keys. They will be registered like this:"),
         describe_keys(at.form.get("jwks", "")),
-        phrase("Give each private key the kid that its public key has here."),
+        phrase("Give each private key the kid of its public key."),
         Form(
             hidden=tuple((each, at.form[each]) for each in ("client_id", *FIELDS, REASON) if each in at.form),
             button=phrase("Register") if new else phrase("Save"),
             other=(_CHECK, phrase("Change the form")),
         ),
-        up=Link(url=at.path(CLIENTS if new else client_page_path(at.page.partition("/")[2])), text=phrase("Go back")),
+        back=None,
         step_name=at.form.get("step", ""),
     )
 

@@ -32,6 +32,7 @@ from corpid.web.pages.components import (
     Cell,
     Code,
     English,
+    Facts,
     Group,
     Label,
     Paragraph,
@@ -81,7 +82,7 @@ async def show_overview(at: ConsoleContext) -> View:
         traffic_chart(at, found.traffic, ""),
         Group(parts=(_clients_table(at, found), reasons_table(found.traffic, most=_MOST)), look="beside"),
         _servers_table(at, found.processes),
-        _describe_engines(found.engines),
+        _engine_facts(found.engines),
     )
 
 
@@ -234,18 +235,17 @@ def _process_state(at: ConsoleContext, process: ProcessSummary) -> Value:
     return Cell(values=(label, *version, *answers), notes=tuple(map(Code, differing)))
 
 
-def _describe_engines(found: EngineStates) -> Cell:
+def _engine_facts(found: EngineStates) -> Facts:
     """The parts that the asked server uses, and their states."""
     answers, failing = Label(phrase("Responding"), "good"), Label(phrase("Not responding"), "error")
     mail = Label(phrase("Sending"), "good") if found.sends_mail else Label(phrase("Off"), "warning")
-    return Cell(
-        values=(
-            phrase("Database: {engine}", engine=found.database),
-            failing if found.not_ready == readiness.DATABASE else answers,
-            phrase("Short-lived state: {engine}", engine=found.transient),
-            failing if found.not_ready == readiness.TRANSIENT else answers,
-            phrase("E-mail:"),
-            mail,
+    database = failing if found.not_ready == readiness.DATABASE else answers
+    transient = failing if found.not_ready == readiness.TRANSIENT else answers
+    return Facts(
+        (
+            (phrase("Database"), Cell(values=(found.database, database))),
+            (phrase("Short-lived state"), Cell(values=(found.transient, transient))),
+            (phrase("E-mail"), mail),
         )
     )
 

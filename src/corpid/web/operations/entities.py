@@ -14,7 +14,6 @@ from corpid.flows.directory import appointments, invitations
 from corpid.flows.directory.finding import find_entity
 from corpid.flows.directory.invitations import InvitationLimit
 from corpid.flows.directory.lists import EntityMember, list_records, list_with_records
-from corpid.flows.directory.person_names import digest_names, name_as_known
 from corpid.flows.directory.single_records import set_enabled
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations.console import find_open_invitation, load_entity
@@ -67,8 +66,6 @@ from corpid.web.pages.record_forms import RecordForm, form_of
 from corpid.web.sites import NOTHING_DIFFERENT, FormResult, InvalidForm, NotFound, Section, await_found
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from corpid.flows.directory.lists import Appointment
     from corpid.flows.operations.console import EntityDetails
     from corpid.rules.directory.records import ThirdPartyGrant
@@ -172,14 +169,14 @@ async def show_entity(at: ConsoleContext) -> View:
         table(
             phrase("They may act for this organisation."),
             _OF_PARTIES,
-            (_party(at, each, each.entity_id, found.names) for each in third_parties.found),
+            (_party(at, found, each, each.entity_id) for each in third_parties.found),
             empty=None if clients.found else phrase("There are none."),
             more=ONLY_FIRST if third_parties.after else None,
         ),
         table(
             phrase("The organisation may act for these."),
             _OF_PARTIES,
-            (_party(at, each, each.client_entity_id, found.names) for each in clients.found),
+            (_party(at, found, each, each.client_entity_id) for each in clients.found),
             more=ONLY_FIRST if clients.after else None,
         ),
         name=entity.name,
@@ -224,11 +221,12 @@ def _administrator(at: ConsoleContext, each: Appointment) -> tuple[Value, ...]:
     )
 
 
-def _party(at: ConsoleContext, grant: ThirdPartyGrant, other: str, names: Mapping[str, str]) -> tuple[Value, ...]:
+def _party(at: ConsoleContext, found: EntityDetails, grant: ThirdPartyGrant, other: str) -> tuple[Value, ...]:
+    any_role = None if grant.service_id in found.without_roles else phrase("Any role")
     return (
-        at.record_link("entities", other, names.get(other, other)),
+        at.record_link("entities", other, found.names.get(other, other)),
         at.record_link("services", grant.service_id, grant.service_id),
-        grant.role or phrase("Any role"),
+        grant.role or any_role,
         last_day(grant.end_date),
         Label(phrase("Active")) if grant.state == "accepted" else Label(phrase("Offered"), "warning"),
     )
@@ -332,6 +330,7 @@ async def ask_invitation(at: ConsoleContext) -> Check:
             phrase("The e-mail goes to {email}. The earlier link stops working.", email=membership.email),
         ),
         button=phrase("Send again"),
+        names=None,
         up=_back(at, entity),
         change=send,
         done=FormResult("invitation-sent", entity_page_path(entity.entity_id)),
@@ -501,11 +500,9 @@ async def ask_owner(at: ConsoleContext) -> Check:
     owner, back = read.owner, entity_path(at, entity.entity_id)
     if isinstance(owner, Member):
         name, facts = owner.name, _known_of(at, owner)
-        seen: tuple[object, ...] = (name_as_known(owner.user, owner.membership),)
     else:
         name = label_identity(owner.email.lower(), owner.name, invited=True)
         facts = ((phrase("E-mail address"), owner.email.lower()), (phrase("Name, as you entered it"), owner.name))
-        seen = ()
     kept = [(field, at.form[field]) for field in _OF_OWNER if at.form.get(field)]
     replaced = phrase(
         "{name} stays a member, with the same roles, and no longer administers the organisation.",
@@ -521,7 +518,7 @@ async def ask_owner(at: ConsoleContext) -> Check:
         ),
         hidden=tuple(kept),
         button=phrase("Appoint the owner"),
-        names=digest_names((*seen, read.replaced, read.replaced_name)),
+        names=None,
         up=Link(url=back, text=phrase("Back")),
         back=Link(url=back, text=phrase("Cancel")),
         change=lambda: _appoint(at, entity, read),

@@ -23,7 +23,7 @@ from corpid.web.operations.page_context import (
     ConsolePage,
 )
 from corpid.web.operations.people import state_of
-from corpid.web.pages.components import Code, English, Facts, Heading, Paragraph, Table, enabled_label, table
+from corpid.web.pages.components import Code, Facts, Heading, Paragraph, Table, enabled_label, table
 from corpid.web.pages.layout import Link
 from corpid.web.sites import FormResult, Section
 
@@ -84,7 +84,7 @@ def _facts(at: ConsoleContext, found: ReferenceRecords) -> tuple[tuple[Phrase, V
 
 
 def _refusal(at: ConsoleContext, refusal: ClientRefusal) -> list[Part]:
-    reason, remedy = describe_reason(refusal.reason)
+    reason, remedy = describe_reason(refusal.reason, refusal.detail)
     return [
         Heading(phrase("Why it was refused")),
         Facts(
@@ -92,7 +92,6 @@ def _refusal(at: ConsoleContext, refusal: ClientRefusal) -> list[Part]:
                 (phrase("Client"), at.record_link(CLIENT, refusal.client_id, refusal.client_id)),
                 (phrase("Request"), Code(f"{refusal.method} {refusal.path}")),
                 (phrase("Reason"), reason),
-                (phrase("Received"), English(refusal.detail) if refusal.detail else None),
                 (phrase("What to do"), remedy),
             )
         ),

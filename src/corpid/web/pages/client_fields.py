@@ -17,20 +17,22 @@ from corpid.rules.characters import typed_number
 from corpid.rules.fields import NOTHING
 from corpid.rules.oauth.generations import GENERATIONS, SCOPES
 from corpid.rules.oauth.pasted_keys import PastedKeys, read_pasted
-from corpid.rules.oauth.records import CLIENT_MEMBERS
+from corpid.rules.oauth.records import CLIENT_MEMBERS, FIRST_ISSUER
 from corpid.rules.oauth.urls import shorten_url
 from corpid.texts import capitalise, phrase
-from corpid.web.pages.components import English, Items
+from corpid.web.pages.components import Cell, Code, English, Facts
 from corpid.web.pages.layout import Component, Field, ViewPart
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from corpid.flows.oauth.client_keys import ClientKeyReport
     from corpid.rules.directory.records import Service
     from corpid.rules.fields import Field as Declared
     from corpid.rules.oauth.client_registration import RegistrationRules
     from corpid.rules.oauth.records import Client
     from corpid.texts import Phrase
+    from corpid.web.pages.components import Value
     from corpid.web.pages.layout import FieldError
 
 
@@ -85,7 +87,7 @@ _CHOSEN: Final = ("scopes", "services", "generations", "issuers")
 """lists whose values the program knows: a checkbox `member:value` each"""
 PREFIXES: Final = tuple(f"{name}:" for name in _CHOSEN)
 """of the names of checkboxes"""
-Choices: TypeAlias = "Mapping[str, tuple[tuple[str, str], ...]]"
+Choices: TypeAlias = "Mapping[str, tuple[tuple[str, Phrase | str | ViewPart], ...]]"
 """by member: values and texts"""
 PRIVATE_KEY: Final = phrase(
     "This was a private key, which only the client may have. Only its public part is left here: check it and send the "
@@ -102,12 +104,21 @@ class FieldGroup(Component, frozen=True, kw_only=True):
     fields: tuple[Field, ...]
 
 
-def choices_of(rules: RegistrationRules, services: Iterable[Service]) -> Choices:
-    """The choices of a form, in the order of its checkboxes."""
+def choices_of(rules: RegistrationRules, services: Iterable[Service], issuers: str = "") -> Choices:
+    """The choices of a form, in the order of its checkboxes.
+
+    `issuers` are those chosen, one a line: their generation is the default.
+    """
+    default = [rules.issuers[each].pushed for each in issuers.split() or [FIRST_ISSUER] if each in rules.issuers]
     return {
-        "scopes": tuple((each, each) for each in SCOPES),
-        "services": tuple((each.service_id, f"{each.name} ({each.service_id})") for each in services),
-        "generations": tuple((each, each) for each in GENERATIONS),
+        "scopes": tuple((each, Code(each)) for each in SCOPES),
+        "services": tuple(
+            (each.service_id, Cell(values=(each.name,), notes=(Code(each.service_id),))) for each in services
+        ),
+        "generations": tuple(
+            (name, Cell(values=(name,), notes=(phrase("the default"),) if each in default else ()))
+            for name, each in GENERATIONS.items()
+        ),
         "issuers": tuple((each, each) for each in rules.issuers),
     }
 
@@ -125,7 +136,10 @@ def fields_of(given: Mapping[str, str], choices: Choices, *, rare: bool) -> tupl
 
 
 def _field(each: Declared, value: str, choices: Choices, *, rare: bool) -> Field:
-    kind, words = "text", tuple((word, word) for word in (_FLAGS if each.is_flag_or_none else each.words))
+    kind = "text"
+    words: tuple[tuple[str, Phrase | str | ViewPart], ...] = tuple(
+        (word, word) for word in (_FLAGS if each.is_flag_or_none else each.words)
+    )
     if each.name in _CHOSEN:
         kind, known = "choices", choices[each.name]
         # What is no longer known stays until somebody unticks it.
@@ -146,24 +160,33 @@ def _field(each: Declared, value: str, choices: Choices, *, rare: bool) -> Field
         kind=kind,
         value=value,
         words=(*none, *words),
-        optional=each.empties and not rare,
+        optional=each.listed and each.empties and not rare,
         notes=describe_keys(value) if each.form == "key set" else None,
     )
 
 
-def describe_keys(jwks: str) -> Items:
-    """The use of each pasted key, and the faults."""
+def describe_keys(jwks: str) -> Facts | None:
+    """The kid and use of each key, and the faults."""
     try:
         found = report_keys(parse_client_key_set(jwks))
     except KeySetError:
-        return Items(())
-    return Items(
-        (
-            *(phrase("{key}: verifies its signatures.", key=each) for each in found.signing),
-            *(phrase("{key}: encrypts for it.", key=each) for each in found.encryption),
-            *(English(f"{each}.") for each in found.problems if found.signing or found.encryption),
-        )
+        return None
+    facts = list_keys(found)
+    faults = [(phrase("Problem"), English(f"{each}.")) for each in found.problems] if facts else []
+    return Facts((*facts, *faults), copies=True) if facts else None
+
+
+def list_keys(keys: ClientKeyReport) -> list[tuple[Phrase, Value]]:
+    """The kid of each key, with its algorithm, by its use."""
+    uses = (
+        (phrase("kid of its signing key"), keys.signing),
+        (phrase("kid of its encryption key"), keys.encryption),
     )
+    return [
+        (use, Cell(values=(Code(kid) if kid else phrase("none"),), notes=(algorithm,)))
+        for use, found in uses
+        for kid, algorithm in found
+    ]
 
 
 def opens_rare(given: Mapping[str, str], errors: Iterable[FieldError]) -> bool:
@@ -174,12 +197,8 @@ def opens_rare(given: Mapping[str, str], errors: Iterable[FieldError]) -> bool:
 
 
 def new_values(chosen: Mapping[str, object] = MappingProxyType({})) -> dict[str, str]:
-    """The values of a new client's form: chosen ones, else defaults.
-
-    Without a choice it has every scope.
-    """
-    members = {"scopes": SCOPES, **chosen}
-    return {name: _written(each, members.get(name, each.default)) for name, each in FIELDS.items()}
+    """The values of a new client's form: chosen ones, else defaults."""
+    return {name: _written(each, chosen.get(name, each.default)) for name, each in FIELDS.items()}
 
 
 def values_of(client: Client) -> dict[str, str]:

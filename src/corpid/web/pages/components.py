@@ -95,7 +95,7 @@ Part: TypeAlias = "Component | Value"
 
 _SHOW: Final = phrase("Show")
 _BREAKS: Final = re.compile(r"(?<=@)|(?<=\.)(?=\S)")
-"""where the line of an address may break"""
+"""where the line of an address or of a long identifier may break"""
 _WHOLE: Final = 24
 """characters of a part of an address that stays in one piece, however narrow its column is"""
 _MARK: Final = "\0"
@@ -150,6 +150,8 @@ class Facts(Component, frozen=True):
     template: ClassVar[str] = "components/facts.html"
 
     facts: tuple[tuple[Phrase, Value], ...]
+    copies: bool = False
+    """whether a button copies each that is code"""
 
 
 class Alert(ViewPart, frozen=True, kw_only=True):
@@ -505,6 +507,11 @@ class Page(FormView, frozen=True, kw_only=True):
         """Seconds until it loads again without a script; 0: never."""
         return 5 if any(isinstance(each, Progress) for each in self.parts) else 0
 
+    @property
+    def copies(self) -> bool:
+        """Return whether it has anything that a button copies."""
+        return any(isinstance(each, Snippets) or (isinstance(each, Facts) and each.copies) for each in self.parts)
+
 
 _WITH_MARKUP: Final = frozenset({LinkedName, datetime, Phrase})
 """types of values that may need markup within a sentence"""
@@ -589,7 +596,8 @@ def _show_text(text: str) -> Markup:
 
 
 def _show_code(code: Code) -> Markup:
-    return Markup("<code>{}</code>").format(code.text)
+    parts = _BREAKS.split(code.text) if len(code.text) > _WHOLE else [code.text]
+    return Markup("<code>{}</code>").format(Markup("<wbr>").join(parts))
 
 
 def _show_english(english: English) -> Markup:

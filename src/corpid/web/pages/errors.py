@@ -243,7 +243,8 @@ def problem(error: OAuthError, met: ErrorContext, reference: str) -> Problem:
 
     Source: D16, D28
     """
-    heading, paragraphs = _of_own_page(error) if met.own_page else _of_sign_in(error, met)
+    of_own_page = met.own_page or isinstance(error, ContentTooLarge)
+    heading, paragraphs = _of_own_page(error) if of_own_page else _of_sign_in(error, met)
     return Problem(
         frame=met.frame,
         heading=heading,

@@ -200,8 +200,8 @@ class Field(Component, frozen=True, kw_only=True):
     """lines, flag, words, choices (several words, one a line), date, number, decimal, numeric, email, search, file or
     text; a date has a calendar"""
     value: str
-    words: tuple[tuple[str, Phrase | str], ...] = ()
-    """the closed list of values, each with its text"""
+    words: tuple[tuple[str, Phrase | str | ViewPart], ...] = ()
+    """the closed list of values, each with its text, or that of a checkbox with what a cell shows"""
     groups: tuple[tuple[Phrase, tuple[tuple[str, Phrase | str], ...]], ...] = ()
     """further words below headings"""
     optional: bool = False

@@ -1,7 +1,12 @@
-// Adds a button that copies to each element with data-copy, which names it. Without it: select the text.
+// Adds a button that copies to each element with data-copy, which names it, and to each fact that is code. Without it:
+// select the text.
 "use strict";
 
 {
+  const texts = {
+    label: "Copy", copied: "Copied", failed: "This browser did not copy. Select the text instead.",
+    ...document.currentScript.dataset,
+  };
   const status = document.getElementById("copied");
 
   const SHOWN = 2000; // milliseconds for which the button says that it has copied
@@ -10,19 +15,20 @@
     status.textContent = ""; // so that the same words are announced again
     try {
       await navigator.clipboard.writeText(value.textContent);
-      status.textContent = `Copied: ${what}`;
-      button.textContent = "Copied";
-      setTimeout(() => (button.textContent = "Copy"), SHOWN);
+      status.textContent = `${texts.copied}: ${what}`;
+      button.textContent = texts.copied;
+      setTimeout(() => (button.textContent = texts.label), SHOWN);
     } catch {
-      status.textContent = "This browser did not copy. Select the text instead.";
+      status.textContent = texts.failed;
     }
   };
 
-  for (const value of document.querySelectorAll("[data-copy]")) {
+  for (const value of document.querySelectorAll("[data-copy], .facts.copies dd > code:only-of-type")) {
+    const what = value.dataset.copy ?? value.closest("div").querySelector("dt").textContent;
     const button = document.createElement("button");
-    Object.assign(button, { type: "button", className: "copy", textContent: "Copy" });
-    button.setAttribute("aria-label", `Copy ${value.dataset.copy}`);
-    button.addEventListener("click", () => copy(value, value.dataset.copy, button));
+    Object.assign(button, { type: "button", className: "copy", textContent: texts.label });
+    button.setAttribute("aria-label", `${texts.label} ${what}`);
+    button.addEventListener("click", () => copy(value, what, button));
     value.parentElement.append(button);
   }
 }
