@@ -83,6 +83,7 @@ _PEOPLE_GONE: Final = phrase("the invitation was accepted, or somebody has left:
 _GONE: Final = "there is no such request: `corpid approval list` shows those that wait"
 ENDED: Final = (ApprovalState.APPROVED, ApprovalState.DECLINED, ApprovalState.WITHDRAWN, ApprovalState.EXPIRED)
 _AT_ONCE: Final = 100
+_MOST_LOOKED_THROUGH: Final = 500
 _APPROVERS_NAMED: Final = 6
 _NO_SUCH_REQUEST: Final = "there is no such request"
 _NO_NAMES: Final[Mapping[str, str]] = {}
@@ -385,6 +386,20 @@ async def list_waiting_on_person(
 
     page = await _search_waiting(registry, actor, fits, after="", limit=limit)
     return list((await _show_page(registry, actor, page, now=now)).found) if page.found else []
+
+
+async def find_requested_removals(
+    registry: Registry, actor: EntityAdministrator, *, now: float
+) -> frozenset[tuple[type, tuple[str, ...]]]:
+    """Find the records whose removal waits for approval, by kind and key.
+
+    Of the oldest requests that the actor may read. Raises StoreUnavailable. Source: D55
+    """
+    where = {"entity_id": actor.entity_id, "state": "pending"}
+    waiting = await registry.directory.page(ChangeRequest, where, limit=_MOST_LOOKED_THROUGH)
+    shown = (each for each in waiting if state_at(each, now) is ApprovalState.PENDING and _may_read(each, actor))
+    changes = (change for each in shown for change in each.changes if change.verb == "remove")
+    return frozenset((type(each.record), each.record.key) for each in changes)
 
 
 async def list_ended(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, cast, get_args
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import role_assignment
+from corpid.flows.directory.approvals import find_requested_removals
 from corpid.flows.directory.lists import read_all
 from corpid.flows.directory.role_assignment import RoleFilter
 from corpid.rules.directory import access_texts
@@ -36,7 +37,7 @@ from corpid.web.pages.layout import ROW, Field, Link, counted_pager
 from corpid.web.sites import NAMES_CHANGED, FormResult, Section, await_found, version_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 
     from starlette.responses import Response
 
@@ -65,6 +66,7 @@ _ENDS: Final[Mapping[str, Phrase]] = {
     "over": phrase("Already ended"),
 }
 _TAKE_AWAY: Final = phrase("Remove access")
+REMOVAL_REQUESTED: Final = Label(phrase("Removal requested"), "warning")
 _CHOOSE: Final = phrase("Choose the access in the list first.")
 
 
@@ -119,6 +121,7 @@ async def show_access(at: PortalContext) -> View:
     at_service = tuple((each.service_id, each.name) for each in services)
     service = next((each for each in services if each.service_id == filters["service"]), None)
     protected = await role_assignment.find_protected(at.registry, at.actor, found.found)
+    removed = await find_requested_removals(at.registry, at.actor, now=at.context.now)
     kept = {name: value for name, value in filters.items() if value}
     narrowed = {name: value for name, value in kept.items() if name != SORT}
     total = found.total.count if found.total and found.total.exact else 0
@@ -159,7 +162,7 @@ async def show_access(at: PortalContext) -> View:
                 column(phrase("Until"), "until"),
             ),
             rows=tuple(
-                (None if each.member.user.user_id in protected else _choice(each), *_row(at, each))
+                (None if each.member.user.user_id in protected else _choice(each), *_row(at, each, removed))
                 for each in found.found
             ),
             empty=_empty(at, bool(narrowed or found.after)),
@@ -197,15 +200,17 @@ def _choice(role: EntityRole) -> Choice:
     return Choice(value=role.id, name=phrase("Select {name}, {what}", name=role.member.name, what=what))
 
 
-def _row(at: PortalContext, role: EntityRole) -> tuple[Value, ...]:
+def _row(at: PortalContext, role: EntityRole, removed: Collection[object]) -> tuple[Value, ...]:
+    """The cells of a role; `removed` are those whose removal waits for approval."""
     row, member = role.row, role.member
     person = at.link(f"{PERSON}/{member.membership.membership_id}", member.name)
     state = access_texts.state(row, at.context.day)
     until = last_day(row.end_date)
+    requested = (REMOVAL_REQUESTED,) if (type(row), row.key) in removed else ()
     return (
         person,
         role.service.name,
-        Cell(values=(row.role or None,), notes=access_texts.details(row, part=False)),
+        Cell(values=(row.role or None, *requested), notes=access_texts.details(row, part=False)),
         row.sub_entity or None,
         Cell(values=(until, Label(state, "warning"))) if state else until,
     )
@@ -280,11 +285,11 @@ async def ask_end(at: PortalContext) -> Check:
         if at.form.get("all")
         else tuple((f"{SELECT}{each.id}", "yes") for each in roles)
     )
-    back = at.link(ACCESS, phrase("Keep access") if roles else phrase("Access"), **_filters(at.form))
-    return check_end(at, roles, others, hidden=selected, back=back, page=ACCESS)
+    back = at.link(ACCESS, phrase("Cancel"), **_filters(at.form))
+    return await check_end(at, roles, others, hidden=selected, back=back, page=ACCESS)
 
 
-def check_end(
+async def check_end(
     at: PortalContext,
     roles: Sequence[EntityRole],
     others: int,
@@ -293,11 +298,15 @@ def check_end(
     back: Link,
     page: str,
     decision: str = "",
+    stays: bool = False,
 ) -> Check:
     """The check before roles are ended.
 
-    `others` is the number of those that stay, `hidden` what selects them, and `page` is shown afterwards. Source: D81
+    `others` is the number of those that stay, `hidden` what selects them, and `page` is shown afterwards, if it `stays`
+    also after a request. Source: D81
     """
+    removed = await find_requested_removals(at.registry, at.actor, now=at.context.now)
+    again = sum((type(each.row), each.row.key) in removed for each in roles)
     people, more = len({each.member.user.user_id for each in roles}), len(roles) - _SHOWN
     needs = any(kind_needs_approval("assignment", at.entity, each.service) for each in roles)
     parts: list[Part] = []
@@ -312,9 +321,15 @@ def check_end(
         lost = counted(len(roles), "{count} role", "{count} roles")
         loses = counted(people, "{count} person loses {roles}.", "{count} people lose {roles}.", roles=lost)
         parts.append(Paragraph(loses, look="summary"))
+    if again:
+        asked = counted(
+            again, "The removal of {count} of these roles is already requested.",
+            "The removal of {count} of these roles is already requested.",
+        )  # fmt: skip
+        parts.append(Paragraph(asked, look="warning"))
     columns = (phrase("Person"), phrase("Service"), phrase("Role"), phrase("Part of the organisation"), phrase("Until"))
     not_listed = counted(more, "{count} more role is not listed here.", "{count} more roles are not listed here.")
-    rows = (_row(at, each) for each in roles[:_SHOWN])
+    rows = (_row(at, each, removed) for each in roles[:_SHOWN])
     parts.append(table(phrase("What is removed"), columns, rows, more=not_listed if more > 0 else None))
 
     async def end() -> FormResult:
@@ -324,8 +339,8 @@ def check_end(
         asking = at.request_details(needed=needs)
         ending = role_assignment.end_roles(at.registry, at.actor, [each.row for each in roles], asking)
         requests = await await_change(ending)
-        if not requests:
-            return FormResult("access-removed", page)
+        if not requests or stays:
+            return FormResult(REQUESTED if requests else "access-removed", page)
         return FormResult(REQUESTED, f"requests/{requests[0].request_id}" if len(requests) == 1 else "requests")
 
     return Check(

@@ -143,7 +143,7 @@ _LINE: Final = 60
 async def show_people(at: PortalContext) -> View:
     """The people of the entity, a page of fifty."""
     services = await role_assignment.list_services(at.registry, at.actor, at.entity)
-    wanted, sort = _narrow(at.query, services), _read_sort(at.query)
+    wanted, sort = narrow(at.query, services), _read_sort(at.query)
     try:
         page = await members.list_members(
             at.registry, wanted, actor=at.actor, after=at.query.get("after", ""), before=at.query.get("before", ""),
@@ -158,7 +158,6 @@ async def show_people(at: PortalContext) -> View:
     may_change = members.may_invite(at.actor)
     invite = at.link(INVITE, phrase("Invite people")) if may_change else None
     sorts = "" if page.by_word else sort or _USER_NAME
-    at_service = tuple((each.service_id, each.name) for each in services)
     columns = (
         sorting_column(at, PEOPLE, phrase("Name"), _NAME, sorts, kept),
         sorting_column(at, PEOPLE, phrase("User name"), _USER_NAME, sorts, kept),
@@ -186,18 +185,7 @@ async def show_people(at: PortalContext) -> View:
                 empty=empty,
                 filters=Filters(
                     action=at.path(PEOPLE),
-                    fields=(
-                        Field(
-                            name=_SEARCH, label=phrase("Name, e-mail address or other details"), kind="search",
-                            value=wanted.search, most=_CHARACTERS,
-                        ),
-                        choice_filter(phrase("State"), "state", wanted.state, STATES.items()),
-                        *(
-                            [choice_filter(phrase("Has access at"), "service", wanted.service_id, at_service)]
-                            if services
-                            else []
-                        ),
-                    ),
+                    fields=list_filters(wanted, services),
                     kept=tuple(sorted_by.items()),
                 ),
                 selection=Selection(
@@ -247,7 +235,20 @@ def sorting_column(
     return Column(heading, address, "descending" if sort.startswith("-") else "ascending")
 
 
-def _narrow(given: Mapping[str, str], services: Sequence[Service]) -> MemberFilter:
+def list_filters(wanted: MemberFilter, services: Sequence[Service]) -> tuple[Field, ...]:
+    """The fields that narrow a list of members."""
+    at_service = tuple((each.service_id, each.name) for each in services)
+    search = Field(
+        name=_SEARCH, label=phrase("Name, e-mail address or other details"), kind="search", value=wanted.search,
+        most=_CHARACTERS,
+    )  # fmt: skip
+    state = choice_filter(phrase("State"), "state", wanted.state, STATES.items())
+    if not services:
+        return search, state
+    return search, state, choice_filter(phrase("Has access at"), "service", wanted.service_id, at_service)
+
+
+def narrow(given: Mapping[str, str], services: Sequence[Service]) -> MemberFilter:
     """The filter in an address or a form."""
     state, service = given.get("state", ""), given.get("service", "")
     return MemberFilter(
@@ -258,7 +259,7 @@ def _narrow(given: Mapping[str, str], services: Sequence[Service]) -> MemberFilt
 
 
 async def _wanted(at: PortalContext, given: Mapping[str, str]) -> MemberFilter:
-    return _narrow(given, await role_assignment.list_services(at.registry, at.actor, at.entity))
+    return narrow(given, await role_assignment.list_services(at.registry, at.actor, at.entity))
 
 
 async def _find_last_sign_ins(at: PortalContext, page: Sequence[MemberSummary]) -> Mapping[str, int] | None:

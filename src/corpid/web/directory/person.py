@@ -487,7 +487,6 @@ class ConfirmedAction(ViewPart, frozen=True, kw_only=True):
     sentences: Callable[[PortalContext, Member], tuple[Phrase, ...]]
     button: Phrase
     done: str
-    keep: Phrase
     is_end: bool
     """whether it takes the same right as the end of the membership"""
 
@@ -503,7 +502,6 @@ CONFIRMED_ACTIONS: Final[Mapping[str, ConfirmedAction]] = {
         ),
         button=phrase("Suspend"),
         done="person-suspended",
-        keep=phrase("Keep as it is"),
         is_end=True,
     ),
     "restore": ConfirmedAction(
@@ -518,7 +516,6 @@ CONFIRMED_ACTIONS: Final[Mapping[str, ConfirmedAction]] = {
         ),
         button=phrase("Restore"),
         done="person-restored",
-        keep=phrase("Keep as it is"),
         is_end=False,
     ),
     "end": ConfirmedAction(
@@ -533,7 +530,6 @@ CONFIRMED_ACTIONS: Final[Mapping[str, ConfirmedAction]] = {
         ),
         button=phrase("End the membership"),
         done="person-ended",
-        keep=phrase("Keep the membership"),
         is_end=True,
     ),
     "revoke": ConfirmedAction(
@@ -542,7 +538,6 @@ CONFIRMED_ACTIONS: Final[Mapping[str, ConfirmedAction]] = {
         sentences=lambda _at, _found: (phrase("The link in the e-mail will stop working."),),
         button=phrase("Revoke the invitation"),
         done="invitation-revoked",
-        keep=phrase("Keep the invitation"),
         is_end=True,
     ),
 }
@@ -581,7 +576,10 @@ async def ask_about(
 
     async def list_ending() -> tuple[Part, ...]:
         taken = await ending_sentences(at, found) if kind in _ENDS and not refused else ()
-        return (phrase("This ends too:"), Items(taken)) if taken else ()
+        removed = await approvals.find_requested_removals(at.registry, at.actor, now=at.context.now)
+        asked = (type(found.membership), found.membership.key) in removed
+        again = Paragraph(phrase("This removal is already requested."), look="warning") if asked else None
+        return (*((phrase("This ends too:"), Items(taken)) if taken else ()), again)
 
     return Check(
         heading=ACTIONS[kind] if refused else action.heading(found.name),
@@ -593,7 +591,7 @@ async def ask_about(
         refused=refused,
         names=names_shown(found),
         up=up,
-        back=up if refused else Link(url=up.url, text=action.keep),
+        back=up if refused else Link(url=up.url, text=phrase("Cancel")),
         change=change,
     )
 
