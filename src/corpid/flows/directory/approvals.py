@@ -174,12 +174,12 @@ async def approve_request(
 ) -> ChangeRequest:
     """Approve a request and make its change.
 
-    Both in one transaction. Requester and approver both need the right to it now. `reason` is the approver's,
+    Both in one transaction. Requester and approver both need the right to it now. `reason` is the approver's, who may give none,
     `names` the digest of the names that they were shown (empty: those of the request). Raises Refused if it was decided
     before, what it changes is no longer as it was, or breaks a rule by now, NamesChanged, access.Forbidden, Conflict,
     StoreUnavailable. Source: D55, D68
     """
-    request = await _find_decidable(registry, request_id, actor, reason)
+    request = await _find_decidable(registry, request_id, actor, ApprovalEvent.APPROVE, reason)
     after = _decide_request(request, ApprovalEvent.APPROVE, actor, reason, now)
     changes: Sequence[Change] = request.changes
     are_now = await compare_names(registry, request)
@@ -229,7 +229,7 @@ async def decline_request(
 
     Raises Refused if it was decided before, access.Forbidden, Conflict, StoreUnavailable. Source: D55
     """
-    request = await _find_decidable(registry, request_id, actor, reason)
+    request = await _find_decidable(registry, request_id, actor, ApprovalEvent.DECLINE, reason)
     after = _decide_request(request, ApprovalEvent.DECLINE, actor, reason, now)
     return await _write_decision(registry, request, after, ApprovalEvent.DECLINE, actor)
 
@@ -566,11 +566,14 @@ async def _find(registry: Registry, request_id: str) -> ChangeRequest | None:
     return await registry.directory.find(ChangeRequest, request_id) if is_storable(request_id) else None
 
 
-async def _find_decidable(registry: Registry, request_id: str, actor: Actor, reason: str) -> ChangeRequest:
+async def _find_decidable(
+    registry: Registry, request_id: str, actor: Actor, event: ApprovalEvent, reason: str
+) -> ChangeRequest:
     found = await _find_readable(registry, request_id, actor)
     authorise(actor, "write", build_request_object(found, "approval"))
     require_reason(actor)
-    check_reason(reason)
+    if reason or event is ApprovalEvent.DECLINE:
+        check_reason(reason)
     return found
 
 

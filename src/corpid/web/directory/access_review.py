@@ -166,7 +166,7 @@ async def _find_any(at: PortalContext) -> bool:
 
 
 def _here(at: PortalContext) -> str:
-    """The review at the place in the address, to which each decision leads back."""
+    """The place in the review to which each decision leads back."""
     return f"{REVIEW}?{urlencode(at.filters)}" if at.filters else REVIEW
 
 
@@ -217,7 +217,7 @@ async def _table(at: PortalContext, found: Sequence[Found]) -> Table:
     choices = [row[0] for row in rows if isinstance(row[0], Choice)]
     return Table(
         caption=phrase("What each person may do"),
-        columns=(Column(phrase("Person")), Column(phrase("Access")), Column(phrase("Decision"))),
+        columns=(Column(phrase("Person")), Column(phrase("Access")), Column(phrase("Decision"), narrow="end")),
         rows=tuple(rows if choices else (row[1:] for row in rows)),
         selection=Selection(
             action=at.path(REVIEW, **at.filters),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypedDict, TypeVar, cast, get_args
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, Literal, TypedDict, TypeVar, cast, get_args
+from urllib.parse import urlencode
 
 from corpid.flows.authentication.sign_in import InvalidInput
 from corpid.flows.directory import member_changes, members, role_assignment
@@ -39,6 +41,7 @@ from corpid.web.directory.page_context import REQUESTED, PortalContext, PortalPa
 from corpid.web.http.requests import UPLOAD
 from corpid.web.pages import role_fields
 from corpid.web.pages.components import (
+    LEAVE_OUT,
     SELECT,
     Cell,
     Choice,
@@ -90,8 +93,8 @@ MOST_EXPORTED: Final = 10_000
 """lines of a downloaded list"""
 _NOT_ALL: Final = phrase("This file is not complete. Narrow the list, and download again.")
 """the last line of a file that stops before the list does"""
-_KEPT: Final = frozenset({"all", "q", "state", "service"})
-"""fields of a selection that its pages send again"""
+_NARROWED: Final = ("q", "state", "service", "sort")
+"""parameters of the list, to which a change leads back"""
 _GIVE: Final = "give"
 _EDIT: Final = "edit"
 """the decision to choose another role"""
@@ -140,7 +143,7 @@ _ERRORS: Final = 20
 _LINE: Final = 60
 
 
-async def show_people(at: PortalContext) -> View:
+async def show_people(at: PortalContext) -> Page:
     """The people of the entity, a page of fifty."""
     services = await role_assignment.list_services(at.registry, at.actor, at.entity)
     wanted, sort = narrow(at.query, services), _read_sort(at.query)
@@ -161,10 +164,10 @@ async def show_people(at: PortalContext) -> View:
     columns = (
         sorting_column(at, PEOPLE, phrase("Name"), _NAME, sorts, kept),
         sorting_column(at, PEOPLE, phrase("User name"), _USER_NAME, sorts, kept),
-        sorting_column(at, PEOPLE, phrase("E-mail address"), _EMAIL, sorts, kept),
-        Column(phrase("State")),
-        Column(phrase("Access")),
-        *((Column(phrase("Last sign-in")),) if last is not None else ()),
+        sorting_column(at, PEOPLE, phrase("E-mail address"), _EMAIL, sorts, kept, narrow="hidden"),
+        Column(phrase("State"), narrow="end"),
+        Column(phrase("Access"), narrow="hidden"),
+        *((Column(phrase("Last sign-in"), narrow="hidden"),) if last is not None else ()),
     )
     empty: Value
     if kept:
@@ -192,7 +195,9 @@ async def show_people(at: PortalContext) -> View:
                     action=at.path(SELECTED),
                     buttons=tuple((action, BULK_ACTIONS[action].button) for action in _list_actions(at)),
                     everything=_everything(page),
-                    kept=tuple(kept.items()),
+                    total=page.total.count if page.total else 0,
+                    note=_why_not_all(page),
+                    kept=tuple((kept | sorted_by).items()),
                 ),
                 pager=counted_pager(at.path(PEOPLE), kept | sorted_by, at.query, page, most=_SHOWN),
                 csv=at.path(PEOPLE_CSV, **kept, **sorted_by),
@@ -223,7 +228,14 @@ def _order(sort: str) -> _Order:
 
 
 def sorting_column(
-    at: PortalContext, page: str, heading: Phrase, name: str, sort: str, kept: Mapping[str, str]
+    at: PortalContext,
+    page: str,
+    heading: Phrase,
+    name: str,
+    sort: str,
+    kept: Mapping[str, str],
+    *,
+    narrow: Literal["", "end", "hidden"] = "",
 ) -> Column:
     """The head of a column that sorts the list.
 
@@ -231,8 +243,8 @@ def sorting_column(
     """
     address = at.path(page, **kept, **{SORT: f"-{name}" if sort == name else name})
     if sort.removeprefix("-") != name:
-        return Column(heading, address)
-    return Column(heading, address, "descending" if sort.startswith("-") else "ascending")
+        return Column(heading, address, narrow=narrow)
+    return Column(heading, address, "descending" if sort.startswith("-") else "ascending", narrow)
 
 
 def list_filters(wanted: MemberFilter, services: Sequence[Service]) -> tuple[Field, ...]:
@@ -280,7 +292,11 @@ def _row(at: PortalContext, each: MemberSummary, last: Mapping[str, int] | None)
     details = [value for detail in PLAIN_DETAILS if (value := getattr(membership, detail))]
     level = (Label(ADMINISTRATOR_LEVELS[each.level]),) if each.level else ()
     return (
-        Choice(value=membership.membership_id, name=phrase("Select {name}", name=member.name)),
+        Choice(
+            value=membership.membership_id,
+            name=phrase("Select {name}", name=member.name),
+            chosen=f"{SELECT}{membership.membership_id}" in at.form,
+        ),
         Cell(values=(Link(url=url, text=name), *level), notes=(", ".join(details),) if details else ()),
         member.identity,
         member.email,
@@ -315,6 +331,12 @@ def _everything(page: FoundPage[MemberSummary]) -> Phrase | None:
     return counted(
         page.total.count, "Select all {count} in this list", "Select all {count} in this list, not only on this page"
     )
+
+
+def _why_not_all(page: FoundPage[MemberSummary]) -> Phrase | None:
+    """The note where the whole list cannot be selected."""
+    is_long = page.total is not None and (not page.total.exact or page.total.count > MOST_SELECTED)
+    return phrase("To select all, narrow the list to at most {count} people.", count=MOST_SELECTED) if is_long else None
 
 
 def _saved(at: PortalContext) -> Phrase | None:
@@ -446,16 +468,25 @@ async def _read_selected(at: PortalContext) -> tuple[str, list[Member]]:
             selected = await select_members(at.registry, chosen, actor=at.actor)
     except UnknownMember:
         raise InvalidInput(CHANGED_MEANWHILE) from None
+    selected = [each for each in selected if f"{LEAVE_OUT}{each.membership.membership_id}" not in at.form]
     if not selected:
         raise InvalidInput(phrase("Select at least one person."))
     return action, selected
 
 
 async def show_selected(at: PortalContext) -> View:
-    """The reason why nobody is changed. Raises SeeOther if nothing was tried."""
+    """The list, with why nobody is changed.
+
+    Raises SeeOther if nothing was tried.
+    """
     if not at.errors:
         raise SeeOther(PEOPLE)
-    return at.build_page(phrase("Nobody was changed"), Paragraph(text=phrase("Go back to the list, and select again.")))
+    return await show_people(replace(at, query=_narrowed(at)))
+
+
+def _narrowed(at: PortalContext) -> dict[str, str]:
+    """The parameters of the list in which people were selected."""
+    return {name: at.form[name] for name in _NARROWED if at.form.get(name)}
 
 
 async def ask_selected(at: PortalContext) -> Check | Page:
@@ -492,7 +523,8 @@ async def ask_selected(at: PortalContext) -> Check | Page:
                     "others again.",
                 )
             )
-        return FormResult(REQUESTED, "requests") if outcome.requests else FormResult(texts.done, PEOPLE)
+        page = f"{PEOPLE}?{urlencode(_narrowed(at))}" if _narrowed(at) else PEOPLE
+        return FormResult(REQUESTED, "requests") if outcome.requests else FormResult(texts.done, page)
 
     return Check(
         heading=texts.heading(len(people)),
@@ -514,13 +546,15 @@ async def ask_selected(at: PortalContext) -> Check | Page:
         ),
         names=names_shown(*people),
         step_name=preview.digest,
-        back=at.section_link(PEOPLE),
+        up=at.link(PEOPLE, phrase("People"), **_narrowed(at)),
+        back=at.link(PEOPLE, phrase("Cancel"), **_narrowed(at)),
         change=write,
     )
 
 
 def _kept_selection(at: PortalContext) -> list[tuple[str, str]]:
-    return [(name, value) for name, value in at.form.items() if name in _KEPT or name.startswith(SELECT)]
+    kept = ("all", *_NARROWED)
+    return [(name, value) for name, value in at.form.items() if name in kept or name.startswith((SELECT, LEAVE_OUT))]
 
 
 def _known(at: PortalContext, member: Member) -> tuple[Value, ...]:
@@ -895,8 +929,8 @@ SECTION: Final = Section[PortalContext](
         INVITE: check_page(ask_invitation, form=show_invitation, needs=_INVITING),
         SEVERAL: check_page(ask_invitations, form=show_invitations, field="people", upload="people", needs=_INVITING),
     },
-    fields=role_fields.FIELDS | _KEPT | {*MEMBER.fields, "people", "reason", "decision"},
-    prefixes=(SELECT, role_fields.PARAMETER),
+    fields=role_fields.FIELDS | {"all", *_NARROWED, *MEMBER.fields, "people", "reason", "decision"},
+    prefixes=(SELECT, LEAVE_OUT, role_fields.PARAMETER),
     filters=frozenset({_SEARCH, SORT, "state", "service", "after", "before", ROW}),
     changes={
         INVITED: phrase("The invitation has been sent."),

@@ -20,7 +20,7 @@ from corpid.flows.operations import history
 from corpid.flows.operations.history import HistoryFilter
 from corpid.rules.directory import access_texts
 from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.change_texts import summarise_changes
+from corpid.rules.directory.change_texts import title_changes
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.invitations import email_state
 from corpid.rules.directory.member_details import PLAIN_DETAILS, InvalidDetails, details_of
@@ -220,7 +220,7 @@ async def _show_requests(at: PortalContext, found: Member) -> Group | None:
         at.registry, at.actor, found.user.user_id, now=at.context.now, limit=_REQUESTS
     )
     rows = [
-        (at.link(f"{REQUESTS}/{quote(each.record.request_id, safe='')}", summarise_changes(each.changes, each.names)),)
+        (at.link(f"{REQUESTS}/{quote(each.record.request_id, safe='')}", title_changes(each.changes, each.names)),)
         for each in waiting
     ]
     if not rows:

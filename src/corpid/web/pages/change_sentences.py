@@ -12,16 +12,16 @@ from corpid.flows.directory.write import ACTIONS
 from corpid.flows.operations.history import noun, person_of, service_of
 from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.directory.access_texts import GONE
-from corpid.rules.directory.change_texts import RequestNames, name_actor, summarise_change, summarise_changes
+from corpid.rules.directory.change_texts import FIRST, RequestNames, name_actor, say_done, title_changes
 from corpid.rules.directory.names import label_identity, label_invited, set_apart
 from corpid.rules.directory.records import RECORDS
 from corpid.rules.directory.values import NO_BEGINNING, NO_END
 from corpid.rules.fields import fields_of
-from corpid.texts import phrase
+from corpid.texts import counted, phrase
 from corpid.web.pages.layout import ViewPart
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from zoneinfo import ZoneInfo
 
     import msgspec
@@ -49,17 +49,9 @@ class MemberChange(ViewPart, frozen=True, kw_only=True):
     after: DisplayValue
 
 
-class ChangeInWords(ViewPart, frozen=True, kw_only=True):
-    """A change in a sentence, with what differs."""
-
-    sentence: Phrase
-    members: tuple[MemberChange, ...]
-
-
-def describe_change(change: Change, names: RequestNames) -> ChangeInWords:
-    """A change as people read it. Source: D55"""
-    members = tuple(_compare_members(change.before, change.after, names))
-    return ChangeInWords(sentence=summarise_change(change, names), members=members)
+def describe_members(change: Change, names: RequestNames) -> list[MemberChange]:
+    """Members of a change that differ, as people read them. Source: D55"""
+    return list(_compare_members(change.before, change.after, names))
 
 
 _STATES: Final = {"offered": phrase("offered"), "accepted": phrase("active")}
@@ -273,12 +265,59 @@ def describe_entry(entry: AuditEntry, names: HistoryNames) -> Phrase:
             action = AuditAction.GRANT_OFFER  # nobody may act before the third party accepts
         return _OF_GRANT[action](client=client, third_party=third_party, service=service)
     if changes := names.requests.changes.get(entry.object):
-        return _OF_REQUEST[action](summarise_changes(changes, names.requests.names[entry.object]))
+        return _OF_REQUEST[action](title_changes(changes, names.requests.names[entry.object]))
     if action in _PLAIN:
         return _PLAIN[action]
     done = AuditAction(action).summary if action in _ACTIONS else phrase("Another change")
     about = name_object(entry, names)
     return phrase("{change}: {object}", change=done, object=about) if about else done
+
+
+def describe_entries(entries: Sequence[AuditEntry], names: HistoryNames, *, is_cut: bool = False) -> Phrase:
+    """The sentence of changes that were made together, the latest first.
+
+    Alike ones are counted, with the first names; `is_cut` says that there are more.
+    """
+    first, number = describe_entry(entries[-1], names), len(entries) - 1
+    if not number:
+        return first
+    if not is_cut and (done := _say_done(entries, names)):
+        return done
+    if is_cut:
+        return phrase("{change}, and at least {count} more changes", change=first, count=number)
+    return counted(number, "{change}, and {count} more change", "{change}, and {count} more changes", change=first)
+
+
+def _say_done(entries: Sequence[AuditEntry], names: HistoryNames) -> Phrase | None:
+    kinds = [_kind_of(each) for each in entries]
+    main = next((kind for kind in kinds if kind in FIRST), kinds[0])
+    alike = [each for each, kind in zip(entries, kinds, strict=True) if kind == main]
+    about = {(service_of(each), each.after.get("role") or each.before.get("role")) for each in alike}
+    people = {person_of(each): each for each in reversed(alike)}
+    if (main not in FIRST and len(alike) < len(entries)) or len(about) > 1 or len(people) < len(alike):
+        return None
+    [(service_id, role)] = about
+    what: str | Phrase = names.services.get(service_id, service_id)
+    if role:
+        what = phrase("{role} at {service}", role=role, service=what)
+    return say_done(main, [name_person(each, names) for each in people.values()], what)
+
+
+def _kind_of(entry: AuditEntry) -> str:
+    """The kind of an entry, as changes have it (`change_texts.kind_of`)."""
+    if entry.action == AuditAction.MEMBERSHIP_UPDATE and entry.after.keys() <= {"enabled", "changed_at"}:
+        return "restore" if entry.after.get("enabled") else "suspend"
+    return _KINDS.get(entry.action, str(entry.action))
+
+
+_KINDS: Final[Mapping[str, str]] = {
+    AuditAction.MEMBERSHIP_INVITE: "invite",
+    AuditAction.MEMBERSHIP_ADD: "join",
+    AuditAction.MEMBERSHIP_REMOVE: "end",
+    AuditAction.ASSIGNMENT_ADD: "assignment add",
+    AuditAction.ASSIGNMENT_UPDATE: "assignment change",
+    AuditAction.ASSIGNMENT_REMOVE: "assignment remove",
+}
 
 
 def name_object(entry: AuditEntry, names: HistoryNames) -> str:
