@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 NOW: Final = datetime(2026, 11, 30, 9, 30, tzinfo=UTC)
 LONG: Final = "Maria Magdalena van der Bergh-Oosterhuizen"
 _UP: Final = Link(url="/manage/people", text=phrase("People"))
-_KEEP: Final = Link(url="/manage/people", text=phrase("Keep access"))
+_KEEP: Final = Link(url="/manage/people", text=phrase("Cancel"))
 
 
 def _rows() -> tuple[tuple[object, ...], ...]:

@@ -236,17 +236,18 @@ def _show_facts(found: Request) -> tuple[Part, ...]:
         shown.append(table(phrase("Before and after") if changing else phrase("Details"), columns, rows))
         if len(like.changes) == 1:
             continue
-        differing = list(dict.fromkeys(one.name for some in each_of for one in some if one not in common))
-        people = (
-            (
-                found.names.people.get(change.record.key[0]) or GONE,
-                *(
-                    next((_value(one.after) or _value(one.before) for one in some if one.name == name), None)
-                    for name in differing
-                ),
-            )
-            for change, some in zip(like.changes, each_of, strict=True)
+        who = [found.names.people.get(each.record.key[0]) or GONE for each in like.changes]
+        cells = [
+            {one.name: _value(one.after) or _value(one.before) for one in some if one not in common} for some in each_of
+        ]
+        # What the person is called has it already.
+        differing = dict.fromkeys(
+            name
+            for person, some in zip(who, cells, strict=True)
+            for name, value in some.items()
+            if str(value) not in str(person)
         )
+        people = ((person, *(some.get(name) for name in differing)) for person, some in zip(who, cells, strict=True))
         shown.append(table(phrase("People"), (phrase("Person"), *differing), people))
     return tuple(shown)
 
