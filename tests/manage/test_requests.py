@@ -9,7 +9,15 @@ from msgspec.structs import replace
 from corpid.flows.directory.write import RequestDetails, write_changes
 from corpid.rules.directory.actors import EntityAdministrator
 from corpid.rules.directory.change_texts import RequestNames, title_changes
-from corpid.rules.directory.records import Assignment, Change, ChangeRequest, Entity, Membership, Service
+from corpid.rules.directory.records import (
+    Assignment,
+    Change,
+    ChangeRequest,
+    Entity,
+    Membership,
+    Service,
+    ThirdPartyGrant,
+)
 from tests import contexts
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
 from tests.manage.walking import follow, token
@@ -376,3 +384,13 @@ async def test_a_title_says_what_is_done(made: World) -> None:
         ([Change(off, member_of)], "Restore cora"),
     ):
         assert str(title_changes(changes, names)) == title
+
+
+def test_the_title_of_a_grant_says_who_offers_and_who_accepts() -> None:
+    """D55, D56."""
+    names = RequestNames(people={}, entities={ACME: "Acme", BANYAN: "Banyan"}, services={"PERMITS": "Permits"})
+    offered = ThirdPartyGrant(client_entity_id=ACME, entity_id=BANYAN, service_id="PERMITS", state="offered")
+    accepted = replace(offered, state="accepted")
+    assert str(title_changes([Change(None, offered)], names)) == "Authorise Banyan: Permits"
+    assert str(title_changes([Change(offered, accepted)], names)) == "Accept the offer of Acme: Permits"
+    assert str(title_changes([Change(accepted, None)], names)) == "End the authorisation of Banyan: Permits"

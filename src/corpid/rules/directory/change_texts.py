@@ -83,6 +83,8 @@ def kind_of(change: Change) -> str:
     record, before, verb = change.record, change.before, change.verb
     if isinstance(record, ThirdPartyAssignment):
         return f"assignment {verb}"
+    if isinstance(before, ThirdPartyGrant) and verb == "change" and before.state != record.state:
+        return "grant accept"
     if not isinstance(record, Membership):
         return f"{change.kind} {verb}"
     if verb == "add":
@@ -142,7 +144,8 @@ def title_like(like: LikeChanges, names: RequestNames) -> Phrase:
     record = like.changes[0].record
     who: str | Phrase = counted(len(like.changes), "{count} person", "{count} people")
     if isinstance(record, ThirdPartyGrant):
-        who = names.entities.get(record.entity_id, record.entity_id)
+        side = record.client_entity_id if like.kind == "grant accept" else record.entity_id
+        who = names.entities.get(side, side)
     elif len(like.changes) == 1:
         who = _name_of(record.key[0], names)
     title = _TITLES[like.kind](who) if like.kind in _TITLES else phrase("Another change")
@@ -309,6 +312,7 @@ _TITLES: Final[Mapping[str, Callable[[str | Phrase], Phrase]]] = {
     "administrator remove": lambda who: phrase("Remove the level of {name}", name=who),
     "grant add": lambda who: phrase("Authorise {name}", name=who),
     "grant change": lambda who: phrase("Change the authorisation of {name}", name=who),
+    "grant accept": lambda who: phrase("Accept the offer of {name}", name=who),
     "grant remove": lambda who: phrase("End the authorisation of {name}", name=who),
     "entity change": lambda _: phrase("Change what needs approval"),
 }
